@@ -1,0 +1,7 @@
+module github.com/portico-platform/portico/deploy
+
+go 1.26.0
+
+require github.com/portico-platform/portico/services v0.0.0
+
+replace github.com/portico-platform/portico/services => ../services

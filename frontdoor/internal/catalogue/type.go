@@ -1,0 +1,119 @@
+// Package catalogue knows every resource type as data: what a path addresses,
+// which verbs and subresources it has, how its objects look and where they are
+// kept. Built-in types come from the published 1.21 document, joined with small
+// overlay files in our own words. Everybody else asks it and nobody else lists
+// types. It does no I/O per request. It serves "Resources and their fields",
+// "Path shapes" and "Groups and paths" of the specification.
+package catalogue
+
+import (
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Type is a resource type in one group version: what a path addresses. Types are
+// immutable once the catalogue has been built.
+type Type struct {
+	Group      string // empty for the core group
+	Version    string
+	Resource   string // plural, as in paths
+	Singular   string
+	Kind       string
+	ListKind   string // empty when it cannot be listed
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+	// Verbs of the resource itself, as discovery names them.
+	Verbs []string
+	// Subresources by name, as in status and scale.
+	Subresources map[string]*Subresource
+	// Virtual types represent an operation: they are created and never stored.
+	Virtual bool
+
+	// Stored is the group version that is kept; the type itself when it is the one.
+	Stored *Type
+	// Key is where objects are kept: the same for all versions of a type, and for
+	// groups that share objects (events, ingresses).
+	Key resource.GroupResource
+
+	// Schema describes the object. Its extensions have their original names
+	// (x-kubernetes-...), because the libraries read only those.
+	Schema *spec.Schema
+	// Definition is the schema's name in the document, in the vocabulary in use.
+	Definition string
+
+	// Selectable maps the names of field selectors, beyond metadata.name and
+	// metadata.namespace, to where their values stand.
+	Selectable []SelectableField
+	// Columns of the Table; empty for the default two.
+	Columns []Column
+	// NameRule says which names are valid.
+	NameRule NameRule
+	// Deprecation is set for versions that are on their way out.
+	Deprecation *Deprecation
+}
+
+// Subresource is a sub path below one object.
+type Subresource struct {
+	Name  string
+	Group string // of the body; empty version means: of the type itself
+	// Version and Kind of the body, for example autoscaling/v1 Scale.
+	Version string
+	Kind    string
+	Verbs   []string
+}
+
+// SelectableField is a field that field selectors may name.
+type SelectableField struct {
+	Name    string   // as in spec.nodeName
+	Path    []string // where the value stands in the stored version
+	Default string   // what an absent value counts as
+}
+
+// Column is one column of a type's Table.
+type Column struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Format      string `json:"format,omitempty"`
+	Description string `json:"description,omitempty"`
+	Priority    int32  `json:"priority,omitempty"`
+	// Cell is how the value is made: a path (.spec.size) or the name of a
+	// computed cell (see package wire).
+	Cell string `json:"cell"`
+}
+
+// NameRule says which names of objects are valid.
+type NameRule string
+
+const (
+	NameSubdomain   NameRule = "subdomain"    // RFC 1123 subdomain, the default
+	NameLabel       NameRule = "label"        // RFC 1123 label
+	NameLabel1035   NameRule = "label1035"    // RFC 1035 label (services)
+	NamePathSegment NameRule = "path-segment" // anything but . .. / % (roles and bindings)
+)
+
+// Deprecation tells when a version goes and what comes in its place.
+type Deprecation struct {
+	Since       string // release, as in 1.19
+	Removed     string // release; empty when not announced
+	Replacement string // group/version and kind; may be empty
+}
+
+// Can tells whether the type has a verb.
+func (t *Type) Can(verb string) bool {
+	for _, v := range t.Verbs {
+		if v == verb {
+			return true
+		}
+	}
+	return false
+}
+
+// APIVersion returns the type's group version as objects name it.
+func (t *Type) APIVersion() string {
+	if t.Group == "" {
+		return t.Version
+	}
+	return t.Group + "/" + t.Version
+}

@@ -1,0 +1,57 @@
+package services
+
+import "context"
+
+// Admission looks at every request that creates, changes, deletes or connects,
+// after authorization (section "Admission plugins"). It is shaped after
+// AdmissionReview. Only the front door may call it.
+type Admission interface {
+	// Mutate lets the plugins change the object, in their order. The error is a
+	// *Status when a plugin rejects the request.
+	Mutate(ctx context.Context, r AdmissionRequest) (AdmissionResponse, error)
+
+	// Validate lets the plugins reject the final object. The Object of the answer
+	// is always nil. The error is a *Status when a plugin rejects the request.
+	Validate(ctx context.Context, r AdmissionRequest) (AdmissionResponse, error)
+}
+
+// Operation is what a request does to an object.
+type Operation string
+
+const (
+	OperationCreate  Operation = "CREATE"
+	OperationUpdate  Operation = "UPDATE"
+	OperationDelete  Operation = "DELETE"
+	OperationConnect Operation = "CONNECT"
+)
+
+// AdmissionRequest is one request in the eyes of admission.
+type AdmissionRequest struct {
+	UID         string // of this review
+	Operation   Operation
+	Group       string
+	Version     string
+	Kind        string
+	Resource    string
+	Subresource string
+	Namespace   string
+	Name        string // empty on create with generateName
+	User        UserInfo
+	// Object is the new object, OldObject the stored one, both JSON in the
+	// version of the request; nil where the operation has none.
+	Object    []byte
+	OldObject []byte
+	// Options are the options of the operation (CreateOptions ...), JSON.
+	Options []byte
+	DryRun  bool
+}
+
+// AdmissionResponse is what admission has to add.
+type AdmissionResponse struct {
+	// Object is the changed object; nil when no plugin changed it.
+	Object []byte
+	// Warnings go to the client as Warning headers.
+	Warnings []string
+	// AuditAnnotations go to the audit record.
+	AuditAnnotations map[string]string
+}

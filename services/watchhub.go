@@ -1,0 +1,88 @@
+package services
+
+import (
+	"context"
+
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// WatchHub answers what happened (sections "Watch procedure" and "Events"). It
+// follows etcd, publishes every change once on the bus, and keeps the recent
+// window in memory; what is older comes from etcd's history until that is
+// compacted.
+//
+// Live changes travel on the bus (see package changes, which joins both into one
+// gap-free sequence); this contract serves what was missed. It may be called by
+// the front door, authn, authz and admission.
+type WatchHub interface {
+	// Replay returns the changes of one resource type after a revision, oldest
+	// first. Expired (410) when changes after r.After are no longer held.
+	Replay(ctx context.Context, r ReplayRequest) (Replay, error)
+}
+
+// ChangeType is what happened to an object.
+type ChangeType uint8
+
+const (
+	Added ChangeType = iota + 1
+	Modified
+	Deleted
+)
+
+// String returns the event type as watchers see it: ADDED, MODIFIED or DELETED.
+func (t ChangeType) String() string {
+	switch t {
+	case Added:
+		return "ADDED"
+	case Modified:
+		return "MODIFIED"
+	case Deleted:
+		return "DELETED"
+	}
+	return "UNKNOWN"
+}
+
+// Change is one change of one object.
+type Change struct {
+	Type ChangeType
+	// Previous is the revision of the change of the same resource type before this
+	// one, or a revision through which the hub knows that nothing is missing: who
+	// has seen everything through Previous has, with this change, seen everything
+	// through Object.Revision.
+	Previous int64
+	// Object is the object after the change; for Deleted its last state, carrying
+	// the revision of the deletion.
+	Object Object
+	// OldLabels and OldFields are those before the change; nil for Added.
+	OldLabels map[string]string
+	OldFields map[string]string
+}
+
+// Progress tells followers how far the hub has come, so that quiet resource
+// types advance too and a lost last change is noticed.
+type Progress struct {
+	// Through is a revision up to which every change has been published.
+	Through int64
+	// Floor is the oldest revision after which the hub's window is whole. A
+	// resource type that Heads does not name has not changed since.
+	Floor int64
+	// Heads is the newest revision of each resource type that changed in the window.
+	Heads map[resource.GroupResource]int64
+}
+
+// ReplayRequest asks for the changes of one resource type after a revision.
+type ReplayRequest struct {
+	GroupResource resource.GroupResource
+	After         int64
+	// Limit is the largest number of changes in the answer; 0 leaves it to the hub.
+	Limit int
+}
+
+// Replay is a run of changes.
+type Replay struct {
+	Changes []Change
+	// Through is the revision up to which this run is complete: continue there.
+	Through int64
+	// More is true when the hub holds further changes after Through already.
+	More bool
+}
