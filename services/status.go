@@ -1,6 +1,7 @@
 package services
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -64,6 +65,8 @@ const (
 	CauseForbidden    = "FieldValueForbidden"
 	CauseTooLong      = "FieldValueTooLong"
 	CauseTypeInvalid  = "FieldValueTypeInvalid"
+	// CauseFieldManagerConflict is one field of an apply that another manager owns.
+	CauseFieldManagerConflict = "FieldManagerConflict"
 	// CauseTooLargeVersion tells clients that a resourceVersion lies in the future.
 	CauseTooLargeVersion = "ResourceVersionTooLarge"
 )
@@ -71,8 +74,8 @@ const (
 // Error returns the message.
 func (s *Status) Error() string { return s.Message }
 
-// AsStatus returns the Status in the chain of err; any other error becomes an
-// InternalError with its text. AsStatus(nil) is nil.
+// AsStatus returns the Status in the chain of err; a passed deadline becomes a
+// Timeout, any other error an InternalError with its text. AsStatus(nil) is nil.
 func AsStatus(err error) *Status {
 	if err == nil {
 		return nil
@@ -80,6 +83,9 @@ func AsStatus(err error) *Status {
 	var s *Status
 	if errors.As(err, &s) {
 		return s
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return Timeout("%v", err)
 	}
 	return &Status{Code: http.StatusInternalServerError, Reason: ReasonInternalError, Message: "Internal error occurred: " + err.Error()}
 }
@@ -175,6 +181,12 @@ func FutureRevision(wanted, current int64) *Status {
 	return &Status{Code: http.StatusGatewayTimeout, Reason: ReasonTimeout,
 		Message: fmt.Sprintf("Timeout: Too large resource version: %d, current: %d", wanted, current),
 		Details: &StatusDetails{RetryAfterSeconds: 1, Causes: []StatusCause{{Reason: CauseTooLargeVersion, Message: "Too large resource version"}}}}
+}
+
+// Timeout is a 504: the request was not done in its time.
+func Timeout(format string, args ...any) *Status {
+	return &Status{Code: http.StatusGatewayTimeout, Reason: ReasonTimeout,
+		Message: "Timeout: " + fmt.Sprintf(format, args...), Details: &StatusDetails{RetryAfterSeconds: 1}}
 }
 
 // Unavailable is a 503: a service that this request needs cannot be reached now.

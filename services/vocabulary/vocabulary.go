@@ -19,8 +19,18 @@ type Vocabulary struct {
 	Protobuf string
 	// Extension is the prefix of schema extensions, as in x-platform-list-type.
 	Extension string
+	// NamespaceFinalizer holds a namespace, in its spec.finalizers, until its
+	// contents are gone.
+	NamespaceFinalizer string
+	// InitialEventsEnd annotates the bookmark that closes the initial events of a watch.
+	InitialEventsEnd string
+	// TokenIssuer issues service account tokens that are bound to an audience, unless
+	// a flag names another; LegacyTokenIssuer those that are kept in secrets.
+	TokenIssuer, LegacyTokenIssuer string
 	// Domain qualifies plain names, as in platform.io/legacy-unknown.
 	Domain string
+	// Definitions is the prefix of schema names in published documents.
+	Definitions string
 	// groupSuffix ends the names of the API groups that the maker owns.
 	groupSuffix string
 	// namespacePrefix starts the names of the system namespaces.
@@ -50,6 +60,8 @@ type Behaviour struct {
 	EmptyManagedFieldsReset bool
 	// ResetOwnsChanges gives the fields changed together with a reset to the requester.
 	ResetOwnsChanges bool
+	// ScaleTracksOwners records who owns the replicas that are set through scale.
+	ScaleTracksOwners bool
 	// ClusterInfoFullToken signs cluster-info with the whole token, not its secret part.
 	ClusterInfoFullToken bool
 	// DenyEscalatingExec says whether that admission plugin exists.
@@ -60,7 +72,9 @@ type Behaviour struct {
 func Platform() Vocabulary {
 	return Vocabulary{
 		Name: "platform", Protobuf: "application/vnd.platform.protobuf", Extension: "x-platform-",
-		Domain: "platform.io", groupSuffix: ".platform.io", namespacePrefix: "platform-", domainSuffix: ".platform.io",
+		NamespaceFinalizer: "platform", InitialEventsEnd: "platform.io/initial-events-end",
+		TokenIssuer: "https://platform.default.svc", LegacyTokenIssuer: "platform/serviceaccount",
+		Domain: "platform.io", Definitions: "io.platform.", groupSuffix: ".platform.io", namespacePrefix: "platform-", domainSuffix: ".platform.io",
 		Signers: Signers{
 			Client: "platform.io/apiserver-client", NodeClient: "platform.io/apiserver-client-nodeagent",
 			NodeServing: "platform.io/nodeagent-serving", LegacyUnknown: "platform.io/legacy-unknown",
@@ -73,12 +87,14 @@ func Platform() Vocabulary {
 func K8s() Vocabulary {
 	return Vocabulary{
 		Name: "k8s", Protobuf: "application/vnd.kubernetes.protobuf", Extension: "x-kubernetes-",
-		Domain: "kubernetes.io", groupSuffix: ".k8s.io", namespacePrefix: "kube-", domainSuffix: ".kubernetes.io",
+		NamespaceFinalizer: "kubernetes", InitialEventsEnd: "k8s.io/initial-events-end",
+		TokenIssuer: "https://kubernetes.default.svc", LegacyTokenIssuer: "kubernetes/serviceaccount",
+		Domain: "kubernetes.io", Definitions: "io.k8s.", groupSuffix: ".k8s.io", namespacePrefix: "kube-", domainSuffix: ".kubernetes.io",
 		Signers: Signers{
 			Client: "kubernetes.io/kube-apiserver-client", NodeClient: "kubernetes.io/kube-apiserver-client-kubelet",
 			NodeServing: "kubernetes.io/kubelet-serving", LegacyUnknown: "kubernetes.io/legacy-unknown",
 		},
-		Behaviour: Behaviour{CreatedStatus: 201, EmptyManagedFieldsReset: true},
+		Behaviour: Behaviour{CreatedStatus: 201, EmptyManagedFieldsReset: true, ScaleTracksOwners: true},
 	}
 }
 

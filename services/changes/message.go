@@ -1,0 +1,79 @@
+package changes
+
+import (
+	"errors"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/rpc"
+)
+
+// SubjectProgress is the subject of the hub's progress. It has fewer tokens than
+// the subjects of changes, so none of their patterns covers it.
+const SubjectProgress = "changes.progress"
+
+// Subject returns the subject of the changes of a resource type in a namespace:
+// changes.<group>.<resource>.<namespace>. The core group is written core, no
+// namespace is _, and the dots of a group are written _, because a dot ends a
+// token; no group or namespace contains an underscore.
+func Subject(gr resource.GroupResource, namespace string) string {
+	if namespace == "" {
+		namespace = "_"
+	}
+	return subjectStart(gr) + namespace
+}
+
+// subjectOfAll covers the changes of a resource type in all namespaces.
+func subjectOfAll(gr resource.GroupResource) string { return subjectStart(gr) + "*" }
+
+func subjectStart(gr resource.GroupResource) string {
+	group := gr.Group
+	if group == "" {
+		group = "core"
+	}
+	return "changes." + strings.ReplaceAll(group, ".", "_") + "." + gr.Resource + "."
+}
+
+// A message on the bus is a run of changes of one subject: a repeated Protobuf
+// field of this number, so that runs of any length are made by appending.
+const fieldChange protowire.Number = 1
+
+var errMessage = errors.New("not a message of changes")
+
+// AppendChange adds a change to a message, which starts empty.
+func AppendChange(message []byte, c services.Change) ([]byte, error) {
+	encoded, err := rpc.EncodeChange(c)
+	if err != nil {
+		return nil, err
+	}
+	if message == nil {
+		message = make([]byte, 0, len(encoded)+8)
+	}
+	message = protowire.AppendTag(message, fieldChange, protowire.BytesType)
+	return protowire.AppendBytes(message, encoded), nil
+}
+
+// decodeChanges reads a message.
+func decodeChanges(message []byte) ([]services.Change, error) {
+	var changes []services.Change
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 || number != fieldChange || kind != protowire.BytesType {
+			return nil, errMessage
+		}
+		encoded, m := protowire.ConsumeBytes(message[n:])
+		if m < 0 {
+			return nil, errMessage
+		}
+		change, err := rpc.DecodeChange(encoded)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, change)
+		message = message[n+m:]
+	}
+	return changes, nil
+}

@@ -1,0 +1,63 @@
+package changes
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+func TestSubject(t *testing.T) {
+	for want, key := range map[string]resource.Key{
+		"changes.core.pods.default":            {GroupResource: resource.GroupResource{Resource: "pods"}, Namespace: "default"},
+		"changes.core.nodes._":                 {GroupResource: resource.GroupResource{Resource: "nodes"}},
+		"changes.test_example.things.my-space": {GroupResource: things, Namespace: "my-space"},
+	} {
+		if got := Subject(key.GroupResource, key.Namespace); got != want {
+			t.Errorf("subject of %v is %s, want %s", key, got, want)
+		}
+	}
+}
+
+func TestMessageKeepsChanges(t *testing.T) {
+	key := resource.Key{GroupResource: things, Namespace: "ns", Name: "a"}
+	want := []services.Change{
+		{Type: services.Added, Previous: 3, Object: services.Object{Key: key, Revision: 4, UID: "u", JSON: []byte(`{}`)}},
+		{Type: services.Modified, Previous: 4, Object: services.Object{Key: key, Revision: 7, UID: "u", JSON: []byte(`{"a":1}`),
+			Labels: map[string]string{"new": "1"}, Fields: map[string]string{"f": "2"}},
+			OldLabels: map[string]string{"old": "1"}, OldFields: map[string]string{"f": "1"}},
+		{Type: services.Deleted, Previous: 7, Object: services.Object{Key: key, Revision: 8, JSON: []byte(`{}`)}},
+	}
+	var message []byte
+	for _, c := range want {
+		var err error
+		if message, err = AppendChange(message, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := decodeChanges(message)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
+	}
+	for n := 1; n < len(message); n++ {
+		if cut, err := decodeChanges(message[:n]); err == nil && len(cut) == len(want) {
+			t.Errorf("the first %d bytes pass for the whole message", n)
+		}
+	}
+}
+
+func FuzzMessage(f *testing.F) {
+	message, err := AppendChange(nil, services.Change{Type: services.Added, Object: services.Object{Revision: 1}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(message)
+	f.Add([]byte("\x0a\x05short"))
+	f.Fuzz(func(t *testing.T, message []byte) {
+		changes, err := decodeChanges(message)
+		if err != nil && len(changes) > 0 {
+			t.Error("changes beside an error")
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package contracttest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// AdmissionExample is what the implementation under test is set up to know.
+type AdmissionExample struct {
+	Admitted services.AdmissionRequest
+	// Rejected is refused by Mutate or, if it lets it pass, by Validate.
+	Rejected services.AdmissionRequest
+}
+
+// Admission is the conformance suite of services.Admission.
+func Admission(t *testing.T, open func(*testing.T) services.Admission, example AdmissionExample) {
+	admission := open(t)
+	t.Run("what is admitted may be changed, but only by mutating", func(t *testing.T) {
+		r := example.Admitted
+		before := bytes.Clone(r.Object)
+		mutated, err := admission.Mutate(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(r.Object, before) {
+			t.Error("the object of the request was written to")
+		}
+		if mutated.Object != nil {
+			if !json.Valid(mutated.Object) {
+				t.Errorf("the changed object is not JSON: %s", mutated.Object)
+			}
+			r.Object = mutated.Object
+		}
+		validated, err := admission.Validate(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if validated.Object != nil {
+			t.Errorf("validating changed the object: %s", validated.Object)
+		}
+	})
+	t.Run("what is rejected is a Status", func(t *testing.T) {
+		err := review(t.Context(), admission, example.Rejected)
+		var s *services.Status
+		if !errors.As(err, &s) || s.Code < 400 || s.Reason == "" || s.Message == "" {
+			t.Errorf("got %#v, want a Status with code, reason and message", err)
+		}
+	})
+	t.Run("a dry run is decided alike", func(t *testing.T) {
+		admitted, rejected := example.Admitted, example.Rejected
+		admitted.DryRun, rejected.DryRun = true, true
+		if err := review(t.Context(), admission, admitted); err != nil {
+			t.Error(err)
+		}
+		if review(t.Context(), admission, rejected) == nil {
+			t.Error("admitted")
+		}
+	})
+}
+
+func review(ctx context.Context, admission services.Admission, r services.AdmissionRequest) error {
+	mutated, err := admission.Mutate(ctx, r)
+	if err != nil {
+		return err
+	}
+	if mutated.Object != nil {
+		r.Object = mutated.Object
+	}
+	_, err = admission.Validate(ctx, r)
+	return err
+}

@@ -1,0 +1,58 @@
+package contracttest
+
+import (
+	"testing"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// AuthzExample is what the implementation under test is set up to know.
+type AuthzExample struct {
+	Allowed services.Attributes
+	// Refused is answered with no: denied, or no opinion.
+	Refused services.Attributes
+	// Rules is about a user who has rules in that namespace.
+	Rules services.RulesRequest
+}
+
+// Authz is the conformance suite of services.Authz.
+func Authz(t *testing.T, open func(*testing.T) services.Authz, example AuthzExample) {
+	authz := open(t)
+	decide := func(t *testing.T, a services.Attributes) services.Decision {
+		d, err := authz.Authorize(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Allowed && d.Denied {
+			t.Errorf("%+v is both allowed and denied", a)
+		}
+		return d
+	}
+	t.Run("what is allowed is answered with yes", func(t *testing.T) {
+		if d := decide(t, example.Allowed); !d.Allowed {
+			t.Errorf("got %+v", d)
+		}
+	})
+	t.Run("what is not is a decision and no error", func(t *testing.T) {
+		if d := decide(t, example.Refused); d.Allowed {
+			t.Errorf("got %+v", d)
+		}
+	})
+	t.Run("nobody may do nothing in particular", func(t *testing.T) {
+		if d := decide(t, services.Attributes{}); d.Allowed {
+			t.Errorf("got %+v", d)
+		}
+	})
+	t.Run("rules tell what a user may do", func(t *testing.T) {
+		rules, err := authz.Rules(t.Context(), example.Rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rules.Resource)+len(rules.NonResource) == 0 {
+			t.Error("got no rules")
+		}
+		if rules.EvaluationError != "" && !rules.Incomplete {
+			t.Errorf("complete in spite of %q", rules.EvaluationError)
+		}
+	})
+}

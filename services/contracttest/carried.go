@@ -1,0 +1,78 @@
+// Package contracttest holds the conformance suite of every contract, and runs it
+// against an implementation both ways that a service may be used: directly, and
+// from another process over gRPC with mutual TLS. A suite checks what the
+// contract says and nothing that only one implementation does.
+package contracttest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/run/peertls"
+)
+
+// BothWays runs a suite against the implementation that open makes, directly and
+// carried.
+func BothWays[T any](t *testing.T, contract *run.Contract[T], open func(*testing.T) T, suite func(*testing.T, func(*testing.T) T)) {
+	t.Run("direct", func(t *testing.T) { suite(t, open) })
+	t.Run("carried", func(t *testing.T) {
+		suite(t, func(t *testing.T) T { return Carried(t, contract, open(t)) })
+	})
+}
+
+// Carried returns a client of impl: what a front door in another process would
+// use. It ends with the test.
+func Carried[T any](t testing.TB, contract *run.Contract[T], impl T) T {
+	t.Helper()
+	authority, err := peertls.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, authority, run.Service{
+		Name: contract.Name, Offers: []run.Dependency{contract},
+		Start: func(_ context.Context, n *run.Node) error {
+			contract.Offer(n, impl)
+			return nil
+		},
+	}, "--rpc-address=127.0.0.1:0")
+	var client T
+	start(t, authority, run.Service{
+		Name: "frontdoor", Needs: []run.Dependency{contract},
+		Start: func(ctx context.Context, n *run.Node) (err error) {
+			client, err = contract.Use(ctx, n)
+			return err
+		},
+	}, "--"+contract.Name+"-address="+server.RPCAddress())
+	return client
+}
+
+// start runs a service as a process of its own would, until the test ends.
+func start(t testing.TB, authority *peertls.Authority, s run.Service, args ...string) *run.Running {
+	t.Helper()
+	files, err := authority.Issue(t.TempDir(), s.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append(append(args, "--log-level=error"), files.Flags()...)
+	running, err := run.Start(t.Context(), run.App{Name: s.Name, Services: []run.Service{s}}, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(running.Stop)
+	return running
+}
+
+// wantReason fails the test unless err is a Status with that reason.
+func wantReason(t *testing.T, err error, reason string) {
+	t.Helper()
+	var s *services.Status
+	if !errors.As(err, &s) {
+		t.Fatalf("got error %v, want a Status with reason %s", err, reason)
+	}
+	if s.Reason != reason {
+		t.Fatalf("got Status %d %s (%s), want reason %s", s.Code, s.Reason, s.Message, reason)
+	}
+}

@@ -1,0 +1,143 @@
+// Package fake is a small cluster in memory, for the tests of services that read:
+// a store to read from and a hub that tells what happened, without etcd and
+// without a bus. It is right about revisions and order and simple in all else; it
+// never expires, never fails and is never used outside of tests.
+package fake
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// askEvery is how often followers ask the hub, in place of a bus.
+const askEvery = 2 * time.Millisecond
+
+// Cluster holds objects and what happened to them.
+type Cluster struct {
+	bus *nats.Conn
+
+	mu       sync.Mutex
+	objects  map[resource.Key]services.Object
+	history  []services.Change
+	revision int64
+}
+
+// New returns an empty cluster, which ends with the test.
+func New(t testing.TB) *Cluster {
+	t.Helper()
+	// A connection that waits for a server forever: followers find that they hear
+	// nothing and ask the hub.
+	bus, err := nats.Connect("nats://127.0.0.1:1", nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(bus.Close)
+	return &Cluster{bus: bus, objects: map[resource.Key]services.Object{}, revision: 1}
+}
+
+// Source lets mirrors follow the cluster.
+func (c *Cluster) Source() changes.Source {
+	return changes.Source{Bus: c.bus, Hub: c, Silence: askEvery}
+}
+
+// Put creates or replaces an object, given as YAML, and returns the revision.
+func (c *Cluster) Put(t testing.TB, gr resource.GroupResource, manifest string) int64 {
+	t.Helper()
+	var object struct {
+		Metadata struct {
+			Name, Namespace, UID string
+			Labels               map[string]string
+		}
+	}
+	json, err := yaml.YAMLToJSON([]byte(manifest))
+	if err == nil {
+		err = yaml.Unmarshal(json, &object)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := object.Metadata
+	key := resource.Key{GroupResource: gr, Namespace: m.Namespace, Name: m.Name}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kind := services.Added
+	if _, exists := c.objects[key]; exists {
+		kind = services.Modified
+	}
+	return c.note(kind, services.Object{Key: key, UID: m.UID, JSON: json, Labels: m.Labels})
+}
+
+// Delete removes an object and returns the revision.
+func (c *Cluster) Delete(key resource.Key) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.note(services.Deleted, c.objects[key])
+}
+
+func (c *Cluster) note(kind services.ChangeType, o services.Object) int64 {
+	previous := c.revision
+	c.revision++
+	o.Revision = c.revision
+	if c.objects[o.Key] = o; kind == services.Deleted {
+		delete(c.objects, o.Key)
+	}
+	c.history = append(c.history, services.Change{Type: kind, Previous: previous, Object: o})
+	return c.revision
+}
+
+// Get implements services.Reader.
+func (c *Cluster) Get(_ context.Context, r services.GetRequest) (services.Object, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o, ok := c.objects[r.Key]; ok {
+		return o, nil
+	}
+	return services.Object{}, services.NotFound(r.Key.Group, r.Key.Resource, r.Key.Name)
+}
+
+// List implements services.Reader, without selectors and always on one page.
+func (c *Cluster) List(_ context.Context, r services.ListRequest) (services.Page, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	page := services.Page{Revision: c.revision}
+	for key, o := range c.objects {
+		if key.GroupResource == r.GroupResource && (r.Namespace == "" || key.Namespace == r.Namespace) {
+			page.Objects = append(page.Objects, o)
+		}
+	}
+	return page, nil
+}
+
+// Revision implements services.Reader.
+func (c *Cluster) Revision(context.Context) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.revision, nil
+}
+
+// Replay implements services.WatchHub.
+func (c *Cluster) Replay(_ context.Context, r services.ReplayRequest) (services.Replay, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	replay := services.Replay{Through: c.revision}
+	for _, change := range c.history {
+		if change.Object.Key.GroupResource == r.GroupResource && change.Object.Revision > r.After {
+			replay.Changes = append(replay.Changes, change)
+		}
+	}
+	return replay, nil
+}
+
+var (
+	_ services.Reader   = (*Cluster)(nil)
+	_ services.WatchHub = (*Cluster)(nil)
+)

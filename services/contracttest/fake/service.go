@@ -1,0 +1,43 @@
+package fake
+
+import (
+	"context"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/bus"
+	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/run"
+)
+
+// Service offers the cluster to the services that are started after it.
+func (c *Cluster) Service() run.Service {
+	return run.Service{
+		Name: "fake", About: "a small cluster in memory",
+		Offers: []run.Dependency{rpc.Store, rpc.WatchHub, bus.Conn},
+		Start: func(_ context.Context, n *run.Node) error {
+			rpc.Store.Offer(n, readOnly{c})
+			rpc.WatchHub.Offer(n, c)
+			bus.Conn.Offer(n, c.bus)
+			return nil
+		},
+	}
+}
+
+// readOnly is the cluster as a store: only tests change it.
+type readOnly struct{ services.Reader }
+
+func (readOnly) Create(context.Context, services.CreateRequest) (services.Object, error) {
+	return services.Object{}, errReadOnly()
+}
+
+func (readOnly) Update(context.Context, services.UpdateRequest) (services.Object, error) {
+	return services.Object{}, errReadOnly()
+}
+
+func (readOnly) Delete(context.Context, services.DeleteRequest) (services.Object, error) {
+	return services.Object{}, errReadOnly()
+}
+
+func errReadOnly() error { return services.BadRequest("the cluster of this test is only read") }
+
+var _ services.Store = readOnly{}

@@ -1,0 +1,79 @@
+package contracttest_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest"
+	"github.com/portico-platform/portico/services/rpc"
+)
+
+// The smallest implementations that keep their contracts, to try the suites on.
+
+type oneToken struct{ user services.UserInfo }
+
+func (o oneToken) Authenticate(_ context.Context, c services.Credentials) (services.Authentication, error) {
+	if c.BearerToken != "secret" {
+		return services.Authentication{}, services.Unauthorized("")
+	}
+	return services.Authentication{User: o.user}, nil
+}
+
+type oneUser string
+
+func (o oneUser) Authorize(_ context.Context, a services.Attributes) (services.Decision, error) {
+	return services.Decision{Allowed: a.User.Name == string(o), Reason: "there is one user"}, nil
+}
+
+func (o oneUser) Rules(context.Context, services.RulesRequest) (services.Rules, error) {
+	return services.Rules{NonResource: []services.NonResourceRule{{Verbs: []string{"*"}, Paths: []string{"*"}}}}, nil
+}
+
+type oneName string
+
+func (o oneName) Mutate(_ context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
+	return services.AdmissionResponse{Object: []byte(`{"metadata":{"name":"changed"}}`), Warnings: []string{"changed"}}, nil
+}
+
+func (o oneName) Validate(_ context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
+	if r.Name != string(o) {
+		return services.AdmissionResponse{}, services.Forbidden("", r.Resource, r.Name, "there is one name")
+	}
+	return services.AdmissionResponse{}, nil
+}
+
+func TestAuthn(t *testing.T) {
+	user := services.UserInfo{Name: "jane", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v", "w"}}}
+	contracttest.BothWays(t, rpc.Authn,
+		func(*testing.T) services.Authn { return oneToken{user} },
+		func(t *testing.T, open func(*testing.T) services.Authn) {
+			contracttest.Authn(t, open, contracttest.AuthnExample{
+				Valid: services.Credentials{BearerToken: "secret"}, User: user,
+				Invalid: services.Credentials{BearerToken: "guessed", Headers: http.Header{"X-Any": {"\xff"}}},
+			})
+		})
+}
+
+func TestAuthz(t *testing.T) {
+	contracttest.BothWays(t, rpc.Authz,
+		func(*testing.T) services.Authz { return oneUser("jane") },
+		func(t *testing.T, open func(*testing.T) services.Authz) {
+			contracttest.Authz(t, open, contracttest.AuthzExample{
+				Allowed: services.Attributes{User: services.UserInfo{Name: "jane"}, Verb: "get", Path: "/version"},
+				Refused: services.Attributes{User: services.UserInfo{Name: "joe"}, Verb: "get", Path: "/version"},
+			})
+		})
+}
+
+func TestAdmission(t *testing.T) {
+	contracttest.BothWays(t, rpc.Admission,
+		func(*testing.T) services.Admission { return oneName("good") },
+		func(t *testing.T, open func(*testing.T) services.Admission) {
+			contracttest.Admission(t, open, contracttest.AdmissionExample{
+				Admitted: services.AdmissionRequest{Operation: services.OperationCreate, Resource: "pods", Name: "good", Object: []byte(`{}`)},
+				Rejected: services.AdmissionRequest{Operation: services.OperationCreate, Resource: "pods", Name: "bad", Object: []byte(`{}`)},
+			})
+		})
+}

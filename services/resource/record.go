@@ -1,0 +1,58 @@
+package resource
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Record is an object as etcd holds it: what every reader needs without parsing
+// the object, and the object itself. The store writes records; the store's
+// mirror and the watch hub read them.
+type Record struct {
+	UID    string
+	Labels map[string]string
+	Fields map[string]string // selectable fields of the type
+	// At is where SpliceVersion inserts the resourceVersion into JSON.
+	At int
+	// JSON is the object in its storage version, without resourceVersion.
+	JSON []byte
+}
+
+// header is the first line of a record's value in etcd.
+type header struct {
+	UID    string            `json:"uid"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Fields map[string]string `json:"fields,omitempty"`
+	At     int               `json:"at"`
+}
+
+var errNoHeader = errors.New("a stored value has no header line")
+
+// EncodeRecord returns the record's value in etcd: a line of JSON about the
+// object, then the object.
+func EncodeRecord(r Record) []byte {
+	// Strings and numbers always marshal; JSON escapes line breaks inside them.
+	head, _ := json.Marshal(header{UID: r.UID, Labels: r.Labels, Fields: r.Fields, At: r.At})
+	value := make([]byte, 0, len(head)+1+len(r.JSON))
+	value = append(value, head...)
+	value = append(value, '\n')
+	return append(value, r.JSON...)
+}
+
+// DecodeRecord reads a value from etcd. The record's JSON is a part of value.
+func DecodeRecord(value []byte) (Record, error) {
+	head, object, ok := bytes.Cut(value, []byte{'\n'})
+	if !ok {
+		return Record{}, errNoHeader
+	}
+	var h header
+	if err := json.Unmarshal(head, &h); err != nil {
+		return Record{}, fmt.Errorf("header line of a stored value: %w", err)
+	}
+	if h.At <= 0 || h.At >= len(object) {
+		return Record{}, fmt.Errorf("header line of a stored value: offset %d lies outside the object", h.At)
+	}
+	return Record{UID: h.UID, Labels: h.Labels, Fields: h.Fields, At: h.At, JSON: object}, nil
+}

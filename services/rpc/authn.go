@@ -1,0 +1,78 @@
+package rpc
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/portico-platform/portico/services"
+	pb "github.com/portico-platform/portico/services/rpc/porticov1"
+)
+
+type authnServer struct {
+	pb.UnsafeAuthnServer
+	impl services.Authn
+}
+
+func serveAuthn(s grpc.ServiceRegistrar, impl services.Authn) {
+	pb.RegisterAuthnServer(s, authnServer{impl: impl})
+}
+
+func (s authnServer) Authenticate(ctx context.Context, m *pb.Credentials) (*pb.Authentication, error) {
+	a, err := s.impl.Authenticate(ctx, services.Credentials{
+		Certificates: m.GetCertificates(), BearerToken: string(m.GetBearerToken()),
+		Headers: headersIn(m.GetHeaders()), Audiences: m.GetAudiences(),
+	})
+	if err != nil {
+		return nil, errorOut(err)
+	}
+	return &pb.Authentication{
+		User: userOut(a.User), Audiences: a.Audiences,
+		CacheFor: durationpb.New(a.CacheFor), ProxyHeaders: a.ProxyHeaders,
+	}, nil
+}
+
+type authnClient struct{ peer pb.AuthnClient }
+
+func newAuthnClient(c grpc.ClientConnInterface) services.Authn {
+	return authnClient{pb.NewAuthnClient(c)}
+}
+
+func (c authnClient) Authenticate(ctx context.Context, r services.Credentials) (services.Authentication, error) {
+	m, err := c.peer.Authenticate(ctx, &pb.Credentials{
+		Certificates: r.Certificates, BearerToken: []byte(r.BearerToken),
+		Headers: headersOut(r.Headers), Audiences: r.Audiences,
+	})
+	if err != nil {
+		return services.Authentication{}, errorIn(ctx, "authn", err)
+	}
+	if m.GetUser().GetName() == "" {
+		return services.Authentication{}, faultf("authn: answered without a user name")
+	}
+	return services.Authentication{
+		User: userIn(m.GetUser()), Audiences: m.GetAudiences(),
+		CacheFor: m.GetCacheFor().AsDuration(), ProxyHeaders: m.GetProxyHeaders(),
+	}, nil
+}
+
+func headersOut(headers map[string][]string) []*pb.Header {
+	var list []*pb.Header
+	for name, values := range headers {
+		list = append(list, &pb.Header{Name: name, Values: each(values, func(v string) []byte { return []byte(v) })})
+	}
+	return list
+}
+
+func headersIn(list []*pb.Header) map[string][]string {
+	headers := make(map[string][]string, len(list))
+	for _, h := range list {
+		headers[h.GetName()] = each(h.GetValues(), func(v []byte) string { return string(v) })
+	}
+	return headers
+}
+
+var (
+	_ pb.AuthnServer = authnServer{}
+	_ services.Authn = authnClient{}
+)

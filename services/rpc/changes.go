@@ -1,0 +1,70 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	pb "github.com/portico-platform/portico/services/rpc/porticov1"
+)
+
+// EncodeChange returns a change as a message for the bus.
+func EncodeChange(c services.Change) ([]byte, error) {
+	return proto.Marshal(changeOut(c))
+}
+
+// DecodeChange reads a message of EncodeChange. The Change does not share memory
+// with it.
+func DecodeChange(message []byte) (services.Change, error) {
+	var m pb.Change
+	if err := proto.Unmarshal(message, &m); err != nil {
+		return services.Change{}, fmt.Errorf("not a change: %w", err)
+	}
+	return changeIn(&m)
+}
+
+// EncodeProgress returns the hub's progress as a message for the bus.
+func EncodeProgress(p services.Progress) ([]byte, error) {
+	m := &pb.Progress{Through: p.Through, Floor: p.Floor}
+	for gr, revision := range p.Heads {
+		m.Heads = append(m.Heads, &pb.Head{GroupResource: groupResourceOut(gr), Revision: revision})
+	}
+	return proto.Marshal(m)
+}
+
+// DecodeProgress reads a message of EncodeProgress.
+func DecodeProgress(message []byte) (services.Progress, error) {
+	var m pb.Progress
+	if err := proto.Unmarshal(message, &m); err != nil {
+		return services.Progress{}, fmt.Errorf("not a progress: %w", err)
+	}
+	p := services.Progress{Through: m.GetThrough(), Floor: m.GetFloor(), Heads: make(map[resource.GroupResource]int64, len(m.GetHeads()))}
+	for _, head := range m.GetHeads() {
+		p.Heads[groupResourceIn(head.GetGroupResource())] = head.GetRevision()
+	}
+	return p, nil
+}
+
+var errUnknownChange = errors.New("not a change: it has no type that is known here")
+
+func changeOut(c services.Change) *pb.Change {
+	return &pb.Change{
+		Type: pb.ChangeType(c.Type), Previous: c.Previous, Object: objectOut(c.Object),
+		OldLabels: c.OldLabels, OldFields: c.OldFields,
+	}
+}
+
+// changeIn refuses types it does not know: a watcher must not guess what
+// happened to an object.
+func changeIn(m *pb.Change) (services.Change, error) {
+	if m.GetType() < pb.ChangeType_ADDED || m.GetType() > pb.ChangeType_DELETED {
+		return services.Change{}, errUnknownChange
+	}
+	return services.Change{
+		Type: services.ChangeType(m.GetType()), Previous: m.GetPrevious(), Object: objectIn(m.GetObject()),
+		OldLabels: m.GetOldLabels(), OldFields: m.GetOldFields(),
+	}, nil
+}

@@ -1,0 +1,64 @@
+// Package rpc carries the contracts over gRPC: portico.proto, and one Go file per
+// contract with both ends of the wire. It translates, and checks that an answer
+// is one that the contract allows; it decides nothing else. Errors cross the wire
+// as whole Status values. EncodeChange and its kin do the same for the messages on
+// the bus. It serves "All operations and all communication between components ..."
+// of the specification.
+package rpc
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
+
+	"github.com/portico-platform/portico/services/run"
+)
+
+// The contracts, as services offer and use them.
+var (
+	Store     = contract("store", newStoreClient, serveStore)
+	WatchHub  = contract("watch-hub", newWatchHubClient, serveWatchHub)
+	Authn     = contract("authn", newAuthnClient, serveAuthn)
+	Authz     = contract("authz", newAuthzClient, serveAuthz)
+	Admission = contract("admission", newAdmissionClient, serveAdmission)
+)
+
+// calls spreads calls over all replicas of a service and lets them wait until one
+// is up. What changes nothing is asked again when a connection is lost under way.
+const calls = `{
+	"loadBalancingConfig": [{"round_robin": {}}],
+	"methodConfig": [{"name": [{}], "waitForReady": true}, {
+		"name": [
+			{"service": "portico.v1.Store", "method": "Get"},
+			{"service": "portico.v1.Store", "method": "List"},
+			{"service": "portico.v1.Store", "method": "Revision"},
+			{"service": "portico.v1.WatchHub"},
+			{"service": "portico.v1.Authn"},
+			{"service": "portico.v1.Authz"}
+		],
+		"waitForReady": true,
+		"retryPolicy": {
+			"maxAttempts": 3, "initialBackoff": "0.05s", "maxBackoff": "0.5s", "backoffMultiplier": 2,
+			"retryableStatusCodes": ["UNAVAILABLE"]
+		}
+	}]
+}`
+
+// contract declares a contract whose flag, peer and certificate have one name:
+// that of the service that offers it.
+func contract[T any](name string, client func(grpc.ClientConnInterface) T, serve func(grpc.ServiceRegistrar, T)) *run.Contract[T] {
+	return &run.Contract[T]{
+		Name:  name,
+		Flags: func(fs *pflag.FlagSet) { run.PeerFlag(fs, name) },
+		Dial: func(_ context.Context, n *run.Node) (T, error) {
+			conn, err := n.DialPeer(name, grpc.WithDefaultServiceConfig(calls))
+			if err != nil {
+				var none T
+				return none, err
+			}
+			return client(conn), nil
+		},
+		Serve: serve,
+	}
+}

@@ -1,0 +1,255 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/rpc/porticov1"
+)
+
+// echo implements every contract: it keeps the request and gives the answer that
+// it was told to.
+type echo struct {
+	request, answer any
+	err             error
+}
+
+func answer[T any](e *echo, request any) (T, error) {
+	e.request = request
+	var none T
+	if e.err != nil {
+		return none, e.err
+	}
+	return e.answer.(T), nil
+}
+
+func (e *echo) Get(_ context.Context, r services.GetRequest) (services.Object, error) {
+	return answer[services.Object](e, r)
+}
+
+func (e *echo) List(_ context.Context, r services.ListRequest) (services.Page, error) {
+	return answer[services.Page](e, r)
+}
+
+func (e *echo) Revision(context.Context) (int64, error) { return answer[int64](e, nil) }
+
+func (e *echo) Create(_ context.Context, r services.CreateRequest) (services.Object, error) {
+	return answer[services.Object](e, r)
+}
+
+func (e *echo) Update(_ context.Context, r services.UpdateRequest) (services.Object, error) {
+	return answer[services.Object](e, r)
+}
+
+func (e *echo) Delete(_ context.Context, r services.DeleteRequest) (services.Object, error) {
+	return answer[services.Object](e, r)
+}
+
+func (e *echo) Replay(_ context.Context, r services.ReplayRequest) (services.Replay, error) {
+	return answer[services.Replay](e, r)
+}
+
+func (e *echo) Authenticate(_ context.Context, r services.Credentials) (services.Authentication, error) {
+	return answer[services.Authentication](e, r)
+}
+
+func (e *echo) Authorize(_ context.Context, r services.Attributes) (services.Decision, error) {
+	return answer[services.Decision](e, r)
+}
+
+func (e *echo) Rules(_ context.Context, r services.RulesRequest) (services.Rules, error) {
+	return answer[services.Rules](e, r)
+}
+
+func (e *echo) Mutate(_ context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
+	return answer[services.AdmissionResponse](e, r)
+}
+
+func (e *echo) Validate(_ context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
+	return answer[services.AdmissionResponse](e, r)
+}
+
+// carries checks that a method carries every field of its request and answer.
+func carries[Request, Answer any](t *testing.T, e *echo, call func(context.Context, Request) (Answer, error), adjust ...func(*Answer)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var request Request
+	var want Answer
+	fill(reflect.ValueOf(&request).Elem())
+	fill(reflect.ValueOf(&want).Elem())
+	for _, f := range adjust {
+		f(&want)
+	}
+	e.answer = want
+	got, err := call(ctx, request)
+	if err != nil {
+		t.Fatalf("%T: %v", request, err)
+	}
+	if !reflect.DeepEqual(e.request, request) {
+		t.Errorf("the server received\n%+v, want\n%+v", e.request, request)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the client received\n%+v, want\n%+v", got, want)
+	}
+}
+
+// fill gives every field a value that is not zero.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0))
+		fill(v.Index(1))
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key)
+		fill(value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.String:
+		v.SetString("text of a " + v.Type().Name())
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Uint8:
+		v.SetUint(3) // valid for all enumerations
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(1 << 30)
+	default:
+		panic("cannot fill a " + v.Type().String())
+	}
+}
+
+func TestStoreCarriesEveryField(t *testing.T) {
+	e := &echo{}
+	store := contracttest.Carried[services.Store](t, rpc.Store, e)
+	carries(t, e, store.Get)
+	carries(t, e, store.List)
+	carries(t, e, store.Create)
+	carries(t, e, store.Update)
+	carries(t, e, store.Delete)
+	e.answer = int64(42)
+	if got, err := store.Revision(t.Context()); got != 42 || err != nil {
+		t.Errorf("got revision %d, %v", got, err)
+	}
+}
+
+func TestWatchHubCarriesEveryField(t *testing.T) {
+	e := &echo{}
+	carries(t, e, contracttest.Carried[services.WatchHub](t, rpc.WatchHub, e).Replay)
+}
+
+func TestAuthnCarriesEveryField(t *testing.T) {
+	e := &echo{}
+	carries(t, e, contracttest.Carried[services.Authn](t, rpc.Authn, e).Authenticate)
+}
+
+func TestAuthzCarriesEveryField(t *testing.T) {
+	e := &echo{}
+	authz := contracttest.Carried[services.Authz](t, rpc.Authz, e)
+	carries(t, e, authz.Authorize, func(d *services.Decision) { d.Denied = false })
+	carries(t, e, authz.Rules)
+}
+
+func TestAdmissionCarriesEveryField(t *testing.T) {
+	e := &echo{}
+	admission := contracttest.Carried[services.Admission](t, rpc.Admission, e)
+	carries(t, e, admission.Mutate)
+	carries(t, e, admission.Validate, func(r *services.AdmissionResponse) { r.Object = nil })
+}
+
+func TestAnswersThatBreakTheContractAreFaults(t *testing.T) {
+	e := &echo{}
+	store := contracttest.Carried[services.Store](t, rpc.Store, e)
+	e.answer = services.Object{Key: resource.Key{Name: "other"}}
+	_, err := store.Get(t.Context(), services.GetRequest{Key: resource.Key{Name: "asked"}})
+	wantReason(t, err, services.ReasonInternalError)
+
+	hub := contracttest.Carried[services.WatchHub](t, rpc.WatchHub, e)
+	e.answer = services.Replay{Changes: []services.Change{{Type: 99}}}
+	_, err = hub.Replay(t.Context(), services.ReplayRequest{})
+	wantReason(t, err, services.ReasonInternalError)
+
+	_, err = store.List(t.Context(), services.ListRequest{Read: services.Read{Mode: 77}})
+	wantReason(t, err, services.ReasonBadRequest)
+}
+
+func TestErrorsCrossTheWire(t *testing.T) {
+	e := &echo{}
+	store := contracttest.Carried[services.Store](t, rpc.Store, e)
+	var full services.Status
+	fill(reflect.ValueOf(&full).Elem())
+	for _, want := range []*services.Status{
+		&full,
+		{Code: 418, Reason: "Teapot", Message: "no details"},
+		services.NotFound("apps", "deployments", "web"),
+		services.ConflictModified("", "pods", "web"),
+		services.Expired("the revision %d is gone", 3),
+		services.FutureRevision(7, 5),
+		services.TooLarge("too large"),
+		services.Unauthorized(""),
+		services.Forbidden("", "pods", "", "no"),
+	} {
+		e.err = want
+		_, err := store.Get(t.Context(), services.GetRequest{})
+		if got := services.AsStatus(err); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	e.err = errors.New("a fault")
+	_, err := store.Get(t.Context(), services.GetRequest{})
+	if got, want := services.AsStatus(err), services.AsStatus(e.err); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestCallersAreKnownForEveryContract(t *testing.T) {
+	callers := services.Callers()
+	known := porticov1.File_portico_proto.Services()
+	rows := map[string]bool{}
+	for i := range known.Len() {
+		contract := known.Get(i)
+		name := string(contract.Name())
+		rows[name] = true
+		if len(callers[name]) == 0 {
+			t.Errorf("nobody may call %s: give it a row in services.Callers", name)
+		}
+		for j := range contract.Methods().Len() {
+			rows[name+"/"+string(contract.Methods().Get(j).Name())] = true
+		}
+	}
+	for row := range callers {
+		if !rows[row] {
+			t.Errorf("services.Callers has a row for %s, which portico.proto does not have", row)
+		}
+	}
+}
+
+func wantReason(t *testing.T, err error, reason string) {
+	t.Helper()
+	if !services.IsReason(err, reason) {
+		t.Errorf("got %v, want reason %s", err, reason)
+	}
+}
+
+var (
+	_ services.Store     = (*echo)(nil)
+	_ services.WatchHub  = (*echo)(nil)
+	_ services.Authn     = (*echo)(nil)
+	_ services.Authz     = (*echo)(nil)
+	_ services.Admission = (*echo)(nil)
+)

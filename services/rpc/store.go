@@ -1,0 +1,164 @@
+package rpc
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	pb "github.com/portico-platform/portico/services/rpc/porticov1"
+)
+
+type storeServer struct {
+	pb.UnsafeStoreServer
+	impl services.Store
+}
+
+func serveStore(s grpc.ServiceRegistrar, impl services.Store) {
+	pb.RegisterStoreServer(s, storeServer{impl: impl})
+}
+
+func (s storeServer) Get(ctx context.Context, m *pb.GetRequest) (*pb.Object, error) {
+	read, err := readIn(m.GetRead())
+	if err != nil {
+		return nil, errorOut(err)
+	}
+	return objectAnswer(s.impl.Get(ctx, services.GetRequest{Key: keyIn(m.GetKey()), Read: read}))
+}
+
+func (s storeServer) List(ctx context.Context, m *pb.ListRequest) (*pb.Page, error) {
+	read, err := readIn(m.GetRead())
+	if err != nil {
+		return nil, errorOut(err)
+	}
+	page, err := s.impl.List(ctx, services.ListRequest{
+		GroupResource: groupResourceIn(m.GetGroupResource()), Namespace: m.GetNamespace(), Read: read,
+		After: m.GetAfter(), Limit: int(m.GetLimit()),
+		LabelSelector: m.GetLabelSelector(), FieldSelector: m.GetFieldSelector(),
+	})
+	if err != nil {
+		return nil, errorOut(err)
+	}
+	return &pb.Page{
+		Revision: page.Revision, Objects: each(page.Objects, objectOut),
+		Next: page.Next, Remaining: page.Remaining,
+	}, nil
+}
+
+func (s storeServer) Revision(ctx context.Context, _ *pb.RevisionRequest) (*pb.RevisionResponse, error) {
+	revision, err := s.impl.Revision(ctx)
+	if err != nil {
+		return nil, errorOut(err)
+	}
+	return &pb.RevisionResponse{Revision: revision}, nil
+}
+
+func (s storeServer) Create(ctx context.Context, m *pb.CreateRequest) (*pb.Object, error) {
+	return objectAnswer(s.impl.Create(ctx, services.CreateRequest{Key: keyIn(m.GetKey()), Content: contentIn(m.GetContent())}))
+}
+
+func (s storeServer) Update(ctx context.Context, m *pb.UpdateRequest) (*pb.Object, error) {
+	return objectAnswer(s.impl.Update(ctx, services.UpdateRequest{
+		Key: keyIn(m.GetKey()), Revision: m.GetRevision(), Content: contentIn(m.GetContent()),
+	}))
+}
+
+func (s storeServer) Delete(ctx context.Context, m *pb.DeleteRequest) (*pb.Object, error) {
+	return objectAnswer(s.impl.Delete(ctx, services.DeleteRequest{
+		Key: keyIn(m.GetKey()), Revision: m.GetRevision(), UID: m.GetUid(),
+	}))
+}
+
+type storeClient struct{ peer pb.StoreClient }
+
+func newStoreClient(c grpc.ClientConnInterface) services.Store {
+	return storeClient{pb.NewStoreClient(c)}
+}
+
+func (c storeClient) Get(ctx context.Context, r services.GetRequest) (services.Object, error) {
+	m, err := c.peer.Get(ctx, &pb.GetRequest{Key: keyOut(r.Key), Read: readOut(r.Read)})
+	return c.object(ctx, r.Key, m, err)
+}
+
+func (c storeClient) List(ctx context.Context, r services.ListRequest) (services.Page, error) {
+	m, err := c.peer.List(ctx, &pb.ListRequest{
+		GroupResource: groupResourceOut(r.GroupResource), Namespace: r.Namespace, Read: readOut(r.Read),
+		After: r.After, Limit: int64(r.Limit),
+		LabelSelector: r.LabelSelector, FieldSelector: r.FieldSelector,
+	})
+	if err != nil {
+		return services.Page{}, errorIn(ctx, "store", err)
+	}
+	return services.Page{
+		Revision: m.GetRevision(), Objects: each(m.GetObjects(), objectIn),
+		Next: m.GetNext(), Remaining: m.GetRemaining(),
+	}, nil
+}
+
+func (c storeClient) Revision(ctx context.Context) (int64, error) {
+	m, err := c.peer.Revision(ctx, &pb.RevisionRequest{})
+	if err != nil {
+		return 0, errorIn(ctx, "store", err)
+	}
+	return m.GetRevision(), nil
+}
+
+func (c storeClient) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
+	m, err := c.peer.Create(ctx, &pb.CreateRequest{Key: keyOut(r.Key), Content: contentOut(r.Content)})
+	return c.object(ctx, r.Key, m, err)
+}
+
+func (c storeClient) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
+	m, err := c.peer.Update(ctx, &pb.UpdateRequest{Key: keyOut(r.Key), Revision: r.Revision, Content: contentOut(r.Content)})
+	return c.object(ctx, r.Key, m, err)
+}
+
+func (c storeClient) Delete(ctx context.Context, r services.DeleteRequest) (services.Object, error) {
+	m, err := c.peer.Delete(ctx, &pb.DeleteRequest{Key: keyOut(r.Key), Revision: r.Revision, Uid: r.UID})
+	return c.object(ctx, r.Key, m, err)
+}
+
+// object checks that an answer is about the object that was asked for.
+func (c storeClient) object(ctx context.Context, asked resource.Key, m *pb.Object, err error) (services.Object, error) {
+	if err != nil {
+		return services.Object{}, errorIn(ctx, "store", err)
+	}
+	o := objectIn(m)
+	if o.Key != asked {
+		return services.Object{}, faultf("store: asked for %s, answered %s", asked, o.Key)
+	}
+	return o, nil
+}
+
+func objectAnswer(o services.Object, err error) (*pb.Object, error) {
+	if err != nil {
+		return nil, errorOut(err)
+	}
+	return objectOut(o), nil
+}
+
+func readOut(r services.Read) *pb.Read {
+	return &pb.Read{Mode: pb.ReadMode(r.Mode), Revision: r.Revision}
+}
+
+// readIn refuses modes it does not know: guessing would answer with stale data.
+func readIn(m *pb.Read) (services.Read, error) {
+	if m.GetMode() < pb.ReadMode_MOST_RECENT || m.GetMode() > pb.ReadMode_EXACT {
+		return services.Read{}, services.BadRequest("unknown read mode %d", m.GetMode())
+	}
+	return services.Read{Mode: services.ReadMode(m.GetMode()), Revision: m.GetRevision()}, nil
+}
+
+func contentOut(c services.Content) *pb.Content {
+	return &pb.Content{Json: c.JSON, Uid: c.UID, Labels: c.Labels, Fields: c.Fields}
+}
+
+func contentIn(m *pb.Content) services.Content {
+	return services.Content{JSON: m.GetJson(), UID: m.GetUid(), Labels: m.GetLabels(), Fields: m.GetFields()}
+}
+
+var (
+	_ pb.StoreServer = storeServer{}
+	_ services.Store = storeClient{}
+)

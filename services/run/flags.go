@@ -1,0 +1,156 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// settings are the parsed flags that the kit itself looks at.
+type settings struct {
+	flags      *pflag.FlagSet
+	vocabulary vocabulary.Vocabulary
+	// log makes the logger of a service.
+	log func(service string) *slog.Logger
+}
+
+// parse reads the arguments of an app. It writes the manual page to help, and
+// returns nil and no error, when they ask for it.
+func parse(app App, args []string, help io.Writer) (*settings, error) {
+	sections, err := flagSections(app)
+	if err != nil {
+		return nil, err
+	}
+	all := pflag.NewFlagSet(app.Name, pflag.ContinueOnError)
+	all.SetOutput(io.Discard)
+	for _, s := range sections {
+		all.AddFlagSet(s.flags)
+	}
+	if err := all.Parse(args); err != nil {
+		return nil, Usagef("%v", err)
+	}
+	if asked, _ := all.GetBool("help"); asked {
+		printHelp(help, app, sections)
+		return nil, nil
+	}
+	if all.NArg() > 0 {
+		return nil, Usagef("unexpected argument %q", all.Arg(0))
+	}
+	return newSettings(all)
+}
+
+func newSettings(all *pflag.FlagSet) (*settings, error) {
+	s := &settings{flags: all}
+	var err error
+	if s.vocabulary, err = vocabulary.Parse(s.text("vocabulary")); err != nil {
+		return nil, Usagef("--vocabulary: %v", err)
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.text("log-level"))); err != nil {
+		return nil, Usagef("--log-level: unknown level %q: use debug, info, warn or error", s.text("log-level"))
+	}
+	if s.log, err = newLogs(os.Stderr, s.text("log-format"), level); err != nil {
+		return nil, Usagef("--log-format: %v", err)
+	}
+	all.VisitAll(func(f *pflag.Flag) {
+		if err == nil && f.Annotations[annotationRequired] != nil && isEmpty(f.Value.String()) {
+			err = Usagef("--%s is required", f.Name)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// isEmpty tells whether a flag's value, of any type, says nothing.
+func isEmpty(value string) bool { return value == "" || value == "[]" }
+
+// text returns the value of a flag of the kit; empty when the process does not
+// have it.
+func (s *settings) text(name string) string {
+	f := s.flags.Lookup(name)
+	if f == nil {
+		return ""
+	}
+	return f.Value.String()
+}
+
+// flagSections collects the flags: the kit's, each service's own, and those of
+// the contracts that no service of the app offers.
+func flagSections(app App) ([]section, error) {
+	var sections []section
+	for _, s := range app.Services {
+		if s.Flags != nil {
+			own := pflag.NewFlagSet(s.Name, pflag.ContinueOnError)
+			s.Flags(own)
+			sections = append(sections, section{s.Name, own})
+		}
+	}
+	sections = append(sections, section{"Other processes", elsewhere(app)}, section{"Any process", anywhere()})
+	return sections, shareFlags(sections)
+}
+
+// anywhere returns the flags of every process.
+func anywhere() *pflag.FlagSet {
+	fs := pflag.NewFlagSet("anywhere", pflag.ContinueOnError)
+	fs.BoolP("help", "h", false, "print this and exit")
+	fs.String("vocabulary", "platform", "`names` that the API speaks: platform (the specification's) or k8s (stock clients'); stays the same for the life of the data")
+	fs.String("log-level", "info", "least `level` to log: debug, info, warn or error")
+	fs.String("log-format", "text", "`format` of log lines, on standard error: text or json")
+	fs.String("status-address", "", "`address` to answer /livez, /readyz and /metrics on, in plain HTTP; empty: nowhere")
+	return fs
+}
+
+// elsewhere returns the flags about what is in other processes: what services
+// need and none of the app offers, and how contracts are carried.
+func elsewhere(app App) *pflag.FlagSet {
+	fs := pflag.NewFlagSet("elsewhere", pflag.ContinueOnError)
+	offers, dials, here := false, false, map[string]bool{}
+	for _, s := range app.Services {
+		for _, o := range s.Offers {
+			here[o.name()] = true
+			offers = offers || o.carried()
+		}
+	}
+	for _, s := range app.Services {
+		for _, need := range s.Needs {
+			if !here[need.name()] {
+				here[need.name()] = true
+				dials = dials || need.carried()
+				need.register(fs)
+			}
+		}
+	}
+	if offers || dials {
+		peerFlags(fs, offers)
+	}
+	return fs
+}
+
+// shareFlags lets several services declare the same flag: the first declaration
+// holds, so the others must not mean something else.
+func shareFlags(sections []section) error {
+	first := map[string]*pflag.Flag{}
+	var err error
+	for i, s := range sections {
+		own := pflag.NewFlagSet(s.title, pflag.ContinueOnError)
+		s.flags.VisitAll(func(f *pflag.Flag) {
+			known, ok := first[f.Name]
+			switch {
+			case !ok:
+				first[f.Name] = f
+				own.AddFlag(f)
+			case known.DefValue != f.DefValue || known.Value.Type() != f.Value.Type():
+				err = fmt.Errorf("--%s is declared twice, and differently by %s", f.Name, s.title)
+			}
+		})
+		sections[i].flags = own
+	}
+	return err
+}

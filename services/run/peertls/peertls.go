@@ -1,0 +1,163 @@
+// Package peertls is the mutual TLS between processes of the suite. A process
+// proves with one certificate which services it is: every service in it is one of
+// the certificate's DNS names, and both ends look at those names and never at
+// host names or addresses. So the CA must sign for nobody but the suite.
+//
+// It decides whether a peer is who it says; never what that peer may do (package
+// run asks services.Callers). It serves "All operations and all communication
+// between components ..." of the specification.
+package peertls
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// Files names the PEM files of one process.
+type Files struct {
+	CA   string // certificates of the authorities that sign peers
+	Cert string // this process's certificate, and intermediates after it
+	Key  string
+}
+
+// Identity is what a process proves who it is with. It reads its files again at
+// every handshake, so that certificates are renewed by replacing the files.
+type Identity struct {
+	files Files
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	current material
+	refused material // the last content that could not be used: logged once
+}
+
+// material is the content of the files, and what it means.
+type material struct {
+	ca, cert, key []byte
+	roots         *x509.CertPool
+	pair          tls.Certificate
+}
+
+// Load reads the files for the first time.
+func Load(files Files, log *slog.Logger) (*Identity, error) {
+	m, err := read(files)
+	if err == nil {
+		err = m.parse()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Identity{files: files, log: log, current: m}, nil
+}
+
+// Services returns the names that the process's own certificate gives it.
+func (i *Identity) Services() []string { return i.material().pair.Leaf.DNSNames }
+
+// Server returns the credentials of a listening process: it takes no connection
+// without a certificate of the CA.
+func (i *Identity) Server() credentials.TransportCredentials {
+	return credentials.NewTLS(&tls.Config{
+		MinVersion: tls.VersionTLS13,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			m := i.material()
+			return &tls.Config{
+				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{m.pair},
+				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: m.roots,
+				NextProtos:             []string{"h2"},
+				SessionTicketsDisabled: true, // so that a peer always shows what it is now
+			}, nil
+		},
+	})
+}
+
+// Client returns the credentials for calling a service, wherever it is.
+func (i *Identity) Client(service string) credentials.TransportCredentials {
+	return &client{TransportCredentials: i.dialing(service), identity: i, service: service}
+}
+
+// Services returns the names of the services that a verified peer is.
+func Services(state tls.ConnectionState) []string {
+	if len(state.VerifiedChains) == 0 {
+		return nil
+	}
+	return state.VerifiedChains[0][0].DNSNames
+}
+
+// client makes its TLS configuration anew for every handshake: unlike a server's,
+// a client's trusted CAs cannot be exchanged in a tls.Config.
+type client struct {
+	credentials.TransportCredentials
+	identity *Identity
+	service  string
+}
+
+func (c *client) ClientHandshake(ctx context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return c.identity.dialing(c.service).ClientHandshake(ctx, c.service, conn)
+}
+
+func (c *client) Clone() credentials.TransportCredentials { return c.identity.Client(c.service) }
+
+func (i *Identity) dialing(service string) credentials.TransportCredentials {
+	m := i.material()
+	return credentials.NewTLS(&tls.Config{
+		MinVersion: tls.VersionTLS13, ServerName: service,
+		RootCAs: m.roots, Certificates: []tls.Certificate{m.pair},
+	})
+}
+
+// material returns what the files hold now, or held last when they cannot be used.
+func (i *Identity) material() material {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	m, err := read(i.files)
+	if err != nil || m.same(i.current) || m.same(i.refused) {
+		return i.current
+	}
+	if err := m.parse(); err != nil {
+		i.refused = m
+		i.log.Warn("new peer certificate refused, keeping the one in use", "error", err)
+		return i.current
+	}
+	i.current = m
+	i.log.Info("peer certificate renewed", "names", m.pair.Leaf.DNSNames, "until", m.pair.Leaf.NotAfter)
+	return m
+}
+
+func read(files Files) (m material, err error) {
+	for _, f := range []struct {
+		path string
+		into *[]byte
+	}{{files.CA, &m.ca}, {files.Cert, &m.cert}, {files.Key, &m.key}} {
+		if *f.into, err = os.ReadFile(f.path); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+func (m *material) parse() (err error) {
+	if m.pair, err = tls.X509KeyPair(m.cert, m.key); err != nil {
+		return fmt.Errorf("certificate and key: %w", err)
+	}
+	m.roots = x509.NewCertPool()
+	if !m.roots.AppendCertsFromPEM(m.ca) {
+		return errors.New("the CA file holds no certificate")
+	}
+	return nil
+}
+
+func (m material) same(o material) bool {
+	return bytes.Equal(m.ca, o.ca) && bytes.Equal(m.cert, o.cert) && bytes.Equal(m.key, o.key)
+}
+
+var _ credentials.TransportCredentials = (*client)(nil)

@@ -1,0 +1,59 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// statusPage answers for the process on --status-address: health and metrics, for
+// a service that has no other HTTP endpoint.
+type statusPage struct {
+	listener net.Listener // nil when there is no address
+	server   *http.Server
+}
+
+func newStatusPage(address string, h *Health, m *prometheus.Registry) (*statusPage, error) {
+	page := &statusPage{}
+	if address == "" {
+		return page, nil
+	}
+	var err error
+	if page.listener, err = net.Listen("tcp", address); err != nil {
+		return nil, fmt.Errorf("--status-address: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m, promhttp.HandlerOpts{}))
+	mux.Handle("GET /", h.Handler())
+	page.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	return page, nil
+}
+
+// serve begins before the services start: whoever looks sees a process that is
+// live and not ready yet.
+func (p *statusPage) serve(fail func(error)) {
+	if p.listener == nil {
+		return
+	}
+	go func() {
+		if err := p.server.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
+			fail(fmt.Errorf("serving on --status-address: %w", err))
+		}
+	}()
+}
+
+// stop comes last: a process that drains can be seen draining.
+func (p *statusPage) stop(ctx context.Context) {
+	if p.listener == nil {
+		return
+	}
+	if p.server.Shutdown(ctx) != nil {
+		_ = p.server.Close()
+	}
+}

@@ -1,0 +1,102 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services/run"
+)
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("waited in vain")
+		}
+	}
+}
+
+// status returns the code of a path of the status page.
+func status(t *testing.T, r *run.Running, path string) int {
+	t.Helper()
+	response, err := http.Get("http://" + r.StatusAddress() + path)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode
+}
+
+func TestStatusPage(t *testing.T) {
+	running := start(t, app(), "--status-address=127.0.0.1:0")
+	for path, want := range map[string]int{
+		"/livez": 200, "/readyz": 200, "/healthz": 200, "/livez/ping": 200, "/livez/none": 404, "/livez/shutdown": 404,
+		"/readyz/shutdown": 200, "/metrics": 200, "/": 404,
+	} {
+		if got := status(t, running, path); got != want {
+			t.Errorf("%s: got %d, want %d", path, got, want)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	var broken atomic.Bool
+	var h run.Health
+	h.Add(run.Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
+	h.Add(run.Check{Name: "mirror", Probe: func(context.Context) error {
+		if broken.Load() {
+			return errors.New("a secret reason")
+		}
+		return nil
+	}})
+	get := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		h.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w.Code, w.Body.String()
+	}
+	type answers map[string]string
+	for state, want := range map[bool]answers{
+		false: {
+			"/livez":                                "ok",
+			"/readyz?verbose":                       "[+]ping ok\n[+]mirror ok\nreadyz check passed\n",
+			"/healthz?verbose":                      "[+]ping ok\n[+]mirror ok\nhealthz check passed\n",
+			"/livez?verbose":                        "[+]ping ok\nlivez check passed\n",
+			"/readyz/mirror?verbose":                "[+]mirror ok\nreadyz check passed\n",
+			"/readyz?verbose&exclude=mirror":        "[+]ping ok\n[+]mirror excluded: ok\nreadyz check passed\n",
+			"/readyz?exclude=mirror&exclude=ping":   "ok",
+			"/readyz?verbose&exclude=does-not-exit": "[+]ping ok\n[+]mirror ok\nreadyz check passed\n",
+		},
+		true: {
+			"/livez":                 "ok",
+			"/readyz":                "[+]ping ok\n[-]mirror failed: reason withheld\nreadyz check failed\n",
+			"/readyz/mirror":         "[-]mirror failed: reason withheld\nreadyz check failed\n",
+			"/readyz?exclude=mirror": "ok",
+		},
+	} {
+		broken.Store(state)
+		for path, body := range want {
+			code, got := get(path)
+			if got != body {
+				t.Errorf("%s: got\n%s\nwant\n%s", path, got, body)
+			}
+			if failed := strings.Contains(body, "[-]"); failed != (code == 500) {
+				t.Errorf("%s: got status %d", path, code)
+			}
+		}
+	}
+}
