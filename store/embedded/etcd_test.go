@@ -1,0 +1,57 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+func open(t *testing.T, dir string, log *slog.Logger) *Server {
+	t.Helper()
+	s, err := Open(t.Context(), dir, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestWhatIsWrittenIsThereAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	for run := range 2 {
+		s := open(t, dir, log)
+		if run == 0 {
+			if _, err := s.Client.Put(t.Context(), "k", "v"); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			got, err := s.Client.Get(t.Context(), "k")
+			if err != nil || len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "v" {
+				t.Errorf("after the restart: %v, %v", got, err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if logged.Len() > 0 {
+		t.Errorf("etcd is not quiet:\n%s", &logged)
+	}
+}
+
+func TestADirectoryHasOneUser(t *testing.T) {
+	dir := t.TempDir()
+	log := slog.New(slog.DiscardHandler)
+	s := open(t, dir, log)
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err := Open(ctx, dir, log)
+	if err == nil || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("second opening: %v", err)
+	}
+}

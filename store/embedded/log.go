@@ -1,0 +1,65 @@
+package embedded
+
+import (
+	"context"
+	"log/slog"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// storageVersion is an error that etcd logs every few seconds until its first
+// snapshot, and that means nothing to a member that was never downgraded.
+const storageVersion = "failed to update storage version"
+
+// newLogger passes what etcd logs on to ours: errors as errors, warnings only to
+// those who debug, because etcd warns of things that are as they should be in a
+// single member without listeners, and the rest not at all.
+func newLogger(log *slog.Logger) *zap.Logger {
+	return zap.New(&core{log: log})
+}
+
+// core is a zap core that writes to slog.
+type core struct {
+	log    *slog.Logger
+	fields []zapcore.Field
+}
+
+func level(e zapcore.Entry) slog.Level {
+	if e.Level >= zapcore.ErrorLevel && e.Message != storageVersion {
+		return slog.LevelError
+	}
+	return slog.LevelDebug
+}
+
+func (c *core) Enabled(l zapcore.Level) bool {
+	return l >= zapcore.WarnLevel
+}
+
+func (c *core) With(fields []zapcore.Field) zapcore.Core {
+	return &core{log: c.log, fields: append(c.fields[:len(c.fields):len(c.fields)], fields...)}
+}
+
+func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) && c.log.Enabled(context.Background(), level(e)) {
+		return checked.AddCore(e, c)
+	}
+	return checked
+}
+
+func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	values := zapcore.NewMapObjectEncoder()
+	for _, f := range append(c.fields[:len(c.fields):len(c.fields)], fields...) {
+		f.AddTo(values)
+	}
+	attrs := make([]slog.Attr, 0, len(values.Fields))
+	for name, value := range values.Fields {
+		attrs = append(attrs, slog.Any(name, value))
+	}
+	c.log.LogAttrs(context.Background(), level(e), "etcd: "+e.Message, attrs...)
+	return nil
+}
+
+func (c *core) Sync() error { return nil }
+
+var _ zapcore.Core = (*core)(nil)

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// failure returns the Status for an error of etcd that is not an answer.
+func failure(err error) *services.Status {
+	switch {
+	case tooLarge(err):
+		return services.TooLarge("Request entity too large: the object is larger than etcd accepts")
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return services.Unavailable("etcd has no space left: %v", err)
+	case inTime(err):
+		return services.Unavailable("etcd cannot be used now: %v", err)
+	}
+	return services.Timeout("etcd did not answer in time, the outcome is not known: %v", err)
+}
+
+// tooLarge tells whether etcd, or the connection to it, refused the size.
+func tooLarge(err error) bool {
+	return errors.Is(err, rpctypes.ErrRequestTooLarge) ||
+		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
+}
+
+// inTime is false when etcd, or the caller, gave up waiting.
+func inTime(err error) bool {
+	for _, late := range []error{
+		context.DeadlineExceeded, context.Canceled,
+		rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutWaitAppliedIndex,
+	} {
+		if errors.Is(err, late) {
+			return false
+		}
+	}
+	code := status.Code(err)
+	return code != codes.DeadlineExceeded && code != codes.Canceled
+}
+
+func notFound(key resource.Key) *services.Status {
+	return services.NotFound(key.Group, key.Resource, key.Name)
+}
+
+func mismatch(key resource.Key, what, wanted, is string) *services.Status {
+	return services.Conflict(key.Group, key.Resource, key.Name,
+		fmt.Sprintf("Precondition failed: %s in precondition: %s, %s in object meta: %s", what, wanted, what, is))
+}

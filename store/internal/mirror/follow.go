@@ -1,0 +1,199 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/store/internal/object"
+)
+
+const (
+	loadPage = 500 // objects per range request of a load
+	// Failures are tried again after a delay that doubles while nothing gets better.
+	retryDelay    = 10 * time.Millisecond
+	maxRetryDelay = 5 * time.Second
+	// Events come at once, so who waits longer than progressDelay waits for a
+	// revision that changed no object, and etcd has to be asked how far we are. It
+	// answers only when it has nothing in the queue, so we ask again, less often.
+	progressDelay    = time.Millisecond
+	maxProgressDelay = 100 * time.Millisecond
+	// quietProgress keeps a quiet mirror ahead of etcd's compaction.
+	quietProgress = 30 * time.Second
+)
+
+// Run fills the mirror and follows etcd until ctx ends. What goes wrong on the
+// way is logged and tried again: until then the mirror stands still, and only
+// those notice who ask for something newer.
+func (m *Mirror) Run(ctx context.Context) error {
+	// Progress is asked for per watch stream, and streams are shared by the client
+	// among equal metadata: this one must be the mirror's alone.
+	ctx = metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "portico-watch", "mirror")
+	loaded, delay := false, retryDelay
+	for ctx.Err() == nil {
+		before := m.reached()
+		var err error
+		if loaded {
+			err = m.watch(ctx, before+1)
+		} else {
+			err = m.load(ctx)
+		}
+		switch {
+		case err == nil:
+			loaded = true
+		case errors.Is(err, rpctypes.ErrCompacted):
+			m.log.Warn("etcd compacted what the mirror had not seen yet, loading everything anew")
+			loaded = false
+		case ctx.Err() == nil:
+			m.log.Warn("following etcd failed, trying again", "error", err)
+			if m.reached() > before {
+				delay = retryDelay
+			}
+			pause(ctx, delay)
+			delay = min(2*delay, maxRetryDelay)
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// load reads all objects at one revision and makes them the current state.
+// Readers see the state before until it is complete.
+func (m *Mirror) load(ctx context.Context) error {
+	end := clientv3.GetPrefixRangeEnd(resource.Root)
+	tree := new(objects)
+	from, revision := resource.Root, int64(0)
+	for {
+		page, err := m.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(loadPage), clientv3.WithRev(revision))
+		if err != nil {
+			return fmt.Errorf("loading all objects: %w", err)
+		}
+		if revision == 0 {
+			revision = page.Header.Revision
+		}
+		for _, kv := range page.Kvs {
+			if c := m.changeOf(kv); c.object != nil {
+				tree.Set(c.path, c.object)
+			}
+		}
+		if !page.More {
+			m.reset(tree, revision)
+			return nil
+		}
+		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// changeOf reads a value of etcd. One that nobody can read is not there for
+// anybody, rather than in the way of all the others.
+func (m *Mirror) changeOf(kv *mvccpb.KeyValue) change {
+	path := string(kv.Key)
+	o, err := object.Decode(path, kv.Value, kv.ModRevision)
+	if err != nil {
+		m.log.Error("a value in etcd is not an object", "key", path, "revision", kv.ModRevision, "error", err)
+		return change{path: path}
+	}
+	return change{path, &o}
+}
+
+// watch applies etcd's changes from a revision on, until the watch ends.
+func (m *Mirror) watch(ctx context.Context, from int64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events := m.client.Watch(ctx, resource.Root, clientv3.WithPrefix(),
+		clientv3.WithRev(from), clientv3.WithProgressNotify())
+	go m.askProgress(ctx)
+	m.setStalled(time.Time{})
+	defer func() { m.setStalled(time.Now()) }()
+	for response := range events {
+		if err := response.Err(); err != nil {
+			return err
+		}
+		if response.IsProgressNotify() {
+			m.advance(response.Header.Revision)
+			continue
+		}
+		changes := make([]change, 0, len(response.Events))
+		for _, event := range response.Events {
+			if event.Type == mvccpb.DELETE {
+				changes = append(changes, change{path: string(event.Kv.Key)})
+			} else {
+				changes = append(changes, m.changeOf(event.Kv))
+			}
+		}
+		if len(changes) > 0 {
+			// All events of a revision come in one response, so this one is whole.
+			m.apply(changes, response.Events[len(changes)-1].Kv.ModRevision)
+		}
+	}
+	return errors.New("etcd ended the watch")
+}
+
+// reached returns the mirror's revision.
+func (m *Mirror) reached() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.revision
+}
+
+func (m *Mirror) setStalled(since time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stalled = since
+}
+
+// askProgress asks etcd how far the watch is while somebody waits for that. An
+// error of asking ends the watch too, which tells of it.
+func (m *Mirror) askProgress(ctx context.Context) {
+	quiet := time.NewTicker(quietProgress)
+	defer quiet.Stop()
+	again := time.NewTimer(quietProgress)
+	defer again.Stop()
+	delay, next := progressDelay, time.Now().Add(quietProgress)
+	schedule := func() {
+		next = time.Now().Add(delay)
+		again.Reset(delay)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-quiet.C:
+			_ = m.client.RequestProgress(ctx)
+		case <-m.lag:
+			// A new waiter does not suffer for an old one that waits in vain, and
+			// many new ones do not put the question off.
+			if delay = progressDelay; time.Until(next) > delay || !next.After(time.Now()) {
+				schedule()
+			}
+		case <-again.C:
+			if m.awaited() {
+				_ = m.client.RequestProgress(ctx)
+				delay = min(2*delay, maxProgressDelay)
+				schedule()
+			}
+		}
+	}
+}
+
+// awaited tells whether somebody waits for a revision.
+func (m *Mirror) awaited() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.waiters) > 0
+}

@@ -1,0 +1,79 @@
+package mirror
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// readTimeout bounds one reading of etcd's revision.
+const readTimeout = 10 * time.Second
+
+// latest reads etcd's newest revision for everybody who asks. One read is in
+// flight at a time; who asks while it is must have the next one, because that
+// one begins after they asked, and shares it with all who wait with them.
+type latest struct {
+	read func(ctx context.Context) (int64, error)
+
+	mu      sync.Mutex
+	next    *reading // the read that has not begun; nil when nobody waits for one
+	running bool
+}
+
+// reading is one read and its answer.
+type reading struct {
+	done     chan struct{}
+	revision int64
+	err      error
+}
+
+func (l *latest) get(ctx context.Context) (int64, error) {
+	l.mu.Lock()
+	if l.next == nil {
+		l.next = &reading{done: make(chan struct{})}
+	}
+	r := l.next
+	if !l.running {
+		l.running = true
+		// Not bound to ctx: others may wait for the same reading.
+		go l.run(context.WithoutCancel(ctx))
+	}
+	l.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.revision, r.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// run reads until nobody waits.
+func (l *latest) run(ctx context.Context) {
+	for {
+		l.mu.Lock()
+		r := l.next
+		l.next = nil
+		l.running = r != nil
+		l.mu.Unlock()
+		if r == nil {
+			return
+		}
+		bounded, cancel := context.WithTimeout(ctx, readTimeout)
+		r.revision, r.err = l.read(bounded)
+		cancel()
+		close(r.done)
+	}
+}
+
+// readRevision asks for a key that never exists: the answer is its header.
+func (m *Mirror) readRevision(ctx context.Context) (int64, error) {
+	response, err := m.client.Get(ctx, resource.Root, clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return response.Header.Revision, nil
+}

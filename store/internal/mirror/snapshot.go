@@ -1,0 +1,55 @@
+package mirror
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/tidwall/btree"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// objects is the ordered copy-on-write tree: path in etcd to object.
+type objects = btree.Map[string, *services.Object]
+
+// Snapshot is everything the store held at a revision. It never changes.
+type Snapshot struct {
+	// Revision is the newest revision that this state is known to be the state of.
+	Revision int64
+	// changed is the oldest: nothing was written between the two.
+	changed int64
+	// replaced is how many bytes the mirror had replaced when this was taken.
+	replaced int64
+	tree     *objects
+}
+
+// holds tells whether this is the state at a revision.
+func (s *Snapshot) holds(revision int64) bool {
+	return s.changed <= revision && revision <= s.Revision
+}
+
+// Get returns the object at a path.
+func (s *Snapshot) Get(path string) (*services.Object, bool) { return s.tree.Get(path) }
+
+// Ascend visits the objects below a prefix whose path is not less than from, in
+// the order of their paths, until visit returns false.
+func (s *Snapshot) Ascend(prefix, from string, visit func(path string, o *services.Object) bool) {
+	s.tree.Ascend(max(prefix, from), func(path string, o *services.Object) bool {
+		return strings.HasPrefix(path, prefix) && visit(path, o)
+	})
+}
+
+// CountAfter returns how many objects below a prefix have a path greater than
+// last. It looks at a few dozen objects, however many there are.
+func (s *Snapshot) CountAfter(prefix, last string) int64 {
+	// Paths are text, and no byte of text is 0xff.
+	return int64(s.rank(prefix+"\xff") - s.rank(last+"\x00"))
+}
+
+// rank returns how many paths are less than the given one.
+func (s *Snapshot) rank(path string) int {
+	return sort.Search(s.tree.Len(), func(i int) bool {
+		at, _, _ := s.tree.GetAt(i)
+		return at >= path
+	})
+}

@@ -1,0 +1,75 @@
+// Package object translates between an object of the store's contract and its
+// value in etcd: a record without a resourceVersion there, with the revision
+// spliced in here. It is the only place that does. It does no I/O.
+package object
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Write is an object on its way to etcd.
+type Write struct {
+	Path    string // its key in etcd
+	Value   string // its value in etcd
+	key     resource.Key
+	content services.Content
+	at      int
+}
+
+// New prepares a write. BadRequest (400) when the key or the content cannot be
+// stored.
+func New(key resource.Key, content services.Content) (Write, error) {
+	if err := CheckKey(key); err != nil {
+		return Write{}, err
+	}
+	at, err := resource.MetadataOffset(content.JSON)
+	if err != nil {
+		return Write{}, services.BadRequest("%s: %v", key, err)
+	}
+	value := resource.EncodeRecord(resource.Record{
+		UID: content.UID, Labels: content.Labels, Fields: content.Fields, At: at, JSON: content.JSON,
+	})
+	return Write{Path: key.Path(), Value: string(value), key: key, content: content, at: at}, nil
+}
+
+// Stored returns the object as it is after etcd accepted the write at a revision.
+func (w Write) Stored(revision int64) services.Object {
+	return services.Object{
+		Key: w.key, Revision: revision, UID: w.content.UID,
+		JSON:   resource.SpliceVersion(w.content.JSON, w.at, revision),
+		Labels: w.content.Labels, Fields: w.content.Fields,
+	}
+}
+
+// CheckKey refuses keys whose path would be that of another object, or of none.
+func CheckKey(key resource.Key) error {
+	if key.Resource == "" || key.Name == "" {
+		return services.BadRequest("a key needs a resource and a name")
+	}
+	if strings.Contains(key.Group+key.Resource+key.Namespace+key.Name, "/") {
+		return services.BadRequest("%s: names must not contain a slash", key)
+	}
+	return nil
+}
+
+// Decode reads a path and value of etcd as the object at a revision: that of the
+// value, or that of its deletion.
+func Decode(path string, value []byte, revision int64) (services.Object, error) {
+	key, err := resource.ParsePath(path)
+	if err != nil {
+		return services.Object{}, err
+	}
+	record, err := resource.DecodeRecord(value)
+	if err != nil {
+		return services.Object{}, fmt.Errorf("%s: %w", key, err)
+	}
+	return services.Object{
+		Key: key, Revision: revision, UID: record.UID,
+		JSON:   resource.SpliceVersion(record.JSON, record.At, revision),
+		Labels: record.Labels, Fields: record.Fields,
+	}, nil
+}

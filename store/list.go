@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/store/internal/mirror"
+	"github.com/portico-platform/portico/store/internal/object"
+)
+
+const (
+	// A page holds at most pageObjects when the caller leaves it to us, and never
+	// more than pageBytes, unless one object alone is larger.
+	pageObjects = 500
+	pageBytes   = 2 << 20
+)
+
+// List implements services.Reader.
+func (s *Store) List(ctx context.Context, r services.ListRequest) (services.Page, error) {
+	c, err := newCollector(r)
+	if err != nil {
+		return services.Page{}, err
+	}
+	var snapshot *mirror.Snapshot
+	if r.Read.Mode == services.Exact {
+		snapshot, err = s.exactly(ctx, r.Read.Revision)
+	} else {
+		snapshot, err = s.read(ctx, r.Read)
+	}
+	if err != nil {
+		return services.Page{}, err
+	}
+	if snapshot == nil {
+		s.metrics.lists.WithLabelValues("history").Inc()
+		return s.fromHistory(ctx, c, r.Read.Revision)
+	}
+	s.metrics.lists.WithLabelValues("memory").Inc()
+	page := fromMemory(c, snapshot)
+	if page.Next != "" {
+		s.mirror.Pin(snapshot)
+	}
+	if r.Read.Mode == services.Exact {
+		page.Revision = r.Read.Revision
+	}
+	return page, nil
+}
+
+// exactly returns the state at a revision, or nil when only etcd may still know it.
+func (s *Store) exactly(ctx context.Context, revision int64) (*mirror.Snapshot, error) {
+	if revision <= 0 {
+		return nil, services.BadRequest("an exact read needs a revision")
+	}
+	if err := s.reach(ctx, revision); err != nil {
+		return nil, err
+	}
+	snapshot, _ := s.mirror.At(revision)
+	return snapshot, nil
+}
+
+func fromMemory(c *collector, snapshot *mirror.Snapshot) services.Page {
+	snapshot.Ascend(c.scan, c.from, c.take)
+	c.page.Revision = snapshot.Revision
+	if c.page.Next != "" && c.selector.Empty() {
+		c.page.Remaining = snapshot.CountAfter(c.prefix, c.prefix+c.page.Next)
+	}
+	return c.page
+}
+
+// fromHistory reads a page of a state that the mirror has left behind.
+func (s *Store) fromHistory(ctx context.Context, c *collector, revision int64) (services.Page, error) {
+	c.page.Revision = revision
+	end := clientv3.GetPrefixRangeEnd(c.scan)
+	for from := max(c.from, c.scan); ; {
+		done := s.metrics.timeEtcd("range")
+		part, err := s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithRev(revision), clientv3.WithLimit(pageObjects))
+		done(err)
+		switch {
+		case errors.Is(err, rpctypes.ErrCompacted):
+			return services.Page{}, services.Expired("The resourceVersion for the provided list is too old.")
+		case err != nil:
+			return services.Page{}, failure(err)
+		}
+		for i, kv := range part.Kvs {
+			from = string(kv.Key)
+			o, err := object.Decode(from, kv.Value, kv.ModRevision)
+			if err != nil {
+				continue // the mirror has told of it, and leaves it out too
+			}
+			if !c.take(from, &o) {
+				if c.selector.Empty() {
+					c.page.Remaining = part.Count - int64(i)
+				}
+				return c.page, nil
+			}
+		}
+		if !part.More {
+			return c.page, nil
+		}
+		from += "\x00"
+	}
+}
+
+// collector fills a page with the objects that it is shown in order.
+type collector struct {
+	page     services.Page
+	selector resource.Selector
+	prefix   string // of the collection
+	scan     string // prefix of the objects that may be selected
+	from     string // path where the page starts
+	limit    int
+	bytes    int
+}
+
+func newCollector(r services.ListRequest) (*collector, error) {
+	selector, err := resource.ParseSelector(r.LabelSelector, r.FieldSelector)
+	if err != nil {
+		return nil, services.BadRequest("%v", err)
+	}
+	if r.Limit < 0 {
+		return nil, services.BadRequest("limit must not be negative")
+	}
+	c := &collector{selector: selector, prefix: r.GroupResource.Path(), limit: r.Limit}
+	if c.limit == 0 {
+		c.limit = pageObjects
+	}
+	if r.Namespace != "" {
+		c.prefix += r.Namespace + "/"
+	}
+	c.scan = c.prefix
+	if name, ok := selector.Field("metadata.name"); ok && r.Namespace != "" {
+		c.scan += name
+	}
+	if r.After != "" {
+		c.from = c.prefix + r.After + "\x00"
+	}
+	return c, nil
+}
+
+// take puts an object into the page if it is selected. It returns false when
+// there is no room for it: then another page follows.
+func (c *collector) take(path string, o *services.Object) bool {
+	if !c.selector.Empty() && !c.selector.Matches(o.Key, o.Labels, o.Fields) {
+		return true
+	}
+	if n := len(c.page.Objects); n > 0 && (n >= c.limit || c.bytes+len(o.JSON) > pageBytes) {
+		c.page.Next = strings.TrimPrefix(c.page.Objects[n-1].Key.Path(), c.prefix)
+		if !c.selector.Empty() {
+			c.page.Remaining = -1
+		}
+		return false
+	}
+	c.page.Objects = append(c.page.Objects, *o)
+	c.bytes += len(o.JSON)
+	return true
+}

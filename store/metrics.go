@@ -1,0 +1,52 @@
+package store
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/portico-platform/portico/store/internal/mirror"
+)
+
+// metrics are what the store tells about itself.
+type metrics struct {
+	etcd  *prometheus.HistogramVec
+	lists *prometheus.CounterVec
+}
+
+func newMetrics(r prometheus.Registerer, m *mirror.Mirror) *metrics {
+	gauge := func(name, help string, value func(mirror.Status) float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "portico", Subsystem: "store", Name: name, Help: help},
+			func() float64 { return value(m.Status()) })
+	}
+	out := &metrics{
+		etcd: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "portico", Subsystem: "store", Name: "etcd_request_duration_seconds",
+			Help:    "Time that etcd took to answer, by operation and outcome.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, []string{"operation", "outcome"}),
+		lists: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "portico", Subsystem: "store", Name: "list_pages_total",
+			Help: "Pages of lists served, by where they came from: memory or etcd's history.",
+		}, []string{"source"}),
+	}
+	r.MustRegister(out.etcd, out.lists,
+		gauge("mirror_objects", "Objects held in memory.", func(s mirror.Status) float64 { return float64(s.Objects) }),
+		gauge("mirror_revision", "Revision that the mirror has reached.", func(s mirror.Status) float64 { return float64(s.Revision) }),
+		gauge("mirror_snapshots", "Snapshots held for the following pages of lists.", func(s mirror.Status) float64 { return float64(s.Pins) }),
+		gauge("mirror_loads", "Complete loads of the mirror since the start.", func(s mirror.Status) float64 { return float64(s.Loads) }),
+	)
+	return out
+}
+
+// timeEtcd starts the time of a request to etcd; its result ends it.
+func (m *metrics) timeEtcd(operation string) func(error) {
+	start := time.Now()
+	return func(err error) {
+		outcome := "ok"
+		if err != nil {
+			outcome = "error"
+		}
+		m.etcd.WithLabelValues(operation, outcome).Observe(time.Since(start).Seconds())
+	}
+}

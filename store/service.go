@@ -1,0 +1,69 @@
+// Package store is the service that keeps the state of the API: bytes and
+// metadata in etcd, one transaction per write, mirrored in memory for reads.
+//
+// It decides what is current, what a list shows, and which of two writers was
+// first. It never looks into an object, knows no resource type, and tells nobody
+// what has happened: that is the watch hub's. It serves "Persistence", "Read
+// consistency" and "Chunked lists" of the specification.
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/portico-platform/portico/services/etcd"
+	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/run"
+)
+
+// patience is how long the start is silent about waiting for etcd.
+const patience = 5 * time.Second
+
+// Service returns the store as a service.
+func Service() run.Service {
+	return run.Service{
+		Name:   "store",
+		About:  "keeps the state of the API (etcd) and answers reads from memory",
+		Offers: []run.Dependency{rpc.Store},
+		Needs:  []run.Dependency{etcd.Client},
+		Start:  start,
+	}
+}
+
+func start(ctx context.Context, n *run.Node) error {
+	client, err := etcd.Client.Use(ctx, n)
+	if err != nil {
+		return err
+	}
+	s := New(Config{Client: client, Log: n.Log, Metrics: n.Metrics})
+	n.Go("mirror", s.Run)
+	if err := s.awaitReady(ctx, n); err != nil {
+		return err
+	}
+	n.Health.Add(run.Check{Name: "etcd", Live: true, Probe: func(ctx context.Context) error {
+		_, err := s.Revision(ctx)
+		return err
+	}})
+	n.Health.Add(run.Check{Name: "store-mirror", Probe: s.following})
+	rpc.Store.Offer(n, s)
+	status := s.mirror.Status()
+	n.Log.Info("store is ready", "objects", status.Objects, "revision", status.Revision)
+	return nil
+}
+
+// awaitReady waits for the first state, and says so when that takes long.
+func (s *Store) awaitReady(ctx context.Context, n *run.Node) error {
+	slow := time.NewTimer(patience)
+	defer slow.Stop()
+	for {
+		select {
+		case <-s.Ready():
+			return nil
+		case <-slow.C:
+			n.Log.Warn("still loading all objects from etcd")
+		case <-ctx.Done():
+			return fmt.Errorf("loading all objects from etcd: %w", ctx.Err())
+		}
+	}
+}

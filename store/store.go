@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/store/internal/mirror"
+)
+
+const (
+	// defaultFutureWait is how long a reader waits for a revision that it names:
+	// it may have seen it at another replica that is ahead of this one.
+	defaultFutureWait = 3 * time.Second
+	// catchUpWait bounds how long a reader waits for a revision that etcd has.
+	catchUpWait = 30 * time.Second
+	// stallGrace is how long the mirror may stand still before that is unhealthy.
+	stallGrace = 5 * time.Second
+)
+
+// Config is what a Store is made of.
+type Config struct {
+	Client  *clientv3.Client
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+	// FutureWait is how long a reader waits for a revision that it names and that
+	// is not there yet; zero chooses the default.
+	FutureWait time.Duration
+}
+
+// Store is the store over etcd. Run keeps it current.
+type Store struct {
+	client     *clientv3.Client
+	mirror     *mirror.Mirror
+	metrics    *metrics
+	futureWait time.Duration
+}
+
+// New returns a store that has yet to Run.
+func New(c Config) *Store {
+	if c.FutureWait == 0 {
+		c.FutureWait = defaultFutureWait
+	}
+	m := mirror.New(mirror.Config{Client: c.Client, Log: c.Log})
+	return &Store{client: c.Client, mirror: m, metrics: newMetrics(c.Metrics, m), futureWait: c.FutureWait}
+}
+
+// Run follows etcd until ctx ends.
+func (s *Store) Run(ctx context.Context) error { return s.mirror.Run(ctx) }
+
+// Ready returns a channel that is closed when the store can answer.
+func (s *Store) Ready() <-chan struct{} { return s.mirror.Filled() }
+
+// Get implements services.Reader.
+func (s *Store) Get(ctx context.Context, r services.GetRequest) (services.Object, error) {
+	if r.Read.Mode == services.Exact {
+		return services.Object{}, services.BadRequest("one object cannot be read at an exact revision")
+	}
+	snapshot, err := s.read(ctx, r.Read)
+	if err != nil {
+		return services.Object{}, err
+	}
+	o, ok := snapshot.Get(r.Key.Path())
+	if !ok {
+		return services.Object{}, notFound(r.Key)
+	}
+	return *o, nil
+}
+
+// Revision implements services.Reader.
+func (s *Store) Revision(ctx context.Context) (int64, error) {
+	revision, err := s.mirror.Latest(ctx)
+	if err != nil {
+		return 0, failure(err)
+	}
+	return revision, nil
+}
+
+// read returns a state that is as fresh as asked for; Exact is for exactly.
+func (s *Store) read(ctx context.Context, r services.Read) (*mirror.Snapshot, error) {
+	var err error
+	switch r.Mode {
+	case services.MostRecent:
+		err = s.catchUp(ctx)
+	case services.NotOlderThan:
+		err = s.reach(ctx, r.Revision)
+	}
+	if err == nil {
+		err = s.filled(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.mirror.Snapshot(), nil
+}
+
+// catchUp waits until the mirror holds everything that etcd acknowledged before
+// the call.
+func (s *Store) catchUp(ctx context.Context) error {
+	revision, err := s.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, catchUpWait)
+	defer cancel()
+	if err := s.mirror.Wait(ctx, revision); err != nil {
+		return services.Timeout("the store has not caught up with etcd in time: it is at revision %d of %d", s.mirror.Status().Revision, revision)
+	}
+	return nil
+}
+
+// reach waits a little for a revision that a reader named.
+func (s *Store) reach(ctx context.Context, revision int64) error {
+	ctx, cancel := context.WithTimeout(ctx, s.futureWait)
+	defer cancel()
+	if err := s.mirror.Wait(ctx, revision); err != nil {
+		return services.FutureRevision(revision, s.mirror.Status().Revision)
+	}
+	return nil
+}
+
+// filled waits for the first state.
+func (s *Store) filled(ctx context.Context) error {
+	select {
+	case <-s.mirror.Filled():
+		return nil
+	default:
+	}
+	select {
+	case <-s.mirror.Filled():
+		return nil
+	case <-ctx.Done():
+		return services.Unavailable("the store has not loaded its objects from etcd yet")
+	}
+}
+
+// following returns an error when the mirror has stood still for too long.
+func (s *Store) following(context.Context) error {
+	if since := s.mirror.Status().Stalled; !since.IsZero() && time.Since(since) > stallGrace {
+		return fmt.Errorf("not following etcd since %s", since.Format(time.RFC3339))
+	}
+	return nil
+}
+
+var _ services.Store = (*Store)(nil)
