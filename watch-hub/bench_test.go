@@ -1,0 +1,91 @@
+package watchhub
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/watch-hub/internal/history"
+	"github.com/portico-platform/portico/watch-hub/internal/testbed"
+)
+
+// benchmarkJSON is as long as a usual pod.
+var benchmarkJSON = strings.Repeat("x", 2500)
+
+func benchmarkStream(b *testing.B, bus *testbed.NATS, hub services.WatchHub, after int64) *changes.Stream {
+	stream, err := changes.Source{Bus: bus.Connect(), Hub: hub, Buffer: 64 << 20}.Follow(b.Context(), pods, after)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return stream
+}
+
+func drain(b *testing.B, stream *changes.Stream, through int64) {
+	for {
+		batch, err := stream.Next(b.Context())
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		if batch.Through >= through {
+			return
+		}
+	}
+}
+
+// BenchmarkEtcdToFollower writes with 32 writers and follows all of it.
+func BenchmarkEtcdToFollower(b *testing.B) {
+	etcd, bus := testbed.StartEtcd(b), testbed.StartNATS(b)
+	hub := startHub(b, etcd, bus.Connect(), nil)
+	stream := benchmarkStream(b, bus, hub, etcd.Write(pod("first"), "value"))
+	b.ReportAllocs()
+	b.ResetTimer()
+	start := time.Now()
+	var group sync.WaitGroup
+	for writer := range 32 {
+		group.Go(func() {
+			for i := writer; i < b.N; i += 32 {
+				etcd.Write(pod(fmt.Sprint("p", i%1000)), benchmarkJSON)
+			}
+		})
+	}
+	group.Wait()
+	drain(b, stream, etcd.Write(pod("last"), "value"))
+	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "changes/s")
+}
+
+// BenchmarkHubToFollower leaves etcd out: one change at a time goes into the
+// window, onto the bus and to a follower.
+func BenchmarkHubToFollower(b *testing.B) {
+	bus := testbed.StartNATS(b)
+	hub := New(Config{Etcd: testbed.StartEtcd(b).Client, Bus: bus.Connect(), History: time.Hour, WindowBytes: 64 << 20})
+	hub.election.leading.Store(true)
+	close(hub.ready)
+	stream := benchmarkStream(b, bus, hub, 0)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		drain(b, stream, int64(b.N))
+	}()
+	json := []byte(`{"metadata":{"name":"p"},"spec":"` + benchmarkJSON + `"}`)
+	key := resource.Key{GroupResource: pods, Namespace: "ns", Name: "p"}
+	labels := map[string]string{"app": "web"}
+	b.ReportAllocs()
+	b.ResetTimer()
+	start := time.Now()
+	for revision := int64(1); revision <= int64(b.N); revision++ {
+		hub.take(history.Run{Through: revision, Changes: []services.Change{{
+			Type:   services.Modified,
+			Object: services.Object{Key: key, Revision: revision, UID: "uid", JSON: json, Labels: labels}, OldLabels: labels,
+		}}})
+	}
+	hub.publish()
+	hub.tell(time.Now())
+	<-done
+	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "changes/s")
+}

@@ -1,0 +1,17 @@
+// Command watch-hub runs the watch hub as a process of its own, beside an etcd
+// and a NATS that flags name.
+package main
+
+import (
+	watchhub "github.com/portico-platform/portico/watch-hub"
+
+	"github.com/portico-platform/portico/services/run"
+)
+
+func main() {
+	run.Main(run.App{
+		Name:     "watch-hub",
+		About:    "the watch hub of Portico: publishes what happens to objects, and answers what happened",
+		Services: []run.Service{watchhub.Service()},
+	})
+}

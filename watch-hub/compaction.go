@@ -1,0 +1,114 @@
+package watchhub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// marksKey holds the marks, so that they survive a restart.
+const marksKey = "/portico/hub/marks"
+
+// marksPerHistory is how many marks are made in the time of the history.
+const marksPerHistory = 10
+
+// marks is what hubs know about the age of revisions.
+type marks struct {
+	Compacted int64  `json:"compacted"` // etcd has been compacted to it
+	List      []mark `json:"list"`      // after it, oldest first
+}
+
+// mark says which revision was the newest at some time.
+type mark struct {
+	Time     time.Time `json:"time"`
+	Revision int64     `json:"revision"`
+}
+
+// compact lets etcd forget what is older than the history, until ctx ends; then
+// it returns nil. Only the hub that publishes does it.
+func (h *Hub) compact(ctx context.Context) error {
+	ticker := time.NewTicker(max(h.config.History/marksPerHistory, 50*time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case now := <-ticker.C:
+			if !h.election.leads() {
+				continue
+			}
+			if err := h.compactAt(ctx, now); err != nil && ctx.Err() == nil {
+				h.config.Log.Warn("compacting etcd", "error", err)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// compactAt makes a mark of what the hub has seen and compacts to the newest mark
+// that is old enough. A hub that lags makes its marks late, so that compaction
+// never overtakes it. When nothing happens, nothing is written.
+func (h *Hub) compactAt(ctx context.Context, now time.Time) error {
+	saved, modified, err := h.loadMarks(ctx)
+	if err != nil {
+		return err
+	}
+	next := saved.next(mark{Time: now, Revision: h.window.Newest()}, now.Add(-h.config.History))
+	if next.Compacted > saved.Compacted {
+		// First this, then the marks: it can be repeated.
+		_, err := h.config.Etcd.Compact(ctx, next.Compacted)
+		if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+			return err
+		}
+	}
+	if next.Compacted == saved.Compacted && len(next.List) == len(saved.List) {
+		return nil
+	}
+	return h.saveMarks(ctx, next, modified)
+}
+
+// next returns the marks with a newer one, if that says anything new, and with
+// those before oldest turned into Compacted.
+func (m marks) next(newest mark, oldest time.Time) marks {
+	next := marks{Compacted: m.Compacted}
+	last := m.Compacted
+	for _, old := range m.List {
+		last = old.Revision
+		if old.Time.After(oldest) {
+			next.List = append(next.List, old)
+		} else {
+			next.Compacted = old.Revision
+		}
+	}
+	if newest.Revision > last {
+		next.List = append(next.List, newest)
+	}
+	return next
+}
+
+// loadMarks returns the marks and the revision at which they were saved.
+func (h *Hub) loadMarks(ctx context.Context) (saved marks, modified int64, err error) {
+	response, err := h.config.Etcd.Get(ctx, marksKey)
+	if err != nil || len(response.Kvs) == 0 {
+		return marks{}, 0, err
+	}
+	if err := json.Unmarshal(response.Kvs[0].Value, &saved); err != nil {
+		return marks{}, 0, fmt.Errorf("%s: %w", marksKey, err)
+	}
+	return saved, response.Kvs[0].ModRevision, nil
+}
+
+// saveMarks keeps the marks unless another hub has saved its own meanwhile.
+func (h *Hub) saveMarks(ctx context.Context, m marks, modified int64) error {
+	value, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	_, err = h.config.Etcd.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(marksKey), "=", modified)).
+		Then(clientv3.OpPut(marksKey, string(value))).Commit()
+	return err
+}

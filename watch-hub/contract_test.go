@@ -1,0 +1,82 @@
+package watchhub
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/portico-platform/portico/services/contracttest"
+	"github.com/portico-platform/portico/watch-hub/internal/testbed"
+)
+
+func TestContract(t *testing.T) {
+	contracttest.WatchHub(t, func(t *testing.T) contracttest.HubSetup {
+		etcd := testbed.StartEtcd(t)
+		hub := startHub(t, etcd, testbed.StartNATS(t).Connect(), nil)
+		return contracttest.HubSetup{
+			Hub: hub, Write: etcd.Write, Delete: etcd.Remove,
+			Forget: func(through int64) { forget(t, etcd, hub.Hub, through) },
+		}
+	})
+}
+
+// forget compacts etcd and empties the window up to a revision.
+func forget(t *testing.T, etcd *testbed.Etcd, hub *Hub, through int64) {
+	t.Helper()
+	if _, err := etcd.Compact(context.Background(), through); err != nil {
+		t.Fatal(err)
+	}
+	hub.window.Expire(time.Now().Add(2 * hub.config.History))
+	if floor, _ := hub.window.Span(); floor < through {
+		t.Fatalf("the window begins at %d, want %d at least", floor, through)
+	}
+}
+
+// runningHub is a hub that can be stopped before the test ends.
+type runningHub struct {
+	*Hub
+	stop func()
+}
+
+// startHub starts a hub and waits until it is ready. change may adjust its
+// configuration.
+func startHub(t testing.TB, etcd *testbed.Etcd, bus *nats.Conn, change func(*Config)) runningHub {
+	t.Helper()
+	config := Config{
+		Etcd: etcd.Client, Bus: bus, Name: "hub", History: time.Hour, WindowBytes: 64 << 20,
+		Log: slog.New(slog.DiscardHandler),
+	}
+	if change != nil {
+		change(&config)
+	}
+	hub := New(config)
+	ctx, cancel := context.WithCancel(context.Background())
+	loops := []func(context.Context) error{hub.Run, hub.compact, hub.election.run}
+	ended := make(chan error, len(loops))
+	for _, loop := range loops {
+		go func() { ended <- loop(ctx) }()
+	}
+	stopped := false
+	stop := func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		for range loops {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(stop)
+	select {
+	case <-hub.Ready():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the hub does not become ready")
+	}
+	return runningHub{hub, stop}
+}

@@ -1,0 +1,149 @@
+package watchhub
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+)
+
+const (
+	// publisherKey names the hub that publishes.
+	publisherKey = "/portico/hub/publisher"
+	// leaseSeconds is how long a hub that has died keeps others from publishing.
+	leaseSeconds = 5
+)
+
+// election decides which of several hubs publishes. It saves work and is not
+// needed for truth: followers drop what two hubs publish, and find what none did.
+type election struct {
+	etcd    *clientv3.Client
+	name    string
+	log     *slog.Logger
+	leading atomic.Bool
+	signal  chan struct{}
+}
+
+func newElection(etcd *clientv3.Client, name string, log *slog.Logger) *election {
+	return &election{etcd: etcd, name: name, log: log, signal: make(chan struct{}, 1)}
+}
+
+// leads tells whether this hub publishes.
+func (e *election) leads() bool { return e.leading.Load() }
+
+// won receives after each victory.
+func (e *election) won() <-chan struct{} { return e.signal }
+
+// run stands for election until ctx ends, and then resigns and returns nil.
+func (e *election) run(ctx context.Context) error {
+	// Only once: two living hubs of one name would take it from each other forever.
+	succeed := true
+	for ctx.Err() == nil {
+		if err := e.term(ctx, succeed); err != nil && ctx.Err() == nil {
+			e.log.Warn("election of the publishing hub", "error", err)
+			select {
+			case <-time.After(retryEvery):
+			case <-ctx.Done():
+			}
+		}
+		succeed = false
+	}
+	return nil
+}
+
+// term waits for the office, holds it, and returns when it is lost.
+func (e *election) term(ctx context.Context, succeed bool) error {
+	session, err := concurrency.NewSession(e.etcd, concurrency.WithTTL(leaseSeconds), concurrency.WithContext(ctx))
+	if err != nil {
+		return fmt.Errorf("lease: %w", err)
+	}
+	defer resign(session)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-session.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	held, err := e.claim(ctx, session.Lease())
+	for ; err == nil && !held.mine; held, err = e.claim(ctx, session.Lease()) {
+		if succeed && held.name == e.name {
+			succeed, err = false, e.unseat(ctx, held)
+		} else {
+			err = e.untilChanged(ctx, held.revision)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	e.log.Info("this hub publishes", "name", e.name)
+	e.leading.Store(true)
+	defer e.leading.Store(false)
+	select {
+	case e.signal <- struct{}{}:
+	default:
+	}
+	return e.untilChanged(ctx, held.revision)
+}
+
+// resign gives the office up at once. The end of the hub must not stop it.
+func resign(session *concurrency.Session) {
+	session.Orphan()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	// When this fails, the lease runs out by itself.
+	_, _ = session.Client().Revoke(ctx, session.Lease())
+}
+
+// office is who publishes.
+type office struct {
+	mine     bool
+	name     string
+	taken    int64 // the revision at which the office was taken
+	revision int64 // the revision at which this was read
+}
+
+// claim takes the office if it is free.
+func (e *election) claim(ctx context.Context, lease clientv3.LeaseID) (office, error) {
+	response, err := e.etcd.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(publisherKey), "=", 0)).
+		Then(clientv3.OpPut(publisherKey, e.name, clientv3.WithLease(lease))).Else(clientv3.OpGet(publisherKey)).Commit()
+	if err != nil {
+		return office{}, err
+	}
+	if response.Succeeded {
+		return office{mine: true, name: e.name, taken: response.Header.Revision, revision: response.Header.Revision}, nil
+	}
+	kv := response.Responses[0].GetResponseRange().Kvs[0]
+	return office{name: string(kv.Value), taken: kv.ModRevision, revision: response.Header.Revision}, nil
+}
+
+// unseat frees the office if it still is held as it was read.
+func (e *election) unseat(ctx context.Context, o office) error {
+	_, err := e.etcd.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(publisherKey), "=", o.taken)).
+		Then(clientv3.OpDelete(publisherKey)).Commit()
+	return err
+}
+
+// untilChanged returns when the office changes hands after a revision.
+func (e *election) untilChanged(ctx context.Context, after int64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for response := range e.etcd.Watch(ctx, publisherKey, clientv3.WithRev(after+1)) {
+		if err := response.Err(); err != nil {
+			return err
+		}
+		if len(response.Events) > 0 {
+			return nil
+		}
+	}
+	return ctx.Err()
+}

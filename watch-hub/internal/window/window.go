@@ -1,0 +1,200 @@
+// Package window holds the recent changes of all resource types in memory,
+// bounded by age and by bytes, each type in a log of its own.
+//
+// It decides which changes are held and how they chain, and answers what
+// happened to one type after a revision. It never reads etcd: what it has
+// dropped is for others to find. It serves "Watch procedure" of the specification.
+package window
+
+import (
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Bounds of one answer of Replay, so that it fits into a message.
+const (
+	PageChanges = 1000
+	PageBytes   = 1 << 20
+)
+
+// overhead is what a held change costs beside its strings.
+const overhead = 400
+
+// Window is the recent past, whole between its floor and its end.
+type Window struct {
+	age   time.Duration
+	bytes int64
+
+	mu      sync.RWMutex
+	floor   int64 // everything after it is held
+	through int64 // everything up to it has been seen
+	newest  int64 // the newest change ever seen
+	size    int64
+	order   queue[slot] // of all types, oldest first
+	logs    map[resource.GroupResource]*log
+}
+
+// log is the changes of one type, oldest first.
+type log = queue[services.Change]
+
+// slot is one change in the order of all.
+type slot struct {
+	gr   resource.GroupResource
+	at   time.Time
+	size int64
+}
+
+// New returns an empty window with these bounds.
+func New(age time.Duration, bytes int64) *Window {
+	return &Window{age: age, bytes: bytes, logs: map[resource.GroupResource]*log{}}
+}
+
+// Reset empties the window: it now begins after floor.
+func (w *Window) Reset(floor int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.floor, w.through, w.size = floor, floor, 0
+	w.order, w.logs = queue[slot]{}, map[resource.GroupResource]*log{}
+}
+
+// Append adds changes, in the order of their revisions, and links each to the
+// one before it: it sets their Previous.
+func (w *Window) Append(now time.Time, changes []services.Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range changes {
+		c := &changes[i]
+		gr := c.Object.Key.GroupResource
+		l := w.logs[gr]
+		if l == nil {
+			l = &log{}
+			w.logs[gr] = l
+		}
+		// A type without changes in the window has had none since the floor.
+		c.Previous = w.floor
+		if l.length() > 0 {
+			c.Previous = l.last().Object.Revision
+		}
+		s := slot{gr: gr, at: now, size: Size(*c)}
+		l.push(*c)
+		w.order.push(s)
+		w.size += s.size
+		w.through, w.newest = c.Object.Revision, c.Object.Revision
+	}
+	for w.size > w.bytes && w.order.length() > 0 {
+		w.drop()
+	}
+}
+
+// Advance notes that everything up to a revision has been seen.
+func (w *Window) Advance(through int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.through = max(w.through, through)
+}
+
+// Expire drops what is older than the window's age.
+func (w *Window) Expire(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.order.length() > 0 && now.Sub(w.order.first().at) > w.age {
+		w.drop()
+	}
+}
+
+// drop forgets the oldest change of all, which is the oldest of its type too.
+func (w *Window) drop() {
+	s := w.order.first()
+	l := w.logs[s.gr]
+	w.floor = l.first().Object.Revision
+	w.size -= s.size
+	if l.pop(); l.length() == 0 {
+		delete(w.logs, s.gr)
+	}
+	w.order.pop()
+}
+
+// Replay answers from the window; not ok when changes after r.After may have
+// been dropped.
+func (w *Window) Replay(r services.ReplayRequest) (answer services.Replay, ok bool) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if r.After < w.floor {
+		return services.Replay{}, false
+	}
+	answer.Through = max(w.through, r.After)
+	l := w.logs[r.GroupResource]
+	if l == nil {
+		return answer, true
+	}
+	held := l.live()
+	held = held[sort.Search(len(held), func(i int) bool { return held[i].Object.Revision > r.After }):]
+	n := pageLength(held, r.Limit)
+	if n < len(held) {
+		answer.Through, answer.More = held[n-1].Object.Revision, true
+	}
+	answer.Changes = append([]services.Change(nil), held[:n]...)
+	return answer, true
+}
+
+// pageLength returns how many of the changes fit into one answer: one at least.
+func pageLength(changes []services.Change, limit int) int {
+	if limit <= 0 || limit > PageChanges {
+		limit = PageChanges
+	}
+	var bytes int64
+	for i, c := range changes {
+		if bytes += Size(c); i > 0 && (bytes > PageBytes || i == limit) {
+			return i
+		}
+	}
+	return len(changes)
+}
+
+// Progress returns what followers need to know to find gaps.
+func (w *Window) Progress() services.Progress {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	p := services.Progress{Through: w.through, Floor: w.floor, Heads: make(map[resource.GroupResource]int64, len(w.logs))}
+	for gr, l := range w.logs {
+		p.Heads[gr] = l.last().Object.Revision
+	}
+	return p
+}
+
+// Span returns the revisions between which the window is whole.
+func (w *Window) Span() (floor, through int64) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.floor, w.through
+}
+
+// Newest returns the revision of the newest change that was ever appended; 0 when
+// there was none.
+func (w *Window) Newest() int64 {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.newest
+}
+
+// Held returns how many changes the window holds, and about how many bytes.
+func (w *Window) Held() (changes int, bytes int64) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.order.length(), w.size
+}
+
+// Size is about what a change takes in memory.
+func Size(c services.Change) int64 {
+	n := overhead + len(c.Object.JSON)
+	for _, m := range []map[string]string{c.Object.Labels, c.Object.Fields, c.OldLabels, c.OldFields} {
+		for name, value := range m {
+			n += len(name) + len(value) + 48
+		}
+	}
+	return int64(n)
+}

@@ -1,0 +1,136 @@
+package watchhub
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/rpc"
+)
+
+const (
+	// tick is the least time between two publications: a change after a pause is
+	// published at once, and under load those of a tick share messages.
+	tick = 2 * time.Millisecond
+	// messageBytes is where a message is full; one change may be larger.
+	messageBytes = 256 << 10
+	// freeBuffers bounds the buffers that wait for further messages.
+	freeBuffers = 8
+)
+
+// publisher puts changes on the bus. It does not know whether they arrive: who
+// follows finds out. It is used by one goroutine.
+type publisher struct {
+	bus    *nats.Conn
+	log    *slog.Logger
+	open   map[resource.GroupResource]*message
+	last   time.Time // of the last flush
+	timer  *time.Timer
+	free   [][]byte // for further messages
+	broken bool     // some change since the last flush did not get onto the bus
+}
+
+// message is a run of changes of one type in one namespace.
+type message struct {
+	subject string
+	data    []byte
+}
+
+func newPublisher(bus *nats.Conn, log *slog.Logger) *publisher {
+	p := &publisher{bus: bus, log: log, open: map[resource.GroupResource]*message{}, timer: time.NewTimer(tick)}
+	p.timer.Stop()
+	return p
+}
+
+// add puts a change behind those of its type that wait. Types do not wait for
+// each other; within a type the order of revisions is kept.
+func (p *publisher) add(c services.Change) {
+	gr := c.Object.Key.GroupResource
+	subject := changes.Subject(gr, c.Object.Key.Namespace)
+	m := p.open[gr]
+	if m != nil && (m.subject != subject || len(m.data)+len(c.Object.JSON) > messageBytes) {
+		p.send(m)
+		m = nil
+	}
+	if m == nil {
+		m = &message{subject: subject, data: p.buffer()}
+		p.open[gr] = m
+	}
+	data, err := changes.AppendChange(m.data, c)
+	if err != nil {
+		p.fail("a change cannot be encoded", err)
+		return
+	}
+	m.data = data
+}
+
+// ready tells whether there are changes and they may be published now; when it is
+// too soon, due fires as soon as they may.
+func (p *publisher) ready(now time.Time) bool {
+	if len(p.open) == 0 {
+		return false
+	}
+	since := now.Sub(p.last)
+	if since < tick {
+		p.timer.Reset(tick - since)
+	}
+	return since >= tick
+}
+
+// due fires when what waits is to be flushed.
+func (p *publisher) due() <-chan time.Time { return p.timer.C }
+
+// flush publishes what waits; not whole when a change had to be left out since
+// the last flush.
+func (p *publisher) flush() (whole bool) {
+	for _, m := range p.open {
+		p.send(m)
+	}
+	clear(p.open)
+	p.last = time.Now()
+	whole, p.broken = !p.broken, false
+	return whole
+}
+
+// send publishes a message. One that is larger than the server takes fails too.
+func (p *publisher) send(m *message) {
+	if len(m.data) == 0 {
+		return
+	}
+	if err := p.bus.Publish(m.subject, m.data); err != nil {
+		p.fail("publishing changes", err)
+	}
+	if len(p.free) < freeBuffers && cap(m.data) <= 2*messageBytes {
+		p.free = append(p.free, m.data[:0]) // Publish has copied it
+	}
+}
+
+// buffer returns memory for a message.
+func (p *publisher) buffer() []byte {
+	last := len(p.free) - 1
+	if last < 0 {
+		return nil
+	}
+	b := p.free[last]
+	p.free = p.free[:last]
+	return b
+}
+
+func (p *publisher) progress(progress services.Progress) {
+	data, err := rpc.EncodeProgress(progress)
+	if err == nil {
+		err = p.bus.Publish(changes.SubjectProgress, data)
+	}
+	if err != nil {
+		p.fail("publishing progress", err)
+	}
+}
+
+func (p *publisher) fail(what string, err error) {
+	p.broken = true
+	p.log.Debug(what, "error", err)
+}

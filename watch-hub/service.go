@@ -1,0 +1,107 @@
+package watchhub
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services/bus"
+	"github.com/portico-platform/portico/services/etcd"
+	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/run"
+)
+
+// Service is the watch hub as a part of a process.
+func Service() run.Service {
+	return run.Service{
+		Name:   "watch-hub",
+		About:  "follows etcd, publishes every change on NATS, replays and compacts history",
+		Offers: []run.Dependency{rpc.WatchHub},
+		Needs:  []run.Dependency{etcd.Client, bus.Conn},
+		Flags:  flags,
+		Start:  start,
+	}
+}
+
+func flags(fs *pflag.FlagSet) {
+	fs.Duration("watch-history", 5*time.Minute, "how long watches can be resumed and lists continued before they expire")
+	fs.Int64("watch-history-bytes", 64<<20, "bytes of history to hold in memory; older changes come from etcd")
+	fs.String("watch-hub-name", "", "name of this watch hub among several (default the host's name)")
+}
+
+func start(ctx context.Context, n *run.Node) error {
+	config, err := configure(n)
+	if err != nil {
+		return err
+	}
+	if config.Etcd, err = etcd.Client.Use(ctx, n); err != nil {
+		return err
+	}
+	if config.Bus, err = bus.Conn.Use(ctx, n); err != nil {
+		return err
+	}
+	hub := New(config)
+	n.Go("following etcd", hub.Run)
+	n.Go("compaction", hub.compact)
+	observe(n, hub)
+	select {
+	case <-hub.Ready():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	// Nobody listens to a hub that is still reading.
+	n.Go("election", hub.election.run)
+	rpc.WatchHub.Offer(n, hub)
+	return nil
+}
+
+func configure(n *run.Node) (Config, error) {
+	config := Config{Log: n.Log}
+	config.History, _ = n.Flags.GetDuration("watch-history")
+	config.WindowBytes, _ = n.Flags.GetInt64("watch-history-bytes")
+	config.Name, _ = n.Flags.GetString("watch-hub-name")
+	if config.History < time.Second {
+		return config, run.Usagef("--watch-history: %v is less than a second", config.History)
+	}
+	if config.WindowBytes < 0 {
+		return config, run.Usagef("--watch-history-bytes: %d is negative", config.WindowBytes)
+	}
+	if config.Name == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return config, run.Usagef("--watch-hub-name is needed, because the host has no name: %v", err)
+		}
+		config.Name = name
+	}
+	return config, nil
+}
+
+var errLagging = errors.New("etcd has told nothing for a while")
+
+// observe lets health checks and metrics see the hub.
+func observe(n *run.Node, hub *Hub) {
+	n.Health.Add(run.Check{Name: "watch-hub", Probe: func(context.Context) error {
+		if hub.Heard() > lagging {
+			return errLagging
+		}
+		return nil
+	}})
+	gauge := func(name, help string, value func() float64) {
+		n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "portico", Subsystem: "watchhub", Name: name, Help: help,
+		}, value))
+	}
+	gauge("window_changes", "changes held in memory", func() float64 { changes, _ := hub.window.Held(); return float64(changes) })
+	gauge("window_bytes", "bytes of the changes held in memory", func() float64 { _, bytes := hub.window.Held(); return float64(bytes) })
+	gauge("revision", "revision that the hub has seen", func() float64 { _, through := hub.window.Span(); return float64(through) })
+	gauge("publishes", "1 when this hub is the one that publishes", func() float64 {
+		if hub.election.leads() {
+			return 1
+		}
+		return 0
+	})
+}
