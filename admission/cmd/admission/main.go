@@ -1,0 +1,15 @@
+// Command admission runs admission control as its own process.
+package main
+
+import (
+	"github.com/portico-platform/portico/admission"
+	"github.com/portico-platform/portico/services/run"
+)
+
+func main() {
+	run.Main(run.App{
+		Name:     "admission",
+		About:    "changes and refuses requests that write, after they have been authorized",
+		Services: []run.Service{admission.Service()},
+	})
+}

@@ -1,0 +1,108 @@
+package plugin
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// certificates guards certificate signing requests: who may approve and who may
+// sign for a signer, and that nobody gets a certificate of the masters.
+type certificates struct {
+	authz        services.Authz
+	group        string // of certificatesigningrequests
+	clientSigner string
+}
+
+// signingRequest is the part of a CertificateSigningRequest that admission looks at.
+type signingRequest struct {
+	Spec struct {
+		Request    []byte `json:"request"`
+		SignerName string `json:"signerName"`
+	} `json:"spec"`
+	Status struct {
+		Certificate string `json:"certificate"`
+	} `json:"status"`
+}
+
+func parseSigningRequest(object []byte) (signingRequest, error) {
+	var csr signingRequest
+	if err := json.Unmarshal(object, &csr); err != nil {
+		return csr, services.BadRequest("the certificate signing request is not readable: %v", err)
+	}
+	return csr, nil
+}
+
+// approval checks who approves or denies a request.
+func (p certificates) approval(ctx context.Context, r *Review) error {
+	if !r.Is(services.OperationUpdate, p.group, "certificatesigningrequests/approval") {
+		return nil
+	}
+	csr, err := parseSigningRequest(r.OldObject)
+	if err != nil {
+		return err
+	}
+	return p.mayUse(ctx, r, csr.Spec.SignerName, "approve")
+}
+
+// signing checks who issues a certificate for a request.
+func (p certificates) signing(ctx context.Context, r *Review) error {
+	if !r.Is(services.OperationUpdate, p.group, "certificatesigningrequests/status") {
+		return nil
+	}
+	before, err := parseSigningRequest(r.OldObject)
+	if err != nil {
+		return err
+	}
+	after, err := parseSigningRequest(r.Object)
+	if err != nil || before.Status.Certificate == after.Status.Certificate {
+		return err
+	}
+	return p.mayUse(ctx, r, before.Spec.SignerName, "sign")
+}
+
+// mayUse asks whether the user may do this for the signer, or for all signers of
+// its domain.
+func (p certificates) mayUse(ctx context.Context, r *Review, signer, verb string) error {
+	domain, _, _ := strings.Cut(signer, "/")
+	for _, name := range []string{signer, domain + "/*"} {
+		decision, err := p.authz.Authorize(ctx, services.Attributes{
+			User: r.User, Verb: verb, Group: p.group, Version: "*", Resource: "signers", Name: name,
+		})
+		if err != nil {
+			return err
+		}
+		if decision.Allowed {
+			return nil
+		}
+	}
+	return r.Forbid("user not permitted to %s requests with signerName %q", verb, signer)
+}
+
+// subject keeps the masters' group out of requests for client certificates.
+func (p certificates) subject(_ context.Context, r *Review) error {
+	if !r.Is(services.OperationCreate, p.group, "certificatesigningrequests") {
+		return nil
+	}
+	csr, err := parseSigningRequest(r.Object)
+	if err != nil || csr.Spec.SignerName != p.clientSigner {
+		return err
+	}
+	block, _ := pem.Decode(csr.Spec.Request)
+	if block == nil {
+		return r.Forbid("spec.request holds no PEM block")
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return r.Forbid("spec.request is not a certificate request: %v", err)
+	}
+	if slices.Contains(request.Subject.Organization, services.GroupMasters) {
+		return r.Forbid("use of signer %s with group %s is not allowed", p.clientSigner, services.GroupMasters)
+	}
+	return nil
+}

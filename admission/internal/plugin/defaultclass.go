@@ -1,0 +1,84 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// Class is the part of a storage class or ingress class that admission looks at.
+type Class struct {
+	Name    string
+	Default bool
+}
+
+// parseClass returns a parser of stored classes, which are marked as the default
+// by any of these annotations.
+func parseClass(marks ...string) func(services.Object) (Class, error) {
+	return func(o services.Object) (Class, error) {
+		var stored struct {
+			Metadata struct {
+				Annotations map[string]string `json:"annotations"`
+			} `json:"metadata"`
+		}
+		err := json.Unmarshal(o.JSON, &stored)
+		class := Class{Name: o.Key.Name}
+		for _, mark := range marks {
+			class.Default = class.Default || stored.Metadata.Annotations[mark] == "true"
+		}
+		return class, err
+	}
+}
+
+// defaultClass gives a new object that names no class the one that is marked as
+// the default: storage classes for claims, ingress classes for ingresses.
+type defaultClass struct {
+	classes  Collection[Class]
+	groups   []string // that serve the resource
+	resource string
+	// field of the spec, and annotation of old, that name a class.
+	field, annotation string
+}
+
+func (p defaultClass) mutate(_ context.Context, r *Review) error {
+	if !p.concerns(r) {
+		return nil
+	}
+	object, err := r.Decoded()
+	if err != nil {
+		return err
+	}
+	spec, _ := object["spec"].(map[string]any)
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	_, annotated := annotations[p.annotation]
+	// An empty name is a choice: no class.
+	if spec == nil || spec[p.field] != nil || annotated {
+		return nil
+	}
+	var chosen []string
+	for _, class := range p.classes.List("") {
+		if class.Default {
+			chosen = append(chosen, class.Name)
+		}
+	}
+	switch len(chosen) {
+	case 0:
+		return nil
+	case 1:
+		spec[p.field] = chosen[0]
+		r.Changed()
+		return nil
+	}
+	return r.Forbid("%d classes are marked as the default: %q", len(chosen), chosen)
+}
+
+func (p defaultClass) concerns(r *Review) bool {
+	for _, group := range p.groups {
+		if r.Is(services.OperationCreate, group, p.resource) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,75 @@
+package authn
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/portico-platform/portico/authn/internal/method"
+	"github.com/portico-platform/portico/services"
+)
+
+// anonymousFor is how long a caller may go on treating requests without
+// credentials as anonymous: the setting cannot change while the process lives.
+const anonymousFor = 5 * time.Minute
+
+// chain asks its methods in order; the first that proves an identity ends it.
+type chain struct {
+	methods   []method.Method
+	audiences []string // that this API answers to
+	anonymous bool
+	log       *slog.Logger
+}
+
+// Authenticate implements services.Authn. A credential that no method accepts is
+// an error, even when another method would take the request for anonymous.
+func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (services.Authentication, error) {
+	refused := c.BearerToken != ""
+	var why string
+	for _, m := range a.methods {
+		result, err := m.Authenticate(ctx, c)
+		if err == nil {
+			if len(result.Audiences) == 0 {
+				result.Audiences = method.Shared(c.Audiences, a.audiences)
+			}
+			if len(result.Audiences) == 0 && len(c.Audiences) > 0 {
+				return services.Authentication{}, services.Unauthorized("")
+			}
+			result.User.Groups = withAuthenticated(result.User)
+			return result, nil
+		}
+		if errors.Is(err, method.ErrNone) {
+			continue
+		}
+		a.log.Debug("credentials refused", "method", m.Name(), "error", err)
+		refused = true
+		var said *method.Refusal
+		if errors.As(err, &said) {
+			why = said.Message
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return services.Authentication{}, services.Unavailable("authentication took too long: %v", err)
+	}
+	if refused || !a.anonymous {
+		return services.Authentication{}, services.Unauthorized(why)
+	}
+	return services.Authentication{
+		User:     services.UserInfo{Name: services.UserAnonymous, Groups: []string{services.GroupUnauthenticated}},
+		CacheFor: anonymousFor,
+	}, nil
+}
+
+// withAuthenticated returns the groups of a user whose identity is proven. Who
+// comes as anonymous through a trusted proxy stays unauthenticated.
+func withAuthenticated(u services.UserInfo) []string {
+	if u.Name == services.UserAnonymous || slices.Contains(u.Groups, services.GroupAuthenticated) ||
+		slices.Contains(u.Groups, services.GroupUnauthenticated) {
+		return u.Groups
+	}
+	return append(slices.Clone(u.Groups), services.GroupAuthenticated)
+}
+
+var _ services.Authn = (*chain)(nil)

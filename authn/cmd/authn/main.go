@@ -1,0 +1,15 @@
+// Command authn runs authentication as its own process.
+package main
+
+import (
+	"github.com/portico-platform/portico/authn"
+	"github.com/portico-platform/portico/services/run"
+)
+
+func main() {
+	run.Main(run.App{
+		Name:     "authn",
+		About:    "finds out who makes a request: client certificates, bearer tokens, trusted proxies, anonymous",
+		Services: []run.Service{authn.Service()},
+	})
+}

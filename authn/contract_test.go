@@ -1,0 +1,153 @@
+package authn_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/authn"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest"
+	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/run"
+)
+
+func TestContract(t *testing.T) {
+	ca := newAuthority(t)
+	open := func(t *testing.T) services.Authn {
+		return started(t, "--token-auth-file="+tokens(t, `secret,jane,7,"ops,dev"`), "--client-ca-file="+ca.file)
+	}
+	contracttest.BothWays(t, rpc.Authn, open, func(t *testing.T, open func(*testing.T) services.Authn) {
+		contracttest.Authn(t, open, contracttest.AuthnExample{
+			Valid:   services.Credentials{BearerToken: "secret"},
+			User:    services.UserInfo{Name: "jane", UID: "7", Groups: []string{"ops", "dev", services.GroupAuthenticated}},
+			Invalid: services.Credentials{BearerToken: "secrets"},
+		})
+	})
+}
+
+// TestFlags checks what is told at start about flags that do not fit.
+func TestFlags(t *testing.T) {
+	for _, c := range []struct{ name, arg, want string }{
+		{"two columns", "--token-auth-file=" + tokens(t, "a,b,c", "x,y"), "line 2"},
+		{"groups in cells of their own", "--token-auth-file=" + tokens(t, "a,b,c,d,e"), "one cell"},
+		{"an open quote", "--token-auth-file=" + tokens(t, `a,b,c,"d`), "line 1"},
+		{"a token twice", "--token-auth-file=" + tokens(t, "a,b,c", "", "a,x,y"), "line 3"},
+		{"no token file", "--token-auth-file=" + filepath.Join(t.TempDir(), "none"), "no such file"},
+		{"no certificate", "--client-ca-file=" + tokens(t, "a,b,c"), "no PEM certificate"},
+		{"no key", "--service-account-key-file=" + tokens(t, "a,b,c"), "no PEM key"},
+		{"an insecure issuer", "--oidc-issuer-url=http://localhost --oidc-client-id=x", "not an https URL"},
+		{"an issuer alone", "--oidc-issuer-url=https://localhost", "--oidc-client-id"},
+		{"a proxy without authority", "--requestheader-username-headers=X-User", "--requestheader-client-ca-file"},
+		{"an unknown version", "--authentication-token-webhook-config-file=x --authentication-token-webhook-version=v2", "v2"},
+		{"a webhook without configuration", "--authentication-token-webhook-config-file=/none", "/none"},
+	} {
+		_, err := start(t, strings.Fields(c.arg)...)
+		if !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want a usage error with %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestAnonymous(t *testing.T) {
+	got, err := started(t).Authenticate(t.Context(), services.Credentials{})
+	if err != nil || got.User.Name != services.UserAnonymous || len(got.User.Groups) != 1 || got.User.Groups[0] != services.GroupUnauthenticated {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	_, err = started(t, "--anonymous-auth=false").Authenticate(t.Context(), services.Credentials{})
+	if !services.IsReason(err, services.ReasonUnauthorized) {
+		t.Errorf("without anonymous access: %v", err)
+	}
+	_, err = started(t).Authenticate(t.Context(), services.Credentials{BearerToken: "unknown"})
+	if !services.IsReason(err, services.ReasonUnauthorized) {
+		t.Errorf("a token that nobody knows: %v", err)
+	}
+}
+
+func TestSeveralTokenFiles(t *testing.T) {
+	a := started(t, "--token-auth-file="+tokens(t, "one,jane,1"), "--token-auth-file="+tokens(t, "two,joe,2,system:masters"))
+	for token, name := range map[string]string{"one": "jane", "two": "joe"} {
+		got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: token})
+		if err != nil || got.User.Name != name {
+			t.Errorf("%s: %+v, %v", token, got, err)
+		}
+	}
+}
+
+func TestClientCertificates(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	a := started(t, "--client-ca-file="+ca.file)
+	got, err := a.Authenticate(t.Context(), services.Credentials{Certificates: ca.client(t, "jane", "ops")})
+	if err != nil || got.User.Name != "jane" || strings.Join(got.User.Groups, " ") != "ops system:authenticated" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	_, err = a.Authenticate(t.Context(), services.Credentials{Certificates: other.client(t, "jane")})
+	if !services.IsReason(err, services.ReasonUnauthorized) {
+		t.Errorf("of another authority: %v", err)
+	}
+}
+
+func TestProxy(t *testing.T) {
+	ca := newAuthority(t)
+	a := started(t, "--requestheader-client-ca-file="+ca.file, "--requestheader-allowed-names=proxy",
+		"--requestheader-username-headers=X-First,X-User", "--requestheader-group-headers=X-Group",
+		"--requestheader-extra-headers-prefix=X-Extra-")
+	headers := map[string][]string{"X-User": {"pia"}, "X-Group": {"g1", "g2"}, "X-Extra-Example.com%2frole": {"boss"}}
+	got, err := a.Authenticate(t.Context(), services.Credentials{Certificates: ca.client(t, "proxy"), Headers: headers})
+	if err != nil || got.User.Name != "pia" || strings.Join(got.User.Groups, " ") != "g1 g2 system:authenticated" ||
+		strings.Join(got.User.Extra["example.com/role"], " ") != "boss" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	got, err = a.Authenticate(t.Context(), services.Credentials{Certificates: ca.client(t, "another"), Headers: headers})
+	if err != nil || got.User.Name != services.UserAnonymous {
+		t.Errorf("another proxy: %+v, %v", got, err)
+	}
+}
+
+// started returns the service's offer, started with these flags; it ends with the test.
+func started(t *testing.T, args ...string) services.Authn {
+	t.Helper()
+	a, err := start(t, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func start(t *testing.T, args ...string) (services.Authn, error) {
+	t.Helper()
+	return startOn(t, fake.New(t), args...)
+}
+
+func startOn(t *testing.T, cluster *fake.Cluster, args ...string) (services.Authn, error) {
+	t.Helper()
+	var offered services.Authn
+	user := run.Service{Name: "frontdoor", Needs: []run.Dependency{rpc.Authn}, Start: func(ctx context.Context, n *run.Node) (err error) {
+		offered, err = rpc.Authn.Use(ctx, n)
+		return err
+	}}
+	app := run.App{Name: "test", Services: []run.Service{cluster.Service(), authn.Service(), user}}
+	running, err := run.Start(t.Context(), app, append(args, "--log-level=error"))
+	if err == nil {
+		t.Cleanup(running.Stop)
+	}
+	return offered, err
+}
+
+func tokens(t *testing.T, lines ...string) string {
+	t.Helper()
+	return write(t, strings.Join(lines, "\n"))
+}
+
+func write(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,97 @@
+package method
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+const (
+	userBootstrap  = "system:bootstrap:"
+	groupBootstrap = "system:bootstrappers"
+)
+
+var (
+	bootstrapToken = regexp.MustCompile(`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`)
+	bootstrapGroup = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
+)
+
+// Bootstrap knows the tokens with which new nodes come in: each is a secret in the
+// system namespace (section "Bootstrap token secret"). Answers may not be reused,
+// because a token can be deleted or switched off at any time.
+type Bootstrap struct {
+	store     services.Reader
+	namespace string
+	kind      string // type of the secrets
+	now       func() time.Time
+}
+
+// NewBootstrap reads the secrets from a store.
+func NewBootstrap(store services.Reader, v vocabulary.Vocabulary, now func() time.Time) *Bootstrap {
+	return &Bootstrap{store: store, namespace: v.Namespace("system"), kind: v.Qualified("bootstrap", "token"), now: now}
+}
+
+// Name implements Method.
+func (m *Bootstrap) Name() string { return "bootstrap-token" }
+
+// Authenticate implements Method.
+func (m *Bootstrap) Authenticate(ctx context.Context, c services.Credentials) (services.Authentication, error) {
+	parts := bootstrapToken.FindStringSubmatch(c.BearerToken)
+	if parts == nil {
+		return services.Authentication{}, ErrNone
+	}
+	id, secret := parts[1], parts[2]
+	stored, err := readObject(ctx, m.store, "secrets", m.namespace, "bootstrap-token-"+id, services.MostRecent)
+	if services.IsReason(err, services.ReasonNotFound) {
+		return services.Authentication{}, ErrNone
+	}
+	if err != nil {
+		return services.Authentication{}, err
+	}
+	if err := m.check(stored, id, secret); err != nil {
+		return services.Authentication{}, err
+	}
+	groups := []string{groupBootstrap}
+	for group := range strings.SplitSeq(string(stored.Data["auth-extra-groups"]), ",") {
+		if group = strings.TrimSpace(group); group == "" {
+			continue
+		}
+		if !bootstrapGroup.MatchString(group) {
+			return services.Authentication{}, fmt.Errorf("group %q does not start with %s:", group, groupBootstrap)
+		}
+		groups = append(groups, group)
+	}
+	return services.Authentication{User: services.UserInfo{Name: userBootstrap + id, Groups: groups}}, nil
+}
+
+// check tells why a stored token does not let anybody in; nil when it does.
+func (m *Bootstrap) check(stored storedObject, id, secret string) error {
+	data := stored.Data
+	switch {
+	case stored.Type != m.kind:
+		return fmt.Errorf("the secret is of type %q", stored.Type)
+	case stored.Metadata.DeletionTimestamp != nil:
+		return errors.New("the token is being deleted")
+	case subtle.ConstantTimeCompare(data["token-secret"], []byte(secret)) != 1 || string(data["token-id"]) != id:
+		return errors.New("the token is not the stored one")
+	case string(data["usage-bootstrap-authentication"]) != "true":
+		return errors.New("the token is not for authentication")
+	}
+	if text := string(data["expiration"]); text != "" {
+		// A time that nobody can read must not make a token eternal.
+		expires, err := time.Parse(time.RFC3339, text)
+		if err != nil || !m.now().Before(expires) {
+			return fmt.Errorf("the token expired at %q", text)
+		}
+	}
+	return nil
+}
+
+var _ Method = (*Bootstrap)(nil)

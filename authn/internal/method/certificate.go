@@ -1,0 +1,110 @@
+package method
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// certificateFor bounds how long an answer about a certificate may be reused.
+const certificateFor = time.Minute
+
+// Certificate takes the identity from a client certificate: the common name is
+// the user, the organizations are the groups.
+type Certificate struct {
+	roots *x509.CertPool
+	now   func() time.Time
+}
+
+// NewCertificate trusts the certificate authorities in PEM files.
+func NewCertificate(paths []string, now func() time.Time) (*Certificate, error) {
+	roots, err := readRoots(paths)
+	if err != nil {
+		return nil, err
+	}
+	return &Certificate{roots: roots, now: now}, nil
+}
+
+// Name implements Method.
+func (m *Certificate) Name() string { return "client-certificate" }
+
+// Authenticate implements Method. A certificate without a common name names
+// nobody and counts as none.
+func (m *Certificate) Authenticate(_ context.Context, c services.Credentials) (services.Authentication, error) {
+	if len(c.Certificates) == 0 {
+		return services.Authentication{}, ErrNone
+	}
+	leaf, err := verifyClient(c.Certificates, m.roots, m.now())
+	if err != nil {
+		return services.Authentication{}, err
+	}
+	if leaf.Subject.CommonName == "" {
+		return services.Authentication{}, ErrNone
+	}
+	return services.Authentication{
+		User:     services.UserInfo{Name: leaf.Subject.CommonName, Groups: leaf.Subject.Organization},
+		CacheFor: min(certificateFor, leaf.NotAfter.Sub(m.now())),
+	}, nil
+}
+
+// verifyClient checks a chain, leaf first, for client authentication and returns
+// its leaf.
+func verifyClient(chain [][]byte, roots *x509.CertPool, now time.Time) (*x509.Certificate, error) {
+	leaf, err := x509.ParseCertificate(chain[0])
+	if err != nil {
+		return nil, fmt.Errorf("client certificate: %w", err)
+	}
+	intermediates := x509.NewCertPool()
+	for _, der := range chain[1:] {
+		certificate, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("client certificate chain: %w", err)
+		}
+		intermediates.AddCert(certificate)
+	}
+	_, err = leaf.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: intermediates, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return leaf, err
+}
+
+// readRoots reads PEM bundles. A file without any certificate is an error, and so
+// is one that does not parse: a typo must not leave half of the CAs out.
+func readRoots(paths []string) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	for _, path := range paths {
+		rest, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		found := 0
+		for {
+			var block *pem.Block
+			if block, rest = pem.Decode(rest); block == nil {
+				break
+			}
+			if block.Type != "CERTIFICATE" {
+				continue
+			}
+			certificate, err := x509.ParseCertificate(block.Bytes)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			pool.AddCert(certificate)
+			found++
+		}
+		if found == 0 {
+			return nil, fmt.Errorf("%s: %w", path, errors.New("no PEM certificate in it"))
+		}
+	}
+	return pool, nil
+}
+
+var _ Method = (*Certificate)(nil)

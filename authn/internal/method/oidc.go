@@ -1,0 +1,174 @@
+package method
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/portico-platform/portico/services"
+)
+
+const (
+	// oidcFor bounds how long an answer about an id token may be reused.
+	oidcFor = time.Minute
+	// discoveryTimeout bounds one request to the issuer; a failed discovery is
+	// repeated after a pause that grows from the first to the second value.
+	discoveryTimeout                 = 10 * time.Second
+	firstDiscovery, slowestDiscovery = 200 * time.Millisecond, 10 * time.Second
+)
+
+// signatures are the algorithms that id tokens may be signed with.
+var signatures = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512}
+
+// OIDCConfig says whose id tokens are accepted and how their claims are read
+// (section "OpenID Connect flags").
+type OIDCConfig struct {
+	IssuerURL      string
+	ClientID       string
+	UsernameClaim  string
+	UsernamePrefix string // "": by the claim; "-": none
+	GroupsClaim    string
+	GroupsPrefix   string
+	RequiredClaims map[string]string
+	CAFile         string // empty: the host's authorities
+	Log            *slog.Logger
+}
+
+// OIDC accepts the id tokens of one issuer. It finds out the issuer's keys while it
+// runs, so that the issuer need not be up first.
+type OIDC struct {
+	config   OIDCConfig
+	client   *http.Client
+	now      func() time.Time
+	verifier atomic.Pointer[oidc.IDTokenVerifier]
+}
+
+// NewOIDC checks the configuration; Run finds the issuer.
+func NewOIDC(config OIDCConfig, now func() time.Time) (*OIDC, error) {
+	var roots *x509.CertPool // nil: the host's
+	if config.CAFile != "" {
+		var err error
+		if roots, err = readRoots([]string{config.CAFile}); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case config.UsernamePrefix == "-":
+		config.UsernamePrefix = ""
+	case config.UsernamePrefix == "" && config.UsernameClaim != "email":
+		config.UsernamePrefix = config.IssuerURL + "#"
+	}
+	transport := &http.Transport{
+		Proxy:           http.ProxyFromEnvironment,
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+	}
+	return &OIDC{config: config, now: now, client: &http.Client{Transport: transport, Timeout: discoveryTimeout}}, nil
+}
+
+// Run asks the issuer for its keys until it answers, and keeps what needs ctx
+// alive until that ends.
+func (m *OIDC) Run(ctx context.Context) error {
+	ctx = oidc.ClientContext(ctx, m.client)
+	for pause := firstDiscovery; ; pause = min(2*pause, slowestDiscovery) {
+		provider, err := oidc.NewProvider(ctx, m.config.IssuerURL)
+		if err == nil {
+			algorithms := make([]string, len(signatures))
+			for i, a := range signatures {
+				algorithms[i] = string(a)
+			}
+			m.verifier.Store(provider.VerifierContext(ctx, &oidc.Config{
+				ClientID: m.config.ClientID, SupportedSigningAlgs: algorithms, Now: m.now}))
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		m.config.Log.Warn("the OpenID Connect issuer does not answer", "issuer", m.config.IssuerURL, "error", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Name implements Method.
+func (m *OIDC) Name() string { return "oidc" }
+
+// Authenticate implements Method. Tokens of other issuers count as none.
+func (m *OIDC) Authenticate(ctx context.Context, c services.Credentials) (services.Authentication, error) {
+	if !m.issued(c.BearerToken) {
+		return services.Authentication{}, ErrNone
+	}
+	verifier := m.verifier.Load()
+	if verifier == nil {
+		return services.Authentication{}, errors.New("the issuer's keys are not known yet")
+	}
+	token, err := verifier.Verify(ctx, c.BearerToken)
+	if err != nil {
+		return services.Authentication{}, err
+	}
+	claims := map[string]json.RawMessage{}
+	if err := token.Claims(&claims); err != nil {
+		return services.Authentication{}, err
+	}
+	user, err := m.user(claims)
+	if err != nil {
+		return services.Authentication{}, err
+	}
+	return services.Authentication{User: user, CacheFor: max(0, min(oidcFor, token.Expiry.Sub(m.now())))}, nil
+}
+
+// issued tells whether a token says that it comes from the issuer.
+func (m *OIDC) issued(bearer string) bool {
+	token, err := jwt.ParseSigned(bearer, signatures)
+	if err != nil {
+		return false
+	}
+	var claims jwt.Claims
+	return token.UnsafeClaimsWithoutVerification(&claims) == nil && claims.Issuer == m.config.IssuerURL
+}
+
+// user reads the verified claims.
+func (m *OIDC) user(claims map[string]json.RawMessage) (services.UserInfo, error) {
+	var user services.UserInfo
+	for claim, want := range m.config.RequiredClaims {
+		var got string
+		if err := json.Unmarshal(claims[claim], &got); err != nil || got != want {
+			return user, fmt.Errorf("claim %s is not %q", claim, want)
+		}
+	}
+	var name string
+	if err := json.Unmarshal(claims[m.config.UsernameClaim], &name); err != nil || name == "" {
+		return user, fmt.Errorf("claim %s holds no user name", m.config.UsernameClaim)
+	}
+	if verified, told := claims["email_verified"]; told && m.config.UsernameClaim == "email" && string(verified) != "true" {
+		return user, errors.New("the email address is not verified")
+	}
+	user.Name = m.config.UsernamePrefix + name
+	given, told := claims[m.config.GroupsClaim]
+	if m.config.GroupsClaim == "" || !told {
+		return user, nil
+	}
+	if err := json.Unmarshal(given, &user.Groups); err != nil {
+		return user, fmt.Errorf("claim %s is not a list of texts", m.config.GroupsClaim)
+	}
+	for i, group := range user.Groups {
+		user.Groups[i] = m.config.GroupsPrefix + group
+	}
+	return user, nil
+}
+
+var _ Method = (*OIDC)(nil)

@@ -1,0 +1,173 @@
+package method
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/lru"
+
+	"github.com/portico-platform/portico/services"
+)
+
+const (
+	// webhookTimeout bounds one question to the remote service.
+	webhookTimeout = 10 * time.Second
+	// webhookAnswers bounds how many answers are kept.
+	webhookAnswers = 4096
+	// webhookMost is the longest answer that is read.
+	webhookMost = 1 << 20
+)
+
+// WebhookConfig says which remote service checks tokens (section "Outbound webhook
+// for bearer tokens").
+type WebhookConfig struct {
+	ConfigFile string // a kubeconfig
+	APIVersion string // of the TokenReview that is sent, with its group
+	CacheFor   time.Duration
+	Log        *slog.Logger
+}
+
+// Webhook asks a remote service about every bearer token, and keeps its answers.
+type Webhook struct {
+	config  WebhookConfig
+	url     string
+	client  *http.Client
+	answers *lru.Cache // of [32]byte to answer
+	now     func() time.Time
+}
+
+// tokenReview is the question and the answer.
+type tokenReview struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Spec       struct {
+		Token     string   `json:"token,omitempty"`
+		Audiences []string `json:"audiences,omitempty"`
+	} `json:"spec"`
+	Status reviewStatus `json:"status"`
+}
+
+type reviewStatus struct {
+	Authenticated bool `json:"authenticated"`
+	User          struct {
+		Username string              `json:"username"`
+		UID      string              `json:"uid"`
+		Groups   []string            `json:"groups"`
+		Extra    map[string][]string `json:"extra"`
+	} `json:"user"`
+	Audiences []string `json:"audiences"`
+	Error     string   `json:"error"`
+}
+
+// answer is a kept answer.
+type answer struct {
+	status reviewStatus
+	until  time.Time
+}
+
+// NewWebhook reads the configuration of the remote service.
+func NewWebhook(config WebhookConfig, now func() time.Time) (*Webhook, error) {
+	remote, err := clientcmd.BuildConfigFromFlags("", config.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	remote.Timeout = webhookTimeout
+	client, err := rest.HTTPClientFor(remote)
+	if err != nil {
+		return nil, err
+	}
+	url := remote.Host
+	if !strings.Contains(url, "://") {
+		url = "https://" + url
+	}
+	return &Webhook{config: config, url: url, client: client, answers: lru.New(webhookAnswers), now: now}, nil
+}
+
+// Name implements Method.
+func (m *Webhook) Name() string { return "token-webhook" }
+
+// Authenticate implements Method.
+func (m *Webhook) Authenticate(ctx context.Context, c services.Credentials) (services.Authentication, error) {
+	if c.BearerToken == "" {
+		return services.Authentication{}, ErrNone
+	}
+	a, err := m.answer(ctx, c)
+	if err != nil {
+		m.config.Log.Warn("the token webhook does not answer", "error", err)
+		return services.Authentication{}, err
+	}
+	user := a.status.User
+	if !a.status.Authenticated || user.Username == "" {
+		return services.Authentication{}, &Refusal{a.status.Error}
+	}
+	valid := Shared(c.Audiences, a.status.Audiences)
+	if len(a.status.Audiences) > 0 && len(c.Audiences) > 0 && len(valid) == 0 {
+		return services.Authentication{}, fmt.Errorf("the token is for %q", a.status.Audiences)
+	}
+	return services.Authentication{
+		User:      services.UserInfo{Name: user.Username, UID: user.UID, Groups: user.Groups, Extra: user.Extra},
+		Audiences: valid, CacheFor: max(0, a.until.Sub(m.now())),
+	}, nil
+}
+
+// answer returns what the remote service says, now or not long ago.
+func (m *Webhook) answer(ctx context.Context, c services.Credentials) (answer, error) {
+	key := sha256.Sum256([]byte(c.BearerToken + "\x00" + strings.Join(c.Audiences, "\x00")))
+	if kept, ok := m.answers.Get(key); ok && m.now().Before(kept.(answer).until) {
+		return kept.(answer), nil
+	}
+	status, err := m.ask(ctx, c)
+	if err != nil {
+		return answer{}, err
+	}
+	a := answer{status: status, until: m.now().Add(m.config.CacheFor)}
+	m.answers.Add(key, a)
+	return a, nil
+}
+
+func (m *Webhook) ask(ctx context.Context, c services.Credentials) (reviewStatus, error) {
+	question := tokenReview{APIVersion: m.config.APIVersion, Kind: "TokenReview"}
+	question.Spec.Token, question.Spec.Audiences = c.BearerToken, c.Audiences
+	body, err := json.Marshal(question)
+	if err != nil {
+		return reviewStatus{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(body))
+	if err != nil {
+		return reviewStatus{}, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json")
+	response, err := m.client.Do(request)
+	if err != nil {
+		return reviewStatus{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, webhookMost))
+	if err != nil {
+		return reviewStatus{}, err
+	}
+	if response.StatusCode/100 != 2 {
+		return reviewStatus{}, fmt.Errorf("%s answered %s", m.url, response.Status)
+	}
+	var reply tokenReview
+	if err := json.Unmarshal(text, &reply); err != nil {
+		return reviewStatus{}, fmt.Errorf("%s answered no TokenReview: %w", m.url, err)
+	}
+	if reply.APIVersion != question.APIVersion || reply.Kind != question.Kind {
+		return reviewStatus{}, fmt.Errorf("%s answered a %s of %s", m.url, reply.Kind, reply.APIVersion)
+	}
+	return reply.Status, nil
+}
+
+var _ Method = (*Webhook)(nil)

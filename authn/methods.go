@@ -1,0 +1,174 @@
+package authn
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/portico-platform/portico/authn/internal/method"
+	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/run"
+)
+
+// maker makes one method from the flags; nil when they do not turn it on.
+type maker func(ctx context.Context, n *run.Node, now func() time.Time) (method.Method, error)
+
+// makers are all methods, in the order they are asked: what is cheap and certain
+// first, what asks a remote service last. The proxy comes before client
+// certificates, because its own certificate may be good for both.
+var makers = []maker{proxy, clientCertificates, tokenFiles, serviceAccounts, bootstrapTokens, openID, webhook}
+
+// methods makes the methods that the flags turn on. An error is about a flag.
+func methods(ctx context.Context, n *run.Node, now func() time.Time) ([]method.Method, error) {
+	var all []method.Method
+	for _, make := range makers {
+		m, err := make(ctx, n, now)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+func proxy(_ context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
+	config := method.ProxyConfig{}
+	config.ClientCAFile, _ = n.Flags.GetString("requestheader-client-ca-file")
+	config.AllowedNames, _ = n.Flags.GetStringSlice("requestheader-allowed-names")
+	config.UserHeaders, _ = n.Flags.GetStringSlice("requestheader-username-headers")
+	config.GroupHeaders, _ = n.Flags.GetStringSlice("requestheader-group-headers")
+	config.ExtraPrefixes, _ = n.Flags.GetStringSlice("requestheader-extra-headers-prefix")
+	if config.ClientCAFile == "" {
+		if len(config.UserHeaders) > 0 {
+			return nil, run.Usagef("--requestheader-username-headers needs --requestheader-client-ca-file")
+		}
+		return nil, nil
+	}
+	if len(config.UserHeaders) == 0 {
+		return nil, run.Usagef("--requestheader-client-ca-file needs --requestheader-username-headers")
+	}
+	m, err := method.NewProxy(config, now)
+	if err != nil {
+		return nil, run.Usagef("--requestheader-client-ca-file: %v", err)
+	}
+	return m, nil
+}
+
+func clientCertificates(_ context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
+	paths, _ := n.Flags.GetStringArray("client-ca-file")
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	m, err := method.NewCertificate(paths, now)
+	if err != nil {
+		return nil, run.Usagef("--client-ca-file: %v", err)
+	}
+	return m, nil
+}
+
+func tokenFiles(_ context.Context, n *run.Node, _ func() time.Time) (method.Method, error) {
+	paths, _ := n.Flags.GetStringArray("token-auth-file")
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	m, err := method.NewTokenFile(paths)
+	if err != nil {
+		return nil, run.Usagef("--token-auth-file: %v", err)
+	}
+	return m, nil
+}
+
+func serviceAccounts(ctx context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
+	config := method.ServiceAccountConfig{Vocabulary: n.Vocabulary}
+	config.KeyFiles, _ = n.Flags.GetStringArray("service-account-key-file")
+	if len(config.KeyFiles) == 0 {
+		return nil, nil
+	}
+	config.Issuer, config.Audiences = issuer(n), apiAudiences(n)
+	if lookup, _ := n.Flags.GetBool("service-account-lookup"); lookup {
+		store, err := rpc.Store.Use(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		config.Store = store
+	}
+	m, err := method.NewServiceAccount(config, now)
+	if err != nil {
+		return nil, run.Usagef("--service-account-key-file: %v", err)
+	}
+	return m, nil
+}
+
+func bootstrapTokens(ctx context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
+	if on, _ := n.Flags.GetBool("enable-bootstrap-token-auth"); !on {
+		return nil, nil
+	}
+	store, err := rpc.Store.Use(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return method.NewBootstrap(store, n.Vocabulary, now), nil
+}
+
+func openID(_ context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
+	config := method.OIDCConfig{Log: n.Log}
+	config.IssuerURL, _ = n.Flags.GetString("oidc-issuer-url")
+	config.ClientID, _ = n.Flags.GetString("oidc-client-id")
+	config.UsernameClaim, _ = n.Flags.GetString("oidc-username-claim")
+	config.UsernamePrefix, _ = n.Flags.GetString("oidc-username-prefix")
+	config.GroupsClaim, _ = n.Flags.GetString("oidc-groups-claim")
+	config.GroupsPrefix, _ = n.Flags.GetString("oidc-groups-prefix")
+	config.RequiredClaims, _ = n.Flags.GetStringToString("oidc-required-claim")
+	config.CAFile, _ = n.Flags.GetString("oidc-ca-file")
+	switch {
+	case config.IssuerURL == "" && config.ClientID == "":
+		return nil, nil
+	case config.IssuerURL == "" || config.ClientID == "":
+		return nil, run.Usagef("--oidc-issuer-url and --oidc-client-id need each other")
+	case !strings.HasPrefix(config.IssuerURL, "https://"):
+		return nil, run.Usagef("--oidc-issuer-url: %q is not an https URL", config.IssuerURL)
+	}
+	m, err := method.NewOIDC(config, now)
+	if err != nil {
+		return nil, run.Usagef("--oidc-ca-file: %v", err)
+	}
+	n.Go("finding the OpenID Connect issuer", m.Run)
+	return m, nil
+}
+
+func webhook(_ context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
+	config := method.WebhookConfig{Log: n.Log}
+	if config.ConfigFile, _ = n.Flags.GetString("authentication-token-webhook-config-file"); config.ConfigFile == "" {
+		return nil, nil
+	}
+	config.CacheFor, _ = n.Flags.GetDuration("authentication-token-webhook-cache-ttl")
+	group := n.Vocabulary.Group("authentication.")
+	version, _ := n.Flags.GetString("authentication-token-webhook-version")
+	if version = strings.TrimPrefix(version, group+"/"); version != "v1" && version != "v1beta1" {
+		return nil, run.Usagef("--authentication-token-webhook-version: %q is neither v1 nor v1beta1", version)
+	}
+	config.APIVersion = group + "/" + version
+	m, err := method.NewWebhook(config, now)
+	if err != nil {
+		return nil, run.Usagef("--authentication-token-webhook-config-file: %v", err)
+	}
+	return m, nil
+}
+
+// issuer is who issues bound service account tokens.
+func issuer(n *run.Node) string {
+	if issuer, _ := n.Flags.GetString("service-account-issuer"); issuer != "" {
+		return issuer
+	}
+	return n.Vocabulary.TokenIssuer
+}
+
+// apiAudiences are the audiences that this API answers to.
+func apiAudiences(n *run.Node) []string {
+	if audiences, _ := n.Flags.GetStringSlice("api-audiences"); len(audiences) > 0 {
+		return audiences
+	}
+	return []string{issuer(n)}
+}

@@ -1,0 +1,101 @@
+package authn_test
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/portico-platform/portico/services"
+)
+
+func TestTokenWebhook(t *testing.T) {
+	var calls atomic.Int32
+	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		var review map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&review) // a bad body fails the comparison below
+		if review["apiVersion"] != "authentication.platform.io/v1" || review["kind"] != "TokenReview" {
+			http.Error(w, "unexpected review", http.StatusBadRequest)
+			return
+		}
+		review["status"] = map[string]any{"authenticated": false, "error": "never heard of it"}
+		if review["spec"].(map[string]any)["token"] == "known" {
+			review["status"] = map[string]any{"authenticated": true, "user": map[string]any{
+				"username": "hanna", "uid": "h", "groups": []string{"g"}, "extra": map[string]any{"color": []string{"red"}}}}
+		}
+		_ = json.NewEncoder(w).Encode(review) // the client sees a broken answer
+	}))
+	defer hook.Close()
+	config := write(t, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
+users: [{name: u, user: {}}], clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]}`, hook.URL+"/review", certificateOf(t, hook)))
+	a := started(t, "--authentication-token-webhook-config-file="+config, "--authentication-token-webhook-version=v1")
+	for range 3 {
+		got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: "known"})
+		if err != nil || got.User.Name != "hanna" || got.User.Extra["color"][0] != "red" || got.CacheFor <= 0 {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+	}
+	if n := calls.Load(); n != 1 {
+		t.Errorf("%d calls for one token", n)
+	}
+	_, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: "unknown"})
+	if !services.IsReason(err, services.ReasonUnauthorized) || err.Error() != "never heard of it" {
+		t.Errorf("an unknown token: %v", err)
+	}
+}
+
+func TestOpenIDConnect(t *testing.T) {
+	key := newKey(t)
+	mux := http.NewServeMux()
+	issuer := httptest.NewTLSServer(mux)
+	defer issuer.Close()
+	answer := func(path string, content any) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(content) // the client sees a broken answer
+		})
+	}
+	answer("/.well-known/openid-configuration", map[string]any{"issuer": issuer.URL, "jwks_uri": issuer.URL + "/keys"})
+	answer("/keys", jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), Algorithm: "ES256", Use: "sig"}}})
+	a := started(t, "--oidc-issuer-url="+issuer.URL, "--oidc-client-id=me", "--oidc-ca-file="+certificateOf(t, issuer),
+		"--oidc-groups-claim=groups", "--oidc-groups-prefix=oidc:", "--oidc-required-claim=tenant=blue")
+	token := func(change func(map[string]any)) services.Credentials {
+		claims := map[string]any{"iss": issuer.URL, "aud": "me", "sub": "ann", "exp": time.Now().Add(time.Hour).Unix(),
+			"groups": []string{"g1", "g2"}, "tenant": "blue"}
+		change(claims)
+		return services.Credentials{BearerToken: signed(t, key, claims)}
+	}
+	good := token(func(map[string]any) {})
+	got, err := a.Authenticate(t.Context(), good)
+	for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); {
+		got, err = a.Authenticate(t.Context(), good) // the issuer is found while serving
+	}
+	if err != nil || got.User.Name != issuer.URL+"#ann" || strings.Join(got.User.Groups, " ") != "oidc:g1 oidc:g2 system:authenticated" {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	for what, change := range map[string]func(map[string]any){
+		"expired":            func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() },
+		"for another client": func(c map[string]any) { c["aud"] = "you" },
+		"of another tenant":  func(c map[string]any) { c["tenant"] = "red" },
+		"groups of no texts": func(c map[string]any) { c["groups"] = []int{1} },
+		"no user":            func(c map[string]any) { delete(c, "sub") },
+	} {
+		if _, err := a.Authenticate(t.Context(), token(change)); !services.IsReason(err, services.ReasonUnauthorized) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// certificateOf writes the certificate that a test server proves itself with.
+func certificateOf(t *testing.T, s *httptest.Server) string {
+	t.Helper()
+	return write(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
+}

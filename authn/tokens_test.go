@@ -1,0 +1,148 @@
+package authn_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+const namespace = "platform-system" // the system namespace
+
+var (
+	secrets  = resource.GroupResource{Resource: "secrets"}
+	accounts = resource.GroupResource{Resource: "serviceaccounts"}
+)
+
+func TestBootstrapTokens(t *testing.T) {
+	const token = "abcdef.0123456789abcdef"
+	good := map[string]string{
+		"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
+		"auth-extra-groups": "system:bootstrappers:workers", "expiration": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+	}
+	cluster := fake.New(t)
+	a, err := startOn(t, cluster, "--enable-bootstrap-token-auth")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := services.Credentials{BearerToken: token}
+	for _, c := range []struct {
+		name       string
+		key, value string
+		want       bool
+	}{
+		{"a good token", "description", "for tests", true},
+		{"one that has expired", "expiration", time.Now().Add(-time.Second).UTC().Format(time.RFC3339), false},
+		{"one with an unreadable end", "expiration", "tomorrow", false},
+		{"one for signing only", "usage-bootstrap-authentication", "false", false},
+		{"another secret", "token-secret", "fedcba9876543210", false},
+		{"a group that is not its to give", "auth-extra-groups", "system:masters", false},
+	} {
+		data := maps.Clone(good)
+		data[c.key] = c.value
+		cluster.Put(t, secrets, secret("bootstrap-token-abcdef", "bootstrap.platform.io/token", data))
+		got, err := a.Authenticate(t.Context(), ask)
+		if c.want != (err == nil) || !c.want && !services.IsReason(err, services.ReasonUnauthorized) {
+			t.Errorf("%s: %+v, %v", c.name, got, err)
+		}
+		if c.want && (got.User.Name != "system:bootstrap:abcdef" ||
+			strings.Join(got.User.Groups, " ") != "system:bootstrappers system:bootstrappers:workers system:authenticated") {
+			t.Errorf("%s: %+v", c.name, got.User)
+		}
+	}
+	cluster.Delete(resource.Key{GroupResource: secrets, Namespace: namespace, Name: "bootstrap-token-abcdef"})
+	if _, err := a.Authenticate(t.Context(), ask); !services.IsReason(err, services.ReasonUnauthorized) {
+		t.Errorf("a deleted token: %v", err)
+	}
+}
+
+func TestServiceAccountTokens(t *testing.T) {
+	key := newKey(t)
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
+	cluster := fake.New(t)
+	a, err := startOn(t, cluster, "--service-account-key-file="+file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const prefix = "platform.io/serviceaccount/"
+	kept := func(key *ecdsa.PrivateKey) string {
+		return signed(t, key, map[string]any{
+			"iss": "platform/serviceaccount", "sub": "system:serviceaccount:" + namespace + ":robot", prefix + "namespace": namespace,
+			prefix + "service-account.name": "robot", prefix + "service-account.uid": "u1", prefix + "secret.name": "robot-token",
+		})
+	}
+	bound := func(audience string, lifetime time.Duration) string {
+		return signed(t, key, map[string]any{
+			"iss": "https://platform.default.svc", "sub": "system:serviceaccount:" + namespace + ":robot", "aud": []string{audience},
+			"exp":         time.Now().Add(lifetime).Unix(),
+			"platform.io": map[string]any{"namespace": namespace, "serviceaccount": map[string]any{"name": "robot", "uid": "u1"}},
+		})
+	}
+	token := kept(key)
+	ask := func(token string) error {
+		got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: token})
+		if want := "system:serviceaccount:" + namespace + ":robot"; err == nil && (got.User.Name != want || len(got.User.Groups) != 3) {
+			t.Errorf("got %+v", got.User)
+		}
+		return err
+	}
+	wantRefused := func(what, token string) {
+		t.Helper()
+		if err := ask(token); !services.IsReason(err, services.ReasonUnauthorized) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	wantRefused("no account yet", token)
+	cluster.Put(t, accounts, `{metadata: {name: robot, namespace: platform-system, uid: u1}}`)
+	cluster.Put(t, secrets, secret("robot-token", "platform.io/service-account-token", map[string]string{"token": token}))
+	if err := ask(token); err != nil {
+		t.Error(err)
+	}
+	if err := ask(bound("https://platform.default.svc", time.Hour)); err != nil {
+		t.Error(err)
+	}
+	wantRefused("for another audience", bound("vault", time.Hour))
+	wantRefused("out of date", bound("https://platform.default.svc", -time.Hour))
+	wantRefused("another key", kept(newKey(t)))
+	cluster.Delete(resource.Key{GroupResource: secrets, Namespace: namespace, Name: "robot-token"})
+	wantRefused("a deleted secret", token)
+	cluster.Put(t, accounts, `{metadata: {name: robot, namespace: platform-system, uid: u2}}`)
+	wantRefused("another account of that name", bound("https://platform.default.svc", time.Hour))
+}
+
+func signed(t *testing.T, key *ecdsa.PrivateKey, claims map[string]any) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := jwt.Signed(signer).Claims(claims).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func secret(name, kind string, data map[string]string) string {
+	var cells []string
+	for key, value := range data {
+		cells = append(cells, key+": "+base64.StdEncoding.EncodeToString([]byte(value)))
+	}
+	return fmt.Sprintf("{metadata: {name: %s, namespace: %s}, type: %s, data: {%s}}", name, namespace, kind, strings.Join(cells, ", "))
+}

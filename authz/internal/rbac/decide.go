@@ -1,0 +1,106 @@
+package rbac
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// Authorize answers one question: allowed, or no opinion.
+func (x *Index) Authorize(a services.Attributes) services.Decision {
+	if slices.Contains(a.User.Groups, services.GroupMasters) {
+		return services.Decision{Allowed: true, Reason: "RBAC: member of group " + services.GroupMasters}
+	}
+	q := newQuestion(a)
+	var decision services.Decision
+	x.visit(a.User, a.Namespace, func(_ string, g grant) bool {
+		rules, ok := x.rules[g.role]
+		if !ok {
+			decision.EvaluationError = missing(g.role)
+		}
+		for i := range rules {
+			if rules[i].allows(&q) {
+				decision = services.Decision{Allowed: true, Reason: g.reason}
+				return false
+			}
+		}
+		return true
+	})
+	return decision
+}
+
+// Rules lists everything that a user may do in a namespace.
+func (x *Index) Rules(r services.RulesRequest) services.Rules {
+	var answer services.Rules
+	if slices.Contains(r.User.Groups, services.GroupMasters) {
+		list(Rule{Verbs: everything, APIGroups: everything, Resources: everything, NonResourceURLs: everything}, true, &answer)
+		return answer
+	}
+	x.visit(r.User, r.Namespace, func(namespace string, g grant) bool {
+		rules, ok := x.rules[g.role]
+		if !ok {
+			answer.Incomplete, answer.EvaluationError = true, missing(g.role)
+		}
+		for _, rule := range rules {
+			// Paths can be granted in the whole cluster only.
+			list(rule, namespace == "", &answer)
+		}
+		return true
+	})
+	return answer
+}
+
+// list adds one rule of a role to an answer.
+func list(r Rule, paths bool, into *services.Rules) {
+	if len(r.Resources) > 0 {
+		into.Resource = append(into.Resource, services.ResourceRule{
+			Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames})
+	}
+	if paths && len(r.NonResourceURLs) > 0 {
+		into.NonResource = append(into.NonResource, services.NonResourceRule{Verbs: r.Verbs, Paths: r.NonResourceURLs})
+	}
+}
+
+// visitor sees one grant and where it holds; it returns false to see no more.
+type visitor func(namespace string, g grant) bool
+
+// visit shows the grants of a user in the cluster and in a namespace.
+func (x *Index) visit(u services.UserInfo, namespace string, see visitor) {
+	if x.visitIn(u, "", see) && namespace != "" {
+		x.visitIn(u, namespace, see)
+	}
+}
+
+func (x *Index) visitIn(u services.UserInfo, namespace string, see visitor) bool {
+	if !x.visitHolder(holder{namespace, false, u.Name}, see) {
+		return false
+	}
+	for _, group := range u.Groups {
+		if !x.visitHolder(holder{namespace, true, group}, see) {
+			return false
+		}
+	}
+	// A grant to every user or group does not cover requests without an identity
+	// (section "Anonymous access", 3).
+	if u.Name == services.UserAnonymous || slices.Contains(u.Groups, services.GroupUnauthenticated) {
+		return true
+	}
+	return x.visitHolder(holder{namespace, false, wildcard}, see) && x.visitHolder(holder{namespace, true, wildcard}, see)
+}
+
+func (x *Index) visitHolder(h holder, see visitor) bool {
+	for _, g := range x.grants[h] {
+		if !see(h.namespace, g) {
+			return false
+		}
+	}
+	return true
+}
+
+func missing(role Ref) string {
+	if role.Namespace == "" {
+		return fmt.Sprintf("clusterrole %q not found", role.Name)
+	}
+	return fmt.Sprintf("role %q not found in namespace %q", role.Name, role.Namespace)
+}

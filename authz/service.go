@@ -1,0 +1,56 @@
+// Package authz is the service that decides what users may do, by the roles and
+// bindings that are stored (RBAC). Members of system:masters may do everything;
+// everybody else what a binding gives to them or to one of their groups; there is
+// no way to forbid. It mirrors roles and bindings and never writes anything,
+// aggregated cluster roles included: their rules are gathered while deciding. It
+// serves sections "Authorization notes" and "Impersonation" of the specification.
+package authz
+
+import (
+	"context"
+
+	"github.com/portico-platform/portico/services/bus"
+	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/run"
+)
+
+// Service describes authz to the kit.
+func Service() run.Service {
+	return run.Service{
+		Name:   "authz",
+		About:  "decides what users may do, by the roles and bindings that are stored",
+		Offers: []run.Dependency{rpc.Authz},
+		Needs:  []run.Dependency{rpc.Store, rpc.WatchHub, bus.Conn},
+		Start:  start,
+	}
+}
+
+func start(ctx context.Context, n *run.Node) error {
+	store, err := rpc.Store.Use(ctx, n)
+	if err != nil {
+		return err
+	}
+	hub, err := rpc.WatchHub.Use(ctx, n)
+	if err != nil {
+		return err
+	}
+	conn, err := bus.Conn.Use(ctx, n)
+	if err != nil {
+		return err
+	}
+	a := newAuthorizer(sources{
+		changes: changes.Source{Bus: conn, Hub: hub}, store: store,
+		group: n.Vocabulary.Group("rbac.authorization."), log: n.Log,
+	})
+	for _, loop := range a.loops() {
+		n.Go("roles and bindings", loop)
+	}
+	select {
+	case <-a.ready:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	rpc.Authz.Offer(n, a)
+	return nil
+}

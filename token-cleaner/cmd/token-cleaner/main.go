@@ -1,0 +1,15 @@
+// Command token-cleaner runs the token cleaner as its own process.
+package main
+
+import (
+	"github.com/portico-platform/portico/services/run"
+	tokencleaner "github.com/portico-platform/portico/token-cleaner"
+)
+
+func main() {
+	run.Main(run.App{
+		Name:     "token-cleaner",
+		About:    "deletes bootstrap tokens that have expired",
+		Services: []run.Service{tokencleaner.Service()},
+	})
+}
