@@ -7,6 +7,8 @@
 package catalogue
 
 import (
+	"slices"
+
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/services/resource"
@@ -31,7 +33,8 @@ type Type struct {
 	// Virtual types represent an operation: they are created and never stored.
 	Virtual bool
 
-	// Stored is the group version that is kept; the type itself when it is the one.
+	// Stored is the group version that is kept; the type itself when it is the one,
+	// and for virtual types.
 	Stored *Type
 	// Key is where objects are kept: the same for all versions of a type, and for
 	// groups that share objects (events, ingresses).
@@ -62,6 +65,9 @@ type Subresource struct {
 	Version string
 	Kind    string
 	Verbs   []string
+	// Connect subresources hand a connection on (exec, proxy); their body is not
+	// an object and their Kind names the query parameters.
+	Connect bool
 }
 
 // SelectableField is a field that field selectors may name.
@@ -79,8 +85,10 @@ type Column struct {
 	Description string `json:"description,omitempty"`
 	Priority    int32  `json:"priority,omitempty"`
 	// Cell is how the value is made: a path (.spec.size) or the name of a
-	// computed cell (see package wire).
+	// computed cell (see columns.go).
 	Cell string `json:"cell"`
+	// Absent is shown when the path holds nothing, as in <none>.
+	Absent string `json:"absent,omitempty"`
 }
 
 // NameRule says which names of objects are valid.
@@ -100,14 +108,29 @@ type Deprecation struct {
 	Replacement string // group/version and kind; may be empty
 }
 
+// GroupResource names the type independently of its version.
+func (t *Type) GroupResource() resource.GroupResource {
+	return resource.GroupResource{Group: t.Group, Resource: t.Resource}
+}
+
 // Can tells whether the type has a verb.
-func (t *Type) Can(verb string) bool {
-	for _, v := range t.Verbs {
-		if v == verb {
-			return true
-		}
+func (t *Type) Can(verb string) bool { return slices.Contains(t.Verbs, verb) }
+
+// DeprecationWarning is what clients of a deprecated version are told; empty for
+// others (section "Other signals").
+func (t *Type) DeprecationWarning() string {
+	d := t.Deprecation
+	if d == nil {
+		return ""
 	}
-	return false
+	text := t.APIVersion() + " " + t.Kind + " is deprecated in v" + d.Since + "+"
+	if d.Removed != "" {
+		text += ", unavailable in v" + d.Removed + "+"
+	}
+	if d.Replacement != "" {
+		text += "; use " + d.Replacement
+	}
+	return text
 }
 
 // APIVersion returns the type's group version as objects name it.

@@ -1,0 +1,90 @@
+package frontdoor
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// answer is the ResponseWriter of the pipeline: it remembers whether an answer is
+// under way, and with which status.
+type answer struct {
+	http.ResponseWriter
+	status int
+}
+
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return a.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController find the connection.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// requestMetrics are the front door's own metrics (sections "Other signals" and
+// "Deprecation rules").
+type requestMetrics struct {
+	total      *prometheus.CounterVec
+	duration   *prometheus.HistogramVec
+	deprecated *prometheus.GaugeVec
+}
+
+func newRequestMetrics(registry *prometheus.Registry, openWatches func() float64) *requestMetrics {
+	m := &requestMetrics{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_request_total", Help: "Requests by what they asked for and how they were answered.",
+		}, []string{"verb", "group", "version", "resource", "subresource", "code"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_request_duration_seconds", Help: "Time from the first byte of a request to the end of its answer; watches are left out.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+		}, []string{"verb", "group", "version", "resource", "subresource"}),
+		deprecated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_requested_deprecated_apis", Help: "1 for each deprecated API that was requested.",
+		}, []string{"group", "version", "resource", "subresource", "removed_release"}),
+	}
+	registry.MustRegister(m.total, m.duration, m.deprecated, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "apiserver_longrunning_requests", Help: "Watches that are open now.",
+	}, openWatches))
+	return m
+}
+
+// observe counts a finished request.
+func (m *requestMetrics) observe(r *Request, a *answer, took time.Duration) {
+	var group, version, resource string
+	if r.Type != nil {
+		group, version, resource = r.Type.Group, r.Type.Version, r.Type.Resource
+	}
+	m.total.WithLabelValues(r.Verb, group, version, resource, r.subresourceName(), strconv.Itoa(a.status)).Inc()
+	if r.Verb != "watch" {
+		m.duration.WithLabelValues(r.Verb, group, version, resource, r.subresourceName()).Observe(took.Seconds())
+	}
+}
+
+// warn adds a Warning header (RFC 7234 section 5.5) to the answer.
+func warn(w http.ResponseWriter, text string) {
+	w.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
+}
+
+// signalDeprecation tells the client, the metrics and the audit record that the
+// request used a version that is on its way out (section "Other signals").
+func (d *door) signalDeprecation(w http.ResponseWriter, r *Request) {
+	dep := r.Type.Deprecation
+	warn(w, r.Type.DeprecationWarning())
+	r.Audit.annotate(d.vocabulary.Qualified("", "deprecated"), "true")
+	if dep.Removed != "" {
+		r.Audit.annotate(d.vocabulary.Qualified("", "removed-release"), dep.Removed)
+	}
+	d.metrics.deprecated.WithLabelValues(r.Type.Group, r.Type.Version, r.Type.Resource, r.subresourceName(), dep.Removed).Set(1)
+}

@@ -1,0 +1,40 @@
+package frontdoor
+
+import (
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// connect serves the subresources that hand a connection on to where a pod runs.
+// Admission sees them; the object has to exist. Nodes are not reached by this
+// service, so that the answer is an error that says so.
+func (d *door) connect(_ http.ResponseWriter, r *Request) error {
+	object, err := d.storage.Get(r.Context(), services.GetRequest{Key: r.key()})
+	if err != nil {
+		return err
+	}
+	review := services.AdmissionRequest{UID: string(uuid.NewUUID()), Operation: services.OperationConnect, Group: r.Type.Group,
+		Version: r.Type.Version, Kind: r.Subresource.Kind, Resource: r.Type.Resource, Subresource: r.Subresource.Name,
+		Namespace: r.Namespace, Name: r.Name, User: r.User}
+	if _, err := d.admission.Mutate(r.Context(), review); err != nil {
+		return err
+	}
+	if _, err := d.admission.Validate(r.Context(), review); err != nil {
+		return err
+	}
+	live, err := d.decodeStored(object, r.Type)
+	if err != nil {
+		return err
+	}
+	node, _, _ := unstructured.NestedString(live, "spec", "nodeName")
+	if r.Type.Resource == "pods" && node == "" {
+		return services.BadRequest("pod %s does not have a host assigned", r.Name)
+	}
+	return services.Unavailable("%s", fmt.Sprintf("%s/%s: this service does not reach nodes, and cannot connect to %s %q",
+		r.Type.Resource, r.Subresource.Name, r.Type.Singular, r.Name))
+}

@@ -1,0 +1,47 @@
+// Package bootstrap knows the objects that every cluster starts with: the system
+// namespaces, the roles that people and components expect, who holds them, and
+// the two system priorities. The roles are data, in policy/*.yaml. It decides
+// what they are and in which order they can be created; it never creates them,
+// and never looks at what is stored. It serves section "Authorization notes" and
+// the list of built-in names of the specification.
+package bootstrap
+
+import (
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Objects returns the objects in the order of their creation, in the names of the
+// vocabulary. The caller may change them.
+func Objects(v vocabulary.Vocabulary) ([]map[string]any, error) {
+	objects := namespaces(v)
+	roles, err := policy(v)
+	if err != nil {
+		return nil, err
+	}
+	objects = append(objects, roles...)
+	return append(objects, priorityClasses(v)...), nil
+}
+
+func namespaces(v vocabulary.Vocabulary) []map[string]any {
+	names := []string{"default", v.Namespace("system"), v.Namespace("public"), v.Namespace("node-lease")}
+	objects := make([]map[string]any, len(names))
+	for i, name := range names {
+		objects[i] = map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}
+	}
+	return objects
+}
+
+// priorityClasses returns the classes that only system pods may use. Their values
+// lie above all that users can give.
+func priorityClasses(v vocabulary.Vocabulary) []map[string]any {
+	class := func(name string, value int64, about string) map[string]any {
+		return map[string]any{
+			"apiVersion": v.Group("scheduling.") + "/v1", "kind": "PriorityClass",
+			"metadata": map[string]any{"name": name}, "value": value, "description": about,
+		}
+	}
+	return []map[string]any{
+		class("system-cluster-critical", 2_000_000_000, "for pods that the cluster needs to work, on whichever node"),
+		class("system-node-critical", 2_000_001_000, "for pods that their node needs to work"),
+	}
+}

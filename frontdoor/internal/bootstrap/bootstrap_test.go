@@ -1,0 +1,48 @@
+package bootstrap_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+func TestObjectsAreWholeAndUnique(t *testing.T) {
+	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
+		objects, err := bootstrap.Objects(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, o := range objects {
+			metadata := o["metadata"].(map[string]any)
+			id := fmt.Sprint(o["kind"], " ", metadata["namespace"], "/", metadata["name"])
+			if seen[id] {
+				t.Errorf("%s: %s is there twice", v.Name, id)
+			}
+			seen[id] = true
+			if ref, ok := o["roleRef"].(map[string]any); ok && !seen[fmt.Sprint(ref["kind"], " ", metadata["namespace"], "/", ref["name"])] {
+				t.Errorf("%s: %s comes before its role", v.Name, id)
+			}
+			text, err := json.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.ContainsAny(string(text), "<>") || strings.Contains(string(text), `\u003c`) || strings.Contains(string(text), `."`) {
+				t.Errorf("%s: a name was not resolved: %s", v.Name, text)
+			}
+			if v.Name == "platform" && (strings.Contains(string(text), "k8s.io") || strings.Contains(string(text), "kube")) {
+				t.Errorf("a name of the other vocabulary: %s", text)
+			}
+		}
+		for _, id := range []string{"Namespace <nil>/" + v.Namespace("system"), "ClusterRole <nil>/cluster-admin",
+			"ClusterRoleBinding <nil>/system:" + v.Namespace("scheduler"), "PriorityClass <nil>/system-node-critical"} {
+			if !seen[id] {
+				t.Errorf("%s: %s is missing", v.Name, id)
+			}
+		}
+	}
+}

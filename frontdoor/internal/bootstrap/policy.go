@@ -1,0 +1,166 @@
+package bootstrap
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+//go:embed policy/*.yaml
+var files embed.FS
+
+// entry is one role of the policy and who holds it. In the files, groups of
+// resource types have the short names of package vocabulary, and other names that
+// differ between vocabularies stand in angle brackets.
+type entry struct {
+	Role string `json:"role"`
+	// In is the namespace of a Role; empty for a ClusterRole.
+	In string `json:"in"`
+	// To are the holders: "group <name>", "user <name>", or "account <name>" for a
+	// service account of the system namespace.
+	To []string `json:"to"`
+	// Gathers names the label by which the role takes over the rules of others;
+	// PartOf are those labels on the others.
+	Gathers string   `json:"gathers"`
+	PartOf  []string `json:"partOf"`
+	Rules   []rule   `json:"rules"`
+}
+
+type rule struct {
+	Groups    []string `json:"groups"`
+	Resources []string `json:"resources"`
+	Names     []string `json:"names"`
+	Paths     []string `json:"paths"`
+	Verbs     []string `json:"verbs"`
+}
+
+// policy returns all roles and then all bindings.
+func policy(v vocabulary.Vocabulary) ([]map[string]any, error) {
+	paths, err := fs.Glob(files, "policy/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	names := strings.NewReplacer(
+		"<prefix>", v.Namespace(""), "<system>", v.Namespace("system"), "<public>", v.Namespace("public"),
+		"<signer-client>", v.Signers.Client, "<signer-node-client>", v.Signers.NodeClient,
+		"<signer-node-serving>", v.Signers.NodeServing, "<signer-legacy-unknown>", v.Signers.LegacyUnknown,
+	)
+	var roles, bindings []map[string]any
+	for _, path := range paths {
+		content, err := files.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		var entries []entry
+		if err := yaml.UnmarshalStrict([]byte(names.Replace(string(content))), &entries); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		for _, e := range entries {
+			roles = append(roles, e.object(v))
+			if len(e.To) == 0 {
+				continue
+			}
+			binding, err := e.binding(v)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", path, e.Role, err)
+			}
+			bindings = append(bindings, binding)
+		}
+	}
+	return append(roles, bindings...), nil
+}
+
+// object returns the Role or ClusterRole of an entry.
+func (e *entry) object(v vocabulary.Vocabulary) map[string]any {
+	role := e.frame(v, "Role")
+	labels := role["metadata"].(map[string]any)["labels"].(map[string]any)
+	for _, part := range e.PartOf {
+		labels[aggregateTo(v, part)] = "true"
+	}
+	if e.Gathers != "" {
+		role["aggregationRule"] = map[string]any{"clusterRoleSelectors": []any{
+			map[string]any{"matchLabels": map[string]any{aggregateTo(v, e.Gathers): "true"}},
+		}}
+	}
+	rules := make([]any, len(e.Rules))
+	for i, r := range e.Rules {
+		rules[i] = r.object(v)
+	}
+	role["rules"] = rules
+	return role
+}
+
+func (r *rule) object(v vocabulary.Vocabulary) map[string]any {
+	groups := make([]string, len(r.Groups))
+	for i, short := range r.Groups {
+		groups[i] = v.Group(short)
+	}
+	object := map[string]any{}
+	for name, list := range map[string][]string{
+		"apiGroups": groups, "resources": r.Resources, "resourceNames": r.Names, "nonResourceURLs": r.Paths, "verbs": r.Verbs,
+	} {
+		if len(list) > 0 {
+			object[name] = anys(list)
+		}
+	}
+	return object
+}
+
+// binding returns the RoleBinding or ClusterRoleBinding of an entry; it has the
+// name of the role.
+func (e *entry) binding(v vocabulary.Vocabulary) (map[string]any, error) {
+	binding := e.frame(v, "RoleBinding")
+	kind := "ClusterRole"
+	if e.In != "" {
+		kind = "Role"
+	}
+	group := v.Group("rbac.authorization.")
+	binding["roleRef"] = map[string]any{"apiGroup": group, "kind": kind, "name": e.Role}
+	subjects := make([]any, len(e.To))
+	for i, holder := range e.To {
+		switch what, name, _ := strings.Cut(holder, " "); what {
+		case "group":
+			subjects[i] = map[string]any{"apiGroup": group, "kind": "Group", "name": name}
+		case "user":
+			subjects[i] = map[string]any{"apiGroup": group, "kind": "User", "name": name}
+		case "account":
+			subjects[i] = map[string]any{"kind": "ServiceAccount", "name": name, "namespace": v.Namespace("system")}
+		default:
+			return nil, fmt.Errorf("holder %q is neither group, user nor account", holder)
+		}
+	}
+	binding["subjects"] = subjects
+	return binding, nil
+}
+
+// frame returns what all objects of the policy have in common.
+func (e *entry) frame(v vocabulary.Vocabulary, kind string) map[string]any {
+	metadata := map[string]any{
+		"name":        e.Role,
+		"labels":      map[string]any{v.Qualified("", "bootstrapping"): "rbac-defaults"},
+		"annotations": map[string]any{v.Qualified("rbac.authorization", "autoupdate"): "true"},
+	}
+	if e.In == "" {
+		kind = "Cluster" + kind
+	} else {
+		metadata["namespace"] = e.In
+	}
+	return map[string]any{"apiVersion": v.Group("rbac.authorization.") + "/v1", "kind": kind, "metadata": metadata}
+}
+
+func aggregateTo(v vocabulary.Vocabulary, role string) string {
+	return v.Qualified("rbac.authorization", "aggregate-to-"+role)
+}
+
+func anys(list []string) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = s
+	}
+	return out
+}

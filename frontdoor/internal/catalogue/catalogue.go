@@ -1,0 +1,182 @@
+package catalogue
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Options choose what a catalogue holds.
+type Options struct {
+	Vocabulary vocabulary.Vocabulary
+	// RuntimeConfig says which versions are served.
+	RuntimeConfig RuntimeConfig
+	// Source of the built-in types; release 1.21 when nil.
+	Source Source
+}
+
+// Catalogue is every resource type there is. It never changes once built.
+type Catalogue struct {
+	groups      []Group
+	types       map[typeID]*Type                 // served ones
+	kinds       map[kindID]*Type                 // served ones
+	stored      map[resource.GroupResource]*Type // by any group that shares it
+	definitions map[string]*spec.Schema
+	bodies      map[kindID]string // definition names
+	converter   func() (managedfields.TypeConverter, error)
+}
+
+type typeID struct{ group, version, resource string }
+
+// Group is an API group with its served versions, best first: the first is the
+// preferred one.
+type Group struct {
+	Name     string
+	Versions []GroupVersion
+}
+
+// GroupVersion is one version of a group with its types, ordered by name.
+type GroupVersion struct {
+	Version string
+	Types   []*Type
+}
+
+// New builds the catalogue: the source's types, completed by the overlay.
+func New(o Options) (*Catalogue, error) {
+	source := o.Source
+	if source == nil {
+		source = Release121()
+	}
+	surface, err := source.Surface(o.Vocabulary)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.RuntimeConfig.check(surface.Types); err != nil {
+		return nil, err
+	}
+	overlay, err := readOverlay(o.Vocabulary)
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalogue{
+		types: map[typeID]*Type{}, kinds: map[kindID]*Type{},
+		definitions: surface.Definitions, bodies: map[kindID]string{},
+	}
+	for name, schema := range surface.Definitions {
+		for _, id := range kindsOf(schema) {
+			c.bodies[id] = name
+		}
+	}
+	for _, t := range surface.Types {
+		t.Definition = c.bodies[kindID{t.Group, t.Version, t.Kind}]
+		t.Schema = c.definitions[t.Definition]
+	}
+	if err := overlay.complete(surface.Types); err != nil {
+		return nil, err
+	}
+	c.stored = overlay.store(surface.Types)
+	served := slices.DeleteFunc(surface.Types, func(t *Type) bool { return !o.RuntimeConfig.serves(t) })
+	c.index(served, overlay.groups)
+	c.converter = sync.OnceValues(func() (managedfields.TypeConverter, error) {
+		return managedfields.NewTypeConverter(c.definitions, false)
+	})
+	return c, nil
+}
+
+// index makes the served types findable; groups come in the given order, those
+// it does not name at the end.
+func (c *Catalogue) index(served []*Type, order []string) {
+	rank := func(group string) int {
+		if i := slices.Index(order, group); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortFunc(served, func(a, b *Type) int {
+		return cmp.Or(
+			cmp.Compare(rank(a.Group), rank(b.Group)), cmp.Compare(a.Group, b.Group),
+			byVersion(a.Version, b.Version), cmp.Compare(a.Resource, b.Resource))
+	})
+	for _, t := range served {
+		c.types[typeID{t.Group, t.Version, t.Resource}] = t
+		c.kinds[kindID{t.Group, t.Version, t.Kind}] = t
+		if n := len(c.groups); n == 0 || c.groups[n-1].Name != t.Group {
+			c.groups = append(c.groups, Group{Name: t.Group})
+		}
+		group := &c.groups[len(c.groups)-1]
+		if n := len(group.Versions); n == 0 || group.Versions[n-1].Version != t.Version {
+			group.Versions = append(group.Versions, GroupVersion{Version: t.Version})
+		}
+		last := &group.Versions[len(group.Versions)-1]
+		last.Types = append(last.Types, t)
+	}
+}
+
+// byVersion orders versions by stability and age, the best first: v2, v1, v1beta1.
+func byVersion(a, b string) int { return -version.CompareKubeAwareVersionStrings(a, b) }
+
+// Lookup finds the served type that a path names.
+func (c *Catalogue) Lookup(group, version, resource string) (*Type, bool) {
+	t, ok := c.types[typeID{group, version, resource}]
+	return t, ok
+}
+
+// ByKind finds the served type that an object names.
+func (c *Catalogue) ByKind(group, version, kind string) (*Type, bool) {
+	t, ok := c.kinds[kindID{group, version, kind}]
+	return t, ok
+}
+
+// Groups returns the served groups, the core group first.
+func (c *Catalogue) Groups() []Group { return c.groups }
+
+// Group returns one served group.
+func (c *Catalogue) Group(name string) (Group, bool) {
+	i := slices.IndexFunc(c.groups, func(g Group) bool { return g.Name == name })
+	if i < 0 {
+		return Group{}, false
+	}
+	return c.groups[i], true
+}
+
+// Stored returns the version of a type that is kept, whether it is served or
+// not; nil when there is no such type. Groups that share objects give the same.
+func (c *Catalogue) Stored(gr resource.GroupResource) *Type { return c.stored[gr] }
+
+// Body returns the schema of any kind, and its definition name: of types, of
+// lists and of what subresources take; not ok when there is none.
+func (c *Catalogue) Body(group, version, kind string) (schema *spec.Schema, definition string, ok bool) {
+	definition, ok = c.bodies[kindID{group, version, kind}]
+	return c.definitions[definition], definition, ok
+}
+
+// Definitions returns all schemas by name. They are shared: do not change them.
+func (c *Catalogue) Definitions() map[string]*spec.Schema { return c.definitions }
+
+// Resolve follows the schema's reference, alone or as the only part of an allOf
+// (as published documents write a reference with a description of its own).
+func (c *Catalogue) Resolve(s *spec.Schema) *spec.Schema {
+	for s != nil {
+		pointer := s.Ref.String()
+		if pointer == "" && len(s.AllOf) == 1 {
+			pointer = s.AllOf[0].Ref.String()
+		}
+		if pointer == "" {
+			return s
+		}
+		s = c.definitions[strings.TrimPrefix(pointer, definitionsPointer)]
+	}
+	return nil
+}
+
+// Converter turns objects into typed values for field ownership and apply. It is
+// built at the first call.
+func (c *Catalogue) Converter() (managedfields.TypeConverter, error) { return c.converter() }

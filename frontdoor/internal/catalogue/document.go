@@ -1,0 +1,220 @@
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	"google.golang.org/protobuf/proto"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/kustomize/kyaml/openapi/kubernetesapi/v1_21_2"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Release121 is the surface of release 1.21, from its published document.
+func Release121() Source { return release121{} }
+
+type release121 struct{}
+
+func (release121) Surface(v vocabulary.Vocabulary) (*Surface, error) {
+	asset, err := v1_21_2.Asset("kubernetesapi/v1_21_2/swagger.pb")
+	if err != nil {
+		return nil, err
+	}
+	document := &openapi_v2.Document{}
+	if err := proto.Unmarshal(asset, document); err != nil {
+		return nil, fmt.Errorf("the 1.21 document: %w", err)
+	}
+	names := newDocumentNames(vocabulary.K8s(), v)
+	definitions, err := names.definitions(document)
+	if err != nil {
+		return nil, err
+	}
+	types, err := names.types(document)
+	if err != nil {
+		return nil, err
+	}
+	return &Surface{Types: types, Definitions: definitions}, nil
+}
+
+// definitions reads the document's schemas, with their own and each other's
+// names in the chosen vocabulary.
+func (n documentNames) definitions(document *openapi_v2.Document) (map[string]*spec.Schema, error) {
+	all := document.Definitions.AdditionalProperties
+	definitions := make(map[string]*spec.Schema, len(all))
+	for _, named := range all {
+		n.rename(named.Value)
+		schema := &spec.Schema{}
+		if _, err := schema.FromGnostic(named.Value); err != nil {
+			return nil, fmt.Errorf("definition %s: %w", named.Name, err)
+		}
+		n.renameKinds(schema)
+		definitions[n.definition(named.Name)] = schema
+	}
+	return definitions, nil
+}
+
+// types reads the document's paths: each of them adds a verb or a subresource to
+// the type that it is about.
+func (n documentNames) types(document *openapi_v2.Document) ([]*Type, error) {
+	types := map[string]*Type{}
+	for _, path := range document.Paths.Path {
+		shape, ok := parseShape(path.Name)
+		if !ok {
+			continue
+		}
+		id := shape.group + "/" + shape.version + "/" + shape.resource
+		t := types[id]
+		if t == nil {
+			t = &Type{Group: n.group(shape.group), Version: shape.version, Resource: shape.resource, Subresources: map[string]*Subresource{}}
+			types[id] = t
+		}
+		t.Namespaced = t.Namespaced || shape.namespaced
+		for _, operation := range operations(path.Value) {
+			n.add(t, shape, operation)
+		}
+	}
+	sorted := make([]*Type, 0, len(types))
+	for _, t := range types {
+		if t.Kind == "" {
+			return nil, fmt.Errorf("the document has no kind for %s of %s", t.Resource, t.APIVersion())
+		}
+		slices.Sort(t.Verbs)
+		for _, sub := range t.Subresources {
+			slices.Sort(sub.Verbs)
+		}
+		sorted = append(sorted, t)
+	}
+	return sorted, nil
+}
+
+// add notes what one operation of a path says about its type.
+func (n documentNames) add(t *Type, shape shape, op operation) {
+	verb := op.verb()
+	if verb == "" {
+		return
+	}
+	kind := op.kind()
+	kind.Group = n.group(kind.Group)
+	if shape.subresource == "" {
+		t.Kind = kind.Kind
+		t.Verbs = addOnce(t.Verbs, verb)
+		if verb == "list" {
+			t.ListKind = kind.Kind + "List"
+		}
+		return
+	}
+	sub := t.Subresources[shape.subresource]
+	if sub == nil {
+		sub = &Subresource{Name: shape.subresource}
+		t.Subresources[shape.subresource] = sub
+	}
+	sub.Kind = kind.Kind
+	sub.Verbs = addOnce(sub.Verbs, verb)
+	sub.Connect = sub.Connect || op.action() == "connect"
+	if kind.Group != t.Group || kind.Version != t.Version {
+		sub.Group, sub.Version = kind.Group, kind.Version
+	}
+}
+
+func addOnce(list []string, value string) []string {
+	if slices.Contains(list, value) {
+		return list
+	}
+	return append(list, value)
+}
+
+// shape is what a path of the document is about.
+type shape struct {
+	group, version, resource, subresource string
+	namespaced                            bool
+}
+
+// parseShape reads a path template (section "Path shapes"). Paths that are not
+// about a resource type, and those of proxies with a path of their own, are not ok.
+func parseShape(path string) (s shape, ok bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		s.version, parts = parts[1], parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		s.group, s.version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return s, false
+	}
+	if parts[0] == "watch" {
+		parts = parts[1:]
+	}
+	if len(parts) > 2 && parts[1] == "{namespace}" {
+		s.namespaced, parts = true, parts[2:]
+	}
+	s.resource = parts[0]
+	if len(parts) > 2 {
+		s.subresource = parts[2]
+	}
+	return s, len(parts) <= 3
+}
+
+// operation is one method of a path.
+type operation struct {
+	method string
+	*openapi_v2.Operation
+}
+
+func operations(item *openapi_v2.PathItem) []operation {
+	var list []operation
+	for _, op := range []operation{{"get", item.Get}, {"create", item.Post}, {"update", item.Put}, {"patch", item.Patch}, {"delete", item.Delete}} {
+		if op.Operation != nil {
+			list = append(list, op)
+		}
+	}
+	return list
+}
+
+// extension returns the text of an extension of the operation; the document
+// keeps them as YAML.
+func (o operation) extension(name string) string {
+	for _, e := range o.VendorExtension {
+		if e.Name == name {
+			return strings.TrimSpace(e.Value.Yaml)
+		}
+	}
+	return ""
+}
+
+func (o operation) action() string { return o.extension(extensionAction) }
+
+// verb returns the verb that the operation stands for.
+func (o operation) verb() string {
+	switch action := o.action(); action {
+	case "post":
+		return "create"
+	case "put":
+		return "update"
+	case "watchlist":
+		return "watch"
+	case "connect":
+		return o.method
+	default:
+		return action
+	}
+}
+
+// kind returns the kind that the operation is about.
+func (o operation) kind() (id kindID) {
+	for line := range strings.Lines(o.extension(extensionKinds)) {
+		key, value, _ := strings.Cut(line, ":")
+		value = strings.Trim(value, " \"\n")
+		switch key {
+		case "group":
+			id.Group = value
+		case "version":
+			id.Version = value
+		case "kind":
+			id.Kind = value
+		}
+	}
+	return id
+}

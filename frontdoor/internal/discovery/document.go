@@ -1,0 +1,153 @@
+package discovery
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/munnerz/goautoneg"
+
+	"github.com/portico-platform/portico/services"
+)
+
+const mediaJSON = "application/json"
+
+// document is one published document: made once, kept compressed (the large ones
+// shrink tenfold, and nearly all clients take gzip).
+type document struct {
+	mediaType string
+	// as, with group and version, is what some media types are qualified with.
+	as, group, version string
+	// sentAs is the media type of the answer, when it is not the one asked for.
+	sentAs string
+	body   func() (*body, error)
+}
+
+// body is a document's bytes.
+type body struct {
+	zipped []byte
+	etag   string
+}
+
+// newDocument is a document whose bytes come from make, at the first request.
+func newDocument(mediaType string, make func() ([]byte, error)) document {
+	return document{mediaType: mediaType, body: sync.OnceValues(func() (*body, error) {
+		plain, err := make()
+		if err != nil {
+			return nil, err
+		}
+		var zipped bytes.Buffer
+		w := gzip.NewWriter(&zipped)
+		if _, err := w.Write(plain); err != nil {
+			return nil, err
+		}
+		if err := w.Close(); err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(plain)
+		return &body{zipped: zipped.Bytes(), etag: strings.ToUpper(hex.EncodeToString(sum[:]))}, nil
+	})}
+}
+
+// newJSON is a document that is a value in JSON.
+func newJSON(value func() (any, error)) document {
+	return newDocument(mediaJSON, func() ([]byte, error) {
+		v, err := value()
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(v)
+	})
+}
+
+// plain returns the document's bytes uncompressed.
+func (b *body) plain() ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(b.zipped))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+// contentType is the document's media type with its qualification.
+func (d document) contentType() string {
+	switch {
+	case d.sentAs != "":
+		return d.sentAs
+	case d.as == "":
+		return d.mediaType
+	}
+	return d.mediaType + ";g=" + d.group + ";v=" + d.version + ";as=" + d.as
+}
+
+// fits tells whether a clause of an Accept header asks for the document.
+func (d document) fits(clause goautoneg.Accept) bool {
+	kind, subkind, _ := strings.Cut(d.mediaType, "/")
+	return (clause.Type == kind || clause.Type == "*") && (clause.SubType == subkind || clause.SubType == "*") &&
+		clause.Params["as"] == d.as && clause.Params["g"] == d.group && clause.Params["v"] == d.version
+}
+
+// choose returns the form that the client wants most, the first one by default.
+func choose(r *http.Request, forms []document) (document, error) {
+	accept := strings.Join(r.Header.Values("Accept"), ",")
+	if accept == "" {
+		return forms[0], nil
+	}
+	for _, clause := range goautoneg.ParseAccept(accept) {
+		for _, form := range forms {
+			if form.fits(clause) {
+				return form, nil
+			}
+		}
+	}
+	offered := make([]string, len(forms))
+	for i, form := range forms {
+		offered[i] = form.contentType()
+	}
+	return document{}, &services.Status{Code: http.StatusNotAcceptable, Reason: services.ReasonNotAcceptable,
+		Message: "only the following media types are accepted: " + strings.Join(offered, ", ")}
+}
+
+// serve writes one of a document's forms, or 304 when the client has it already.
+func serve(w http.ResponseWriter, r *http.Request, forms []document) error {
+	form, err := choose(r, forms)
+	if err != nil {
+		return err
+	}
+	b, err := form.body()
+	if err != nil {
+		return err
+	}
+	header := w.Header()
+	header.Set("Content-Type", form.contentType())
+	header.Set("Etag", `"`+b.etag+`"`)
+	header["Vary"] = []string{"Accept", "Accept-Encoding"}
+	if r.URL.Query().Get("hash") == b.etag {
+		// The path names this very content, so it can be kept for good.
+		header.Set("Cache-Control", "public, immutable, max-age=31536000")
+	}
+	content := b.zipped
+	if takesGzip(r) {
+		header.Set("Content-Encoding", "gzip")
+	} else if content, err = b.plain(); err != nil {
+		return err
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+	return nil
+}
+
+func takesGzip(r *http.Request) bool {
+	for _, clause := range goautoneg.ParseAccept(r.Header.Get("Accept-Encoding")) {
+		if clause.Type == "gzip" || clause.Type == "*" {
+			return clause.Q > 0
+		}
+	}
+	return false
+}

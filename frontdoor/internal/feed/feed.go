@@ -1,0 +1,209 @@
+// Package feed turns the changes of a resource type into watches: one feed per
+// resource type in use, a ring of recent changes shared by all its watchers, and
+// per watcher nothing but a cursor. A slow watcher lags and catches up; it slows
+// nobody. Who falls behind the ring is served from the hub, and who falls behind
+// the hub's history gets 410.
+//
+// It decides order, selection and wake-ups. It never encodes: what goes on the
+// wire is made by the caller and kept beside the change, so that it is made once.
+// It serves "Watch procedure" and "Watch events" of the specification.
+package feed
+
+import (
+	"context"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Config is what Feeds need.
+type Config struct {
+	Source changes.Source
+	// Head returns a revision to start a feed at: every change that was
+	// acknowledged before is at or below it.
+	Head func(ctx context.Context) (int64, error)
+	// Bytes bounds the ring of each feed.
+	Bytes int
+	// Age bounds how long a change stays in the ring.
+	Age time.Duration
+}
+
+// Feeds are the feeds of a front door, by resource type.
+type Feeds struct {
+	config Config
+	ctx    context.Context
+
+	mu    sync.Mutex
+	feeds map[resource.GroupResource]*feed
+}
+
+// New returns Feeds that follow their resource types until ctx ends.
+func New(ctx context.Context, config Config) *Feeds {
+	return &Feeds{config: config, ctx: ctx, feeds: map[resource.GroupResource]*feed{}}
+}
+
+// Watch returns a watcher that will deliver every selected change after
+// selection.After. The caller closes it. The error is a *services.Status when the
+// feed cannot be started before ctx ends.
+func (f *Feeds) Watch(ctx context.Context, selection Selection) (*Watcher, error) {
+	one := f.open(selection.GroupResource)
+	select {
+	case <-one.started:
+	case <-ctx.Done():
+		return nil, services.Unavailable("the changes of %s cannot be followed now", selection.GroupResource)
+	}
+	w := &Watcher{feed: one, selection: selection, position: selection.After, wake: make(chan struct{}, 1)}
+	one.index.add(w)
+	return w, nil
+}
+
+// open returns the feed of a resource type and starts it at its first use.
+func (f *Feeds) open(gr resource.GroupResource) *feed {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one, ok := f.feeds[gr]
+	if !ok {
+		one = &feed{config: f.config, resource: gr, started: make(chan struct{}), index: newIndex()}
+		f.feeds[gr] = one
+		go one.run(f.ctx)
+	}
+	return one
+}
+
+// feed is the ring of one resource type.
+type feed struct {
+	config   Config
+	resource resource.GroupResource
+	started  chan struct{} // closed when state is first set
+	state    atomic.Pointer[ring]
+	// settled is the revision through which the wake-ups have been given.
+	settled atomic.Int64
+	index   *index
+}
+
+// ring holds every change in (floor, through], oldest first. It is replaced
+// whole, and its entries are never changed, so that readers need no lock.
+type ring struct {
+	entries        []*Entry
+	bytes          int
+	floor, through int64
+}
+
+// after returns the entries after a revision that is not below the floor.
+func (r *ring) after(revision int64) []*Entry {
+	i := sort.Search(len(r.entries), func(i int) bool { return r.entries[i].Object.Revision > revision })
+	return r.entries[i:]
+}
+
+// run keeps the ring filled. Whenever the sequence breaks for good, it starts
+// again from the present: watchers then bridge the distance from the hub's
+// history, or are told that it is gone.
+func (f *feed) run(ctx context.Context) {
+	for backoff := 10 * time.Millisecond; ctx.Err() == nil; backoff = min(2*backoff, time.Second) {
+		head, err := f.config.Head(ctx)
+		if err == nil {
+			f.reset(head)
+			backoff = 10 * time.Millisecond
+			f.follow(ctx, head)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(backoff):
+		}
+	}
+}
+
+// follow adds changes to the ring until the sequence breaks.
+func (f *feed) follow(ctx context.Context, head int64) {
+	stream, err := f.config.Source.Follow(ctx, f.resource, head)
+	if err != nil {
+		return
+	}
+	defer stream.Close()
+	for {
+		batch, err := stream.Next(ctx)
+		if err != nil {
+			return
+		}
+		f.append(batch)
+	}
+}
+
+func (f *feed) reset(head int64) {
+	first := f.state.Swap(&ring{floor: head, through: head}) == nil
+	if first {
+		close(f.started)
+		return
+	}
+	f.index.wakeAll(head)
+}
+
+// append publishes a batch: the ring first, then the wake-ups.
+func (f *feed) append(batch changes.Batch) {
+	old := f.state.Load()
+	next := &ring{entries: old.entries, bytes: old.bytes, floor: old.floor, through: max(batch.Through, old.through)}
+	now := time.Now()
+	for _, c := range batch.Changes {
+		e := &Entry{Change: c, at: now}
+		next.entries = append(next.entries, e)
+		next.bytes += e.size()
+	}
+	next.trim(f.config.Bytes, now.Add(-f.config.Age))
+	f.state.Store(next)
+	for i := range batch.Changes {
+		f.index.wake(&batch.Changes[i])
+	}
+	f.settled.Store(next.through)
+}
+
+// trim forgets the oldest entries once the ring is a quarter over its bounds. The
+// entries that stay are copied, so that the others can be collected.
+func (r *ring) trim(bytes int, oldest time.Time) {
+	if len(r.entries) == 0 || r.bytes < bytes+bytes/4 && r.entries[0].at.After(oldest) {
+		return
+	}
+	n := 0
+	for n < len(r.entries) && (r.bytes > bytes || r.entries[n].at.Before(oldest)) {
+		r.bytes -= r.entries[n].size()
+		r.floor = r.entries[n].Object.Revision
+		n++
+	}
+	r.entries = append(make([]*Entry, 0, len(r.entries)-n+64), r.entries[n:]...)
+}
+
+// Entry is a change in the ring, with what has been made of it for the wire.
+type Entry struct {
+	services.Change
+	at time.Time
+
+	mu      sync.Mutex
+	encoded map[string][]byte
+}
+
+// Encoded returns the bytes that make returned for this form of the change the
+// first time it was asked for. The result is read-only.
+func (e *Entry) Encoded(form string, encode func() ([]byte, error)) ([]byte, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if b, ok := e.encoded[form]; ok {
+		return b, nil
+	}
+	b, err := encode()
+	if err != nil {
+		return nil, err
+	}
+	if e.encoded == nil {
+		e.encoded = map[string][]byte{}
+	}
+	e.encoded[form] = b
+	return b, nil
+}
+
+// size is what the entry is charged for: its object, and as much again for its
+// frame once somebody watches.
+func (e *Entry) size() int { return 2*len(e.Object.JSON) + 512 }

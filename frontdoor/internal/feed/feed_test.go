@@ -1,0 +1,268 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+var pods = resource.GroupResource{Resource: "pods"}
+
+// history is a hub that remembers every change since a revision.
+type history struct {
+	mu      sync.Mutex
+	changes []services.Change
+	from    int64 // what is older is gone
+	asked   int
+}
+
+func (h *history) Replay(_ context.Context, r services.ReplayRequest) (services.Replay, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked++
+	if r.After < h.from {
+		return services.Replay{}, services.Expired("too old")
+	}
+	replay := services.Replay{Through: r.After}
+	for _, c := range h.changes {
+		if c.Object.Revision > r.After {
+			if len(replay.Changes) == r.Limit {
+				replay.More = true
+				break
+			}
+			replay.Changes = append(replay.Changes, c)
+			replay.Through = c.Object.Revision
+		}
+	}
+	return replay, nil
+}
+
+// started returns a feed that began at a revision, without a bus.
+func started(hub services.WatchHub, head int64, bytes int) *feed {
+	f := &feed{config: Config{Source: changes.Source{Hub: hub}, Bytes: bytes, Age: time.Hour},
+		resource: pods, started: make(chan struct{}), index: newIndex()}
+	f.reset(head)
+	return f
+}
+
+func (f *feed) watcher(s Selection) *Watcher {
+	w := &Watcher{feed: f, selection: s, position: s.After, wake: make(chan struct{}, 1)}
+	f.index.add(w)
+	return w
+}
+
+func change(revision int64, namespace, name string) services.Change {
+	return services.Change{Type: services.Modified, Object: services.Object{Revision: revision,
+		Key: resource.Key{GroupResource: pods, Namespace: namespace, Name: name}, JSON: make([]byte, 100)}}
+}
+
+func (f *feed) add(list ...services.Change) {
+	f.append(changes.Batch{Changes: list, Through: list[len(list)-1].Object.Revision})
+}
+
+func selector(t *testing.T, labels, fields string) resource.Selector {
+	t.Helper()
+	s, err := resource.ParseSelector(labels, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// next returns the revisions of the next batch.
+func next(t *testing.T, w *Watcher) []int64 {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	events, err := w.Next(ctx)
+	if err != nil {
+		t.Fatalf("no events: %v", err)
+	}
+	var revisions []int64
+	for _, e := range events {
+		revisions = append(revisions, e.Entry.Object.Revision)
+	}
+	return revisions
+}
+
+// silent fails when the watcher has something to deliver now.
+func silent(t *testing.T, w *Watcher) {
+	t.Helper()
+	for {
+		select {
+		case <-w.wake:
+			events, err := w.advance(t.Context())
+			if err != nil || len(events) > 0 {
+				t.Fatalf("expected nothing, got %v, %v", events, err)
+			}
+		default:
+			return
+		}
+	}
+}
+
+func TestWatchersGetWhatTheySelect(t *testing.T) {
+	f := started(&history{}, 10, 1<<20)
+	all := f.watcher(Selection{After: 10})
+	inA := f.watcher(Selection{After: 10, Namespace: "a"})
+	named := f.watcher(Selection{After: 10, Selector: selector(t, "", "metadata.name=x")})
+	later := f.watcher(Selection{After: 12})
+	f.add(change(11, "a", "x"), change(12, "b", "x"), change(13, "a", "y"))
+	for _, c := range []struct {
+		what string
+		w    *Watcher
+		want []int64
+	}{
+		{"all", all, []int64{11, 12, 13}}, {"namespace a", inA, []int64{11, 13}},
+		{"name x", named, []int64{11, 12}}, {"after 12", later, []int64{13}},
+	} {
+		if got := next(t, c.w); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", c.what, got, c.want)
+		}
+		silent(t, c.w)
+	}
+}
+
+func TestEntersAndLeavesTheSelection(t *testing.T) {
+	f := started(&history{}, 1, 1<<20)
+	onNode := f.watcher(Selection{After: 1, Selector: selector(t, "", "spec.nodeName=n1")})
+	labelled := f.watcher(Selection{After: 1, Selector: selector(t, "app=web", "")})
+	step := func(revision int64, before, after string) services.Change {
+		c := change(revision, "a", "x")
+		c.OldFields, c.Object.Fields = map[string]string{"spec.nodeName": before}, map[string]string{"spec.nodeName": after}
+		c.OldLabels, c.Object.Labels = map[string]string{"app": before}, map[string]string{"app": after}
+		return c
+	}
+	f.add(step(2, "", "n1"), step(3, "n1", "n1"), step(4, "n1", "web"), step(5, "web", ""))
+	for _, c := range []struct {
+		w    *Watcher
+		want []services.ChangeType
+	}{
+		{onNode, []services.ChangeType{services.Added, services.Modified, services.Deleted}},
+		{labelled, []services.ChangeType{services.Added, services.Deleted}},
+	} {
+		events, err := c.w.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []services.ChangeType
+		for _, e := range events {
+			got = append(got, e.Type)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("got %v, want %v", got, c.want)
+		}
+	}
+}
+
+func TestOnlyWhoMayWantAChangeIsWoken(t *testing.T) {
+	f := started(&history{}, 1, 1<<20)
+	other := f.watcher(Selection{After: 1, Namespace: "b"})
+	silent(t, other) // the wake-up of its registration
+	f.add(change(2, "a", "x"))
+	select {
+	case <-other.wake:
+		t.Error("a watcher of namespace b was woken by a change in a")
+	default:
+	}
+	if got := other.Position(); got != 2 {
+		t.Errorf("position %d, want 2: nothing selected happened", got)
+	}
+}
+
+func TestALaggardIsServedFromHistory(t *testing.T) {
+	hub := &history{}
+	f := started(hub, 0, 10*(2*100+512)) // room for about ten changes
+	slow := f.watcher(Selection{})
+	var want []int64
+	for i := int64(1); i <= 100; i++ {
+		c := change(i, "a", "x")
+		hub.changes = append(hub.changes, c)
+		f.add(c)
+		want = append(want, i)
+	}
+	if f.state.Load().floor == 0 {
+		t.Fatal("the ring forgot nothing: the test shows nothing")
+	}
+	var got []int64
+	for len(got) < len(want) {
+		got = append(got, next(t, slow)...)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	if hub.asked == 0 {
+		t.Error("the hub was not asked")
+	}
+
+	hub.from = 50
+	gone := f.watcher(Selection{After: 5})
+	if _, err := gone.Next(t.Context()); !services.IsReason(err, services.ReasonExpired) {
+		t.Errorf("a watcher behind history got %v, want Expired", err)
+	}
+}
+
+// TestNothingIsLostUnderLoad lets watchers with all kinds of selections run while
+// changes come in and the ring forgets, and compares what each got.
+func TestNothingIsLostUnderLoad(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	var made []services.Change
+	for revision := int64(1); revision <= 2000; revision++ {
+		made = append(made, change(revision, fmt.Sprint("ns", random.IntN(4)), fmt.Sprint("n", random.IntN(5))))
+	}
+	hub := &history{}
+	f := started(hub, 0, 40*(2*100+512))
+	var all sync.WaitGroup
+	for i := range 20 {
+		s := Selection{After: int64(random.IntN(3))}
+		switch i % 3 {
+		case 1:
+			s.Namespace = fmt.Sprint("ns", i%4)
+		case 2:
+			s.Selector = selector(t, "", fmt.Sprintf("metadata.name=n%d", i%5))
+		}
+		var want, got []int64
+		for k := range made {
+			if made[k].Object.Revision > s.After && s.eventType(&made[k]) != 0 {
+				want = append(want, made[k].Object.Revision)
+			}
+		}
+		w := f.watcher(s)
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			for len(got) < len(want) {
+				events, err := w.Next(ctx)
+				if err != nil {
+					t.Errorf("watcher %d: %v after %d of %d changes", i, err, len(got), len(want))
+					return
+				}
+				for _, e := range events {
+					got = append(got, e.Entry.Object.Revision)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("watcher %d: got %d changes, want %d, in order and once", i, len(got), len(want))
+			}
+		})
+	}
+	for rest := made; len(rest) > 0; {
+		n := min(1+random.IntN(5), len(rest))
+		hub.mu.Lock()
+		hub.changes = append(hub.changes, rest[:n]...)
+		hub.mu.Unlock()
+		f.add(rest[:n]...)
+		rest = rest[n:]
+	}
+	all.Wait()
+}

@@ -1,0 +1,176 @@
+package feed
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Selection is what a watcher wants.
+type Selection struct {
+	GroupResource resource.GroupResource
+	Namespace     string // empty: all namespaces
+	Selector      resource.Selector
+	// After is the revision that the watcher has seen everything through.
+	After int64
+}
+
+// Event is a change as one watcher sees it: an object that comes to match its
+// selector is Added, one that no longer does is Deleted.
+type Event struct {
+	Type  services.ChangeType
+	Entry *Entry
+}
+
+// batchEvents and batchBytes bound one batch of events, so that a slow watcher
+// holds little.
+const (
+	batchEvents = 1000
+	batchBytes  = 1 << 20
+)
+
+// hubLag is how long a watcher waits for a hub that is behind.
+const hubLag = 5 * time.Millisecond
+
+// Watcher is one watch: a cursor into a feed. It belongs to one goroutine.
+type Watcher struct {
+	feed      *feed
+	selection Selection
+	position  int64 // everything selected through here has been delivered
+	wake      chan struct{}
+	// pending is the oldest revision after position that may be selected; 0 when
+	// there is none. Set by the feed, cleared by the watcher.
+	pending atomic.Int64
+}
+
+// Close ends the watch.
+func (w *Watcher) Close() { w.feed.index.remove(w) }
+
+// Position returns the revision through which everything selected has been
+// delivered. It advances while nothing selected happens.
+func (w *Watcher) Position() int64 {
+	settled := w.feed.settled.Load()
+	if w.pending.Load() == 0 && settled > w.position && w.position >= w.feed.state.Load().floor {
+		w.position = settled
+	}
+	return w.position
+}
+
+// Next returns the next selected events, in order, at least one. It waits for
+// them until ctx ends. Expired (410) when the watcher has fallen behind history.
+func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
+	for {
+		events, err := w.advance(ctx)
+		if err != nil || len(events) > 0 {
+			return events, err
+		}
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// advance moves the cursor over what is there and returns what is selected.
+func (w *Watcher) advance(ctx context.Context) ([]Event, error) {
+	first := w.pending.Swap(0)
+	r := w.feed.state.Load()
+	if w.position < r.floor {
+		return w.bridge(ctx)
+	}
+	// An indexed watcher was not woken for what lies before the first change that
+	// concerns it.
+	if first > 0 && first-1 > w.position && w.indexed() {
+		w.position = first - 1
+	}
+	events, through := w.take(r.after(w.position), r.through)
+	w.position = max(w.position, through)
+	if through < r.through {
+		w.signal(through + 1) // there is more
+	}
+	return events, nil
+}
+
+// bridge reads a piece of history from the hub until the ring is reached.
+func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
+	replay, err := w.feed.config.Source.Hub.Replay(ctx, services.ReplayRequest{
+		GroupResource: w.feed.resource, After: w.position, Limit: batchEvents})
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]*Entry, len(replay.Changes))
+	for i := range replay.Changes {
+		entries[i] = &Entry{Change: replay.Changes[i]}
+	}
+	if replay.Through <= w.position {
+		// The hub has not come as far as the ring, which began at a revision that
+		// etcd had confirmed: let it catch up instead of asking in a circle.
+		select {
+		case <-time.After(hubLag):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	events, taken := w.take(entries, replay.Through)
+	w.position = max(w.position, taken)
+	w.signal(w.position + 1)
+	return events, nil
+}
+
+// take selects from entries until a batch is full, and returns the revision
+// through which that is complete: end when all were looked at.
+func (w *Watcher) take(entries []*Entry, end int64) (events []Event, through int64) {
+	bytes := 0
+	for _, e := range entries {
+		if len(events) >= batchEvents || bytes >= batchBytes {
+			return events, events[len(events)-1].Entry.Object.Revision
+		}
+		if t := w.selection.eventType(&e.Change); t != 0 {
+			events = append(events, Event{Type: t, Entry: e})
+			bytes += len(e.Object.JSON)
+		}
+	}
+	return events, end
+}
+
+// eventType returns what a change is to this selection; 0 when it is nothing.
+func (s *Selection) eventType(c *services.Change) services.ChangeType {
+	if s.Namespace != "" && c.Object.Key.Namespace != s.Namespace {
+		return 0
+	}
+	if s.Selector.Empty() {
+		return c.Type
+	}
+	is := c.Type != services.Deleted && s.Selector.Matches(c.Object.Key, c.Object.Labels, c.Object.Fields)
+	was := c.Type != services.Added && s.Selector.Matches(c.Object.Key, c.OldLabels, c.OldFields)
+	switch {
+	case is && was:
+		return services.Modified
+	case is:
+		return services.Added
+	case was:
+		return services.Deleted
+	}
+	return 0
+}
+
+// signal tells the watcher that a change at revision may concern it.
+func (w *Watcher) signal(revision int64) {
+	for {
+		old := w.pending.Load()
+		if old != 0 && old <= revision || w.pending.CompareAndSwap(old, min(revision, math.MaxInt64)) {
+			break
+		}
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *Watcher) indexed() bool { return !w.selection.interest().all() }

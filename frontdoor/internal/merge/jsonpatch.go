@@ -1,0 +1,55 @@
+package merge
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/portico-platform/portico/services"
+)
+
+const (
+	// maxOperations bounds the operations of one JSON patch.
+	maxOperations = 10000
+	// maxCopied bounds what the copy operations of one JSON patch add, in bytes:
+	// without it a short patch doubles an object as often as it likes.
+	maxCopied = 3 << 20
+)
+
+// boundCopies sets the library's limit, which is one for the process.
+var boundCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxCopied })
+
+// jsonPatch applies a JSON patch (RFC 6902). A patch that makes no sense is a
+// BadRequest, one that does not fit the object is 422.
+func jsonPatch(r PatchRequest) (map[string]any, error) {
+	patch, err := jsonpatch.DecodePatch(r.Body)
+	if err != nil {
+		return nil, services.BadRequest("the patch is no list of JSON patch operations: %v", err)
+	}
+	if len(patch) > maxOperations {
+		return nil, services.TooLarge("The allowed maximum operations in a JSON patch is %d, got %d", maxOperations, len(patch))
+	}
+	current, err := json.Marshal(r.Current)
+	if err != nil {
+		return nil, err
+	}
+	patched, err := patch.Apply(current)
+	if err != nil {
+		return nil, unprocessable(err.Error())
+	}
+	var object map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(patched, &object); err != nil || object == nil {
+		return nil, unprocessable("the patched object is no object any more")
+	}
+	return object, nil
+}
+
+// unprocessable is the 422 of a patch that does not fit the object.
+func unprocessable(why string) *services.Status {
+	return &services.Status{Code: http.StatusUnprocessableEntity, Reason: services.ReasonInvalid,
+		Message: "the server rejected our request due to an error in our request: " + why,
+		Details: &services.StatusDetails{Causes: []services.StatusCause{{Reason: "UnexpectedServerResponse", Message: why}}}}
+}

@@ -1,0 +1,226 @@
+package merge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+const (
+	operationApply  = "Apply"
+	operationUpdate = "Update"
+	fieldsType      = "FieldsV1"
+	// maxUpdaters bounds the entries of updates in one object; the oldest are
+	// merged into one entry per version, named ancient.
+	maxUpdaters = 10
+	ancient     = "ancient-changes"
+)
+
+// identity tells the entries of managedFields apart. Applying in another version
+// stays the same entry, so an applier's APIVersion is empty.
+type identity struct {
+	operation, name, apiVersion, subresource string
+}
+
+// key is the identity as the field-set library keeps it: one string.
+func (i identity) key() string {
+	if i.operation == operationApply {
+		i.apiVersion = ""
+	}
+	return strings.Join([]string{i.operation, i.name, i.apiVersion, i.subresource}, "\x00")
+}
+
+// identityOf is the inverse of key.
+func identityOf(key string) identity {
+	part := strings.SplitN(key, "\x00", 4)
+	return identity{operation: part[0], name: part[1], apiVersion: part[2], subresource: part[3]}
+}
+
+// owners is metadata.managedFields taken apart: which fields each manager owns,
+// and when it last changed one (RFC 3339).
+type owners struct {
+	fields fieldpath.ManagedFields
+	times  map[string]string
+}
+
+func noOwners() owners {
+	return owners{fields: fieldpath.ManagedFields{}, times: map[string]string{}}
+}
+
+// clone returns owners that the library may change; the sets are immutable.
+func (o owners) clone() fieldpath.ManagedFields {
+	fields := make(fieldpath.ManagedFields, len(o.fields))
+	for key, set := range o.fields {
+		fields[key] = set
+	}
+	return fields
+}
+
+// decodeOwners reads managedFields.
+func decodeOwners(list []any) (owners, error) {
+	o := noOwners()
+	for i, item := range list {
+		entry, _ := item.(map[string]any)
+		id := identity{text(entry, "operation"), text(entry, "manager"), text(entry, "apiVersion"), text(entry, "subresource")}
+		switch {
+		case id.operation != operationApply && id.operation != operationUpdate:
+			return o, fmt.Errorf("managedFields[%d].operation must be %s or %s", i, operationApply, operationUpdate)
+		case id.apiVersion == "":
+			return o, fmt.Errorf("managedFields[%d].apiVersion must not be empty", i)
+		case text(entry, "fieldsType") != fieldsType:
+			return o, fmt.Errorf("managedFields[%d].fieldsType must be %s", i, fieldsType)
+		}
+		fields, _ := entry["fieldsV1"].(map[string]any)
+		set := &fieldpath.Set{}
+		if err := decodeSet(set, fields); err != nil {
+			return o, fmt.Errorf("managedFields[%d].fieldsV1: %w", i, err)
+		}
+		key := id.key()
+		o.fields[key] = fieldpath.NewVersionedSet(set, fieldpath.APIVersion(id.apiVersion), id.operation == operationApply)
+		if at := text(entry, "time"); at != "" {
+			o.times[key] = at
+		}
+	}
+	return o, nil
+}
+
+// encode returns managedFields: appliers first, then by time and name.
+func (o owners) encode() ([]any, error) {
+	keys := make([]string, 0, len(o.fields))
+	for key := range o.fields {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(cmp.Compare(identityOf(a).operation, identityOf(b).operation),
+			cmp.Compare(o.times[a], o.times[b]), cmp.Compare(a, b))
+	})
+	list := make([]any, 0, len(keys))
+	for _, key := range keys {
+		id, set := identityOf(key), o.fields[key]
+		fields, err := encodeSet(set.Set())
+		if err != nil {
+			return nil, err
+		}
+		entry := map[string]any{"manager": id.name, "operation": id.operation, "apiVersion": string(set.APIVersion()),
+			"fieldsType": fieldsType, "fieldsV1": fields}
+		if id.subresource != "" {
+			entry["subresource"] = id.subresource
+		}
+		if at := o.times[key]; at != "" {
+			entry["time"] = at
+		}
+		list = append(list, entry)
+	}
+	return list, nil
+}
+
+// decodeSet reads the nested map of fieldsV1 into a set. Elements of a kind that
+// is not known are skipped, as the format asks.
+func decodeSet(set *fieldpath.Set, fields map[string]any) error {
+	for name, below := range fields {
+		if name == "." {
+			continue // the parent reads it
+		}
+		element, err := fieldpath.DeserializePathElement(name)
+		if err == fieldpath.ErrUnknownPathElementType {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		children, ok := below.(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s must be an object", name)
+		}
+		_, self := children["."]
+		if self || len(children) == 0 {
+			set.Members.Insert(element)
+		}
+		if len(children) > 1 || len(children) == 1 && !self {
+			if err := decodeSet(set.Children.Descend(element), children); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// encodeSet is the inverse of decodeSet.
+func encodeSet(set *fieldpath.Set) (map[string]any, error) {
+	fields := make(map[string]any, set.Members.Size()+set.Children.Size())
+	for element := range set.Children.All() {
+		name, err := fieldpath.SerializePathElement(element)
+		if err != nil {
+			return nil, err
+		}
+		child, _ := set.Children.Get(element)
+		below, err := encodeSet(child)
+		if err != nil {
+			return nil, err
+		}
+		if len(below) > 0 {
+			fields[name] = below
+		}
+	}
+	for element := range set.Members.All() {
+		name, err := fieldpath.SerializePathElement(element)
+		if err != nil {
+			return nil, err
+		}
+		if below, ok := fields[name].(map[string]any); ok {
+			below["."] = map[string]any{}
+		} else {
+			fields[name] = map[string]any{}
+		}
+	}
+	return fields, nil
+}
+
+// bound merges the oldest updaters, so that at most maxUpdaters are left.
+func (o owners) bound() {
+	var updaters []string
+	for key, set := range o.fields {
+		if !set.Applied() {
+			updaters = append(updaters, key)
+		}
+	}
+	excess := len(updaters) - maxUpdaters
+	if excess <= 0 {
+		return
+	}
+	slices.SortFunc(updaters, func(a, b string) int {
+		return cmp.Or(cmp.Compare(o.times[a], o.times[b]), cmp.Compare(a, b))
+	})
+	first := map[fieldpath.APIVersion]string{} // the oldest entry per version
+	for _, key := range updaters {
+		if excess <= 0 {
+			return
+		}
+		set := o.fields[key]
+		oldest, seen := first[set.APIVersion()]
+		if !seen {
+			first[set.APIVersion()] = key
+			continue
+		}
+		bucket := identity{operation: operationUpdate, name: ancient, apiVersion: string(set.APIVersion())}.key()
+		union := set.Set().Union(o.fields[oldest].Set())
+		delete(o.fields, oldest)
+		delete(o.fields, key)
+		o.fields[bucket] = fieldpath.NewVersionedSet(union, set.APIVersion(), false)
+		o.times[bucket] = o.times[key] // the younger of the two
+		first[set.APIVersion()] = bucket
+		excess--
+	}
+}
+
+// equal tells whether the same managers own the same fields.
+func (o owners) equal(fields fieldpath.ManagedFields) bool { return o.fields.Equals(fields) }
+
+// text returns a string member, or "".
+func text(object map[string]any, name string) string {
+	s, _ := object[name].(string)
+	return s
+}

@@ -1,0 +1,149 @@
+package merge
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/services"
+)
+
+// The media types of patches (section "Patch content types").
+const (
+	MediaTypeJSON      = "application/json-patch+json"
+	MediaTypeMerge     = "application/merge-patch+json"
+	MediaTypeStrategic = "application/strategic-merge-patch+json"
+	MediaTypeApply     = "application/apply-patch+yaml"
+)
+
+// PatchRequest is one patch.
+type PatchRequest struct {
+	Type      *catalogue.Type
+	MediaType string
+	Body      []byte
+	// Current is the object to patch; nil when there is none, which only an apply
+	// allows. It is not modified.
+	Current map[string]any
+	// Manager is the parameter fieldManager: required to apply.
+	Manager     string
+	Force       bool
+	Subresource string // empty for the resource itself
+}
+
+// Patch returns the patched object, sharing nothing with the current one. For an
+// apply the owners of its fields are recorded already; for the others Track does
+// it. The second result names what a strict reader of the patch objects to:
+// members that are given twice.
+func (e *Engine) Patch(r PatchRequest) (patched map[string]any, objections []string, err error) {
+	if err := checkOptions(r); err != nil {
+		return nil, nil, err
+	}
+	if r.MediaType == MediaTypeJSON {
+		patched, err = jsonPatch(r)
+		return patched, nil, err
+	}
+	if !e.accepts(r) {
+		return nil, nil, e.unsupported(r.Type)
+	}
+	patch, objections, err := decode(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch r.MediaType {
+	case MediaTypeMerge:
+		patched = mergeObject(copyOf(r.Current), patch)
+	case MediaTypeStrategic:
+		patched, err = e.strategic(r, patch)
+	case MediaTypeApply:
+		patched, err = e.apply(r, patch)
+	}
+	return patched, objections, err
+}
+
+// accepts tells whether the type takes this kind of patch.
+func (e *Engine) accepts(r PatchRequest) bool {
+	switch r.MediaType {
+	case MediaTypeMerge:
+		return true
+	case MediaTypeStrategic:
+		return e.builtIn(r.Type)
+	case MediaTypeApply:
+		return !e.WithoutApply
+	}
+	return false
+}
+
+// builtIn tells whether the document describes the type: a custom one has no
+// markers for a strategic merge.
+func (e *Engine) builtIn(t *catalogue.Type) bool { return e.Types.Definitions()[t.Definition] != nil }
+
+// unsupported is the 415 of a patch that the type does not take.
+func (e *Engine) unsupported(t *catalogue.Type) *services.Status {
+	accepted := MediaTypeJSON + ", " + MediaTypeMerge
+	if !e.WithoutApply {
+		accepted += ", " + MediaTypeApply
+	}
+	if e.builtIn(t) {
+		accepted += ", " + MediaTypeStrategic
+	}
+	return &services.Status{Code: http.StatusUnsupportedMediaType, Reason: services.ReasonUnsupportedMediaType,
+		Message: "the body of the request was in an unknown format - accepted media types include: " + accepted}
+}
+
+// decode reads a patch that is an object. JSON is read as JSON even where YAML is
+// allowed: it is the common case and many times cheaper.
+func decode(r PatchRequest) (patch map[string]any, objections []string, err error) {
+	body := bytes.TrimSpace(r.Body)
+	if r.MediaType == MediaTypeApply && (len(body) == 0 || body[0] != '{') {
+		converted, err := yaml.YAMLToJSONStrict(body)
+		if err != nil {
+			objections = append(objections, err.Error())
+			if converted, err = yaml.YAMLToJSON(body); err != nil {
+				return nil, nil, services.BadRequest("the patch is no YAML: %v", err)
+			}
+		}
+		body = converted
+	}
+	strict, err := kjson.UnmarshalStrict(body, &patch)
+	if err != nil && r.MediaType == MediaTypeApply {
+		if converted, yamlErr := yaml.YAMLToJSON(body); yamlErr == nil { // a flow mapping looks like JSON
+			strict, err = kjson.UnmarshalStrict(converted, &patch)
+		}
+	}
+	if err != nil {
+		return nil, nil, services.BadRequest("the patch is no JSON object: %v", err)
+	}
+	if patch == nil {
+		return nil, nil, services.BadRequest("the patch is empty")
+	}
+	for _, s := range strict {
+		objections = append(objections, s.Error())
+	}
+	return patch, objections, nil
+}
+
+// mergeObject merges a patch into an object, in place (RFC 7386): null removes,
+// objects merge, all else replaces.
+func mergeObject(object, patch map[string]any) map[string]any {
+	if object == nil {
+		object = make(map[string]any, len(patch))
+	}
+	for name, value := range patch {
+		switch v := value.(type) {
+		case nil:
+			delete(object, name)
+		case map[string]any:
+			below, _ := object[name].(map[string]any)
+			object[name] = mergeObject(below, v)
+		default:
+			object[name] = value
+		}
+	}
+	return object
+}
+
+func quote(s string) string { return strconv.Quote(s) }

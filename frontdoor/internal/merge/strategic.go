@@ -1,0 +1,110 @@
+package merge
+
+import (
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/mergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// strategic merges lists by the keys that the type's schema names, and follows
+// the directives of the patch ($patch, $retainKeys, $setElementOrder,
+// $deleteFromPrimitiveList).
+func (e *Engine) strategic(r PatchRequest, patch map[string]any) (map[string]any, error) {
+	at := position{definitions: e.Types.Definitions()}
+	if sub := r.Type.Subresources[r.Subresource]; sub == nil || sub.Kind == r.Type.Kind {
+		at.schema = r.Type.Schema
+	}
+	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(copyOf(r.Current), patch, at)
+	switch {
+	case err == nil:
+		return copyOf(map[string]any(merged)), nil
+	case errors.Is(err, mergepatch.ErrNoListOfLists):
+		return nil, unprocessable(err.Error())
+	}
+	return nil, services.BadRequest("%v", err)
+}
+
+// position is where a strategic merge is in the type's schema. Below a field that
+// the schema does not know it merges maps and replaces lists; pruning takes such
+// fields away later, or reports them.
+type position struct {
+	definitions map[string]*spec.Schema
+	schema      *spec.Schema
+}
+
+// LookupPatchMetadataForStruct descends into a field that is an object.
+func (p position) LookupPatchMetadataForStruct(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
+	field := p.field(key)
+	return position{p.definitions, field}, markers(field), nil
+}
+
+// LookupPatchMetadataForSlice descends into the items of a field that is a list.
+func (p position) LookupPatchMetadataForSlice(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
+	field := p.field(key)
+	meta := markers(field)
+	if list := p.resolve(field); list != nil && list.Items != nil {
+		return position{p.definitions, list.Items.Schema}, meta, nil
+	}
+	return position{p.definitions, nil}, meta, nil
+}
+
+// Name names the type in errors.
+func (p position) Name() string {
+	if s := p.resolve(p.schema); s != nil {
+		return strings.Join(s.Type, ",")
+	}
+	return ""
+}
+
+// field returns the schema of a member, before its reference is resolved: the
+// markers stand beside the reference.
+func (p position) field(key string) *spec.Schema {
+	s := p.resolve(p.schema)
+	if s == nil {
+		return nil
+	}
+	if field, ok := s.Properties[key]; ok {
+		return &field
+	}
+	if s.AdditionalProperties != nil {
+		return s.AdditionalProperties.Schema
+	}
+	return nil
+}
+
+func (p position) resolve(s *spec.Schema) *spec.Schema {
+	for s != nil {
+		if len(s.AllOf) == 1 && s.Ref.String() == "" {
+			s = &s.AllOf[0]
+			continue
+		}
+		ref := s.Ref.String()
+		if ref == "" {
+			return s
+		}
+		s = p.definitions[ref[strings.LastIndex(ref, "/")+1:]]
+	}
+	return nil
+}
+
+// markers returns the strategy and merge key of a field.
+func markers(field *spec.Schema) strategicpatch.PatchMeta {
+	var meta strategicpatch.PatchMeta
+	if field == nil {
+		return meta
+	}
+	if key, ok := field.Extensions.GetString("x-kubernetes-patch-merge-key"); ok {
+		meta.SetPatchMergeKey(key)
+	}
+	if strategy, ok := field.Extensions.GetString("x-kubernetes-patch-strategy"); ok {
+		meta.SetPatchStrategies(strings.Split(strategy, ","))
+	}
+	return meta
+}
+
+var _ strategicpatch.LookupPatchMeta = position{}

@@ -1,0 +1,181 @@
+package schema
+
+import (
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// kind is the shape that a value must have.
+type kind uint8
+
+const (
+	anything   kind = iota // kept as it is
+	object                 // known fields
+	dictionary             // any keys, values of one kind
+	list
+	text
+	integer
+	number
+	boolean
+	intOrString
+	quantity
+	timestamp
+	binary // base64
+)
+
+// node is one compiled schema. Nodes are immutable once compiled, and definitions
+// that contain themselves make cycles of them.
+type node struct {
+	kind   kind
+	bits   int               // of an integer: 32 or 64
+	fields map[string]*member // of an object
+	filled []string          // fields of an object that exist even when left out
+	item   *node             // of a dictionary or list
+	rules  *ruleset          // of an object; nil when there are none
+	plain  bool              // nothing below can be invalid
+}
+
+// member is a field of an object.
+type member struct {
+	*node
+	required bool
+	rules    *fieldRules // nil when there are none
+}
+
+// compile returns the node of a definition. The engine's lock is held.
+func (e *Engine) compile(definition string) *node {
+	n := e.compileDefinition(definition)
+	n.markPlain(map[*node]bool{})
+	return n
+}
+
+func (e *Engine) compileDefinition(definition string) *node {
+	if n := e.compiled[definition]; n != nil {
+		return n
+	}
+	s := e.definitions[definition]
+	if s == nil {
+		return &node{}
+	}
+	n := &node{}
+	e.compiled[definition] = n
+	short := shortName(definition)
+	if short == "api.resource.Quantity" {
+		n.kind = quantity
+		return n
+	}
+	e.fill(n, s, e.overlay[short])
+	return n
+}
+
+// shortName returns the last three parts of a definition's name, which are the
+// same in every vocabulary: apps.v1.Deployment.
+func shortName(definition string) string {
+	parts := strings.Split(definition, ".")
+	return strings.Join(parts[max(0, len(parts)-3):], ".")
+}
+
+// schema returns the node of a schema that stands inside a definition.
+func (e *Engine) schema(s *spec.Schema) *node {
+	if s == nil {
+		return &node{}
+	}
+	ref := s.Ref.String()
+	if ref == "" && len(s.AllOf) == 1 {
+		ref = s.AllOf[0].Ref.String()
+	}
+	if ref != "" {
+		return e.compileDefinition(ref[strings.LastIndex(ref, "/")+1:])
+	}
+	n := &node{}
+	e.fill(n, s, nil)
+	return n
+}
+
+// fill compiles a schema into a node.
+func (e *Engine) fill(n *node, s *spec.Schema, r *ruleset) {
+	switch {
+	case len(s.Properties) > 0:
+		e.fillObject(n, s, r)
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+		n.kind, n.item = dictionary, e.schema(s.AdditionalProperties.Schema)
+	case s.Type.Contains("array"):
+		n.kind = list
+		if s.Items != nil {
+			n.item = e.schema(s.Items.Schema)
+		} else {
+			n.item = &node{}
+		}
+	case s.Type.Contains("string"):
+		n.kind = stringKinds[s.Format]
+		if n.kind == anything {
+			n.kind = text
+		}
+	case s.Type.Contains("integer"):
+		n.kind, n.bits = integer, 64
+		if s.Format == "int32" {
+			n.bits = 32
+		}
+	case s.Type.Contains("number"):
+		n.kind = number
+	case s.Type.Contains("boolean"):
+		n.kind = boolean
+	}
+}
+
+// stringKinds are the formats of strings that have a kind of their own.
+var stringKinds = map[string]kind{"int-or-string": intOrString, "date-time": timestamp, "byte": binary}
+
+func (e *Engine) fillObject(n *node, s *spec.Schema, r *ruleset) {
+	n.kind, n.rules = object, r
+	n.fields = make(map[string]*member, len(s.Properties))
+	for name := range s.Properties {
+		property := s.Properties[name]
+		n.fields[name] = &member{node: e.schema(&property)}
+	}
+	for _, name := range s.Required {
+		if f := n.fields[name]; f != nil && !r.isOptional(name) {
+			f.required = true
+			if f.kind == object && !r.isRequired(name) {
+				n.filled = append(n.filled, name)
+			}
+		}
+	}
+	if r == nil {
+		return
+	}
+	for _, name := range r.Required {
+		if f := n.fields[name]; f != nil {
+			f.required = true
+		}
+	}
+	for name, rules := range r.Fields {
+		if f := n.fields[name]; f != nil {
+			f.rules = rules
+		}
+	}
+}
+
+// markPlain finds the nodes that validation need not enter. A node that is being
+// visited counts as plain: its own visit decides.
+func (n *node) markPlain(visited map[*node]bool) bool {
+	if visited[n] || n.plain {
+		return true
+	}
+	visited[n] = true
+	plain := n.rules == nil
+	for _, f := range n.fields {
+		if f.required || f.rules != nil {
+			plain = false
+		}
+		if !f.node.markPlain(visited) {
+			plain = false
+		}
+	}
+	if n.item != nil && !n.item.markPlain(visited) {
+		plain = false
+	}
+	n.plain = plain
+	return plain
+}

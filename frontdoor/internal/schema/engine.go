@@ -1,0 +1,134 @@
+// Package schema checks objects against what is known of their types, and fills in
+// what they leave out. A definition of the document and the overlay's rules for it
+// are compiled once, on first use, into a tree of nodes; two walks go over an
+// object: Prepare drops or reports unknown fields, refuses wrong JSON types and
+// applies defaults, and Validate finds everything that is wrong and says where.
+//
+// The overlay is a manual in YAML, one file per kind (folder overlay); the few
+// rules that compare several fields are small Go functions that the overlay names.
+// The package reads no other object and stores nothing: what depends on the
+// cluster is admission's. It serves "Resources and their fields", "Event resource"
+// and "Removals" of the specification.
+package schema
+
+import (
+	"sync"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Types is what an engine asks of the catalogue.
+type Types interface {
+	// Definitions returns the schemas by name.
+	Definitions() map[string]*spec.Schema
+}
+
+// Engine prepares and validates objects of all types. It may be used concurrently.
+type Engine struct {
+	definitions map[string]*spec.Schema
+	vocabulary  vocabulary.Vocabulary
+	overlay     overlay
+
+	mu       sync.RWMutex
+	compiled map[string]*node // by definition
+}
+
+// New returns an engine; nothing is compiled yet. An error is a mistake in the
+// overlay.
+func New(types Types, v vocabulary.Vocabulary) (*Engine, error) {
+	o, err := readOverlay()
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{definitions: types.Definitions(), vocabulary: v, overlay: o, compiled: map[string]*node{}}, nil
+}
+
+// FieldValidation says what becomes of fields that a type does not have: the
+// request parameter of that name.
+type FieldValidation string
+
+// Unknown fields are dropped in any case.
+const (
+	Ignore FieldValidation = "Ignore" // in silence
+	Warn   FieldValidation = "Warn"   // with a warning for each
+	Strict FieldValidation = "Strict" // and the request is refused
+)
+
+// Prepare drops the fields that the type does not have, checks the JSON types of
+// the others and applies defaults, all in the object that it is given. What the
+// decoder objected to (members given twice) is reported with the unknown fields.
+// Wrong types, and unknown fields when they are Strict, are a BadRequest (400).
+func (e *Engine) Prepare(t *catalogue.Type, object map[string]any, v FieldValidation, objections ...string) (warnings []string, err error) {
+	return e.PrepareBody(Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind}, object, v, objections...)
+}
+
+// Body is an object that is no resource type: what a subresource takes.
+type Body struct {
+	Definition string // name in the document
+	Version    string
+	Kind       string
+}
+
+// PrepareBody is Prepare for the body of a subresource.
+func (e *Engine) PrepareBody(b Body, object map[string]any, v FieldValidation, objections ...string) (warnings []string, err error) {
+	root := e.node(b.Definition)
+	if root == nil {
+		return nil, nil // an object without a schema is kept as it is
+	}
+	p := preparation{vocabulary: e.vocabulary, objections: objections}
+	p.object(root, object, nil)
+	if why := p.wrongType(); why != "" {
+		return nil, b.malformed(why)
+	}
+	unknown := p.unknownFields()
+	switch {
+	case len(unknown) == 0 || v == Ignore:
+		return nil, nil
+	case v == Strict:
+		return nil, b.malformed("strict decoding error: " + join(unknown))
+	}
+	return unknown, nil
+}
+
+// malformed is the 400 of a body that is not what its kind asks for.
+func (b Body) malformed(why string) error {
+	return services.BadRequest("%s in version %q cannot be handled as a %s: %s", b.Kind, b.Version, b.Kind, why)
+}
+
+// Validate returns nil or a Status (422) with every cause. The old object is nil
+// for a create; with one, fields that are fixed at creation may not differ. The
+// object must have been prepared. It is not changed.
+func (e *Engine) Validate(t *catalogue.Type, object, old map[string]any) error {
+	c := &check{rules.Check{Vocabulary: e.vocabulary}}
+	c.meta(t, object, old)
+	if root := e.node(t.Definition); root != nil {
+		c.object(root, object, old, nil)
+	}
+	return c.status(t, object)
+}
+
+// ValidateMeta is Validate for the metadata alone, which has the same rules in
+// all types.
+func (e *Engine) ValidateMeta(t *catalogue.Type, object, old map[string]any) error {
+	c := &check{rules.Check{Vocabulary: e.vocabulary}}
+	c.meta(t, object, old)
+	return c.status(t, object)
+}
+
+// node returns the compiled definition; nil when the document has none.
+func (e *Engine) node(definition string) *node {
+	e.mu.RLock()
+	n := e.compiled[definition]
+	e.mu.RUnlock()
+	if n != nil || e.definitions[definition] == nil {
+		return n
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.compile(definition)
+}

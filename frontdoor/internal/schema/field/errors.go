@@ -1,0 +1,97 @@
+package field
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// Reasons that only fields have.
+const (
+	causeNotFound = "FieldValueNotFound"
+	causeTooMany  = "FieldValueTooMany"
+)
+
+// Errors collects what is wrong with an object. The zero value is empty.
+type Errors struct {
+	causes []services.StatusCause
+}
+
+// Causes returns what was collected, in a steady order and each once.
+func (e *Errors) Causes() []services.StatusCause {
+	slices.SortStableFunc(e.causes, func(a, b services.StatusCause) int {
+		if by := strings.Compare(a.Field, b.Field); by != 0 {
+			return by
+		}
+		return strings.Compare(a.Message, b.Message)
+	})
+	return slices.Compact(e.causes)
+}
+
+func (e *Errors) add(reason string, at *Path, message string) {
+	e.causes = append(e.causes, services.StatusCause{Reason: reason, Message: message, Field: at.String()})
+}
+
+// Required notes a value that is missing.
+func (e *Errors) Required(at *Path, why string) {
+	e.add(services.CauseRequired, at, with("Required value", why))
+}
+
+// Invalid notes a value that breaks a rule.
+func (e *Errors) Invalid(at *Path, value any, why string) {
+	e.add(services.CauseInvalid, at, with("Invalid value: "+Display(value), why))
+}
+
+// Forbidden notes a value that may not be there.
+func (e *Errors) Forbidden(at *Path, why string) {
+	e.add(services.CauseForbidden, at, with("Forbidden", why))
+}
+
+// Duplicate notes a value that is given twice.
+func (e *Errors) Duplicate(at *Path, value any) {
+	e.add(services.CauseDuplicate, at, "Duplicate value: "+Display(value))
+}
+
+// NotFound notes a reference to something that is not there.
+func (e *Errors) NotFound(at *Path, value any) {
+	e.add(causeNotFound, at, "Not found: "+Display(value))
+}
+
+// NotSupported notes a value that is none of the allowed ones.
+func (e *Errors) NotSupported(at *Path, value any, allowed ...string) {
+	quoted := make([]string, len(allowed))
+	for i, a := range allowed {
+		quoted[i] = strconv.Quote(a)
+	}
+	e.add(services.CauseNotSupported, at, fmt.Sprintf("Unsupported value: %s: supported values: %s", Display(value), strings.Join(quoted, ", ")))
+}
+
+// TooLong notes a value of more than limit bytes.
+func (e *Errors) TooLong(at *Path, limit int) {
+	e.add(services.CauseTooLong, at, fmt.Sprintf("Too long: may not be more than %d bytes", limit))
+}
+
+// TooMany notes a list of more than limit items.
+func (e *Errors) TooMany(at *Path, count, limit int) {
+	e.add(causeTooMany, at, fmt.Sprintf("Too many: %d: must have at most %d items", count, limit))
+}
+
+// Display writes a value for humans.
+func Display(value any) string {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(b)
+}
+
+func with(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
+}

@@ -1,0 +1,145 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+)
+
+// maxAnnotations bounds the keys and values of an object's annotations, in bytes.
+const maxAnnotations = 256 << 10
+
+// meta checks the metadata of an object (section "Common object metadata").
+// Labels and the rest of what is in the document's ObjectMeta are in the overlay.
+func (c *check) meta(t *catalogue.Type, object, old map[string]any) {
+	if t.Virtual {
+		return // operations need no name
+	}
+	at := &field.Path{Name: "metadata"}
+	metadata, _ := object["metadata"].(map[string]any)
+	before, _ := old["metadata"].(map[string]any)
+	c.names(t, metadata, at)
+	c.annotations(metadata, at)
+	c.owners(metadata, at)
+	c.finalizers(metadata, before, at)
+	if before == nil {
+		return
+	}
+	for _, name := range []string{"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"} {
+		if !rules.Same(metadata[name], before[name]) {
+			c.Invalid(at.Field(name), metadata[name], "field is immutable")
+		}
+	}
+}
+
+// names checks name, generateName and namespace.
+func (c *check) names(t *catalogue.Type, metadata map[string]any, at *field.Path) {
+	name, _ := metadata["name"].(string)
+	prefix, _ := metadata["generateName"].(string)
+	valid := nameFormat(t.NameRule)
+	if prefix != "" {
+		// what is generated after the prefix is valid wherever a letter is
+		for _, problem := range valid(prefix + "x") {
+			c.Invalid(at.Field("generateName"), prefix, problem)
+		}
+	}
+	if name == "" {
+		c.Required(at.Field("name"), "name or generateName is required")
+	} else {
+		for _, problem := range valid(name) {
+			c.Invalid(at.Field("name"), name, problem)
+		}
+	}
+	namespace, _ := metadata["namespace"].(string)
+	switch {
+	case !t.Namespaced && namespace != "":
+		c.Forbidden(at.Field("namespace"), "not allowed on this type")
+	case t.Namespaced && namespace == "":
+		c.Required(at.Field("namespace"), "")
+	case t.Namespaced:
+		for _, problem := range validation.IsDNS1123Label(namespace) {
+			c.Invalid(at.Field("namespace"), namespace, problem)
+		}
+	}
+}
+
+// nameFormat returns the format of names that follow a rule.
+func nameFormat(rule catalogue.NameRule) rules.Format {
+	switch rule {
+	case catalogue.NameLabel:
+		return validation.IsDNS1123Label
+	case catalogue.NameLabel1035:
+		return validation.IsDNS1035Label
+	case catalogue.NamePathSegment:
+		return rules.PathSegment
+	}
+	return validation.IsDNS1123Subdomain
+}
+
+// annotations checks their size; the overlay checks their keys.
+func (c *check) annotations(metadata map[string]any, at *field.Path) {
+	annotations, _ := metadata["annotations"].(map[string]any)
+	size := 0
+	for key, value := range annotations {
+		s, _ := value.(string)
+		size += len(key) + len(s)
+	}
+	if size > maxAnnotations {
+		c.TooLong(at.Field("annotations"), maxAnnotations)
+	}
+}
+
+// owners checks ownerReferences: only one of them is the controller. Their
+// required fields are the document's.
+func (c *check) owners(metadata map[string]any, at *field.Path) {
+	references, _ := metadata["ownerReferences"].([]any)
+	controller := ""
+	for i, item := range references {
+		reference, _ := item.(map[string]any)
+		if reference["controller"] != true {
+			continue
+		}
+		name := fmt.Sprintf("%v/%v", reference["kind"], reference["name"])
+		if controller != "" {
+			c.Invalid(at.Field("ownerReferences"), field.Display(reference),
+				fmt.Sprintf("only one reference can have controller set to true: [%d] %s, and before it %s", i, name, controller))
+		}
+		controller = name
+	}
+}
+
+// finalizers checks their names, and that an object that is being deleted gets no
+// further ones (section "Two-phase deletion of a resource").
+func (c *check) finalizers(metadata, before map[string]any, at *field.Path) {
+	list, _ := metadata["finalizers"].([]any)
+	had, _ := before["finalizers"].([]any)
+	at = at.Field("finalizers")
+	known := map[any]bool{}
+	for _, item := range had {
+		known[item] = true
+	}
+	var added []any
+	for i, item := range list {
+		name, _ := item.(string)
+		for _, problem := range validation.IsQualifiedName(name) {
+			c.Invalid(at.Item(i), name, problem)
+		}
+		if !strings.Contains(name, "/") && !plainFinalizers[name] {
+			c.Invalid(at.Item(i), name, "name is neither a standard finalizer name nor is it fully qualified")
+		}
+		if !known[item] {
+			added = append(added, item)
+		}
+	}
+	if before["deletionTimestamp"] != nil && len(added) > 0 {
+		c.Forbidden(at, "no new finalizers can be added if the object is being deleted, found new finalizers "+field.Display(added))
+	}
+}
+
+// plainFinalizers are the finalizers of the service itself, which need no domain.
+var plainFinalizers = map[string]bool{"orphan": true, "foregroundDeletion": true, "kubernetes": true, "platform": true}

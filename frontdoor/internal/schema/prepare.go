@@ -1,0 +1,238 @@
+package schema
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// preparation is one walk of Prepare over an object.
+type preparation struct {
+	vocabulary vocabulary.Vocabulary
+	objections []string // of the decoder
+	unknown    []string // paths of fields that the type does not have
+	wrong      []string // values of a wrong type, each with its path
+}
+
+// object prepares an object with known fields, in place.
+func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
+	for name, value := range m {
+		if _, known := n.fields[name]; !known {
+			p.unknown = append(p.unknown, at.Field(name).String())
+			delete(m, name)
+		} else if value == nil {
+			delete(m, name) // null means left out
+		}
+	}
+	for _, name := range n.filled {
+		if _, given := m[name]; !given {
+			m[name] = map[string]any{}
+		}
+	}
+	if n.rules != nil {
+		n.rules.complete(m, p.vocabulary)
+	}
+	for name, value := range m {
+		f := n.fields[name]
+		if f == nil {
+			continue // a default that the document does not know
+		}
+		below := field.Path{Parent: at, Name: name}
+		if replaced, ok := p.value(f.node, value, &below); ok {
+			m[name] = replaced
+		}
+	}
+}
+
+// value prepares any value. It returns ok with a value to put in its place.
+func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, ok bool) {
+	switch n.kind {
+	case anything:
+		return nil, false
+	case object:
+		if m, ok := value.(map[string]any); ok {
+			p.object(n, m, at)
+			return nil, false
+		}
+	case dictionary:
+		if m, ok := value.(map[string]any); ok {
+			p.dictionary(n, m, at)
+			return nil, false
+		}
+	case list:
+		if items, ok := value.([]any); ok {
+			p.list(n, items, at)
+			return nil, false
+		}
+	case quantity:
+		return p.quantity(value, at)
+	default:
+		if why := n.scalar(value); why == "" {
+			return nil, false
+		} else {
+			p.wrong = append(p.wrong, at.String()+": "+why)
+			return nil, false
+		}
+	}
+	p.wrong = append(p.wrong, fmt.Sprintf("%s: expected %s, got %s", at.String(), n.kind, describe(value)))
+	return nil, false
+}
+
+func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
+	for key, value := range m {
+		if value == nil && n.item.kind != anything {
+			if m[key] = n.item.zero(); m[key] == nil {
+				delete(m, key)
+				continue
+			}
+			value = m[key]
+		}
+		below := field.Path{Parent: at, Name: key, IsKey: true}
+		if replaced, ok := p.value(n.item, value, &below); ok {
+			m[key] = replaced
+		}
+	}
+}
+
+func (p *preparation) list(n *node, items []any, at *field.Path) {
+	for i, value := range items {
+		if value == nil && n.item.kind != anything {
+			items[i] = n.item.zero()
+			value = items[i]
+		}
+		below := field.Path{Parent: at, Index: i}
+		if replaced, ok := p.value(n.item, value, &below); ok {
+			items[i] = replaced
+		}
+	}
+}
+
+// quantity reads a quantity, which may be written as a number, and returns its
+// canonical form.
+func (p *preparation) quantity(value any, at *field.Path) (any, bool) {
+	var written string
+	switch v := value.(type) {
+	case string:
+		written = v
+	case int64, float64:
+		written = fmt.Sprint(v)
+	default:
+		p.wrong = append(p.wrong, fmt.Sprintf("%s: expected %s, got %s", at.String(), quantity, describe(value)))
+		return nil, false
+	}
+	q, err := resource.ParseQuantity(written)
+	if err != nil {
+		p.wrong = append(p.wrong, fmt.Sprintf("%s: %q is not a quantity", at.String(), written))
+		return nil, false
+	}
+	canonical := q.String()
+	return canonical, canonical != value
+}
+
+// scalar returns what is wrong with a value's type, "" when nothing is.
+func (n *node) scalar(value any) string {
+	ok := false
+	switch n.kind {
+	case text:
+		_, ok = value.(string)
+	case boolean:
+		_, ok = value.(bool)
+	case number:
+		switch value.(type) {
+		case int64, float64:
+			ok = true
+		}
+	case integer:
+		var i int64
+		if i, ok = rules.Whole(value); ok && n.bits == 32 && (i > math.MaxInt32 || i < math.MinInt32) {
+			return fmt.Sprintf("%d does not fit in 32 bits", i)
+		}
+	case intOrString:
+		if _, ok = value.(string); !ok {
+			_, ok = rules.Whole(value)
+		}
+	case timestamp:
+		if s, isText := value.(string); isText {
+			if _, err := time.Parse(time.RFC3339, s); err != nil {
+				return fmt.Sprintf("%q is not a time in RFC 3339", s)
+			}
+			ok = true
+		}
+	case binary:
+		if s, isText := value.(string); isText {
+			if _, err := base64.StdEncoding.DecodeString(s); err != nil {
+				return "illegal base64 data"
+			}
+			ok = true
+		}
+	}
+	if ok {
+		return ""
+	}
+	return "expected " + n.kind.String() + ", got " + describe(value)
+}
+
+// zero is what a null counts as where a value must be.
+func (n *node) zero() any {
+	switch n.kind {
+	case object, dictionary:
+		return map[string]any{}
+	case list:
+		return []any{}
+	case text:
+		return ""
+	}
+	return nil
+}
+
+// String names the kind in messages.
+func (k kind) String() string {
+	return [...]string{"anything", "an object", "an object", "a list", "a string", "an integer", "a number", "a boolean",
+		"an integer or string", "a quantity", "a time", "base64 text"}[k]
+}
+
+// describe names the type of a JSON value in messages.
+func describe(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case int64, float64:
+		return "a number"
+	case []any:
+		return "a list"
+	}
+	return "an object"
+}
+
+// wrongType returns the first value of a wrong type, "" when there is none.
+func (p *preparation) wrongType() string {
+	if len(p.wrong) == 0 {
+		return ""
+	}
+	return slices.Min(p.wrong)
+}
+
+// unknownFields returns what a strict reader objects to, in a steady order.
+func (p *preparation) unknownFields() []string {
+	slices.Sort(p.unknown)
+	all := slices.Clone(p.objections)
+	for _, name := range p.unknown {
+		all = append(all, fmt.Sprintf("unknown field %q", name))
+	}
+	return all
+}
+
+func join(parts []string) string { return strings.Join(parts, ", ") }

@@ -1,0 +1,226 @@
+package schema
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/services"
+)
+
+// check is one walk of Validate over an object.
+type check struct {
+	rules.Check
+}
+
+// object checks an object with known fields. The old one is nil for a create, and
+// where there was none.
+func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
+	for name, f := range n.fields {
+		value, given := m[name]
+		below := field.Path{Parent: at, Name: name}
+		if !given || f.required && rules.Empty(value) {
+			if f.required {
+				c.Required(&below, "")
+			}
+			continue
+		}
+		if f.rules != nil {
+			c.field(f.rules, value, &below)
+		}
+		if !f.plain && (at != nil || name != "status") {
+			c.value(f.node, value, old[name], &below)
+		}
+	}
+	if n.rules != nil {
+		c.ruleset(n.rules, m, old, at)
+	}
+}
+
+// value enters an object, dictionary or list.
+func (c *check) value(n *node, value, old any, at *field.Path) {
+	switch v := value.(type) {
+	case map[string]any:
+		before, _ := old.(map[string]any)
+		if n.kind == object {
+			c.object(n, v, before, at)
+			return
+		}
+		if n.kind != dictionary {
+			return
+		}
+		for key, item := range v {
+			below := field.Path{Parent: at, Name: key, IsKey: true}
+			c.value(n.item, item, before[key], &below)
+		}
+	case []any:
+		if n.kind != list || n.item.plain {
+			return
+		}
+		for i, item := range v {
+			below := field.Path{Parent: at, Index: i}
+			c.value(n.item, item, nil, &below)
+		}
+	}
+}
+
+// ruleset checks what the overlay says about an object as a whole.
+func (c *check) ruleset(r *ruleset, m, old map[string]any, at *field.Path) {
+	c.oneOf(r, m, at)
+	if old != nil {
+		for _, name := range r.Fixed {
+			if !rules.Same(m[name], old[name]) {
+				c.Invalid(at.Field(name), m[name], "field is immutable")
+			}
+		}
+		for _, name := range r.Once {
+			if before, had := old[name]; had && !rules.Empty(before) && !rules.Same(m[name], before) {
+				c.Invalid(at.Field(name), m[name], "field is immutable once set")
+			}
+		}
+	}
+	for _, compare := range r.checks {
+		compare(&c.Check, m, old, at)
+	}
+}
+
+// oneOf checks fields that exclude each other.
+func (c *check) oneOf(r *ruleset, m map[string]any, at *field.Path) {
+	for _, group := range []struct {
+		fields   []string
+		required bool
+	}{{r.OneOf, true}, {r.AtMostOne, false}} {
+		first := ""
+		for _, name := range group.fields {
+			if _, given := m[name]; !given {
+				continue
+			}
+			if first != "" {
+				c.Forbidden(at.Field(name), "may not be specified together with "+first)
+			} else {
+				first = name
+			}
+		}
+		if first == "" && group.required && len(group.fields) > 0 {
+			c.Required(at, "must specify one of: "+join(group.fields))
+		}
+	}
+}
+
+// field checks the value of one field, and each item of a list.
+func (c *check) field(r *fieldRules, value any, at *field.Path) {
+	if r.Forbidden != "" && !rules.Empty(value) {
+		c.Forbidden(at, r.Forbidden)
+		return
+	}
+	switch v := value.(type) {
+	case []any:
+		c.listField(r, v, at)
+	case map[string]any:
+		if r.NotEmpty && len(v) == 0 {
+			c.Required(at, "")
+		}
+		if r.keyFormat != nil {
+			for key := range v {
+				for _, problem := range r.keyFormat(key) {
+					c.Invalid(at, key, problem)
+				}
+			}
+		}
+		if r.format != nil {
+			for key, item := range v {
+				c.scalar(r, item, at.Entry(key))
+			}
+		}
+	default:
+		c.scalar(r, value, at)
+	}
+}
+
+func (c *check) listField(r *fieldRules, items []any, at *field.Path) {
+	if r.NotEmpty && len(items) == 0 {
+		c.Required(at, "")
+	}
+	if r.MaxItems > 0 && len(items) > r.MaxItems {
+		c.TooMany(at, len(items), r.MaxItems)
+	}
+	seen := map[string]bool{}
+	for i, item := range items {
+		below := at.Item(i)
+		if _, isObject := item.(map[string]any); !isObject {
+			c.scalar(r, item, below)
+		}
+		if len(r.Unique) == 0 {
+			continue
+		}
+		key, value, where := identityOf(item, r.Unique, below)
+		if seen[key] {
+			c.Duplicate(where, value)
+		}
+		seen[key] = true
+	}
+}
+
+// identityOf returns what tells an item of a list apart.
+func identityOf(item any, by []string, at *field.Path) (key string, value any, where *field.Path) {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return field.Display(item), item, at
+	}
+	if len(by) == 1 {
+		return field.Display(m[by[0]]), m[by[0]], at.Field(by[0])
+	}
+	some := map[string]any{}
+	for _, name := range by {
+		some[name] = m[name]
+	}
+	return field.Display(some), some, at
+}
+
+// scalar checks one value that is neither object nor list.
+func (c *check) scalar(r *fieldRules, value any, at *field.Path) {
+	if i, ok := rules.Whole(value); ok {
+		if r.Min != nil && i < *r.Min {
+			c.Invalid(at, value, "must be greater than or equal to "+strconv.FormatInt(*r.Min, 10))
+		}
+		if r.Max != nil && i > *r.Max {
+			c.Invalid(at, value, "must be less than or equal to "+strconv.FormatInt(*r.Max, 10))
+		}
+		return
+	}
+	s, ok := value.(string)
+	if !ok {
+		return
+	}
+	if len(r.Enum) > 0 && !slices.Contains(r.Enum, s) {
+		c.NotSupported(at, s, r.Enum...)
+		return
+	}
+	if r.MaxLength > 0 && len(s) > r.MaxLength {
+		c.TooLong(at, r.MaxLength)
+	}
+	if r.pattern != nil && !r.pattern.MatchString(s) {
+		c.Invalid(at, value, "must match "+r.Pattern)
+	}
+	if r.format != nil {
+		for _, problem := range r.format(s) {
+			c.Invalid(at, value, problem)
+		}
+	}
+}
+
+// status returns the 422 with all causes in a steady order, nil when there are none.
+func (c *check) status(t *catalogue.Type, object map[string]any) error {
+	causes := c.Causes()
+	if len(causes) == 0 {
+		return nil
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	if name == "" {
+		name, _ = metadata["generateName"].(string)
+	}
+	return services.Invalid(t.Group, t.Kind, name, causes)
+}

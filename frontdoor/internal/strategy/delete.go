@@ -1,0 +1,93 @@
+package strategy
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// PrepareDelete marks an object as deleting: the time, the grace that its kind
+// gives, and the finalizers that stand for the treatment of its dependents. Whether
+// anything still holds it, Finished tells. A second deletion may only shorten the
+// grace.
+func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) {
+	meta := Metadata(obj)
+	grace := w.grace(obj, options)
+	if before, ok := number(meta["deletionGracePeriodSeconds"]); ok && Deleting(obj) {
+		grace = min(grace, before)
+	}
+	if !Deleting(obj) || grace == 0 {
+		at := w.Now
+		if before, err := time.Parse(time.RFC3339, text(meta["deletionTimestamp"])); err == nil {
+			at = before
+		}
+		if !Deleting(obj) {
+			at = at.Add(time.Duration(grace) * time.Second)
+		}
+		meta["deletionTimestamp"] = at.UTC().Format(time.RFC3339)
+	}
+	meta["deletionGracePeriodSeconds"] = grace
+	w.propagate(meta, options)
+	if w.Type.Key.String() == "namespaces" {
+		object(obj, "status")["phase"] = "Terminating"
+	}
+}
+
+// grace returns the seconds that the object is given to end by itself. Only a pod
+// on a node needs any.
+func (w Write) grace(obj map[string]any, options *metav1.DeleteOptions) int64 {
+	if w.Type.Key.String() != "pods" {
+		return 0
+	}
+	node, _, _ := unstructured.NestedString(obj, "spec", "nodeName")
+	phase, _, _ := unstructured.NestedString(obj, "status", "phase")
+	if node == "" || phase == "Succeeded" || phase == "Failed" {
+		return 0
+	}
+	if options.GracePeriodSeconds != nil {
+		return max(*options.GracePeriodSeconds, 0)
+	}
+	if seconds, ok, _ := unstructured.NestedFieldNoCopy(obj, "spec", "terminationGracePeriodSeconds"); ok {
+		if n, ok := number(seconds); ok {
+			return n
+		}
+	}
+	return 30
+}
+
+// propagate sets the finalizers for the propagation policy.
+func (w Write) propagate(meta map[string]any, options *metav1.DeleteOptions) {
+	var policy metav1.DeletionPropagation
+	switch {
+	case options.PropagationPolicy != nil:
+		policy = *options.PropagationPolicy
+	case options.OrphanDependents != nil && *options.OrphanDependents: //nolint:staticcheck // clients of 1.21 still send it
+		policy = metav1.DeletePropagationOrphan
+	case options.OrphanDependents != nil: //nolint:staticcheck // as above
+		policy = metav1.DeletePropagationBackground
+	default:
+		return
+	}
+	finalizers, _ := meta["finalizers"].([]any)
+	kept := slices.DeleteFunc(slices.Clone(finalizers), func(f any) bool {
+		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
+	})
+	switch policy {
+	case metav1.DeletePropagationForeground:
+		kept = append(kept, metav1.FinalizerDeleteDependents)
+	case metav1.DeletePropagationOrphan:
+		kept = append(kept, metav1.FinalizerOrphanDependents)
+	}
+	if len(kept) > 0 {
+		meta["finalizers"] = kept
+	} else {
+		delete(meta, "finalizers")
+	}
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}

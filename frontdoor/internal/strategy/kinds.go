@@ -1,0 +1,176 @@
+package strategy
+
+import (
+	"encoding/base64"
+	"slices"
+	"time"
+)
+
+// createKind is what single kinds do at creation.
+func (w Write) createKind(obj map[string]any) {
+	switch w.Type.Key.String() {
+	case "namespaces":
+		w.createNamespace(obj)
+	case "secrets":
+		mergeStringData(obj)
+	case "pods":
+		obj["status"] = map[string]any{"phase": "Pending"}
+	case "persistentvolumes", "persistentvolumeclaims":
+		obj["status"] = map[string]any{"phase": "Pending"}
+	case "certificatesigningrequests." + w.Vocabulary.Group("certificates."):
+		w.nameRequester(obj)
+	}
+}
+
+// updateKind is what single kinds do at an update.
+func (w Write) updateKind(obj, old map[string]any) {
+	switch w.Type.Key.String() {
+	case "namespaces":
+		if w.Subresource != "finalize" {
+			keepNested(obj, old, "spec", "finalizers")
+		} else {
+			keep(obj, old, "status")
+		}
+	case "secrets":
+		mergeStringData(obj)
+	case "certificatesigningrequests." + w.Vocabulary.Group("certificates."):
+		w.updateSigningRequest(obj, old)
+	}
+}
+
+// createNamespace holds a namespace until its contents are gone.
+func (w Write) createNamespace(obj map[string]any) {
+	spec := object(obj, "spec")
+	held, _ := spec["finalizers"].([]any)
+	if name := any(w.Vocabulary.NamespaceFinalizer); !slices.Contains(held, name) {
+		spec["finalizers"] = append(slices.Clone(held), name)
+	}
+	obj["status"] = map[string]any{"phase": "Active"}
+	labels := object(Metadata(obj), "labels")
+	labels[w.Vocabulary.Qualified("", "metadata.name")] = Metadata(obj)["name"]
+}
+
+// mergeStringData moves a secret's stringData, which is write-only, into data.
+func mergeStringData(obj map[string]any) {
+	plain, ok := obj["stringData"].(map[string]any)
+	if !ok {
+		delete(obj, "stringData")
+		return
+	}
+	data := object(obj, "data")
+	for key, value := range plain {
+		if text, ok := value.(string); ok {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+		}
+	}
+	delete(obj, "stringData")
+}
+
+// nameRequester writes into a certificate request who asks, whatever it says.
+func (w Write) nameRequester(obj map[string]any) {
+	spec := object(obj, "spec")
+	for _, field := range []string{"username", "uid", "groups", "extra"} {
+		delete(spec, field)
+	}
+	spec["username"] = w.User.Name
+	if w.User.UID != "" {
+		spec["uid"] = w.User.UID
+	}
+	if len(w.User.Groups) > 0 {
+		spec["groups"] = list(w.User.Groups)
+	}
+	if len(w.User.Extra) > 0 {
+		extra := map[string]any{}
+		for key, values := range w.User.Extra {
+			extra[key] = list(values)
+		}
+		spec["extra"] = extra
+	}
+}
+
+// updateSigningRequest keeps the half of the status that a subresource does not
+// own, and gives new conditions their times.
+func (w Write) updateSigningRequest(obj, old map[string]any) {
+	keep(obj, old, "spec")
+	status, oldStatus := object(obj, "status"), object(old, "status")
+	switch w.Subresource {
+	case "approval":
+		keep(status, oldStatus, "certificate")
+		stampConditions(status, w.Now)
+	case "status":
+		keepDecisions(status, oldStatus)
+		stampConditions(status, w.Now)
+	}
+	if len(status) == 0 {
+		delete(obj, "status")
+	}
+}
+
+// keepDecisions keeps the conditions Approved and Denied as they are: only the
+// approval subresource may set them.
+func keepDecisions(status, oldStatus map[string]any) {
+	decided := func(c any) bool {
+		kind := element(c)["type"]
+		return kind == "Approved" || kind == "Denied"
+	}
+	conditions, _ := status["conditions"].([]any)
+	kept := slices.DeleteFunc(slices.Clone(conditions), decided)
+	old, _ := oldStatus["conditions"].([]any)
+	for _, c := range old {
+		if decided(c) {
+			kept = append(kept, c)
+		}
+	}
+	if len(kept) > 0 {
+		status["conditions"] = kept
+	} else {
+		delete(status, "conditions")
+	}
+}
+
+func stampConditions(status map[string]any, now time.Time) {
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		condition := element(c)
+		for _, field := range []string{"lastUpdateTime", "lastTransitionTime"} {
+			if condition[field] == nil {
+				condition[field] = now.UTC().Format(time.RFC3339)
+			}
+		}
+	}
+}
+
+// object returns the field's object, which it creates when there is none.
+func object(parent map[string]any, field string) map[string]any {
+	child, ok := parent[field].(map[string]any)
+	if !ok {
+		child = map[string]any{}
+		parent[field] = child
+	}
+	return child
+}
+
+// element reads an element of a list as an object; an empty one when it is none.
+func element(v any) map[string]any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return map[string]any{}
+	}
+	return m
+}
+
+// keepNested is keep for a field of a field.
+func keepNested(obj, old map[string]any, parent, field string) {
+	keep(object(obj, parent), object(old, parent), field)
+	if len(object(obj, parent)) == 0 {
+		delete(obj, parent)
+	}
+}
+
+func list(values []string) []any {
+	out := make([]any, len(values))
+	for i, v := range values {
+		out[i] = v
+	}
+	return out
+}

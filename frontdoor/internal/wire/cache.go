@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+)
+
+// cache keeps made forms while they are hot. Each shard has two generations: a
+// full young one becomes the old one, and what is used in the old one becomes
+// young again, so that entries not used for a generation go, at no cost per use.
+type cache struct {
+	seed   maphash.Seed
+	shards [16]shard
+}
+
+// cacheKey names one form of one object at one revision. The type is part of it
+// because versions and columns differ between types of the same object.
+type cacheKey struct {
+	uid      string
+	revision int64
+	t        *catalogue.Type
+	form     cachedForm
+}
+
+type cachedForm uint8
+
+const (
+	cachedRow cachedForm = iota
+	cachedMessage
+	cachedPartialMessage
+)
+
+type shard struct {
+	mu         sync.Mutex
+	limit      int // of young, in bytes
+	size       int
+	young, old map[cacheKey]entry
+}
+
+type entry struct {
+	value any
+	size  int
+}
+
+// entryOverhead is about what an entry costs beside its value.
+const entryOverhead = 160
+
+func newCache(bytes int) *cache {
+	c := &cache{seed: maphash.MakeSeed()}
+	for i := range c.shards {
+		c.shards[i] = shard{limit: bytes / 2 / len(c.shards), young: map[cacheKey]entry{}}
+	}
+	return c
+}
+
+func (c *cache) shard(k cacheKey) *shard {
+	return &c.shards[maphash.String(c.seed, k.uid)%uint64(len(c.shards))]
+}
+
+func (c *cache) get(k cacheKey) (any, bool) {
+	s := c.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.young[k]
+	if !ok {
+		if e, ok = s.old[k]; ok {
+			s.add(k, e)
+		}
+	}
+	return e.value, ok
+}
+
+func (c *cache) put(k cacheKey, value any, size int) {
+	s := c.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(k, entry{value, size + entryOverhead})
+}
+
+func (s *shard) add(k cacheKey, e entry) {
+	if s.size+e.size > s.limit {
+		s.old, s.young, s.size = s.young, map[cacheKey]entry{}, 0
+	}
+	if _, ok := s.young[k]; !ok && e.size <= s.limit {
+		s.young[k] = e
+		s.size += e.size
+	}
+}

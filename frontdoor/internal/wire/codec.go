@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Codec holds what all requests share: the names, the messages, the forms that
+// are hot, and buffers. It is safe for concurrent use.
+type Codec struct {
+	vocabulary vocabulary.Vocabulary
+	metaGroup  string
+	messages   *protobuf.Registry
+	hot        *cache
+	buffers    sync.Pool // of *[]byte
+	gzips      sync.Pool // of *gzip.Writer
+	now        func() time.Time
+}
+
+// Config is what a Codec is made of.
+type Config struct {
+	Vocabulary vocabulary.Vocabulary
+	// CacheBytes bounds the forms kept while hot; 0 is 64 MiB.
+	CacheBytes int
+	// Now tells the time, for ages in Tables; nil is the clock.
+	Now func() time.Time
+}
+
+// New returns a Codec.
+func New(cfg Config) *Codec {
+	if cfg.CacheBytes == 0 {
+		cfg.CacheBytes = 64 << 20
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Codec{
+		vocabulary: cfg.Vocabulary,
+		metaGroup:  cfg.Vocabulary.Group("meta."),
+		messages:   protobuf.NewRegistry(cfg.Vocabulary),
+		hot:        newCache(cfg.CacheBytes),
+		now:        cfg.Now,
+	}
+}
+
+func kindOf(t *catalogue.Type) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}
+}
+
+// metaKind returns a kind of the meta group.
+func (c *Codec) metaKind(version, kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: c.metaGroup, Version: version, Kind: kind}
+}
+
+// largestKept is the capacity above which a buffer is left to the collector.
+const largestKept = 1 << 20
+
+func (c *Codec) buffer() *[]byte {
+	if b, ok := c.buffers.Get().(*[]byte); ok {
+		return b
+	}
+	b := make([]byte, 0, chunk+chunk/2)
+	return &b
+}
+
+func (c *Codec) release(b *[]byte) {
+	if cap(*b) <= largestKept {
+		*b = (*b)[:0]
+		c.buffers.Put(b)
+	}
+}

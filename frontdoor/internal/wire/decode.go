@@ -1,0 +1,199 @@
+package wire
+
+import (
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
+	"github.com/portico-platform/portico/services"
+)
+
+// Body is a request's object.
+type Body struct {
+	// Object is the object as Go values: integers are int64.
+	Object map[string]any
+	// Strict names what a strict reader refuses and a lenient one ignores:
+	// fields that are given twice. The later one holds.
+	Strict []string
+}
+
+// Decode reads the object of a request, which must be of the type: only Group,
+// Version and Kind are looked at. An empty content type is JSON.
+// UnsupportedMediaType (415) for other media types than those accepted;
+// BadRequest (400) when the body cannot be read, has no kind or apiVersion, or
+// is of another kind.
+func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type) (Body, error) {
+	kind := kindOf(t)
+	media, err := c.bodyMedia(contentType, kind)
+	if err != nil {
+		return Body{}, err
+	}
+	var b Body
+	if media == Protobuf {
+		b, err = c.decodeProtobuf(body, kind)
+	} else {
+		b, err = decodeText(media, body)
+	}
+	if err == nil {
+		err = checkKind(b.Object, kind)
+	}
+	var status *services.Status
+	if err != nil && !errors.As(err, &status) {
+		err = services.BadRequest("the object provided is unrecognized (must be of type %s): %v", kind.Kind, err)
+	}
+	return b, err
+}
+
+// DecodeText reads JSON or YAML of any kind, such as the body of a patch.
+// BadRequest (400) when it is no object.
+func DecodeText(media Media, body []byte) (Body, error) {
+	b, err := decodeText(media, body)
+	if err != nil {
+		return b, services.BadRequest("the body is no object: %v", err)
+	}
+	return b, nil
+}
+
+// DeleteOptions reads the body of a delete; an empty one gives no options.
+// Errors are those of Decode.
+func (c *Codec) DeleteOptions(contentType string, body []byte) (*metav1.DeleteOptions, error) {
+	options := &metav1.DeleteOptions{}
+	if len(body) == 0 {
+		return options, nil
+	}
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "DeleteOptions"}
+	media, err := c.bodyMedia(contentType, kind)
+	if err != nil {
+		return nil, err
+	}
+	if media == Protobuf {
+		var envelope protobuf.Envelope
+		if envelope, err = protobuf.OpenEnvelope(body); err == nil {
+			options.Kind = envelope.Kind.Kind
+			err = options.Unmarshal(envelope.Raw)
+		}
+	} else {
+		if media == YAML {
+			body, _, err = fromYAML(body)
+		}
+		if err == nil {
+			err = json.UnmarshalCaseSensitivePreserveInts(body, options)
+		}
+	}
+	if err != nil {
+		return nil, services.BadRequest("the object provided is unrecognized (must be of type DeleteOptions): %v", err)
+	}
+	if options.Kind != "" && options.Kind != kind.Kind {
+		return nil, services.BadRequest("%s cannot be handled as a %s", options.Kind, kind.Kind)
+	}
+	return options, nil
+}
+
+// bodyMedia returns the media of a Content-Type that bodies of the kind may have.
+func (c *Codec) bodyMedia(contentType string, kind schema.GroupVersionKind) (Media, error) {
+	accepted := []string{mediaJSON, mediaYAML}
+	if c.messages.Knows(kind) {
+		accepted = append(accepted, c.vocabulary.Protobuf)
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	switch {
+	case contentType == "" || err == nil && media == mediaJSON:
+		return JSON, nil
+	case err == nil && (media == mediaYAML || media == mediaApply):
+		return YAML, nil
+	case err == nil && slices.Contains(accepted, media):
+		return Protobuf, nil
+	}
+	return 0, UnsupportedMediaType(accepted...)
+}
+
+// UnsupportedMediaType is a 415 that names what is accepted instead.
+func UnsupportedMediaType(accepted ...string) *services.Status {
+	return &services.Status{Code: http.StatusUnsupportedMediaType, Reason: services.ReasonUnsupportedMediaType,
+		Message: "the body of the request was in an unknown format - accepted media types include: " + strings.Join(accepted, ", ")}
+}
+
+func decodeText(media Media, body []byte) (Body, error) {
+	var b Body
+	var err error
+	if media == YAML {
+		if body, b.Strict, err = fromYAML(body); err != nil {
+			return b, err
+		}
+	}
+	strict, err := json.UnmarshalStrict(body, &b.Object, json.DisallowDuplicateFields)
+	if err != nil {
+		return b, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
+	}
+	for _, e := range strict {
+		b.Strict = append(b.Strict, e.Error())
+	}
+	if b.Object == nil {
+		return b, errors.New("Object 'Kind' is missing in 'null'")
+	}
+	return b, nil
+}
+
+// fromYAML returns the JSON of a YAML document and what is strictly wrong with it.
+func fromYAML(body []byte) (converted []byte, strict []string, err error) {
+	if stdjson.Valid(body) {
+		return body, nil, nil
+	}
+	converted, strictly := yaml.YAMLToJSONStrict(body)
+	if strictly == nil {
+		return converted, nil, nil
+	}
+	if converted, err = yaml.YAMLToJSON(body); err != nil {
+		return nil, nil, fmt.Errorf("yaml parse error: %w", err)
+	}
+	return converted, []string{strictly.Error()}, nil
+}
+
+func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body, error) {
+	envelope, err := protobuf.OpenEnvelope(body)
+	if err != nil {
+		return Body{}, err
+	}
+	switch {
+	case envelope.ContentEncoding != "":
+		return Body{}, fmt.Errorf("unknown content encoding %q in the Protobuf envelope", envelope.ContentEncoding)
+	case envelope.ContentType == mediaJSON:
+		return decodeText(JSON, envelope.Raw)
+	case envelope.ContentType == mediaYAML:
+		return decodeText(YAML, envelope.Raw)
+	case envelope.ContentType != "" && envelope.ContentType != c.vocabulary.Protobuf:
+		return Body{}, fmt.Errorf("unknown content type %q in the Protobuf envelope", envelope.ContentType)
+	case envelope.Kind != kind:
+		return Body{Object: map[string]any{"apiVersion": envelope.Kind.GroupVersion().String(), "kind": envelope.Kind.Kind}}, nil
+	}
+	object, err := c.messages.Decode(kind, envelope.Raw)
+	return Body{Object: object}, err
+}
+
+// checkKind compares what an object says of itself with what the path asks for.
+func checkKind(object map[string]any, want schema.GroupVersionKind) error {
+	kind, _ := object["kind"].(string)
+	version, _ := object["apiVersion"].(string)
+	switch {
+	case kind == "":
+		return services.BadRequest("Object 'Kind' is missing: a %s needs kind and apiVersion", want.Kind)
+	case version == "":
+		return services.BadRequest("Object 'apiVersion' is missing: a %s needs kind and apiVersion", want.Kind)
+	case kind != want.Kind:
+		return services.BadRequest("%s in version %q cannot be handled as a %s", kind, version, want.Kind)
+	case version != want.GroupVersion().String():
+		return services.BadRequest("the API version in the data (%s) does not match the expected API version (%s)", version, want.GroupVersion())
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/table"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Encoder writes objects of one type in one form. It belongs to one request.
+//
+// Objects come as JSON in the version of the type. What is made of an object
+// that has a UID and a Revision is kept while hot: leave them out of objects
+// that are not what is stored at that revision, such as the result of a dry-run.
+type Encoder struct {
+	codec *Codec
+	form  Form
+	t     *catalogue.Type
+	rows  *table.Definition // nil unless the form is Table
+}
+
+// Encoder returns the encoder of a form that Negotiate returned for the type.
+// The type may be nil where it was so for Negotiate; objects then pass as they
+// are. A type of a subresource's body needs only Group, Version and Kind.
+func (c *Codec) Encoder(f Form, t *catalogue.Type) *Encoder {
+	e := &Encoder{codec: c, form: f, t: t}
+	if f.As == Table {
+		e.rows = table.Define(t.Columns, c.vocabulary)
+	}
+	return e
+}
+
+// Object writes a response with one object. Nothing has been written when it
+// returns a *services.Status.
+func (e *Encoder) Object(w http.ResponseWriter, code int, o services.Object) error {
+	buffer := e.codec.buffer()
+	defer e.codec.release(buffer)
+	body, err := e.AppendObject(*buffer, o)
+	if err != nil {
+		return services.AsStatus(err)
+	}
+	*buffer = body
+	return writeBody(w, code, e.form.ContentType, body)
+}
+
+func writeBody(w http.ResponseWriter, code int, contentType string, body []byte) error {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(code)
+	_, err := w.Write(body)
+	return err
+}
+
+// AppendObject appends one object as a whole response body.
+func (e *Encoder) AppendObject(dst []byte, o services.Object) ([]byte, error) {
+	switch {
+	case e.form.Media == Protobuf:
+		kind, message, err := e.message(o)
+		if err != nil {
+			return dst, err
+		}
+		return protobuf.AppendEnvelope(dst, kind, message), nil
+	case e.form.Media == JSON && !e.form.Pretty:
+		dst, err := e.appendJSON(dst, o, true)
+		return append(dst, '\n'), err
+	}
+	plain, err := e.appendJSON(nil, o, true)
+	if err != nil {
+		return dst, err
+	}
+	return appendText(dst, e.form, plain)
+}
+
+// appendText appends JSON in a form for people.
+func appendText(dst []byte, form Form, plain []byte) ([]byte, error) {
+	if form.Media == YAML {
+		converted, err := yaml.JSONToYAML(plain)
+		return append(dst, converted...), err
+	}
+	if !form.Pretty {
+		return append(append(dst, plain...), '\n'), nil
+	}
+	out := bytes.NewBuffer(dst)
+	err := json.Indent(out, plain, "", "  ")
+	out.WriteByte('\n')
+	return out.Bytes(), err
+}
+
+// appendJSON appends what one object is shown as, in compact JSON. A Table has
+// column definitions unless it follows another one in a watch.
+func (e *Encoder) appendJSON(dst []byte, o services.Object, columns bool) ([]byte, error) {
+	switch e.form.As {
+	case Table:
+		dst = e.appendTableHead(dst, ListMeta{Revision: o.Revision, ofObject: true}, columns)
+		dst, err := e.appendRow(dst, o)
+		return append(dst, "]}"...), err
+	case Partial:
+		metadata, err := metadataOf(o.JSON)
+		return e.appendPartial(dst, metadata), err
+	}
+	return append(dst, o.JSON...), nil
+}
+
+// appendItem appends what one object is shown as within a list, in compact JSON.
+func (e *Encoder) appendItem(dst []byte, o services.Object) ([]byte, error) {
+	if e.form.As == Table {
+		return e.appendRow(dst, o)
+	}
+	return e.appendJSON(dst, o, false)
+}
+
+func (e *Encoder) appendPartial(dst, metadata []byte) []byte {
+	dst = appendTypeMeta(dst, e.codec.metaKind(e.form.MetaVersion, kindPartial))
+	dst = append(dst, `,"metadata":`...)
+	return append(append(dst, metadata...), '}')
+}
+
+// appendTypeMeta appends an opening brace, the kind and the apiVersion.
+func appendTypeMeta(dst []byte, kind schema.GroupVersionKind) []byte {
+	dst = append(dst, `{"kind":"`...)
+	dst = append(dst, kind.Kind...)
+	dst = append(dst, `","apiVersion":"`...)
+	dst = append(dst, kind.GroupVersion().String()...)
+	return append(dst, '"')
+}
+
+func (e *Encoder) appendTableHead(dst []byte, meta ListMeta, columns bool) []byte {
+	dst = appendTypeMeta(dst, e.codec.metaKind(e.form.MetaVersion, kindTable))
+	dst = e.codec.appendListMeta(dst, meta)
+	dst = append(dst, `,"columnDefinitions":`...)
+	if columns {
+		dst = append(dst, e.rows.Columns()...)
+	} else {
+		dst = append(dst, `[]`...)
+	}
+	return append(dst, `,"rows":[`...)
+}
+
+func (e *Encoder) appendRow(dst []byte, o services.Object) ([]byte, error) {
+	row, err := e.row(o)
+	if err != nil {
+		return dst, err
+	}
+	dst = append(dst, `{"cells":[`...)
+	dst = row.cells.Append(dst, e.codec.now())
+	dst = append(dst, ']')
+	switch e.form.Include {
+	case IncludeMetadata:
+		dst = append(dst, `,"object":`...)
+		dst = e.appendPartial(dst, o.JSON[row.start:row.end])
+	case IncludeObject:
+		dst = append(dst, `,"object":`...)
+		dst = append(dst, o.JSON...)
+	}
+	return append(dst, '}'), nil
+}
+
+// row is what a Table row is made of: the cells, and where the metadata stands.
+type row struct {
+	cells      table.Cells
+	start, end int
+}
+
+func (e *Encoder) row(o services.Object) (row, error) {
+	made, err := e.hot(o, cachedRow, func() (any, int, error) {
+		start, end, err := metadataRange(o.JSON)
+		cells := e.rows.Cells(o.JSON)
+		return row{cells, start, end}, cells.Size(), err
+	})
+	if err != nil {
+		return row{}, err
+	}
+	return made.(row), nil
+}
+
+// message returns the Protobuf message of what an object is shown as, and its kind.
+func (e *Encoder) message(o services.Object) (schema.GroupVersionKind, []byte, error) {
+	kind, form, source := schema.GroupVersionKind{}, cachedMessage, o.JSON
+	if e.form.As == Partial {
+		metadata, err := metadataOf(o.JSON)
+		if err != nil {
+			return kind, nil, err
+		}
+		kind, form = e.codec.metaKind(e.form.MetaVersion, kindPartial), cachedPartialMessage
+		source = e.appendPartial(nil, metadata)
+	} else {
+		kind = kindOf(e.t)
+	}
+	made, err := e.hot(o, form, func() (any, int, error) {
+		message, err := e.codec.messages.Encode(kind, source)
+		return message, cap(message), err
+	})
+	if err != nil {
+		return kind, nil, err
+	}
+	return kind, made.([]byte), nil
+}
+
+// hot returns a form of an object, made now or before.
+func (e *Encoder) hot(o services.Object, form cachedForm, produce func() (any, int, error)) (any, error) {
+	keep := o.UID != "" && o.Revision != 0
+	key := cacheKey{uid: o.UID, revision: o.Revision, t: e.t, form: form}
+	if keep {
+		if made, ok := e.codec.hot.get(key); ok {
+			return made, nil
+		}
+	}
+	made, size, err := produce()
+	if err == nil && keep {
+		e.codec.hot.put(key, made, size)
+	}
+	return made, err
+}
+
+// metadataOf returns the JSON of an object's metadata.
+func metadataOf(object []byte) ([]byte, error) {
+	start, end, err := metadataRange(object)
+	return object[start:end], err
+}
+
+// metadataRange returns where the JSON of an object's metadata stands.
+func metadataRange(object []byte) (start, end int, err error) {
+	inside, err := resource.MetadataOffset(object)
+	if err != nil {
+		return 0, 0, fmt.Errorf("object without metadata: %w", err)
+	}
+	start = bytes.LastIndexByte(object[:inside], '{')
+	return start, start + rawjson.Size(object[start:]), nil
+}

@@ -1,0 +1,79 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Types of watch events that are no changes of objects.
+const (
+	EventBookmark = "BOOKMARK"
+	EventError    = "ERROR"
+)
+
+// EventEncoder appends the frames of one watch. Frames may be written together
+// or one by one, in order. They are the same for every watch of the same form,
+// but for the first Table of a watch, which alone defines the columns.
+type EventEncoder struct {
+	e     *Encoder
+	begun bool
+}
+
+// Events returns the encoder of one watch.
+func (e *Encoder) Events() *EventEncoder { return &EventEncoder{e: e} }
+
+// Event appends a change: ADDED, MODIFIED or DELETED, as services.ChangeType
+// says it.
+func (v *EventEncoder) Event(dst []byte, event string, o services.Object) ([]byte, error) {
+	if v.e.form.Media == Protobuf {
+		kind, message, err := v.e.message(o)
+		if err != nil {
+			return dst, err
+		}
+		return protobuf.AppendFrame(dst, event, kind, message), nil
+	}
+	dst = append(dst, `{"type":"`...)
+	dst = append(dst, event...)
+	dst = append(dst, `","object":`...)
+	dst, err := v.e.appendJSON(dst, o, !v.begun)
+	v.begun = true
+	return append(dst, "}\n"...), err
+}
+
+// Bookmark appends a BOOKMARK: an object of the type with its resourceVersion
+// and, if there are any, annotations.
+func (v *EventEncoder) Bookmark(dst []byte, revision int64, annotations map[string]string) ([]byte, error) {
+	object, err := json.Marshal(map[string]any{
+		"kind": v.e.t.Kind, "apiVersion": v.e.t.APIVersion(),
+		"metadata": bookmarkMeta{resource.FormatVersion(revision), annotations},
+	})
+	if err != nil {
+		return dst, err
+	}
+	return v.Event(dst, EventBookmark, services.Object{Revision: revision, JSON: object})
+}
+
+type bookmarkMeta struct {
+	ResourceVersion string            `json:"resourceVersion"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+}
+
+// Error appends an ERROR with the Status of err; it is a watch's last frame.
+func (v *EventEncoder) Error(dst []byte, err error) ([]byte, error) {
+	status := statusObject(services.AsStatus(err))
+	if v.e.form.Media == Protobuf {
+		message, err := status.Marshal()
+		return protobuf.AppendFrame(dst, EventError, statusKind, message), err
+	}
+	object, err := json.Marshal(status)
+	dst = append(dst, `{"type":"ERROR","object":`...)
+	dst = append(dst, object...)
+	return append(dst, "}\n"...), err
+}
+
+var statusKind = schema.GroupVersionKind{Version: "v1", Kind: "Status"}

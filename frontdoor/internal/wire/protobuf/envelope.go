@@ -1,0 +1,189 @@
+package protobuf
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// prefix starts every envelope.
+var prefix = [4]byte{0x6b, 0x38, 0x73, 0x00}
+
+// Fields of the messages that this package writes itself.
+const (
+	unknownTypeMeta        protowire.Number = 1
+	unknownRaw             protowire.Number = 2
+	unknownContentEncoding protowire.Number = 3
+	unknownContentType     protowire.Number = 4
+
+	typeMetaAPIVersion protowire.Number = 1
+	typeMetaKind       protowire.Number = 2
+
+	listMetadata protowire.Number = 1
+	listItems    protowire.Number = 2
+
+	eventType   protowire.Number = 1
+	eventObject protowire.Number = 2
+	rawRaw      protowire.Number = 1
+)
+
+// Envelope is what surrounds a message.
+type Envelope struct {
+	Kind            schema.GroupVersionKind
+	Raw             []byte
+	ContentEncoding string
+	ContentType     string
+}
+
+var errNoEnvelope = errors.New("the body is no Protobuf envelope: it must start with the bytes 6b 38 73 00")
+
+// AppendEnvelope appends a message in its envelope.
+func AppendEnvelope(dst []byte, kind schema.GroupVersionKind, raw []byte) []byte {
+	dst = slices.Grow(dst, envelopeSize(kind, len(raw)))
+	dst = appendHead(dst, kind, len(raw))
+	return append(append(dst, raw...), tail...)
+}
+
+// tail is the empty contentEncoding and contentType, which the original writes.
+var tail = string(protowire.AppendString(protowire.AppendTag(protowire.AppendString(protowire.AppendTag(nil,
+	unknownContentEncoding, protowire.BytesType), ""), unknownContentType, protowire.BytesType), ""))
+
+// appendHead appends everything up to a raw of the given size.
+func appendHead(dst []byte, kind schema.GroupVersionKind, size int) []byte {
+	apiVersion := kind.GroupVersion().String()
+	dst = append(dst, prefix[:]...)
+	dst = protowire.AppendTag(dst, unknownTypeMeta, protowire.BytesType)
+	dst = protowire.AppendVarint(dst, uint64(typeMetaSize(apiVersion, kind.Kind)))
+	dst = protowire.AppendString(protowire.AppendTag(dst, typeMetaAPIVersion, protowire.BytesType), apiVersion)
+	dst = protowire.AppendString(protowire.AppendTag(dst, typeMetaKind, protowire.BytesType), kind.Kind)
+	dst = protowire.AppendTag(dst, unknownRaw, protowire.BytesType)
+	return protowire.AppendVarint(dst, uint64(size))
+}
+
+func typeMetaSize(apiVersion, kind string) int {
+	return fieldSize(len(apiVersion)) + fieldSize(len(kind))
+}
+
+// fieldSize is the size of a bytes field with a one-byte tag.
+func fieldSize(n int) int { return 1 + protowire.SizeBytes(n) }
+
+func envelopeSize(kind schema.GroupVersionKind, raw int) int {
+	return len(prefix) + fieldSize(typeMetaSize(kind.GroupVersion().String(), kind.Kind)) + fieldSize(raw) + len(tail)
+}
+
+// OpenEnvelope reads an envelope.
+func OpenEnvelope(body []byte) (Envelope, error) {
+	var e Envelope
+	if len(body) < len(prefix) || [4]byte(body) != prefix {
+		return e, errNoEnvelope
+	}
+	err := fields(body[len(prefix):], func(n protowire.Number, value []byte) error {
+		switch n {
+		case unknownTypeMeta:
+			return e.openTypeMeta(value)
+		case unknownRaw:
+			e.Raw = value
+		case unknownContentEncoding:
+			e.ContentEncoding = string(value)
+		case unknownContentType:
+			e.ContentType = string(value)
+		}
+		return nil
+	})
+	return e, err
+}
+
+func (e *Envelope) openTypeMeta(typeMeta []byte) error {
+	return fields(typeMeta, func(n protowire.Number, value []byte) error {
+		switch n {
+		case typeMetaAPIVersion:
+			gv, err := schema.ParseGroupVersion(string(value))
+			e.Kind.Group, e.Kind.Version = gv.Group, gv.Version
+			return err
+		case typeMetaKind:
+			e.Kind.Kind = string(value)
+		}
+		return nil
+	})
+}
+
+// fields visits the length-delimited fields of a message.
+func fields(message []byte, visit func(protowire.Number, []byte) error) error {
+	for len(message) > 0 {
+		n, kind, size := protowire.ConsumeTag(message)
+		if size < 0 {
+			return protowire.ParseError(size)
+		}
+		message = message[size:]
+		if kind != protowire.BytesType {
+			if size = protowire.ConsumeFieldValue(n, kind, message); size < 0 {
+				return protowire.ParseError(size)
+			}
+			message = message[size:]
+			continue
+		}
+		value, size := protowire.ConsumeBytes(message)
+		if size < 0 {
+			return protowire.ParseError(size)
+		}
+		if err := visit(n, value); err != nil {
+			return err
+		}
+		message = message[size:]
+	}
+	return nil
+}
+
+// List is an envelope around a list whose items are messages already. The size
+// of the whole stands in its head, so the items are held until it is written.
+type List struct {
+	Kind schema.GroupVersionKind
+	Meta metav1.ListMeta
+	// Items are referred to, not copied.
+	Items [][]byte
+}
+
+// Write hands the pieces of the envelope to put, in order; put must not keep them.
+func (l List) Write(put func([]byte) error) error {
+	meta, err := l.Meta.Marshal()
+	if err != nil {
+		return err
+	}
+	size := fieldSize(len(meta))
+	for _, item := range l.Items {
+		size += fieldSize(len(item))
+	}
+	head := appendHead(nil, l.Kind, size)
+	head = protowire.AppendBytes(protowire.AppendTag(head, listMetadata, protowire.BytesType), meta)
+	if err := put(head); err != nil {
+		return err
+	}
+	for _, item := range l.Items {
+		head = protowire.AppendVarint(protowire.AppendTag(head[:0], listItems, protowire.BytesType), uint64(len(item)))
+		if err := put(head); err != nil {
+			return err
+		}
+		if err := put(item); err != nil {
+			return err
+		}
+	}
+	return put([]byte(tail))
+}
+
+// AppendFrame appends one frame of a watch: four bytes of length, most
+// significant first, then the event with the object in its envelope.
+func AppendFrame(dst []byte, event string, kind schema.GroupVersionKind, raw []byte) []byte {
+	envelope := envelopeSize(kind, len(raw))
+	object := fieldSize(envelope)
+	size := fieldSize(len(event)) + fieldSize(object)
+	dst = slices.Grow(dst, 4+size)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(size))
+	dst = protowire.AppendString(protowire.AppendTag(dst, eventType, protowire.BytesType), event)
+	dst = protowire.AppendVarint(protowire.AppendTag(dst, eventObject, protowire.BytesType), uint64(object))
+	dst = protowire.AppendVarint(protowire.AppendTag(dst, rawRaw, protowire.BytesType), uint64(envelope))
+	return AppendEnvelope(dst, kind, raw)
+}

@@ -1,0 +1,215 @@
+// Package rawjson reads single values out of an object's JSON without decoding
+// the rest: the few cells of a table row, or the metadata of an object, cost a
+// scan and no allocation. It trusts its input to be valid, which stored objects
+// are; on anything else it finds nothing, and never panics or loops. It decides
+// nothing and serves "Table representation" of the specification.
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"strconv"
+)
+
+// Value is the JSON text of one value; empty when there is none. All methods
+// are safe on every Value and answer with zero values where the type differs.
+type Value []byte
+
+// Exists tells whether there is a value, other than null.
+func (v Value) Exists() bool { return len(v) > 0 && v[0] != 'n' }
+
+// Get returns the value that a path of member names leads to.
+func (v Value) Get(path ...string) Value {
+	for _, name := range path {
+		v = v.member(name)
+	}
+	return v
+}
+
+func (v Value) member(name string) Value {
+	for key, value := range v.rawMembers() {
+		if key.Is(name) {
+			return value
+		}
+	}
+	return nil
+}
+
+// Members yields the members of an object.
+func (v Value) Members() iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		for key, value := range v.rawMembers() {
+			if !yield(key.String(), value) {
+				return
+			}
+		}
+	}
+}
+
+func (v Value) rawMembers() iter.Seq2[Value, Value] {
+	return func(yield func(Value, Value) bool) {
+		if len(v) == 0 || v[0] != '{' {
+			return
+		}
+		for i := space(v, 1); i < len(v) && v[i] == '"'; {
+			keyEnd := skip(v, i)
+			start := space(v, keyEnd)
+			if start >= len(v) || v[start] != ':' {
+				return
+			}
+			start = space(v, start+1)
+			end := skip(v, start)
+			if !yield(v[i:keyEnd], v[start:end]) {
+				return
+			}
+			i = next(v, end)
+		}
+	}
+}
+
+// Items yields the items of an array.
+func (v Value) Items() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		if len(v) == 0 || v[0] != '[' {
+			return
+		}
+		for i := space(v, 1); i < len(v) && v[i] != ']'; {
+			end := skip(v, i)
+			if end == i || !yield(v[i:end]) {
+				return
+			}
+			i = next(v, end)
+		}
+	}
+}
+
+// Len counts the items of an array or the members of an object.
+func (v Value) Len() int {
+	n := 0
+	for range v.Items() {
+		n++
+	}
+	for range v.rawMembers() {
+		n++
+	}
+	return n
+}
+
+// String returns the text of a string, and "" for anything else.
+func (v Value) String() string {
+	if len(v) < 2 || v[0] != '"' {
+		return ""
+	}
+	if bytes.IndexByte(v, '\\') < 0 {
+		return string(v[1 : len(v)-1])
+	}
+	var s string
+	if json.Unmarshal(v, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// Text returns a string's text, and the JSON of any other value but null.
+func (v Value) Text() string {
+	if !v.Exists() {
+		return ""
+	}
+	if v[0] == '"' {
+		return v.String()
+	}
+	return string(v)
+}
+
+// Int returns the value of an integer, else 0.
+func (v Value) Int() int64 {
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// True tells whether the value is true.
+func (v Value) True() bool { return string(v) == "true" }
+
+// Is tells whether the value is that string.
+func (v Value) Is(name string) bool {
+	if len(v) == len(name)+2 && string(v[1:len(v)-1]) == name {
+		return true
+	}
+	return bytes.IndexByte(v, '\\') >= 0 && v.String() == name
+}
+
+// skip returns the offset after the value that starts at i.
+func skip(b []byte, i int) int {
+	if i >= len(b) {
+		return len(b)
+	}
+	switch b[i] {
+	case '"':
+		return skipString(b, i)
+	case '{', '[':
+		return skipNested(b, i)
+	}
+	for i < len(b) && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] > ' ' {
+		i++
+	}
+	return i
+}
+
+func skipString(b []byte, i int) int {
+	for i++; i < len(b); i++ {
+		quote := bytes.IndexByte(b[i:], '"')
+		if quote < 0 {
+			return len(b)
+		}
+		i += quote
+		escapes := 0
+		for b[i-1-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return i + 1
+		}
+	}
+	return len(b)
+}
+
+func skipNested(b []byte, i int) int {
+	depth := 0
+	for i < len(b) {
+		switch b[i] {
+		case '"':
+			i = skipString(b, i)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+		i++
+	}
+	return len(b)
+}
+
+// next returns the offset of the member or item after the one that ended at i.
+func next(b []byte, i int) int {
+	if i = space(b, i); i < len(b) && b[i] == ',' {
+		i = space(b, i+1)
+	}
+	return i
+}
+
+func space(b []byte, i int) int {
+	for i < len(b) && b[i] <= ' ' {
+		i++
+	}
+	return i
+}
+
+// Size returns how long the value is that text starts with.
+func Size(text []byte) int { return skip(text, 0) }

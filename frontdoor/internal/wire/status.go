@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// WriteStatus writes a Status as the response: a Failure, or a Success when its
+// code is below 400. A client that accepts none of its forms gets JSON.
+func WriteStatus(w http.ResponseWriter, r *http.Request, names vocabulary.Vocabulary, s *services.Status) {
+	if d := s.Details; d != nil && d.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
+	}
+	form := statusForm(r, names)
+	body, err := appendStatus(form, s)
+	if err != nil { // a Status of plain strings and numbers always encodes
+		http.Error(w, s.Message, int(s.Code))
+		return
+	}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_ = writeBody(w, int(s.Code), mediaType(form.Media, names), body) // the client is gone: nobody to tell
+}
+
+// statusForm negotiates like Negotiate; Protobuf is always possible, other
+// representations never are.
+func statusForm(r *http.Request, names vocabulary.Vocabulary) Form {
+	for _, asked := range parseAccept(strings.Join(r.Header.Values("Accept"), ",")) {
+		if asked.params["as"] != "" {
+			continue
+		}
+		switch asked.media {
+		case names.Protobuf:
+			return Form{Media: Protobuf}
+		case mediaYAML:
+			return Form{Media: YAML}
+		case mediaJSON, "application/*", "*/*":
+			return Form{Pretty: wantsPretty(r, r.URL.Query())}
+		}
+	}
+	return Form{Pretty: wantsPretty(r, r.URL.Query())}
+}
+
+func appendStatus(form Form, s *services.Status) ([]byte, error) {
+	status := statusObject(s)
+	if form.Media == Protobuf {
+		message, err := status.Marshal()
+		return protobuf.AppendEnvelope(nil, statusKind, message), err
+	}
+	plain, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	return appendText(nil, form, plain)
+}
+
+// statusObject returns the API's Status; a Success leaves its code out.
+func statusObject(s *services.Status) *metav1.Status {
+	o := &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: statusKind.Kind, APIVersion: statusKind.Version},
+		Status:   metav1.StatusSuccess,
+		Message:  s.Message, Reason: metav1.StatusReason(s.Reason),
+	}
+	if s.Code >= http.StatusBadRequest {
+		o.Status, o.Code = metav1.StatusFailure, s.Code
+	}
+	if d := s.Details; d != nil {
+		o.Details = &metav1.StatusDetails{Name: d.Name, Group: d.Group, Kind: d.Kind,
+			UID: types.UID(d.UID), RetryAfterSeconds: d.RetryAfterSeconds}
+		for _, cause := range d.Causes {
+			o.Details.Causes = append(o.Details.Causes, metav1.StatusCause{
+				Type: metav1.CauseType(cause.Reason), Message: cause.Message, Field: cause.Field})
+		}
+	}
+	return o
+}

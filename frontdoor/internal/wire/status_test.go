@@ -1,0 +1,114 @@
+package wire_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+func TestWriteStatus(t *testing.T) {
+	failure := services.Invalid("apps", "Deployment", "a", []services.StatusCause{{Reason: services.CauseInvalid, Field: "spec.replicas", Message: "must not be negative"}})
+	failure.Details.RetryAfterSeconds = 3
+	success := &services.Status{Code: 200, Details: &services.StatusDetails{Name: "a", Kind: "configmaps", UID: "u"}}
+	for _, c := range []struct {
+		accept      string
+		status      *services.Status
+		contentType string
+		want        string
+	}{
+		{"", failure, "application/json", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Deployment.apps \"a\" is invalid: spec.replicas: must not be negative","reason":"Invalid",` +
+			`"details":{"name":"a","group":"apps","kind":"Deployment","causes":[{"reason":"FieldValueInvalid","message":"must not be negative","field":"spec.replicas"}],"retryAfterSeconds":3},"code":422}` + "\n"},
+		{"text/html", success, "application/json", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":"a","kind":"configmaps","uid":"u"}}` + "\n"},
+		{"application/json;as=Table;g=meta.platform.io;v=v1,application/yaml", success, "application/yaml",
+			"apiVersion: v1\ndetails:\n  kind: configmaps\n  name: a\n  uid: u\nkind: Status\nmetadata: {}\nstatus: Success\n"},
+	} {
+		w := httptest.NewRecorder()
+		wire.WriteStatus(w, request(c.accept, ""), vocabulary.Platform(), c.status)
+		if w.Code != int(c.status.Code) || w.Header().Get("Content-Type") != c.contentType || w.Body.String() != c.want {
+			t.Errorf("%q: %d %s\n%s\nwant\n%s", c.accept, w.Code, w.Header().Get("Content-Type"), w.Body, c.want)
+		}
+		if got := w.Header().Get("Retry-After"); (got == "3") != (c.status == failure) {
+			t.Errorf("Retry-After: %q", got)
+		}
+	}
+	w := httptest.NewRecorder()
+	wire.WriteStatus(w, request("application/vnd.platform.protobuf", ""), vocabulary.Platform(), failure)
+	e, err := protobuf.OpenEnvelope(w.Body.Bytes())
+	var status metav1.Status
+	if err != nil || e.Kind.Kind != "Status" || status.Unmarshal(e.Raw) != nil || status.Code != 422 || status.Details.Causes[0].Field != "spec.replicas" {
+		t.Errorf("%v %v %v", e, err, status)
+	}
+}
+
+// TestCompressed serves bodies over a connection, which compresses nothing by
+// itself.
+func TestCompressed(t *testing.T) {
+	codec := newCodec(vocabulary.Platform())
+	large := strings.Repeat("0123456789abcdef", 20<<10)
+	for _, c := range []struct {
+		name, accept, body string
+		flush, compressed  bool
+	}{
+		{"small", "gzip", "x", false, false},
+		{"empty", "gzip", "", false, false},
+		{"large", "gzip", large, false, true},
+		{"large, other codings first", "br;q=1.0, gzip;q=0.8", large, false, true},
+		{"large, not asked for", "identity", large, false, false},
+		{"large, refused", "gzip;q=0", large, false, false},
+		{"large, but a stream", "gzip", large, true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
+				w := codec.Compressed(plain, r)
+				w.WriteHeader(http.StatusAccepted)
+				if c.flush {
+					if err := http.NewResponseController(w).Flush(); err != nil {
+						t.Error(err)
+					}
+				}
+				for from := 0; from < len(c.body); from += 30000 {
+					if _, err := io.WriteString(w, c.body[from:min(from+30000, len(c.body))]); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := w.Close(); err != nil {
+					t.Error(err)
+				}
+			}))
+			defer server.Close()
+			r, err := http.NewRequest(http.MethodGet, server.URL, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.accept != "gzip" {
+				r.Header.Set("Accept-Encoding", c.accept)
+			}
+			response, err := server.Client().Do(r) // asks for gzip and undoes it by itself
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			if err != nil || response.StatusCode != http.StatusAccepted {
+				t.Fatal(response.Status, err)
+			}
+			compressed := response.Uncompressed || response.Header.Get("Content-Encoding") == "gzip"
+			if compressed != c.compressed {
+				t.Errorf("compressed: %v", compressed)
+			}
+			if !strings.HasPrefix(c.accept, "br") && !bytes.Equal(body, []byte(c.body)) {
+				t.Errorf("%d bytes differ from %d", len(body), len(c.body))
+			}
+		})
+	}
+}

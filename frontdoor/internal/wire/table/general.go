@@ -1,0 +1,145 @@
+package table
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
+)
+
+// What is shown where there is nothing to show.
+const (
+	none    = "<none>"
+	unset   = "<unset>"
+	unknown = "<unknown>"
+)
+
+// generalCells are computed from the value at a path; "" gives way to what the
+// column shows for absent values.
+var generalCells = map[string]func(rawjson.Value) any{
+	catalogue.CellAge:         ageOf,
+	catalogue.CellCount:       func(v rawjson.Value) any { return int64(v.Len()) },
+	catalogue.CellNames:       func(v rawjson.Value) any { return joinMember(v, "name") },
+	catalogue.CellImages:      func(v rawjson.Value) any { return joinMember(v, "image") },
+	catalogue.CellJoin:        func(v rawjson.Value) any { return join(v, ",", rawjson.Value.Text) },
+	catalogue.CellReference:   reference,
+	catalogue.CellAccessModes: func(v rawjson.Value) any { return join(v, ",", accessMode) },
+	catalogue.CellLabels:      func(v rawjson.Value) any { return cmp.Or(labels(v), none) },
+	catalogue.CellSelector:    func(v rawjson.Value) any { return cmp.Or(selector(v), none) },
+	catalogue.CellBool:        func(v rawjson.Value) any { return boolText(v.True()) },
+}
+
+// ageOf is since for a timestamp that may be absent.
+func ageOf(v rawjson.Value) any {
+	if !v.Exists() {
+		return nil
+	}
+	return since(v)
+}
+
+func boolText(b bool) string {
+	if b {
+		return "true"
+	}
+	return "false"
+}
+
+// join joins the texts of a list's items, leaving out empty ones.
+func join(list rawjson.Value, separator string, text func(rawjson.Value) string) string {
+	var texts []string
+	for item := range list.Items() {
+		if t := text(item); t != "" {
+			texts = append(texts, t)
+		}
+	}
+	return strings.Join(texts, separator)
+}
+
+func joinMember(list rawjson.Value, member string) string {
+	return join(list, ",", func(item rawjson.Value) string { return item.Get(member).Text() })
+}
+
+// atMost joins the first texts and counts the others.
+func atMost(n int, texts []string) string {
+	if len(texts) <= n {
+		return strings.Join(texts, ",")
+	}
+	return strings.Join(texts[:n], ",") + " + " + count(len(texts)-n) + " more..."
+}
+
+func reference(v rawjson.Value) any {
+	if !v.Exists() {
+		return none
+	}
+	kind := v.Get("kind").String()
+	if group := v.Get("apiGroup").String(); group != "" {
+		kind += "." + group
+	}
+	return kind + "/" + v.Get("name").String()
+}
+
+func accessMode(mode rawjson.Value) string {
+	switch mode.String() {
+	case "ReadWriteOnce":
+		return "RWO"
+	case "ReadOnlyMany":
+		return "ROX"
+	case "ReadWriteMany":
+		return "RWX"
+	case "ReadWriteOncePod":
+		return "RWOP"
+	}
+	return ""
+}
+
+// labels returns a map as k=v,k=v in the order of its keys.
+func labels(v rawjson.Value) string {
+	var pairs []string
+	for key, value := range v.Members() {
+		pairs = append(pairs, key+"="+value.Text())
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, ",")
+}
+
+// selector returns a label selector, or the plain map that older types have, in
+// its text form.
+func selector(v rawjson.Value) string {
+	equal, expressions := v.Get("matchLabels"), v.Get("matchExpressions")
+	if !isObject(equal) && !isArray(expressions) {
+		return labels(v)
+	}
+	parts := []string{}
+	if text := labels(equal); text != "" {
+		parts = append(parts, text)
+	}
+	for e := range expressions.Items() {
+		key, values := e.Get("key").String(), join(e.Get("values"), ",", rawjson.Value.String)
+		switch e.Get("operator").String() {
+		case "In":
+			parts = append(parts, key+" in ("+values+")")
+		case "NotIn":
+			parts = append(parts, key+" notin ("+values+")")
+		case "Exists":
+			parts = append(parts, key)
+		case "DoesNotExist":
+			parts = append(parts, "!"+key)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+func isObject(v rawjson.Value) bool { return len(v) > 0 && v[0] == '{' }
+func isArray(v rawjson.Value) bool  { return len(v) > 0 && v[0] == '[' }
+
+// condition returns the condition of a type among a status's conditions.
+func condition(status rawjson.Value, kind string) rawjson.Value {
+	for c := range status.Get("conditions").Items() {
+		if c.Get("type").String() == kind {
+			return c
+		}
+	}
+	return nil
+}

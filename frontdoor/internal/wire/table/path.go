@@ -1,0 +1,137 @@
+package table
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
+)
+
+// path leads to a value. Plain member names are followed in place; everything
+// else that a JSONPath may hold, which custom types use rarely, is evaluated on
+// the decoded object.
+type path struct {
+	names   []string
+	complex *jsonpath.JSONPath
+}
+
+// parsePath reads a path. One that is not valid finds nothing: custom types with
+// such paths are refused before they get here.
+func parsePath(text string) path {
+	if names, ok := plainNames(text); ok {
+		return path{names: names}
+	}
+	parsed := jsonpath.New("column").AllowMissingKeys(true)
+	if parsed.Parse("{"+text+"}") != nil {
+		return path{names: []string{""}}
+	}
+	return path{complex: parsed}
+}
+
+// plainNames splits .spec.size; a dot within a name is written \.
+func plainNames(text string) ([]string, bool) {
+	if text == "" {
+		return nil, true
+	}
+	if text[0] != '.' || strings.ContainsAny(text, "[]*?@'\"()$ ") || strings.Contains(text, "..") {
+		return nil, false
+	}
+	names := strings.Split(strings.ReplaceAll(text[1:], `\.`, "\x00"), ".")
+	for i, name := range names {
+		names[i] = strings.ReplaceAll(name, "\x00", ".")
+	}
+	return names, true
+}
+
+func (p path) find(o *object) rawjson.Value {
+	if p.complex != nil {
+		return p.evaluate(o)
+	}
+	if len(p.names) == 0 {
+		return o.Value
+	}
+	switch p.names[0] {
+	case "metadata":
+		return o.metadata.Get(p.names[1:]...)
+	case "spec":
+		return o.spec.Get(p.names[1:]...)
+	case "status":
+		return o.status.Get(p.names[1:]...)
+	}
+	return o.Get(p.names...)
+}
+
+// evaluate returns the first result of a complex path.
+func (p path) evaluate(o *object) rawjson.Value {
+	var decoded any
+	if json.Unmarshal(o.Value, &decoded) != nil {
+		return nil
+	}
+	results, err := p.complex.FindResults(decoded)
+	if err != nil || len(results) == 0 || len(results[0]) == 0 || !results[0][0].CanInterface() {
+		return nil
+	}
+	found, err := json.Marshal(results[0][0].Interface())
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+// shown returns the value at a path in the type of the column, and nil when it
+// is of another type.
+func shown(c catalogue.Column, v rawjson.Value) any {
+	if !v.Exists() || c.Absent != "" && string(v) == `""` {
+		return orAbsent(c, nil)
+	}
+	switch c.Type {
+	case "date":
+		return since(v)
+	case "integer":
+		if n, err := strconv.ParseFloat(string(v), 64); err == nil {
+			return int64(n)
+		}
+		return nil
+	case "number":
+		if _, err := strconv.ParseFloat(string(v), 64); err == nil {
+			return json.RawMessage(v)
+		}
+		return nil
+	case "boolean":
+		if v.True() || string(v) == "false" {
+			return json.RawMessage(v)
+		}
+		return nil
+	}
+	return v.Text()
+}
+
+// orAbsent puts what a column shows in the place of a missing value.
+func orAbsent(c catalogue.Column, value any) any {
+	if value != nil && value != "" || c.Absent == "" {
+		return value
+	}
+	if c.Type != "string" && json.Valid([]byte(c.Absent)) {
+		return json.RawMessage(c.Absent)
+	}
+	return c.Absent
+}
+
+// since returns the time of a timestamp, whose age is shown; <unknown> when it
+// is none.
+func since(v rawjson.Value) any {
+	if t, ok := timestamp(v); ok {
+		return t
+	}
+	return unknown
+}
+
+func timestamp(v rawjson.Value) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339Nano, v.String())
+	return t, err == nil
+}

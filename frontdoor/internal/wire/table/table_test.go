@@ -1,0 +1,172 @@
+package table_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/table"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+var now = time.Date(2026, 1, 6, 0, 0, 0, 0, time.UTC)
+
+func types(t *testing.T) *catalogue.Catalogue {
+	t.Helper()
+	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// cells returns the cells of an object by the names of their columns.
+func cells(t *testing.T, columns []catalogue.Column, object []byte) map[string]any {
+	t.Helper()
+	d := table.Define(columns, vocabulary.K8s())
+	text := "[" + string(d.Cells(object).Append(nil, now)) + "]"
+	var values []any
+	if err := json.Unmarshal([]byte(text), &values); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	var definitions []struct{ Name string }
+	if err := json.Unmarshal(d.Columns(), &definitions); err != nil {
+		t.Fatal(err)
+	}
+	if len(values) != len(definitions) {
+		t.Fatalf("%d cells for %d columns", len(values), len(definitions))
+	}
+	named := map[string]any{}
+	for i, definition := range definitions {
+		named[definition.Name] = values[i]
+	}
+	return named
+}
+
+// TestCells runs the cases of testdata: objects, and cells that their rows have.
+func TestCells(t *testing.T) {
+	catalogue := types(t)
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cases []struct {
+			What   string
+			Object map[string]any
+			Cells  map[string]any
+		}
+		if err := yaml.UnmarshalStrict(text, &cases); err != nil {
+			t.Fatal(file, err)
+		}
+		for _, c := range cases {
+			t.Run(c.What, func(t *testing.T) {
+				gv, err := schema.ParseGroupVersion(c.Object["apiVersion"].(string))
+				if err != nil {
+					t.Fatal(err)
+				}
+				kind, ok := catalogue.ByKind(gv.Group, gv.Version, c.Object["kind"].(string))
+				if !ok {
+					t.Fatal("no such kind")
+				}
+				object, err := json.Marshal(c.Object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := cells(t, kind.Columns, object)
+				for name, want := range c.Cells {
+					if value, ok := got[name]; !ok || value != want {
+						t.Errorf("%s is %v (shown: %v), want %v", name, value, ok, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestEveryColumnIsKnown also makes the row of an empty object of each type.
+func TestEveryColumnIsKnown(t *testing.T) {
+	c := types(t)
+	for _, group := range c.Groups() {
+		for _, version := range group.Versions {
+			for _, kind := range version.Types {
+				for _, column := range kind.Columns {
+					if !table.Known(column) {
+						t.Errorf("%s %s: column %s has the unknown cell %q", kind.APIVersion(), kind.Kind, column.Name, column.Cell)
+					}
+				}
+				cells(t, kind.Columns, []byte(`{"metadata":{"name":"a"}}`))
+			}
+		}
+	}
+}
+
+func TestDefaultColumns(t *testing.T) {
+	got := cells(t, nil, []byte(`{"metadata":{"name":"a","creationTimestamp":"2026-01-01T00:00:00Z"}}`))
+	want := map[string]any{"Name": "a", "Created At": "2026-01-01T00:00:00Z"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestPaths(t *testing.T) {
+	object := []byte(`{"metadata":{"name":"a","labels":{"x.y/z":"dotted"}},"spec":{"size":7,"ratio":0.5,"on":false,"text":"t","big":7.9,
+		"since":"2026-01-05T23:00:00Z","list":[{"n":"p"},{"n":"q"}],"map":{"k":1}},"status":{"conditions":[{"type":"A","status":"no"},{"type":"Ready","status":"yes"}]}}`)
+	for _, c := range []struct {
+		cell, kind, absent string
+		want               any
+	}{
+		{".spec.size", "integer", "", 7.0},
+		{".spec.big", "integer", "", 7.0},
+		{".spec.size", "string", "", "7"},
+		{".spec.ratio", "number", "", 0.5},
+		{".spec.on", "boolean", "", false},
+		{".spec.text", "integer", "", nil},
+		{".spec.text", "boolean", "", nil},
+		{".spec.map", "string", "", `{"k":1}`},
+		{".spec.since", "date", "", "60m"},
+		{".spec.text", "date", "", "<unknown>"},
+		{".spec.missing", "date", "", nil},
+		{".spec.missing", "string", "", nil},
+		{".spec.missing", "string", "<none>", "<none>"},
+		{".spec.missing", "integer", "0", 0.0},
+		{`.metadata.labels.x\.y/z`, "string", "", "dotted"},
+		{`.metadata.labels['x\.y/z']`, "string", "", "dotted"},
+		{".spec.list[1].n", "string", "", "q"},
+		{".spec.list[*].n", "string", "", "p"},
+		{`.status.conditions[?(@.type=="Ready")].status`, "string", "", "yes"},
+		{`.status.conditions[?(@.type=="None")].status`, "string", "", nil},
+		{".spec.list[", "string", "", nil},
+		{"nonsense", "string", "", nil},
+	} {
+		got := cells(t, []catalogue.Column{{Name: "x", Type: c.kind, Cell: c.cell, Absent: c.absent}}, object)["x"]
+		if got != c.want {
+			t.Errorf("%s as %s is %v, want %v", c.cell, c.kind, got, c.want)
+		}
+	}
+}
+
+// TestAgesPass shows one row at two times.
+func TestAgesPass(t *testing.T) {
+	d := table.Define([]catalogue.Column{{Name: "Age", Type: "string", Cell: "age"}, {Name: "Name", Type: "string", Cell: ".metadata.name"}}, vocabulary.K8s())
+	row := d.Cells([]byte(`{"metadata":{"name":"a","creationTimestamp":"2026-01-06T00:00:00Z"}}`))
+	for _, c := range []struct {
+		after time.Duration
+		want  string
+	}{{time.Second, `"1s","a"`}, {3 * time.Hour, `"3h","a"`}} {
+		if got := string(row.Append(nil, now.Add(c.after))); got != c.want {
+			t.Errorf("after %v: %s, want %s", c.after, got, c.want)
+		}
+	}
+}

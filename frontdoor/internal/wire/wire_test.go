@@ -1,0 +1,211 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var now = time.Date(2026, 1, 6, 0, 0, 0, 0, time.UTC)
+
+func newCodec(v vocabulary.Vocabulary) *wire.Codec {
+	return wire.New(wire.Config{Vocabulary: v, Now: func() time.Time { return now }})
+}
+
+var (
+	configMaps = &catalogue.Type{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", ListKind: "ConfigMapList", Namespaced: true,
+		Columns: []catalogue.Column{
+			{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name"},
+			{Name: "Data", Type: "integer", Cell: catalogue.CellConfigMapData},
+			{Name: "Age", Type: "string", Cell: catalogue.CellAge},
+		}}
+	widgets = &catalogue.Type{Group: "example.com", Version: "v1", Resource: "widgets", Kind: "Widget", ListKind: "WidgetList"}
+)
+
+func configMap(name string, revision int64) services.Object {
+	return services.Object{UID: "uid-" + name, Revision: revision, JSON: fmt.Appendf(nil,
+		`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"%d","name":%q,"namespace":"default","uid":"uid-%s",`+
+			`"creationTimestamp":"2026-01-05T23:58:00Z","labels":{"app":"x"}},"data":{"k":"line one\n  line two\n","n":"1"}}`, revision, name, name)}
+}
+
+func request(accept, query string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/?"+query, nil)
+	if accept != "" {
+		r.Header.Set("Accept", accept)
+	}
+	return r
+}
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+// TestGolden writes an object, a list, an empty list and a watch in each form.
+func TestGolden(t *testing.T) {
+	const platform = ";g=meta.platform.io;v="
+	for _, c := range []struct{ name, media, query string }{
+		{"json", "application/json", ""},
+		{"pretty", "application/json", "pretty=true"},
+		{"yaml", "application/yaml", ""},
+		{"table", "application/json;as=Table" + platform + "v1", ""},
+		{"table-none", "application/json;as=Table" + platform + "v1beta1", "includeObject=None"},
+		{"table-object", "application/json;as=Table" + platform + "v1", "includeObject=Object&pretty=1"},
+		{"table-yaml", "application/yaml;as=Table" + platform + "v1", ""},
+		{"partial", "application/json;as=PartialObjectMetadata%s" + platform + "v1", ""},
+	} {
+		accept := func(list string) string { return strings.Replace(c.media, "%s", list, 1) }
+		codec := newCodec(vocabulary.Platform())
+		t.Run(c.name, func(t *testing.T) {
+			form, err := codec.Negotiate(request(accept(""), c.query), configMaps, wire.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := httptest.NewRecorder()
+			if err := codec.Encoder(form, configMaps).Object(w, 200, configMap("a", 7)); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, c.name+".object", w.Body.Bytes())
+
+			if form, err = codec.Negotiate(request(accept("List"), c.query), configMaps, wire.List); err != nil {
+				t.Fatal(err)
+			}
+			remaining := int64(5)
+			golden(t, c.name+".list", list(t, codec.Encoder(form, configMaps), wire.ListMeta{Revision: 9, Continue: "token", Remaining: &remaining}, 2))
+			golden(t, c.name+".empty", list(t, codec.Encoder(form, configMaps), wire.ListMeta{Revision: 9}, 0))
+
+			if strings.Contains(c.name, "yaml") {
+				return
+			}
+			if form, err = codec.Negotiate(request(accept(""), c.query), configMaps, wire.Watch); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, c.name+".watch", watched(t, codec.Encoder(form, configMaps).Events()))
+		})
+	}
+}
+
+func list(t *testing.T, e *wire.Encoder, meta wire.ListMeta, items int) []byte {
+	t.Helper()
+	w := httptest.NewRecorder()
+	l := e.List(w)
+	if err := l.Begin(meta); err != nil {
+		t.Fatal(err)
+	}
+	for i := range items {
+		if err := l.Item(configMap(fmt.Sprintf("c%d", i), int64(i+1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.End(); err != nil {
+		t.Fatal(err)
+	}
+	return w.Body.Bytes()
+}
+
+func watched(t *testing.T, v *wire.EventEncoder) []byte {
+	t.Helper()
+	out, err := v.Event(nil, services.Added.String(), configMap("a", 7))
+	if err == nil {
+		out, err = v.Event(out, services.Deleted.String(), configMap("a", 8))
+	}
+	if err == nil {
+		out, err = v.Bookmark(out, 9, nil)
+	}
+	if err == nil {
+		out, err = v.Bookmark(out, 10, map[string]string{"end": "true"})
+	}
+	if err == nil {
+		out, err = v.Error(out, services.Expired("too old"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestTextIsValid parses what the golden files hold only as text.
+func TestTextIsValid(t *testing.T) {
+	files, _ := filepath.Glob("testdata/*")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(file, "yaml") {
+			if _, err := wire.DecodeText(wire.YAML, text); err != nil {
+				t.Error(file, err)
+			}
+			continue
+		}
+		for d := json.NewDecoder(bytes.NewReader(text)); d.More(); {
+			var v map[string]any
+			if err := d.Decode(&v); err != nil {
+				t.Error(file, err)
+				break
+			}
+		}
+	}
+}
+
+// TestContinueIsVocabulary: the original leaves an empty token out.
+func TestContinueIsVocabulary(t *testing.T) {
+	got := string(list(t, newCodec(vocabulary.K8s()).Encoder(wire.Form{}, configMaps), wire.ListMeta{Revision: 9}, 0))
+	if want := `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[]}` + "\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestHotForms serves one revision twice in forms that are kept: the second time
+// from what was kept, also when the bytes are not at hand any more.
+func TestHotForms(t *testing.T) {
+	codec := newCodec(vocabulary.Platform())
+	e := codec.Encoder(wire.Form{Media: wire.Protobuf}, configMaps)
+	first, err := e.AppendObject(nil, configMap("a", 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := e.AppendObject(nil, services.Object{UID: "uid-a", Revision: 7})
+	if err != nil || !bytes.Equal(first, again) {
+		t.Errorf("the kept form differs: %v", err)
+	}
+	changed := configMap("b", 7)
+	changed.UID = "uid-a"
+	changed.Revision = 8
+	if other, err := e.AppendObject(nil, changed); err != nil || bytes.Equal(first, other) {
+		t.Errorf("another revision is served from the kept form: %v", err)
+	}
+	dry := configMap("c", 7)
+	dry.UID, dry.Revision = "", 0
+	if other, err := e.AppendObject(nil, dry); err != nil || !bytes.Contains(other, []byte("uid-c")) {
+		t.Errorf("an object without identity is served from a kept form: %v", err)
+	}
+}

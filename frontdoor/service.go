@@ -1,0 +1,146 @@
+package frontdoor
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/services/bus"
+	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/run"
+)
+
+// config are the front door's flags, spelled as the specification spells them.
+type config struct {
+	bindAddress       string
+	securePort        int
+	certFile, keyFile string
+	runtimeConfig     []string
+	featureGates      map[string]string
+	reads, writes     int
+	watchTimeout      time.Duration
+	watchHistory      time.Duration
+	feedBytes         int
+	auditLogPath      string
+	hiddenMetrics     string
+}
+
+// Service returns the front door: HTTPS for clients, and nothing for other
+// services to call.
+func Service() run.Service {
+	c := &config{}
+	return run.Service{
+		Name:  "frontdoor",
+		About: "serves the API over HTTPS",
+		Needs: []run.Dependency{rpc.Store, rpc.WatchHub, rpc.Authn, rpc.Authz, rpc.Admission, bus.Conn},
+		Flags: c.register,
+		Start: c.start,
+	}
+}
+
+func (c *config) register(fs *pflag.FlagSet) {
+	fs.StringVar(&c.bindAddress, "bind-address", "127.0.0.1", "address to serve HTTPS on; 0.0.0.0 is all of them")
+	fs.IntVar(&c.securePort, "secure-port", 6443, "port to serve HTTPS on; 0 chooses a free one")
+	fs.StringVar(&c.certFile, "tls-cert-file", "", "certificate of the service (PEM, may hold intermediates)")
+	fs.StringVar(&c.keyFile, "tls-private-key-file", "", "key of --tls-cert-file (PEM)")
+	fs.StringSliceVar(&c.runtimeConfig, "runtime-config", nil, "group versions to turn on or off, as in batch/v1beta1=false; also api/all, api/ga, api/beta, api/alpha")
+	fs.StringToStringVar(&c.featureGates, "feature-gates", nil, "features to turn on or off, as in ServerSideApply=false")
+	fs.IntVar(&c.reads, "max-requests-inflight", 400, "how many reads are served at a time; further ones take turns by user")
+	fs.IntVar(&c.writes, "max-mutating-requests-inflight", 200, "how many writes are served at a time; further ones take turns by user")
+	fs.DurationVar(&c.watchTimeout, "min-request-timeout", 30*time.Minute, "least time after which a watch is ended that set no timeout")
+	fs.DurationVar(&c.watchHistory, "feed-history", 5*time.Minute, "how long changes stay in the memory of the front door")
+	fs.IntVar(&c.feedBytes, "feed-bytes", 16<<20, "how many bytes of changes stay in memory for each resource type in use")
+	fs.StringVar(&c.auditLogPath, "audit-log-path", "", "file to write a line of JSON per request to; - is standard output; empty writes none")
+	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "release whose hidden metrics are shown again; this release hides none")
+}
+
+// start serves when it returns.
+func (c *config) start(ctx context.Context, n *run.Node) error {
+	gates, err := parseGates(c.featureGates)
+	if err != nil {
+		return err
+	}
+	runtimeConfig, err := catalogue.ParseRuntimeConfig(c.runtimeConfig...)
+	if err != nil {
+		return run.Usagef("--runtime-config: %v", err)
+	}
+	types, err := catalogue.New(catalogue.Options{Vocabulary: n.Vocabulary, RuntimeConfig: runtimeConfig})
+	if err != nil {
+		return run.Usagef("--runtime-config: %v", err)
+	}
+	d, err := c.newDoor(ctx, n, parts{types, gates})
+	if err != nil {
+		return err
+	}
+	if err := d.furnish(ctx); err != nil {
+		return fmt.Errorf("creating what every cluster starts with: %w", err)
+	}
+	listener, err := c.listen()
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: d.pipeline(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute,
+		MaxHeaderBytes: 1 << 20, ErrorLog: slog.NewLogLogger(n.Log.Handler(), slog.LevelDebug)}
+	n.Go("serving HTTPS", func(context.Context) error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	n.OnStop(func(ctx context.Context) {
+		d.drain() // watches end, so that Shutdown does not wait for them
+		if server.Shutdown(ctx) != nil {
+			_ = server.Close()
+		}
+	})
+	n.Log.Info("serving", "url", "https://"+listener.Addr().String(), "vocabulary", n.Vocabulary.Name)
+	return nil
+}
+
+// listen opens the port with TLS. Client certificates are asked for and not
+// verified here: authn does that. The certificate is read again when it changes.
+func (c *config) listen() (net.Listener, error) {
+	if c.certFile == "" || c.keyFile == "" {
+		return nil, run.Usagef("--tls-cert-file and --tls-private-key-file are required")
+	}
+	certificate, err := newCertificate(c.certFile, c.keyFile)
+	if err != nil {
+		return nil, run.Usagef("--tls-cert-file, --tls-private-key-file: %v", err)
+	}
+	plain, err := net.Listen("tcp", net.JoinHostPort(c.bindAddress, strconv.Itoa(c.securePort)))
+	if err != nil {
+		return nil, err
+	}
+	return tls.NewListener(plain, &tls.Config{
+		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: certificate.get,
+	}), nil
+}
+
+// openAuditLog opens the file of --audit-log-path; nil when there is none.
+func (c *config) openAuditLog(n *run.Node) (*auditLog, error) {
+	log := &auditLog{apiVersion: n.Vocabulary.Group("audit.") + "/v1", w: os.Stdout}
+	switch c.auditLogPath {
+	case "":
+		return nil, nil
+	case "-":
+		return log, nil
+	}
+	file, err := os.OpenFile(c.auditLogPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, run.Usagef("--audit-log-path: %v", err)
+	}
+	n.OnStop(func(context.Context) { _ = file.Close() })
+	log.w = file
+	return log, nil
+}
