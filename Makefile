@@ -1,0 +1,67 @@
+# Portico is a workspace of Go modules; every target works from here.
+# `make` alone lists them.
+
+MODULES  := $(shell sed -n 's|^[[:space:]]*\./||p' go.work)
+PACKAGES := $(addsuffix /...,$(addprefix ./,$(MODULES)))
+# The all-in-one, and each service as a program of its own.
+COMMANDS := ./deploy/portico $(patsubst %/,./%,$(sort $(dir $(wildcard */cmd/*/main.go))))
+SUITE    ?= ../shared/conformance
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## build and run the all-in-one, with its data in ./portico-data
+	bin/portico $(ARGS)
+
+.PHONY: build
+build: ## build static binaries into bin/
+	CGO_ENABLED=0 go build -trimpath -o bin/ $(COMMANDS)
+
+.PHONY: test
+test: ## run all tests of all modules with the race detector
+	go test -race -timeout 10m $(TESTFLAGS) $(PACKAGES)
+
+.PHONY: check
+check: ## check format, vet, the import rule, the budgets and the module files
+	@unformatted=$$(gofmt -l $(MODULES)); test -z "$$unformatted" || { echo "not formatted (advice: run make fix):"; echo "$$unformatted"; exit 1; }
+	go vet $(PACKAGES)
+	go test -count=1 ./deploy/lint
+	@for m in $(MODULES); do GOWORK=off go -C $$m mod tidy -diff || { echo "$$m/go.mod is not tidy (advice: run make tidy)"; exit 1; }; done
+
+.PHONY: fix
+fix: ## format everything
+	gofmt -w $(MODULES)
+
+.PHONY: tidy
+tidy: ## bring all modules to one set of versions
+	for m in $(MODULES); do GOWORK=off go -C $$m mod tidy || exit 1; done
+	go work sync
+	for m in $(MODULES); do GOWORK=off go -C $$m mod tidy || exit 1; done
+
+.PHONY: gen
+gen: ## regenerate generated code
+	go generate $(PACKAGES)
+
+.PHONY: e2e
+e2e: ## run the end-to-end tests, on one process and on many
+	go test -count=1 ./deploy/portico ./deploy/e2e/...
+
+.PHONY: conformance
+conformance: build ## run the conformance suite; fails when a check of passing.txt fails
+	go run ./deploy/conformance -suite $(SUITE) -portico bin/portico
+
+.PHONY: conformance-update
+conformance-update: build ## the same, and add newly passing checks to passing.txt
+	go run ./deploy/conformance -suite $(SUITE) -portico bin/portico -update
+
+.PHONY: bench
+bench: build ## measure Portico
+	go run ./deploy/bench -portico bin/portico $(ARGS)
+
+.PHONY: bench-peer
+bench-peer: build ## measure Portico beside the reference server, as ratios
+	go -C deploy/bench/peer build -o ../../../bin/peer/ . && go run ./deploy/bench -portico bin/portico -peer bin/peer $(ARGS)

@@ -1,0 +1,184 @@
+// Package e2e shows that the suite works as a whole: the same bodies run against
+// all services in one process and against each service as a process of its own.
+//
+// It decides what a client may rely on, and talks to the suite as clients do: HTTPS
+// with plain net/http, and the stock Go client. It never looks inside. The bodies
+// serve "Endpoints", "Watch procedure", "Errors" and "Health" of the specification.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// patience bounds every wait for something that has to happen.
+const patience = 30 * time.Second
+
+// Cluster is a running suite as its administrator sees it.
+type Cluster struct {
+	URL        string
+	Dir        string // the data folder of its home
+	Vocabulary vocabulary.Vocabulary
+
+	ca    []byte
+	token string
+	http  *http.Client
+}
+
+// Connect returns the cluster at an address on this machine, with the credentials
+// that its home has made in dir.
+func Connect(dir, address string, v vocabulary.Vocabulary) (*Cluster, error) {
+	ca, err := os.ReadFile(filepath.Join(dir, "pki", "ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	token, err := os.ReadFile(filepath.Join(dir, "admin-token"))
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	return &Cluster{
+		URL: "https://" + address, Dir: dir, Vocabulary: v, ca: ca, token: strings.TrimSpace(string(token)),
+		http: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}},
+	}, nil
+}
+
+// Client returns the stock client for resources of any type.
+func (c *Cluster) Client(t *testing.T) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(&rest.Config{
+		Host: c.URL, BearerToken: c.token, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}, QPS: -1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// Ready returns nil once the cluster says that it is ready and its own
+// namespaces are there.
+func (c *Cluster) Ready(ctx context.Context) error {
+	paths := []string{"/readyz", "/api/v1/namespaces/default", "/api/v1/namespaces/" + c.Vocabulary.Namespace("system")}
+	for _, path := range paths {
+		if err := c.await(ctx, path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// await asks until the answer is 200.
+func (c *Cluster) await(ctx context.Context, path string) error {
+	ticks := time.NewTicker(20 * time.Millisecond)
+	defer ticks.Stop()
+	for {
+		a, err := c.Do(ctx, Request{Path: path})
+		if err == nil && a.Code == http.StatusOK {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not ready in time; last answer: %d %s %v", a.Code, a.Body, err)
+		case <-ticks.C:
+		}
+	}
+}
+
+// Request is one plain HTTP request; the zero values mean GET, JSON and the
+// administrator.
+type Request struct {
+	Method, Path, Type, Body string
+	Header                   http.Header
+}
+
+// Answer is what came back.
+type Answer struct {
+	Code   int
+	Header http.Header
+	Body   string
+}
+
+// Status is the part of an error body that the bodies look at.
+type Status struct {
+	Kind, Reason, Message string
+	Code                  int
+	Details               struct {
+		Causes []struct{ Field, Reason string }
+	}
+}
+
+// Do sends one request.
+func (c *Cluster) Do(ctx context.Context, r Request) (Answer, error) {
+	response, err := c.send(ctx, r)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return Answer{response.StatusCode, response.Header, string(body)}, err
+}
+
+func (c *Cluster) send(ctx context.Context, r Request) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, r.Method, c.URL+r.Path, bytes.NewReader([]byte(r.Body)))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range r.Header {
+		request.Header[name] = values
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if r.Body != "" && r.Type == "" {
+		r.Type = "application/json"
+	}
+	if r.Type != "" {
+		request.Header.Set("Content-Type", r.Type)
+	}
+	return c.http.Do(request)
+}
+
+// do sends one request and fails the test when no answer comes.
+func (c *Cluster) do(t *testing.T, r Request) Answer {
+	t.Helper()
+	answer, err := c.Do(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// decode reads the body into a value.
+func (a Answer) decode(t *testing.T, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.Body), into); err != nil {
+		t.Fatalf("%v in %.300s", err, a.Body)
+	}
+}
+
+// FreeAddress returns a loopback address that nobody listens on.
+func FreeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

@@ -1,0 +1,44 @@
+// Command etcd is an etcd of one member for tests that need one as a process of
+// its own: mutual TLS on a loopback address, its data in a folder.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+func main() {
+	address := flag.String("address", "", "address to listen on")
+	dir := flag.String("dir", "", "folder of the data")
+	tls := transport.TLSInfo{ClientCertAuth: true}
+	flag.StringVar(&tls.TrustedCAFile, "ca", "", "authority of the clients")
+	flag.StringVar(&tls.CertFile, "cert", "", "certificate")
+	flag.StringVar(&tls.KeyFile, "key", "", "its key")
+	flag.Parse()
+	if err := serve(*address, *dir, tls); err != nil {
+		fmt.Fprintln(os.Stderr, "etcd:", err)
+		os.Exit(1)
+	}
+}
+
+// serve runs until the process is ended: what is acknowledged is on disk.
+func serve(address, dir string, tls transport.TLSInfo) error {
+	config := embed.NewConfig()
+	config.Dir, config.LogLevel = dir, "warn"
+	client := url.URL{Scheme: "https", Host: address}
+	peer := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
+	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	config.ClientTLSInfo = tls
+	server, err := embed.StartEtcd(config)
+	if err != nil {
+		return err
+	}
+	return <-server.Err()
+}

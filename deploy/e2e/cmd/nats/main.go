@@ -1,0 +1,48 @@
+// Command nats is a NATS server for tests that need one as a process of its own:
+// core NATS with mutual TLS on a loopback address, nothing kept.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+func main() {
+	address := flag.String("address", "", "address to listen on")
+	tls := server.TLSConfigOpts{Verify: true}
+	flag.StringVar(&tls.CaFile, "ca", "", "authority of the clients")
+	flag.StringVar(&tls.CertFile, "cert", "", "certificate")
+	flag.StringVar(&tls.KeyFile, "key", "", "its key")
+	flag.Parse()
+	if err := serve(*address, &tls); err != nil {
+		fmt.Fprintln(os.Stderr, "nats:", err)
+		os.Exit(1)
+	}
+}
+
+func serve(address string, tls *server.TLSConfigOpts) error {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	options := &server.Options{Host: host, Port: port, MaxPayload: 8 << 20, TLSTimeout: 5, TLSVerify: true}
+	if options.TLSConfig, err = server.GenTLSConfig(tls); err != nil {
+		return err
+	}
+	s, err := server.NewServer(options)
+	if err != nil {
+		return err
+	}
+	s.Start()
+	s.WaitForShutdown()
+	return nil
+}

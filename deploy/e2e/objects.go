@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// objects takes one object of each sample type through its life.
+func objects(t *testing.T, c *Cluster) {
+	client := c.Client(t)
+	namespace := newNamespace(t, client)
+	for _, s := range samples() {
+		t.Run(s.resource.Resource, func(t *testing.T) {
+			ctx, in, name := t.Context(), s.in(client, namespace), namespace+"-one"
+			made, err := in.Create(ctx, s.named(name), metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if made.GetUID() == "" || made.GetResourceVersion() == "" || made.GetCreationTimestamp().Time.IsZero() {
+				t.Errorf("server-set metadata is missing: %v", made.Object["metadata"])
+			}
+			if _, err := in.Create(ctx, s.named(name), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+				t.Errorf("create of a name that is taken: %v", err)
+			}
+			replaceAndRead(t, c, s, made)
+			if err := in.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			gone(t, c, s, made)
+		})
+	}
+}
+
+func replaceAndRead(t *testing.T, c *Cluster, s sample, made *unstructured.Unstructured) {
+	t.Helper()
+	ctx, in := t.Context(), s.in(c.Client(t), made.GetNamespace())
+	changed := made.DeepCopy()
+	if err := unstructured.SetNestedField(changed.Object, "second", s.path...); err != nil {
+		t.Fatal(err)
+	}
+	replaced, err := in.Update(ctx, changed, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := in.Get(ctx, made.GetName(), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _, _ := unstructured.NestedString(read.Object, s.path...); got != "second" {
+		t.Errorf("%v is %q after the replace", s.path, got)
+	}
+	if read.GetUID() != made.GetUID() || read.GetResourceVersion() != replaced.GetResourceVersion() ||
+		read.GetResourceVersion() == made.GetResourceVersion() {
+		t.Errorf("identity or version are wrong: made %v, read %v", made.Object["metadata"], read.Object["metadata"])
+	}
+}
+
+// gone waits until the object is no longer there: a namespace takes its time.
+func gone(t *testing.T, c *Cluster, s sample, o *unstructured.Unstructured) {
+	t.Helper()
+	in := s.in(c.Client(t), o.GetNamespace())
+	eventually(t, fmt.Sprintf("%s %s is gone", s.resource.Resource, o.GetName()), func() bool {
+		left, err := in.Get(t.Context(), o.GetName(), metav1.GetOptions{})
+		return apierrors.IsNotFound(err) || err == nil && s.resource == namespaces() && left.GetDeletionTimestamp() != nil
+	})
+}
+
+// lists reads collections whole, in chunks and by label.
+func lists(t *testing.T, c *Cluster) {
+	client := c.Client(t)
+	namespace := newNamespace(t, client)
+	in := client.Resource(configMaps()).Namespace(namespace)
+	const count = 25
+	for i := range count {
+		o := configMap(fmt.Sprintf("c%02d", i), "x")
+		o.SetLabels(map[string]string{"odd": fmt.Sprint(i%2 == 1)})
+		if _, err := in.Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := in.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all.Items) != count || all.GetResourceVersion() == "" || all.GetKind() != "ConfigMapList" {
+		t.Errorf("list: %d items of %d, version %q, kind %s", len(all.Items), count, all.GetResourceVersion(), all.GetKind())
+	}
+	odd, err := in.List(t.Context(), metav1.ListOptions{LabelSelector: "odd=true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(odd.Items) != count/2 {
+		t.Errorf("list by label: %d items, want %d", len(odd.Items), count/2)
+	}
+	var names []string
+	options := metav1.ListOptions{Limit: 10}
+	for {
+		chunk, err := in.List(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range chunk.Items {
+			names = append(names, o.GetName())
+		}
+		if options.Continue = chunk.GetContinue(); options.Continue == "" {
+			break
+		}
+	}
+	for i, o := range all.Items {
+		if i >= len(names) || names[i] != o.GetName() {
+			t.Fatalf("chunks hold %q, the whole list differs at %d: %s", names, i, o.GetName())
+		}
+	}
+}
+
+// ownNamespaces looks for the namespaces that the service makes for itself.
+func ownNamespaces(t *testing.T, c *Cluster) {
+	in := c.Client(t).Resource(namespaces())
+	for _, name := range []string{"default", c.Vocabulary.Namespace("system"), c.Vocabulary.Namespace("public"), c.Vocabulary.Namespace("node-lease")} {
+		eventually(t, "namespace "+name, func() bool {
+			_, err := in.Get(t.Context(), name, metav1.GetOptions{})
+			return err == nil
+		})
+	}
+}

@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// root is the top of the workspace.
+const root = "../.."
+
+// build makes programs with the flags of `make build`, in the same place, so that
+// what is up to date is not linked again.
+func build(dir, output string, env []string, packages ...string) error {
+	output, err := filepath.Abs(output)
+	if err != nil {
+		return err
+	}
+	command := exec.Command("go", append([]string{"build", "-trimpath", "-o", output}, packages...)...)
+	command.Dir = dir
+	command.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %v: %w: %s", packages, err, out)
+	}
+	return nil
+}
+
+var buildPortico = sync.OnceValue(func() error {
+	return build(root, root+"/bin/", nil, "./deploy/portico")
+})
+
+func portico(t *testing.T) string {
+	t.Helper()
+	if err := buildPortico(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(root, "bin", "portico")
+}
+
+// process is a program that a test has started.
+type process struct {
+	name   string
+	cmd    *exec.Cmd
+	output string // the file of its output
+	ended  chan struct{}
+}
+
+// spawn starts a program, which ends with the test at the latest.
+func spawn(t *testing.T, dir, program string, args ...string) *process {
+	t.Helper()
+	p := &process{name: filepath.Base(program), cmd: exec.Command(program, args...), ended: make(chan struct{})}
+	p.output = filepath.Join(dir, p.name+".log")
+	out, err := os.OpenFile(p.output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		_ = out.Close()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.stop(t)
+		if t.Failed() {
+			t.Logf("the last output of %s:\n%s", p.name, p.tail())
+		}
+	})
+	return p
+}
+
+// stop asks the process to end and waits for it.
+func (p *process) stop(t *testing.T) {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		t.Errorf("%s did not end within %v of SIGTERM", p.name, patience)
+		p.kill()
+	}
+}
+
+// kill ends the process at once, as kill -9 does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+func (p *process) tail() string {
+	content, _ := os.ReadFile(p.output)
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return strings.Join(lines[max(0, len(lines)-30):], "\n")
+}
+
+// await waits until the cluster is ready, or the process has ended.
+func (p *process) await(t *testing.T, c *Cluster) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ready := make(chan error, 1)
+	go func() { ready <- c.Ready(ctx) }()
+	select {
+	case err := <-ready:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-p.ended:
+		t.Fatalf("%s ended: %s", p.name, p.tail())
+	}
+}
+
+// allInOne is the all-in-one as a process, with data and an address that stay
+// the same over restarts.
+type allInOne struct {
+	*Cluster
+	process *process
+	address string
+}
+
+func startAllInOne(t *testing.T, v vocabulary.Vocabulary, args ...string) *allInOne {
+	t.Helper()
+	address, err := FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &allInOne{Cluster: &Cluster{Dir: t.TempDir(), Vocabulary: v}, address: address}
+	a.start(t, args...)
+	return a
+}
+
+// start starts it, again if it has been killed, and waits until it is ready.
+func (a *allInOne) start(t *testing.T, args ...string) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(a.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.process = spawn(t, t.TempDir(), portico(t), append([]string{
+		"--data-dir=" + a.Dir, "--bind-address=" + host, "--secure-port=" + port, "--vocabulary=" + a.Vocabulary.Name,
+	}, args...)...)
+	eventually(t, "the home is made", func() bool {
+		a.Cluster, err = Connect(a.Dir, a.address, a.Vocabulary)
+		return err == nil || a.process.hasEnded()
+	})
+	if err != nil {
+		t.Fatalf("%s ended: %s", a.process.name, a.process.tail())
+	}
+	a.process.await(t, a.Cluster)
+}
+
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}

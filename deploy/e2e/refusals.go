@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// refusal is a bad request and what has to be said about it.
+type refusal struct {
+	name    string
+	request Request
+	code    int
+	reason  string
+	field   string // that a cause names; empty when there is none
+}
+
+func refusalTable() []refusal {
+	const configMaps = "/api/v1/namespaces/default/configmaps"
+	post := func(path, body string) Request { return Request{Method: http.MethodPost, Path: path, Body: body} }
+	typed := func(mediaType, body string) Request {
+		return Request{Method: http.MethodPost, Path: configMaps, Type: mediaType, Body: body}
+	}
+	named := func(metadata string) string {
+		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{` + metadata + `}}`
+	}
+	return []refusal{
+		{"malformed JSON", post(configMaps, `{"apiVersion":"v1",`), 400, "BadRequest", ""},
+		{"malformed YAML", typed("application/yaml", "a: [b\nc: d: e"), 400, "BadRequest", ""},
+		{"empty body", post(configMaps, " "), 400, "BadRequest", ""},
+		{"unknown kind", post(configMaps, `{"apiVersion":"v1","kind":"Nothing","metadata":{"name":"a"}}`), 400, "BadRequest", ""},
+		{"other kind", post(configMaps, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`), 400, "BadRequest", ""},
+		{"wrong JSON type", post(configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":1}}`), 400, "BadRequest", ""},
+		{"other namespace", post(configMaps, named(`"name":"a","namespace":"elsewhere"`)), 400, "BadRequest", ""},
+		{"unknown path", Request{Path: "/nowhere"}, 404, "NotFound", ""},
+		{"unknown type", Request{Path: "/api/v1/nothings"}, 404, "NotFound", ""},
+		{"unknown group", Request{Path: "/apis/nothing.example.com/v1/things"}, 404, "NotFound", ""},
+		{"unknown object", Request{Path: configMaps + "/nothing"}, 404, "NotFound", ""},
+		{"unknown namespace", post("/api/v1/namespaces/nothing/configmaps", named(`"name":"a"`)), 404, "NotFound", ""},
+		{"wrong method on a collection", Request{Method: http.MethodPut, Path: configMaps, Body: named(`"name":"a"`)}, 405, "MethodNotAllowed", ""},
+		{"wrong method on an object", post(configMaps+"/a", named(`"name":"a"`)), 405, "MethodNotAllowed", ""},
+		{"unsupported media type", typed("text/plain", "hello"), 415, "UnsupportedMediaType", ""},
+		{"unsupported answer", Request{Path: configMaps, Header: http.Header{"Accept": {"image/png"}}}, 406, "NotAcceptable", ""},
+		{"body over 3 MiB", post(configMaps, named(`"name":"a","annotations":{"a":"`+strings.Repeat("x", 3<<20)+`"}`)), 413, "RequestEntityTooLarge", ""},
+		{"invalid name", post(configMaps, named(`"name":"Not_Valid"`)), 422, "Invalid", "metadata.name"},
+		{"no name", post(configMaps, named("")), 422, "Invalid", "metadata.name"},
+		{"invalid generateName", post(configMaps, named(`"generateName":"Not_Valid_"`)), 422, "Invalid", "metadata.generateName"},
+		{"invalid name of a namespace", post("/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"Not_Valid"}}`), 422, "Invalid", "metadata.name"},
+	}
+}
+
+// refusals sends bad requests: each is answered by a Status that says what is wrong.
+func refusals(t *testing.T, c *Cluster) {
+	for _, r := range refusalTable() {
+		t.Run(r.name, func(t *testing.T) {
+			answer := c.do(t, r.request)
+			if answer.Code != r.code {
+				t.Fatalf("got %d, want %d: %.300s", answer.Code, r.code, answer.Body)
+			}
+			var status Status
+			answer.decode(t, &status)
+			if status.Kind != "Status" || status.Reason != r.reason || status.Code != r.code || status.Message == "" {
+				t.Errorf("want a Status with reason %s: %.300s", r.reason, answer.Body)
+			}
+			var fields []string
+			for _, cause := range status.Details.Causes {
+				fields = append(fields, cause.Field)
+			}
+			if r.field != "" && !slices.Contains(fields, r.field) {
+				t.Errorf("the causes name %q, want %s: %.300s", fields, r.field, answer.Body)
+			}
+		})
+	}
+}
+
+// stalePut replaces an object that another writer was faster with.
+func stalePut(t *testing.T, c *Cluster) {
+	client := c.Client(t)
+	in := client.Resource(configMaps()).Namespace(newNamespace(t, client))
+	made, err := in.Create(t.Context(), configMap("a", "1"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	faster := configMap("a", "2")
+	faster.SetResourceVersion(made.GetResourceVersion())
+	if _, err := in.Update(t.Context(), faster, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	slower := configMap("a", "3")
+	slower.SetResourceVersion(made.GetResourceVersion())
+	if _, err := in.Update(t.Context(), slower, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+		t.Errorf("a replace with a stale version: %v, want a conflict", err)
+	}
+	read, err := in.Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil || value(read) != "2" {
+		t.Errorf("the value is %q, %v; want that of the faster writer", value(read), err)
+	}
+}
+
+// tooLargeForEtcd creates an object that passes the limit on bodies and not
+// etcd's: it is refused in so many words and nothing is stored.
+func tooLargeForEtcd(t *testing.T, c *Cluster) {
+	client := c.Client(t)
+	path := "/apis/apps/v1/namespaces/" + newNamespace(t, client) + "/deployments"
+	answer := c.do(t, Request{Method: http.MethodPost, Path: path, Body: `{"apiVersion":"apps/v1","kind":"Deployment",
+		"metadata":{"name":"large"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},
+		"spec":{"containers":[{"name":"a","image":"a","args":["` + strings.Repeat("x", 5<<19) + `"]}]}}}}`})
+	var status Status
+	answer.decode(t, &status)
+	if answer.Code != http.StatusRequestEntityTooLarge || status.Message == "" {
+		t.Errorf("got %d: %.300s; want 413 with a message", answer.Code, answer.Body)
+	}
+	if read := c.do(t, Request{Path: path + "/large"}); read.Code != http.StatusNotFound {
+		t.Errorf("reading it afterwards: %d, want 404", read.Code)
+	}
+}
+
+// strangers try without and with wrong credentials.
+func strangers(t *testing.T, c *Cluster) {
+	for _, s := range []struct {
+		name, token string
+		code        int
+	}{
+		{"wrong token", "wrong", http.StatusUnauthorized},
+		{"no token", "", http.StatusForbidden},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			stranger := *c
+			stranger.token = s.token
+			if answer := stranger.do(t, Request{Path: "/api/v1/namespaces/default/secrets"}); answer.Code != s.code {
+				t.Errorf("got %d, want %d: %.300s", answer.Code, s.code, answer.Body)
+			}
+		})
+	}
+}

@@ -1,0 +1,65 @@
+package home
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+
+	"github.com/spf13/pflag"
+)
+
+// address is where the front door listens, as its flags say.
+type address struct {
+	bind net.IP // nil or unspecified: every interface
+	port int
+}
+
+// addressOf reads the flags. Port 0 becomes a free port in them: clients on this
+// machine have to know it before the front door listens.
+func addressOf(flags *pflag.FlagSet) (address, error) {
+	a := address{port: 6443}
+	if f := flags.Lookup("bind-address"); f != nil {
+		a.bind = net.ParseIP(f.Value.String())
+	}
+	if f := flags.Lookup("secure-port"); f != nil {
+		if port, err := strconv.Atoi(f.Value.String()); err == nil {
+			a.port = port
+		}
+	}
+	if a.port != 0 {
+		return a, nil
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(a.host(), "0"))
+	if err != nil {
+		return a, err
+	}
+	a.port = l.Addr().(*net.TCPAddr).Port
+	return a, errors.Join(l.Close(), flags.Set("secure-port", strconv.Itoa(a.port)))
+}
+
+// hosts are the names and addresses that the serving certificate has to hold for.
+func (a address) hosts() []string {
+	hosts := []string{"localhost", "127.0.0.1", "::1"}
+	if name, err := os.Hostname(); err == nil && name != "localhost" {
+		hosts = append(hosts, name)
+	}
+	if a.bind != nil && !a.bind.IsUnspecified() && !a.bind.IsLoopback() {
+		hosts = append(hosts, a.bind.String())
+	}
+	return hosts
+}
+
+// host is the one that clients on this machine reach the front door at.
+func (a address) host() string {
+	if a.bind != nil && !a.bind.IsUnspecified() {
+		return a.bind.String()
+	}
+	return "127.0.0.1"
+}
+
+// url is how clients on this machine reach the front door.
+func (a address) url() string {
+	return (&url.URL{Scheme: "https", Host: net.JoinHostPort(a.host(), strconv.Itoa(a.port))}).String()
+}

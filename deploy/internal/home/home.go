@@ -1,0 +1,149 @@
+// Package home makes the data folder of the all-in-one at its first start: a
+// certificate authority and serving certificate, an authority for signing
+// requests, tokens and client configurations for the administrator and the
+// workers. The names of its files become the defaults of the flags that the other
+// services have for them.
+//
+// It decides what a laptop needs to have a secured service with one command. It
+// never overwrites a secret that exists, and services that run as processes of
+// their own never see it: there, files come from the operator. It serves "Running
+// it" in the design and the flag tables under "Authentication" of the
+// specification.
+package home
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services/run"
+)
+
+// Service is the head of the all-in-one's list: it has to start before those
+// that read what it makes.
+func Service() run.Service {
+	return run.Service{
+		Name:  "home",
+		About: "the data folder: certificates, tokens and client configurations",
+		Flags: func(fs *pflag.FlagSet) {
+			fs.String("data-dir", "./portico-data", "folder of the data; made at first start with a CA, an admin token and a kubeconfig")
+		},
+		Start: start,
+	}
+}
+
+func start(_ context.Context, n *run.Node) error {
+	dir, _ := n.Flags.GetString("data-dir")
+	h, err := open(dir)
+	if err != nil {
+		return err
+	}
+	if err := h.keepVocabulary(n.Vocabulary.Name); err != nil {
+		return err
+	}
+	address, err := addressOf(n.Flags)
+	if err != nil {
+		return err
+	}
+	if err := h.makeCertificates(address.hosts()); err != nil {
+		return fmt.Errorf("making certificates: %w", err)
+	}
+	n.Go("renewing the serving certificate", func(ctx context.Context) error {
+		return h.renewCertificates(ctx, n.Log, address.hosts())
+	})
+	tokens, err := h.makeTokens()
+	if err != nil {
+		return fmt.Errorf("making tokens: %w", err)
+	}
+	if err := h.makeClientConfigs(address, tokens, n.Flags.Lookup("tls-cert-file")); err != nil {
+		return fmt.Errorf("making client configurations: %w", err)
+	}
+	return h.setFlags(n)
+}
+
+// home is an opened data folder.
+type home struct{ dir string }
+
+// open makes the folder, readable by its owner alone.
+func open(dir string) (*home, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, sub := range []string{"", "pki"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return nil, fmt.Errorf("--data-dir: %w", err)
+		}
+	}
+	return &home{dir: dir}, nil
+}
+
+func (h *home) path(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
+
+// keepVocabulary remembers the vocabulary of the data and refuses another one:
+// the names are part of what is stored.
+func (h *home) keepVocabulary(name string) error {
+	kept, err := h.readOrMake("vocabulary", func() ([]byte, error) { return []byte(name + "\n"), nil })
+	if err != nil {
+		return err
+	}
+	if was := strings.TrimSpace(string(kept)); was != name {
+		return run.Usagef("--vocabulary=%s: the data in %s was made with --vocabulary=%s; keep that or use another --data-dir", name, h.dir, was)
+	}
+	return nil
+}
+
+// setFlags points the other services to the files, as far as the user has not
+// chosen files of their own. Lists get an entry more: the administrator of the
+// folder and the certificates of its signer are good beside the user's.
+func (h *home) setFlags(n *run.Node) error {
+	var errs []error
+	for flag, name := range map[string]string{
+		"tls-cert-file": servingCert, "tls-private-key-file": servingKey,
+		"cluster-signing-cert-file": signingCert, "cluster-signing-key-file": signingKey,
+		"kubeconfig": workersConfig,
+	} {
+		errs = append(errs, n.Default(flag, h.path(name)))
+	}
+	for flag, name := range map[string]string{"token-auth-file": tokenFile, "client-ca-file": signingCert} {
+		if f := n.Flags.Lookup(flag); f != nil {
+			errs = append(errs, f.Value.Set(h.path(name)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// readOrMake returns the content of a file, which it makes when there is none.
+// The new file appears whole or not at all: a start that is cut short leaves
+// nothing half-written behind.
+func (h *home) readOrMake(name string, content func() ([]byte, error)) ([]byte, error) {
+	kept, err := os.ReadFile(h.path(name))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return kept, err
+	}
+	made, err := content()
+	if err != nil {
+		return nil, err
+	}
+	return made, h.write(name, made)
+}
+
+// write puts a file in place in one step, readable by its owner alone.
+func (h *home) write(name string, content []byte) error {
+	temporary := h.path(name) + ".new"
+	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temporary, h.path(name))
+}

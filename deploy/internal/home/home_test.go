@@ -1,0 +1,194 @@
+package home
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/portico-platform/portico/services/run"
+)
+
+// neighbour stands for the services whose flags the home fills in; seen gets what they see.
+func neighbour(seen *pflag.FlagSet) run.Service {
+	return run.Service{
+		Name: "neighbour",
+		Flags: func(fs *pflag.FlagSet) {
+			fs.Int("secure-port", 6443, "")
+			fs.IP("bind-address", nil, "")
+			fs.String("tls-cert-file", "", "")
+			fs.String("tls-private-key-file", "", "")
+			fs.String("kubeconfig", "", "")
+			fs.StringSlice("token-auth-file", nil, "")
+		},
+		Start: func(_ context.Context, n *run.Node) error {
+			*seen = *n.Flags
+			return nil
+		},
+	}
+}
+
+func startHome(t *testing.T, dir string, args ...string) (*pflag.FlagSet, error) {
+	t.Helper()
+	seen := &pflag.FlagSet{}
+	app := run.App{Name: "test", Services: []run.Service{Service(), neighbour(seen)}}
+	running, err := run.Start(t.Context(), app, append([]string{"--data-dir=" + dir}, args...))
+	if err == nil {
+		running.Stop()
+	}
+	return seen, err
+}
+
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, want 0600", path, info.Mode())
+		}
+		content, err := os.ReadFile(path)
+		files[path] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestFirstStartMakesWhatLaterStartsKeep(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	flags, err := startHome(t, dir, "--token-auth-file=mine.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := contents(t, dir)
+	if info, _ := os.Stat(dir); info.Mode().Perm() != 0o700 {
+		t.Errorf("data folder: mode %v, want 0700", info.Mode())
+	}
+	if got, _ := flags.GetStringSlice("token-auth-file"); len(got) != 2 || got[0] != "mine.csv" || got[1] != filepath.Join(dir, tokenFile) {
+		t.Errorf("token files are %q, want the user's and the folder's", got)
+	}
+	if got, _ := flags.GetString("kubeconfig"); got != filepath.Join(dir, workersConfig) {
+		t.Errorf("kubeconfig of the workers is %q", got)
+	}
+	if _, err := startHome(t, dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range contents(t, dir) {
+		if first[name] != content {
+			t.Errorf("%s was changed by the second start", name)
+		}
+	}
+}
+
+func TestServingCertificateHoldsForThisMachine(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := startHome(t, dir, "--bind-address=10.1.2.3"); err != nil {
+		t.Fatal(err)
+	}
+	files := contents(t, dir)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(files[filepath.Join(dir, caCert)]))
+	cert, err := parse([]byte(files[filepath.Join(dir, servingCert)]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"localhost", "127.0.0.1", "::1", "10.1.2.3"} {
+		if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, DNSName: host}); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
+func TestServingCertificateIsRenewedWithItsKey(t *testing.T) {
+	h, err := open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := []string{"localhost"}
+	if err := h.makeCertificates(hosts); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, h.dir)
+	if err := h.makeCertificates(append(hosts, "10.9.9.9")); err != nil {
+		t.Fatal(err)
+	}
+	after := contents(t, h.dir)
+	if before[h.path(servingCert)] == after[h.path(servingCert)] {
+		t.Error("the certificate was kept though it does not hold for a new host")
+	}
+	if before[h.path(servingKey)] != after[h.path(servingKey)] {
+		t.Error("the key was replaced with the certificate")
+	}
+	if holds([]byte(after[h.path(servingCert)]), hosts, time.Now().Add(2*servingLife)) {
+		t.Error("a certificate holds beyond its end")
+	}
+}
+
+func TestClientConfigsFollowTheAddressAndKeepTheRest(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := startHome(t, dir); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, adminConfig)
+	config, err := clientcmd.LoadFromFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Contexts["portico"].Namespace = "mine"
+	if err := clientcmd.WriteToFile(*config, name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := startHome(t, dir, "--secure-port=7443"); err != nil {
+		t.Fatal(err)
+	}
+	if config, err = clientcmd.LoadFromFile(name); err != nil {
+		t.Fatal(err)
+	}
+	if got := config.Clusters["portico"].Server; got != "https://127.0.0.1:7443" {
+		t.Errorf("server is %s after the port was changed", got)
+	}
+	if config.Contexts["portico"].Namespace != "mine" {
+		t.Error("the user's own setting was lost")
+	}
+}
+
+func TestVocabularyIsFixedForTheLifeOfTheData(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := startHome(t, dir, "--vocabulary=k8s"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := startHome(t, dir)
+	if !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), "was made with --vocabulary=k8s") {
+		t.Errorf("another vocabulary: got %v, want a usage error that names the first one", err)
+	}
+}
+
+func TestWelcomeLinesCanBePasted(t *testing.T) {
+	var out bytes.Buffer
+	if err := welcome(&out, "my data", "https://127.0.0.1:6443", "platform"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`--cacert 'my data/pki/ca.crt'`, `$(cat 'my data/admin-token')`, `--kubeconfig 'my data/kubeconfig'`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %s in %s", want, out.String())
+		}
+	}
+}

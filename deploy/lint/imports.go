@@ -1,0 +1,84 @@
+package lint
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const (
+	project = "github.com/portico-platform/portico/"
+	// shared is the module that everybody may import, deploy the one that may
+	// import everybody.
+	shared, composer = "services", "deploy"
+)
+
+func importRules() []Rule {
+	return []Rule{
+		{"a module imports services and no sibling",
+			"talk to the other service through its contract: take it from services/rpc with Use", checkImports},
+		{"one version of each dependency",
+			"run make tidy, which brings all modules to the same versions", checkVersions},
+	}
+}
+
+func checkImports(w *Workspace) (found []Finding) {
+	for _, p := range w.Packages {
+		module, _, _ := strings.Cut(filepath.ToSlash(p.Dir), "/")
+		for _, f := range p.Files {
+			for _, spec := range f.AST.Imports {
+				path, _ := strconv.Unquote(spec.Path.Value)
+				inside, ours := strings.CutPrefix(path, project)
+				other, _, _ := strings.Cut(inside, "/")
+				if ours && other != module && other != shared && module != composer {
+					found = append(found, Finding{w.at(f, spec), "imports " + path})
+				}
+			}
+		}
+	}
+	return found
+}
+
+func checkVersions(w *Workspace) (found []Finding) {
+	type use struct{ module, version string }
+	first := map[string]use{}
+	for _, module := range w.Modules {
+		requires, err := requirements(filepath.Join(w.root, module))
+		if err != nil {
+			return append(found, Finding{module, err.Error()})
+		}
+		for path, version := range requires {
+			was, known := first[path]
+			if !known {
+				first[path] = use{module, version}
+			} else if was.version != version {
+				found = append(found, Finding{module + "/go.mod",
+					fmt.Sprintf("requires %s %s, but %s/go.mod %s", path, version, was.module, was.version)})
+			}
+		}
+	}
+	return found
+}
+
+// requirements returns the versions that a module's go.mod names.
+func requirements(dir string) (map[string]string, error) {
+	out, err := exec.Command("go", "-C", dir, "mod", "edit", "-json").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go mod edit: %w", err)
+	}
+	var mod struct {
+		Require []struct{ Path, Version string }
+	}
+	if err := json.NewDecoder(bytes.NewReader(out)).Decode(&mod); err != nil {
+		return nil, err
+	}
+	versions := map[string]string{}
+	for _, r := range mod.Require {
+		versions[r.Path] = r.Version
+	}
+	return versions, nil
+}

@@ -1,0 +1,185 @@
+package lint
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"slices"
+)
+
+func stateRules() []Rule {
+	return []Rule{
+		{"no init functions",
+			"make the value where it is needed, or in a package-level var whose initializer has no effects", checkInit},
+		{"no mutable package state",
+			"make it a field of the value that owns it and hand that value over", checkPackageState},
+		{"no sleeps",
+			"wait for the condition itself with a deadline: a channel, a ready check, a fake clock", checkSleeps},
+	}
+}
+
+func checkInit(w *Workspace) []Finding {
+	return w.eachFile(func(f *File) (found []Finding) {
+		for _, d := range f.AST.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+				found = append(found, Finding{w.at(f, fn), "func init"})
+			}
+		}
+		return found
+	})
+}
+
+func checkSleeps(w *Workspace) (found []Finding) {
+	for _, p := range w.Packages {
+		for _, f := range p.Files {
+			ast.Inspect(f.AST, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok && named(s, "time", "Sleep") {
+					found = append(found, Finding{w.at(f, s), "time.Sleep"})
+				}
+				return true
+			})
+		}
+	}
+	return found
+}
+
+func named(s *ast.SelectorExpr, pkg, name string) bool {
+	x, ok := s.X.(*ast.Ident)
+	return ok && x.Name == pkg && s.Sel.Name == name
+}
+
+// checkPackageState finds package-level variables that something changes: one
+// that is assigned outside its declaration, as a whole or in part, or whose type
+// exists only to be changed. Tables that are only read are fine.
+func checkPackageState(w *Workspace) (found []Finding) {
+	for _, p := range w.Packages {
+		vars := packageVars(p)
+		for _, f := range p.source() {
+			for _, d := range f.AST.Decls {
+				if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.VAR {
+					found = append(found, w.changeableTypes(f, g)...)
+				}
+			}
+			ast.Inspect(f.AST, func(n ast.Node) bool {
+				for _, target := range changed(n) {
+					if id := root(target); id != nil && isPackageVar(id, vars) {
+						found = append(found, Finding{w.at(f, n), "changes package variable " + id.Name})
+					}
+				}
+				return true
+			})
+		}
+	}
+	return found
+}
+
+// packageVars returns the names of a package's variables and where they are declared.
+func packageVars(p *Package) map[string][]*ast.ValueSpec {
+	vars := map[string][]*ast.ValueSpec{}
+	for _, f := range p.source() {
+		for _, d := range f.AST.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, s := range g.Specs {
+				spec := s.(*ast.ValueSpec)
+				for _, name := range spec.Names {
+					if name.Name == "_" { // an interface guard
+						continue
+					}
+					vars[name.Name] = append(vars[name.Name], spec)
+				}
+			}
+		}
+	}
+	return vars
+}
+
+// isPackageVar tells whether an identifier means the package's variable and not
+// a local one: the parser resolves what is declared in the same file, and leaves
+// open what is declared in another file of the package.
+func isPackageVar(id *ast.Ident, vars map[string][]*ast.ValueSpec) bool {
+	specs, known := vars[id.Name]
+	if !known || id.Obj == nil {
+		return known
+	}
+	spec, ok := id.Obj.Decl.(*ast.ValueSpec)
+	return ok && slices.Contains(specs, spec)
+}
+
+// changed returns the expressions that a statement or call changes.
+func changed(n ast.Node) []ast.Expr {
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		if n.Tok != token.DEFINE {
+			return n.Lhs
+		}
+	case *ast.IncDecStmt:
+		return []ast.Expr{n.X}
+	case *ast.CallExpr:
+		if f, ok := n.Fun.(*ast.Ident); ok && len(n.Args) > 0 && (f.Name == "delete" || f.Name == "clear") {
+			return n.Args[:1]
+		}
+	}
+	return nil
+}
+
+// root returns the variable that an assignable expression starts from.
+func root(e ast.Expr) *ast.Ident {
+	for {
+		switch x := e.(type) {
+		case *ast.Ident:
+			return x
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.ParenExpr:
+			e = x.X
+		default:
+			return nil
+		}
+	}
+}
+
+// changeableTypes finds declarations of things that are of no use unless they
+// change: locks, atomics, channels, empty maps.
+func (w *Workspace) changeableTypes(f *File, g *ast.GenDecl) (found []Finding) {
+	for _, s := range g.Specs {
+		spec := s.(*ast.ValueSpec)
+		for _, e := range append([]ast.Expr{spec.Type}, spec.Values...) {
+			if why := changeable(e); why != "" {
+				found = append(found, Finding{w.at(f, spec), fmt.Sprintf("package variable %s is %s", spec.Names[0].Name, why)})
+			}
+		}
+	}
+	return found
+}
+
+func changeable(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.ChanType:
+		return "a channel"
+	case *ast.IndexExpr: // atomic.Pointer[T]
+		return changeable(e.X)
+	case *ast.CompositeLit:
+		return changeable(e.Type)
+	case *ast.CallExpr:
+		if f, ok := e.Fun.(*ast.Ident); ok && f.Name == "make" {
+			return "made to be filled"
+		}
+	case *ast.SelectorExpr:
+		if x, ok := e.X.(*ast.Ident); ok && x.Name == "atomic" {
+			return "an atomic"
+		}
+		for _, name := range []string{"Mutex", "RWMutex", "Once", "Map", "WaitGroup"} {
+			if named(e, "sync", name) {
+				return "a sync." + name
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,62 @@
+// Command portico is the all-in-one: every service of the suite in one process,
+// with etcd and NATS embedded unless others are named. The list below is all
+// there is to it; what each entry does stands in its own folder, and the same
+// services run as processes of their own with the same code.
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/admission"
+	"github.com/portico-platform/portico/authn"
+	"github.com/portico-platform/portico/authz"
+	csrsigner "github.com/portico-platform/portico/csr-signer"
+	"github.com/portico-platform/portico/deploy/internal/home"
+	"github.com/portico-platform/portico/frontdoor"
+	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/store"
+	etcd "github.com/portico-platform/portico/store/embedded"
+	tokencleaner "github.com/portico-platform/portico/token-cleaner"
+	watchhub "github.com/portico-platform/portico/watch-hub"
+	nats "github.com/portico-platform/portico/watch-hub/embedded"
+)
+
+func main() { run.Main(app(os.Args[1:])) }
+
+// app lists the services in the order of their start; they stop in the reverse.
+func app(args []string) run.App {
+	services := []run.Service{home.Service()}
+	if !given(args, "--etcd-servers") {
+		services = append(services, etcd.Service())
+	}
+	if !given(args, "--nats-url") {
+		services = append(services, nats.Service())
+	}
+	services = append(services,
+		store.Service(),
+		watchhub.Service(),
+		authn.Service(),
+		authz.Service(),
+		admission.Service(),
+		frontdoor.Service(),
+		csrsigner.Service(),
+		tokencleaner.Service(),
+		home.Welcome(),
+	)
+	return run.App{
+		Name: "portico",
+		About: "A cluster API service: typed resources over HTTPS, kept in etcd, watched over NATS. " +
+			"This is the whole suite in one process, with etcd and NATS in it; --etcd-servers and --nats-url " +
+			"name an etcd cluster and NATS servers to use in their place.",
+		Services: services,
+	}
+}
+
+// given tells whether a flag is among the arguments.
+func given(args []string, flag string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		return arg == flag || strings.HasPrefix(arg, flag+"=")
+	})
+}
