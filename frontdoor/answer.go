@@ -1,12 +1,16 @@
 package frontdoor
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/portico-platform/portico/frontdoor/internal/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/request"
+	"github.com/portico-platform/portico/frontdoor/internal/writes"
+	"github.com/portico-platform/portico/services"
 )
 
 // answer is the ResponseWriter of the pipeline: it remembers whether an answer is
@@ -32,6 +36,26 @@ func (a *answer) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController find the connection.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// statusOf returns the status that a request is or will be answered with.
+func statusOf(w http.ResponseWriter, err error) int {
+	if err != nil {
+		return int(services.AsStatus(err).Code)
+	}
+	if a, ok := w.(*answer); ok && a.status != 0 {
+		return a.status
+	}
+	return http.StatusOK
+}
+
+// objectRef names the object of a request for the audit record.
+func objectRef(r *request.Request) *audit.ObjectRef {
+	if r.Type == nil {
+		return nil
+	}
+	return &audit.ObjectRef{Resource: r.Type.Resource, Namespace: r.Namespace, Name: r.Name,
+		APIGroup: r.Type.Group, APIVersion: r.Type.Version, Subresource: r.SubresourceName()}
+}
 
 // requestMetrics are the front door's own metrics (sections "Other signals" and
 // "Deprecation rules").
@@ -61,30 +85,24 @@ func newRequestMetrics(registry *prometheus.Registry, openWatches func() float64
 }
 
 // observe counts a finished request.
-func (m *requestMetrics) observe(r *Request, a *answer, took time.Duration) {
+func (m *requestMetrics) observe(r *request.Request, a *answer, took time.Duration) {
 	var group, version, resource string
 	if r.Type != nil {
 		group, version, resource = r.Type.Group, r.Type.Version, r.Type.Resource
 	}
-	m.total.WithLabelValues(r.Verb, group, version, resource, r.subresourceName(), strconv.Itoa(a.status)).Inc()
+	m.total.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName(), strconv.Itoa(a.status)).Inc()
 	if r.Verb != "watch" {
-		m.duration.WithLabelValues(r.Verb, group, version, resource, r.subresourceName()).Observe(took.Seconds())
+		m.duration.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName()).Observe(took.Seconds())
 	}
 }
 
-// warn adds a Warning header (RFC 7234 section 5.5) to the answer.
-func warn(w http.ResponseWriter, text string) {
-	w.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
-}
-
-// signalDeprecation tells the client, the metrics and the audit record that the
-// request used a version that is on its way out (section "Other signals").
-func (d *door) signalDeprecation(w http.ResponseWriter, r *Request) {
+// signalDeprecation gives the signals of a deprecated version.
+func (d *door) signalDeprecation(w http.ResponseWriter, r *request.Request) {
 	dep := r.Type.Deprecation
-	warn(w, r.Type.DeprecationWarning())
-	r.Audit.annotate(d.vocabulary.Qualified("", "deprecated"), "true")
+	writes.Warn(w, r.Type.DeprecationWarning())
+	r.Audit.Annotate(d.vocabulary.Qualified("", "deprecated"), "true")
 	if dep.Removed != "" {
-		r.Audit.annotate(d.vocabulary.Qualified("", "removed-release"), dep.Removed)
+		r.Audit.Annotate(d.vocabulary.Qualified("", "removed-release"), dep.Removed)
 	}
-	d.metrics.deprecated.WithLabelValues(r.Type.Group, r.Type.Version, r.Type.Resource, r.subresourceName(), dep.Removed).Set(1)
+	d.metrics.deprecated.WithLabelValues(r.Type.Group, r.Type.Version, r.Type.Resource, r.SubresourceName(), dep.Removed).Set(1)
 }

@@ -7,14 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/services"
 )
 
 // connect serves the subresources that hand a connection on to where a pod runs.
 // Admission sees them; the object has to exist. Nodes are not reached by this
 // service, so that the answer is an error that says so.
-func (d *door) connect(_ http.ResponseWriter, r *Request) error {
-	object, err := d.storage.Get(r.Context(), services.GetRequest{Key: r.key()})
+func (d *door) connect(_ http.ResponseWriter, r *request.Request) error {
+	object, err := d.store.Get(r.Context(), services.GetRequest{Key: r.Key()})
 	if err != nil {
 		return err
 	}
@@ -27,7 +28,7 @@ func (d *door) connect(_ http.ResponseWriter, r *Request) error {
 	if _, err := d.admission.Validate(r.Context(), review); err != nil {
 		return err
 	}
-	live, err := d.decodeStored(object, r.Type)
+	live, err := r.Engine.DecodeStored(object, r.Type)
 	if err != nil {
 		return err
 	}

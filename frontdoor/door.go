@@ -7,16 +7,20 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/portico-platform/portico/frontdoor/internal/access"
+	"github.com/portico-platform/portico/frontdoor/internal/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/convert"
 	"github.com/portico-platform/portico/frontdoor/internal/discovery"
+	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/feed"
-	"github.com/portico-platform/portico/frontdoor/internal/merge"
-	"github.com/portico-platform/portico/frontdoor/internal/schema"
+	"github.com/portico-platform/portico/frontdoor/internal/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/review"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/bus"
 	"github.com/portico-platform/portico/services/changes"
@@ -25,131 +29,134 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-const (
-	// bodyLimit is the largest body of a request that is read.
-	bodyLimit = 3 << 20
-	// placeWait is how long a request waits for its turn.
-	placeWait = 30 * time.Second
-)
+// placeWait is how long a request waits for its turn.
+const placeWait = 30 * time.Second
 
 // door is a running front door.
 type door struct {
 	log        *slog.Logger
 	vocabulary vocabulary.Vocabulary
 	metrics    *requestMetrics
-	auditLog   *auditLog // nil: none
-
-	authn      services.Authn
-	authz      services.Authz
+	auditLog   *audit.Log // nil: none
+	store      services.Store
 	admission  services.Admission
-	storage    services.Store
-	identities *identities
 
-	types    *catalogue.Catalogue
-	heads    map[*catalogue.Type][]byte
-	versions convert.Versions
-	schemas  *schema.Engine
-	merge    *merge.Engine
-	codec    *wire.Codec
-	feeds    *feed.Feeds
-	tokens   *tokens
+	types  atomic.Pointer[knowledge]
+	access *access.Control
+	reads  *reads.Handlers
+	writes *writes.Handlers
+	review *review.Handlers
 
-	reads, writes *fairness.Limiter
-	plainPaths    map[string]func(http.ResponseWriter, *http.Request) error
-	openWatches   atomic.Int64
-	draining      context.Context // done when watches shall end
-	drain         context.CancelFunc
-
-	bodyLimit     int64
-	watchTimeout  time.Duration
-	tokenLifetime time.Duration
+	// plainPaths serve the paths that name no resource, by their first part.
+	plainPaths map[string]func(http.ResponseWriter, *http.Request) error
+	drain      context.CancelFunc // ends the watches
 }
 
-// parts are what start has made before the door.
-type parts struct {
-	types *catalogue.Catalogue
-	gates gates
+// knowledge is what the front door knows of types at one time.
+type knowledge struct {
+	engine    *engine.Engine
+	documents *discovery.Documents
 }
 
-// newDoor joins the parts to a door that can serve.
-func (c *config) newDoor(ctx context.Context, n *run.Node, p parts) (*door, error) {
-	d := &door{
-		log: n.Log, vocabulary: n.Vocabulary, types: p.types, heads: map[*catalogue.Type][]byte{},
-		versions: convert.New(n.Vocabulary), codec: wire.New(wire.Config{Vocabulary: n.Vocabulary}),
-		identities: newIdentities(),
-		reads:      fairness.New(c.reads, placeWait), writes: fairness.New(c.writes, placeWait),
-		bodyLimit: bodyLimit, watchTimeout: c.watchTimeout, tokenLifetime: c.watchHistory,
+// learn replaces what the front door knows of types.
+func (d *door) learn(types *catalogue.Catalogue, g gates) error {
+	e, err := engine.New(types, engine.Options{Vocabulary: d.vocabulary, WithoutApply: !g.serverSideApply})
+	if err != nil {
+		return err
 	}
-	d.draining, d.drain = context.WithCancel(context.Background())
-	d.metrics = newRequestMetrics(n.Metrics, func() float64 { return float64(d.openWatches.Load()) })
-	for _, g := range p.types.Groups() {
-		for _, v := range g.Versions {
-			for _, t := range v.Types {
-				d.heads[t] = headOf(t)
-			}
-		}
-	}
-	var err error
-	if d.schemas, err = schema.New(p.types, n.Vocabulary); err != nil {
+	d.types.Store(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: types, Vocabulary: d.vocabulary,
+		Version: discovery.Release(""), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}})})
+	return nil
+}
+
+// newDoor finds the services behind the door and joins them to what serves.
+func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Catalogue, g gates) (*door, error) {
+	b, err := reach(ctx, n)
+	if err != nil {
 		return nil, err
 	}
-	d.merge = merge.New(merge.Options{Vocabulary: n.Vocabulary, Types: p.types, WithoutApply: !p.gates.serverSideApply})
+	d := &door{log: n.Log, vocabulary: n.Vocabulary, store: b.store, admission: b.admission}
+	if err := d.learn(types, g); err != nil {
+		return nil, err
+	}
 	if d.auditLog, err = c.openAuditLog(n); err != nil {
 		return nil, err
 	}
-	if err := d.reach(ctx, n, c); err != nil {
+	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
+	d.access = &access.Control{Authn: b.authn, Authz: b.authz, Vocabulary: n.Vocabulary, Log: n.Log,
+		Reads: fairness.New(c.reads, placeWait), Writes: fairness.New(c.writes, placeWait)}
+	d.writes = &writes.Handlers{Store: b.store, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary, Log: n.Log}
+	d.review = &review.Handlers{Authn: b.authn, Authz: b.authz, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary}
+	if d.reads, err = c.newReads(ctx, n, b, codec, d); err != nil {
 		return nil, err
 	}
-	d.plainPaths = d.publish(n, p.types)
+	d.metrics = newRequestMetrics(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) })
+	d.plainPaths = d.publish(n)
+	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
+		_, err := b.store.Revision(ctx)
+		return err
+	}})
 	return d, nil
 }
 
-// reach finds the services behind the door.
-func (d *door) reach(ctx context.Context, n *run.Node, c *config) (err error) {
-	if d.authn, err = rpc.Authn.Use(ctx, n); err != nil {
-		return err
-	}
-	if d.authz, err = rpc.Authz.Use(ctx, n); err != nil {
-		return err
-	}
-	if d.admission, err = rpc.Admission.Use(ctx, n); err != nil {
-		return err
-	}
-	if d.storage, err = rpc.Store.Use(ctx, n); err != nil {
-		return err
-	}
-	hub, err := rpc.WatchHub.Use(ctx, n)
-	if err != nil {
-		return err
-	}
-	conn, err := bus.Conn.Use(ctx, n)
-	if err != nil {
-		return err
-	}
-	feedContext, stop := context.WithCancel(context.Background())
-	n.OnStop(func(context.Context) { stop() })
-	d.feeds = feed.New(feedContext, feed.Config{Source: changes.Source{Bus: conn, Hub: hub}, Head: d.storage.Revision,
-		Bytes: c.feedBytes, Age: c.watchHistory})
-	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
-		_, err := d.storage.Revision(ctx)
-		return err
-	}})
+// newReads makes what serves reads: its feeds, and the key of its tokens.
+func (c *config) newReads(ctx context.Context, n *run.Node, b behind, codec *wire.Codec, d *door) (*reads.Handlers, error) {
 	key, err := d.sealingKey(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d.tokens, err = newTokens(key)
-	return err
+	tokens, err := reads.NewTokens(key)
+	if err != nil {
+		return nil, err
+	}
+	following, stop := context.WithCancel(context.Background())
+	n.OnStop(func(context.Context) { stop() })
+	var draining context.Context
+	draining, d.drain = context.WithCancel(context.Background())
+	return reads.New(reads.Config{Store: b.store, Codec: codec, Tokens: tokens, Vocabulary: n.Vocabulary,
+		Feeds: feed.New(following, feed.Config{Source: changes.Source{Bus: b.bus, Hub: b.hub}, Head: b.store.Revision,
+			Bytes: c.feedBytes, Age: c.watchHistory}),
+		TokenLifetime: c.watchHistory, WatchTimeout: c.watchTimeout, Draining: draining}), nil
+}
+
+// behind are the services behind the door.
+type behind struct {
+	authn     services.Authn
+	authz     services.Authz
+	admission services.Admission
+	store     services.Store
+	hub       services.WatchHub
+	bus       *nats.Conn
+}
+
+// reach finds them, in this process or elsewhere.
+func reach(ctx context.Context, n *run.Node) (b behind, err error) {
+	if b.authn, err = rpc.Authn.Use(ctx, n); err != nil {
+		return b, err
+	}
+	if b.authz, err = rpc.Authz.Use(ctx, n); err != nil {
+		return b, err
+	}
+	if b.admission, err = rpc.Admission.Use(ctx, n); err != nil {
+		return b, err
+	}
+	if b.store, err = rpc.Store.Use(ctx, n); err != nil {
+		return b, err
+	}
+	if b.hub, err = rpc.WatchHub.Use(ctx, n); err != nil {
+		return b, err
+	}
+	b.bus, err = bus.Conn.Use(ctx, n)
+	return b, err
 }
 
 // publish returns what serves the paths that name no resource, by their first part.
-func (d *door) publish(n *run.Node, types *catalogue.Catalogue) map[string]func(http.ResponseWriter, *http.Request) error {
-	documents := discovery.New(discovery.Options{Catalogue: types, Vocabulary: n.Vocabulary, Version: discovery.Release(""),
-		OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}})
+func (d *door) publish(n *run.Node) map[string]func(http.ResponseWriter, *http.Request) error {
+	documents := func(w http.ResponseWriter, r *http.Request) error { return d.types.Load().documents.Serve(w, r) }
 	checks := health{n.Health}.serve
 	scrape := promhttp.HandlerFor(n.Metrics, promhttp.HandlerOpts{})
 	return map[string]func(http.ResponseWriter, *http.Request) error{
-		"": documents.Serve, "api": documents.Serve, "apis": documents.Serve, "openapi": documents.Serve, "version": documents.Serve,
+		"": documents, "api": documents, "apis": documents, "openapi": documents, "version": documents,
 		"healthz": checks, "livez": checks, "readyz": checks,
 		"metrics": func(w http.ResponseWriter, r *http.Request) error {
 			scrape.ServeHTTP(w, r)

@@ -4,63 +4,40 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"net/http"
+	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
+	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// apiserver is who the front door itself acts as.
-func apiserver() services.UserInfo {
-	return services.UserInfo{Name: "system:apiserver", Groups: []string{services.GroupMasters, services.GroupAuthenticated}}
-}
-
 // furnish creates the objects that every cluster starts with, where they are
-// missing. They take the way of every other write, but nobody has to be asked
-// whether the front door may.
+// missing.
 func (d *door) furnish(ctx context.Context) error {
 	objects, err := bootstrap.Objects(d.vocabulary)
 	if err != nil {
 		return err
 	}
+	e := d.types.Load().engine
 	for _, object := range objects {
-		if err := d.create(ctx, object); err != nil && !services.IsReason(err, services.ReasonAlreadyExists) {
+		group, version := splitAPIVersion(object["apiVersion"])
+		kind, _ := object["kind"].(string)
+		t, ok := e.Types.ByKind(group, version, kind)
+		if !ok {
+			continue // turned off with --runtime-config
+		}
+		if err := d.writes.Create(ctx, e, t, object); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// create writes one object of the front door's own.
-func (d *door) create(ctx context.Context, object map[string]any) error {
-	group, version := splitAPIVersion(object["apiVersion"])
-	kind, _ := object["kind"].(string)
-	t, ok := d.types.ByKind(group, version, kind)
-	if !ok {
-		return nil // turned off with --runtime-config
-	}
-	r := &Request{Request: (&http.Request{Header: http.Header{}}).WithContext(ctx), Verb: "create", Type: t, User: apiserver(), Caller: apiserver(), Audit: &auditRecord{}}
-	x := &writing{Request: r, subject: itself{}}
-	x.options.manager = "portico"
-	x.body.Object = object
-	meta, _ := object["metadata"].(map[string]any)
-	r.Namespace, _ = meta["namespace"].(string)
-	name, _ := meta["name"].(string)
-	key := resource.Key{GroupResource: t.Key, Namespace: r.Namespace, Name: name}
-	if _, err := d.storage.Get(ctx, services.GetRequest{Key: key}); err == nil {
-		return nil
-	}
-	_, err := d.attempt(ctx, x)
-	return err
-}
-
 func splitAPIVersion(v any) (group, version string) {
 	text, _ := v.(string)
-	for i := len(text) - 1; i >= 0; i-- {
-		if text[i] == '/' {
-			return text[:i], text[i+1:]
-		}
+	if group, version, ok := strings.Cut(text, "/"); ok {
+		return group, version
 	}
 	return "", text
 }
@@ -73,15 +50,15 @@ func (d *door) sealingKey(ctx context.Context) ([]byte, error) {
 		Metadata map[string]string `json:"metadata"`
 		Key      string            `json:"key"`
 	}
-	object, err := d.storage.Get(ctx, services.GetRequest{Key: key})
+	object, err := d.store.Get(ctx, services.GetRequest{Key: key})
 	if services.IsReason(err, services.ReasonNotFound) {
-		raw, marshal := json.Marshal(stored{map[string]string{"name": key.Name}, base64.StdEncoding.EncodeToString(newKey())})
+		raw, marshal := json.Marshal(stored{map[string]string{"name": key.Name}, base64.StdEncoding.EncodeToString(reads.NewKey())})
 		if marshal != nil {
 			return nil, marshal
 		}
-		object, err = d.storage.Create(ctx, services.CreateRequest{Key: key, Content: services.Content{JSON: raw}})
+		object, err = d.store.Create(ctx, services.CreateRequest{Key: key, Content: services.Content{JSON: raw}})
 		if services.IsReason(err, services.ReasonAlreadyExists) { // another replica was faster
-			object, err = d.storage.Get(ctx, services.GetRequest{Key: key})
+			object, err = d.store.Get(ctx, services.GetRequest{Key: key})
 		}
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/services/run"
 )
 
@@ -20,7 +21,7 @@ func (h health) serve(w http.ResponseWriter, r *http.Request) error {
 	if single {
 		i := slices.IndexFunc(checks, func(c run.Check) bool { return c.Name == name })
 		if i < 0 {
-			return errNoPath()
+			return request.NoPath()
 		}
 		checks = checks[i : i+1]
 	}
@@ -74,15 +75,15 @@ func probe(r *http.Request, checks []run.Check, excluded []string) (report strin
 }
 
 // plain returns what serves a path that names no resource; nil when nothing does.
-func (d *door) plain(r *http.Request) Handler {
+func (d *door) plain(r *http.Request) request.Handler {
 	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	serve, ok := d.plainPaths[first]
 	if !ok {
 		return nil
 	}
-	return func(w http.ResponseWriter, r *Request) error {
+	return func(w http.ResponseWriter, r *request.Request) error {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			return errMethod()
+			return request.NoMethod()
 		}
 		return serve(w, r.Request)
 	}

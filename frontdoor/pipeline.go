@@ -4,30 +4,29 @@
 //
 // This file is the one to read first: it is the way of a request. The front door
 // keeps no state that another replica would miss. It serves the sections
-// "Endpoints", "Errors" and "Authentication" of the specification; each file
-// names its own.
+// "Endpoints", "Errors" and "Authentication" of the specification; each package
+// below names its own.
 package frontdoor
 
 import (
 	"errors"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/portico-platform/portico/frontdoor/internal/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 )
 
-// Handler answers a request or returns the error to answer with. One place
-// renders errors: recovered, the outermost stage.
-type Handler func(w http.ResponseWriter, r *Request) error
-
 // Stage is one step of the way; it calls the next one or answers itself.
 type Stage struct {
 	Name string
-	Wrap func(next Handler) Handler
+	Wrap func(next request.Handler) request.Handler
 }
 
 // stages is the way of a request, outermost first.
@@ -40,16 +39,18 @@ func (d *door) stages() []Stage {
 		{"identified", d.identified},
 		// From here on whatever happens is on record, refusals too.
 		{"audited", d.audited},
+		// Who asks for a version that is on its way out is told, whatever the answer.
+		{"signalled", d.signalled},
 		// Who is it? Nothing below trusts a request without an answer.
-		{"authenticated", d.authenticated},
+		{"authenticated", d.access.Authenticated},
 		// Only an authenticated caller may act as somebody else; everything below
 		// sees that somebody.
-		{"impersonated", d.impersonated},
-		// A fair share per user, before the dear stages; long-running watches do not
-		// count once they are answered.
-		{"limited", d.limited},
+		{"impersonated", d.access.Impersonated},
+		// A fair share per user, before the dear stages; a watch gives its place back
+		// once it is under way.
+		{"limited", d.access.Limited},
 		// May this user do this? The last stage that knows nothing of the object.
-		{"authorized", d.authorized},
+		{"authorized", d.access.Authorized},
 	}
 }
 
@@ -61,64 +62,64 @@ func (d *door) pipeline() http.Handler {
 		handle = stages[i].Wrap(handle)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = handle(w, &Request{Request: r})
+		_ = handle(w, &request.Request{Request: r})
 	})
 }
 
-// dispatch calls the short function that does what the request asks for.
-func (d *door) dispatch(w http.ResponseWriter, r *Request) error {
+// dispatch calls what does the thing that the request asks for.
+func (d *door) dispatch(w http.ResponseWriter, r *request.Request) error {
 	switch {
-	case r.plain != nil:
-		return r.plain(w, r)
+	case r.Plain != nil:
+		return r.Plain(w, r)
 	case r.Type.Virtual:
-		return d.review(w, r)
+		return d.review.Review(w, r)
 	case r.Subresource != nil && r.Subresource.Connect:
 		return d.connect(w, r)
 	}
 	switch r.Verb {
 	case "get":
-		return d.get(w, r)
+		return d.reads.Get(w, r)
 	case "list":
-		return d.list(w, r)
+		return d.reads.List(w, r)
 	case "watch":
-		return d.watch(w, r)
+		return d.reads.Watch(w, r)
 	case "create", "update", "patch":
-		return d.write(w, r)
+		return d.writes.Write(w, r)
 	case "delete":
-		return d.delete(w, r)
+		return d.writes.Delete(w, r)
 	case "deletecollection":
-		return d.deleteCollection(w, r)
+		return d.writes.DeleteCollection(w, r)
 	}
-	return errMethod()
+	return request.NoMethod()
 }
 
 // recovered renders what the stages below return, and turns a panic into an
 // InternalError instead of a lost process.
-func (d *door) recovered(next Handler) Handler {
-	return func(w http.ResponseWriter, r *Request) (err error) {
+func (d *door) recovered(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) (err error) {
 		started := time.Now()
-		answer := &answer{ResponseWriter: w}
+		a := &answer{ResponseWriter: w}
 		defer func() {
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler { //nolint:errorlint // the identity is the point
 					panic(p)
 				}
 				d.log.Error("panic while serving", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-				err = services.AsStatus(errors.New("the server panicked while serving this request"))
+				err = errors.New("the server panicked while serving this request")
 			}
 			if err != nil {
-				d.renderError(answer, r, err)
+				d.renderError(a, r, err)
 			}
-			d.metrics.observe(r, answer, time.Since(started))
+			d.metrics.observe(r, a, time.Since(started))
 		}()
-		return next(answer, r)
+		return next(a, r)
 	}
 }
 
 // renderError writes an error as a Status, unless an answer is already under way:
 // then the connection is cut, so that the client does not take half for whole.
-func (d *door) renderError(w *answer, r *Request, err error) {
-	if w.status != 0 {
+func (d *door) renderError(a *answer, r *request.Request, err error) {
+	if a.status != 0 {
 		if r.Context().Err() == nil {
 			d.log.Warn("answer cut short", "path", r.URL.Path, "error", err)
 		}
@@ -128,50 +129,53 @@ func (d *door) renderError(w *answer, r *Request, err error) {
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
 		d.log.Warn("request failed", "verb", r.Verb, "path", r.URL.Path, "code", status.Code, "error", err)
 	}
-	wire.WriteStatus(w, r.Request, d.vocabulary, status)
+	wire.WriteStatus(a, r.Request, d.vocabulary, status)
 }
 
-// identified says what the path is about (section "Path shapes"). An unknown path
-// or type is 404, a method that it does not serve 405.
-func (d *door) identified(next Handler) Handler {
-	return func(w http.ResponseWriter, r *Request) error {
-		r.Query = r.URL.Query()
-		p, isResource := parsePath(r.URL.EscapedPath())
+// identified says what the path is about: a resource, a document or a health check
+// (section "Path shapes").
+func (d *door) identified(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		isResource, err := r.Identify(d.types.Load().engine)
+		if err != nil {
+			return err
+		}
 		if !isResource {
-			if r.plain = d.plain(r.Request); r.plain == nil {
-				return errNoPath()
+			if r.Plain = d.plain(r.Request); r.Plain == nil {
+				return request.NoPath()
 			}
 			r.Verb = strings.ToLower(r.Method)
-			return next(w, r)
-		}
-		t, ok := d.types.Lookup(p.group, p.version, p.resource)
-		if !ok || p.namespace != "" && !t.Namespaced || p.name != "" && t.Namespaced && p.namespace == "" && !p.watch {
-			return errNoPath()
-		}
-		r.Type, r.Namespace, r.Name, r.Subpath = t, p.namespace, p.name, p.subpath
-		r.Verb = p.verb(r.Method, r.Query)
-		if p.subresource != "" {
-			if r.Subresource = t.Subresources[p.subresource]; r.Subresource == nil {
-				return errNoPath()
-			}
-		}
-		if !served(r) {
-			return errMethod()
 		}
 		return next(w, r)
 	}
 }
 
-// served tells whether the type, or its subresource, has the verb on this path.
-func served(r *Request) bool {
-	if r.Subresource != nil {
-		return r.Verb != "" && (r.Subresource.Connect || slices.Contains(r.Subresource.Verbs, r.Verb))
+// audited gives the request its record and writes it when the request is over.
+func (d *door) audited(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		received := time.Now()
+		r.Audit = &audit.Record{ID: r.Header.Get("Audit-Id")}
+		if r.Audit.ID == "" {
+			r.Audit.ID = string(uuid.NewUUID())
+		}
+		w.Header().Set("Audit-Id", r.Audit.ID)
+		w.Header().Set("Cache-Control", "no-cache, private")
+		err := next(w, r)
+		if d.auditLog != nil {
+			d.auditLog.Write(audit.Outcome{Record: r.Audit, Request: r.Request, Verb: r.Verb, Caller: r.Caller, User: r.User,
+				Object: objectRef(r), Received: received, Status: statusOf(w, err)})
+		}
+		return err
 	}
-	if r.Type.Namespaced && r.Namespace == "" && (r.Verb == "create" || r.Verb == "deletecollection") {
-		return false
+}
+
+// signalled tells the client, the metrics and the audit record that the request
+// uses a version that is on its way out (section "Other signals").
+func (d *door) signalled(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		if r.Type != nil && r.Type.Deprecation != nil {
+			d.signalDeprecation(w, r)
+		}
+		return next(w, r)
 	}
-	if r.Verb == "watch" && r.Name != "" {
-		return r.Type.Can("watch")
-	}
-	return r.Verb != "" && r.Type.Can(r.Verb)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/frontdoor/internal/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/services/bus"
 	"github.com/portico-platform/portico/services/rpc"
@@ -78,7 +79,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return run.Usagef("--runtime-config: %v", err)
 	}
-	d, err := c.newDoor(ctx, n, parts{types, gates})
+	d, err := c.newDoor(ctx, n, types, gates)
 	if err != nil {
 		return err
 	}
@@ -128,19 +129,18 @@ func (c *config) listen() (net.Listener, error) {
 }
 
 // openAuditLog opens the file of --audit-log-path; nil when there is none.
-func (c *config) openAuditLog(n *run.Node) (*auditLog, error) {
-	log := &auditLog{apiVersion: n.Vocabulary.Group("audit.") + "/v1", w: os.Stdout}
+func (c *config) openAuditLog(n *run.Node) (*audit.Log, error) {
+	apiVersion := n.Vocabulary.Group("audit.") + "/v1"
 	switch c.auditLogPath {
 	case "":
 		return nil, nil
 	case "-":
-		return log, nil
+		return audit.NewLog(os.Stdout, apiVersion), nil
 	}
 	file, err := os.OpenFile(c.auditLogPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, run.Usagef("--audit-log-path: %v", err)
 	}
 	n.OnStop(func(context.Context) { _ = file.Close() })
-	log.w = file
-	return log, nil
+	return audit.NewLog(file, apiVersion), nil
 }

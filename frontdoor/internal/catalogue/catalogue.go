@@ -68,7 +68,7 @@ func New(o Options) (*Catalogue, error) {
 	}
 	c := &Catalogue{
 		types: map[typeID]*Type{}, kinds: map[kindID]*Type{},
-		definitions: surface.Definitions, bodies: map[kindID]string{},
+		definitions: withKeyDefaults(surface.Definitions), bodies: map[kindID]string{},
 	}
 	for name, schema := range surface.Definitions {
 		for _, id := range kindsOf(schema) {
@@ -82,11 +82,14 @@ func New(o Options) (*Catalogue, error) {
 	if err := overlay.complete(surface.Types); err != nil {
 		return nil, err
 	}
+	for _, t := range surface.Types {
+		c.describeColumns(t)
+	}
 	c.stored = overlay.store(surface.Types)
 	served := slices.DeleteFunc(surface.Types, func(t *Type) bool { return !o.RuntimeConfig.serves(t) })
 	c.index(served, overlay.groups)
 	c.converter = sync.OnceValues(func() (managedfields.TypeConverter, error) {
-		return managedfields.NewTypeConverter(c.definitions, false)
+		return managedfields.NewTypeConverter(forOwnership(c.definitions), false)
 	})
 	return c, nil
 }

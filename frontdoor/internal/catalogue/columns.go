@@ -1,6 +1,11 @@
 package catalogue
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
 
 // Cells that are computed, because no single path holds what people look for.
 // A Column.Cell is a path (".spec.type"), one of these names, or one of those
@@ -78,4 +83,35 @@ func (c Column) Computed() (name, path string) {
 	}
 	name, path, _ = strings.Cut(c.Cell, " ")
 	return name, path
+}
+
+// describeColumns gives the columns that show one field that field's description.
+func (c *Catalogue) describeColumns(t *Type) {
+	t.Columns = slices.Clone(t.Columns)
+	for i := range t.Columns {
+		column := &t.Columns[i]
+		if name, path := column.Computed(); name == "" && column.Description == "" {
+			if field := c.field(t.Schema, path); field != nil {
+				column.Description = field.Description
+			}
+		}
+	}
+}
+
+// field finds the schema of the field at a path; nil when there is none.
+func (c *Catalogue) field(s *spec.Schema, path string) *spec.Schema {
+	for name := range strings.SplitSeq(strings.TrimPrefix(path, "."), ".") {
+		if s = c.Resolve(s); s == nil {
+			return nil
+		}
+		switch property, ok := s.Properties[name]; {
+		case ok:
+			s = &property
+		case s.AdditionalProperties != nil:
+			s = s.AdditionalProperties.Schema
+		default:
+			return nil
+		}
+	}
+	return s
 }

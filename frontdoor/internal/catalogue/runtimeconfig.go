@@ -30,7 +30,7 @@ func ParseRuntimeConfig(values ...string) (RuntimeConfig, error) {
 		}
 		value, err := strconv.ParseBool(text)
 		if err != nil || key == "" {
-			return nil, fmt.Errorf("runtime-config %q: write <key>, <key>=true or <key>=false", setting)
+			return nil, fmt.Errorf("%q: write <key>, <key>=true or <key>=false", setting)
 		}
 		if key == "v1" || strings.HasPrefix(key, "v1/") {
 			key = "api/" + key
@@ -71,7 +71,7 @@ func (c RuntimeConfig) check(types []*Type) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(c)) {
 		if !known[key] {
-			return fmt.Errorf("runtime-config: there is no %q to enable or disable", key)
+			return fmt.Errorf("there is no %q to enable or disable", key)
 		}
 	}
 	return nil

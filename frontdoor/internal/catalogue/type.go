@@ -30,6 +30,8 @@ type Type struct {
 	Verbs []string
 	// Subresources by name, as in status and scale.
 	Subresources map[string]*Subresource
+	// Custom types come from definitions that are objects themselves.
+	Custom bool
 	// Virtual types represent an operation: they are created and never stored.
 	Virtual bool
 
@@ -55,6 +57,9 @@ type Type struct {
 	NameRule NameRule
 	// Deprecation is set for versions that are on their way out.
 	Deprecation *Deprecation
+	// Webhook is set when only a webhook can tell what an object of another version
+	// is in this one.
+	Webhook bool
 }
 
 // Subresource is a sub path below one object.
@@ -68,6 +73,15 @@ type Subresource struct {
 	// Connect subresources hand a connection on (exec, proxy); their body is not
 	// an object and their Kind names the query parameters.
 	Connect bool
+	// Scale says where the numbers of a scale stand; nil for the usual places.
+	Scale *ScalePaths
+}
+
+// ScalePaths are where a custom type keeps what its scale shows.
+type ScalePaths struct {
+	Replicas       []string // wanted
+	StatusReplicas []string // there are
+	Selector       []string // a label selector as text; nil when there is none
 }
 
 // SelectableField is a field that field selectors may name.
@@ -106,6 +120,8 @@ type Deprecation struct {
 	Since       string // release, as in 1.19
 	Removed     string // release; empty when not announced
 	Replacement string // group/version and kind; may be empty
+	// Warning is what clients are told, in the words of who defines the type.
+	Warning string
 }
 
 // GroupResource names the type independently of its version.
@@ -122,6 +138,9 @@ func (t *Type) DeprecationWarning() string {
 	d := t.Deprecation
 	if d == nil {
 		return ""
+	}
+	if d.Warning != "" {
+		return d.Warning
 	}
 	text := t.APIVersion() + " " + t.Kind + " is deprecated in v" + d.Since + "+"
 	if d.Removed != "" {

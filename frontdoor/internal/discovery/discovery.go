@@ -86,12 +86,6 @@ func (d *Documents) addGroups(o Options) {
 	}
 }
 
-// Has tells whether there is a document at the path.
-func (d *Documents) Has(path string) bool {
-	_, ok := d.forms[clean(path)]
-	return ok
-}
-
 // Serve writes the document at the request's path, in the form that the client
 // wants: NotFound (404) when there is none, MethodNotAllowed (405) for anything
 // but reading, NotAcceptable (406) when there is no such form.

@@ -24,6 +24,8 @@ func (e *Engine) apply(r PatchRequest, config map[string]any) (map[string]any, e
 	live := r.Current
 	if live == nil {
 		live = emptyOf(r.Type)
+	} else if e.appliedAlready(r, live, config) {
+		return copyOf(live), nil
 	}
 	o, err := decodeOwners(ownersOf(live))
 	if err != nil {
@@ -83,6 +85,7 @@ func (e *Engine) adopt(r PatchRequest, o owners) error {
 	}
 	if set, ok := fields[current]; ok {
 		o.fields[updaterKey(c)] = set
+		o.times[updaterKey(c)] = e.time()
 	}
 	return nil
 }

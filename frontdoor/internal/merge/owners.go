@@ -39,6 +39,11 @@ func identityOf(key string) identity {
 	return identity{operation: part[0], name: part[1], apiVersion: part[2], subresource: part[3]}
 }
 
+// entryIdentity reads the identity of an entry.
+func entryIdentity(entry map[string]any) identity {
+	return identity{text(entry, "operation"), text(entry, "manager"), text(entry, "apiVersion"), text(entry, "subresource")}
+}
+
 // owners is metadata.managedFields taken apart: which fields each manager owns,
 // and when it last changed one (RFC 3339).
 type owners struct {
@@ -64,7 +69,7 @@ func decodeOwners(list []any) (owners, error) {
 	o := noOwners()
 	for i, item := range list {
 		entry, _ := item.(map[string]any)
-		id := identity{text(entry, "operation"), text(entry, "manager"), text(entry, "apiVersion"), text(entry, "subresource")}
+		id := entryIdentity(entry)
 		switch {
 		case id.operation != operationApply && id.operation != operationUpdate:
 			return o, fmt.Errorf("managedFields[%d].operation must be %s or %s", i, operationApply, operationUpdate)

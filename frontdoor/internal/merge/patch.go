@@ -70,16 +70,12 @@ func (e *Engine) accepts(r PatchRequest) bool {
 	case MediaTypeMerge:
 		return true
 	case MediaTypeStrategic:
-		return e.builtIn(r.Type)
+		return !r.Type.Custom // nothing marks its lists
 	case MediaTypeApply:
 		return !e.WithoutApply
 	}
 	return false
 }
-
-// builtIn tells whether the document describes the type: a custom one has no
-// markers for a strategic merge.
-func (e *Engine) builtIn(t *catalogue.Type) bool { return e.Types.Definitions()[t.Definition] != nil }
 
 // unsupported is the 415 of a patch that the type does not take.
 func (e *Engine) unsupported(t *catalogue.Type) *services.Status {
@@ -87,7 +83,7 @@ func (e *Engine) unsupported(t *catalogue.Type) *services.Status {
 	if !e.WithoutApply {
 		accepted += ", " + MediaTypeApply
 	}
-	if e.builtIn(t) {
+	if !t.Custom {
 		accepted += ", " + MediaTypeStrategic
 	}
 	return &services.Status{Code: http.StatusUnsupportedMediaType, Reason: services.ReasonUnsupportedMediaType,
@@ -97,8 +93,8 @@ func (e *Engine) unsupported(t *catalogue.Type) *services.Status {
 // decode reads a patch that is an object. JSON is read as JSON even where YAML is
 // allowed: it is the common case and many times cheaper.
 func decode(r PatchRequest) (patch map[string]any, objections []string, err error) {
-	body := bytes.TrimSpace(r.Body)
-	if r.MediaType == MediaTypeApply && (len(body) == 0 || body[0] != '{') {
+	body := r.Body
+	if start := bytes.TrimSpace(body); r.MediaType == MediaTypeApply && (len(start) == 0 || start[0] != '{') {
 		converted, err := yaml.YAMLToJSONStrict(body)
 		if err != nil {
 			objections = append(objections, err.Error())

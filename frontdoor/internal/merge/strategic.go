@@ -9,6 +9,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // strategic merges lists by the keys that the type's schema names, and follows
@@ -92,16 +93,19 @@ func (p position) resolve(s *spec.Schema) *spec.Schema {
 	return nil
 }
 
+// markerPrefix is how schemas are marked inside the service, in any vocabulary.
+var markerPrefix = vocabulary.K8s().Extension
+
 // markers returns the strategy and merge key of a field.
 func markers(field *spec.Schema) strategicpatch.PatchMeta {
 	var meta strategicpatch.PatchMeta
 	if field == nil {
 		return meta
 	}
-	if key, ok := field.Extensions.GetString("x-kubernetes-patch-merge-key"); ok {
+	if key, ok := field.Extensions.GetString(markerPrefix + "patch-merge-key"); ok {
 		meta.SetPatchMergeKey(key)
 	}
-	if strategy, ok := field.Extensions.GetString("x-kubernetes-patch-strategy"); ok {
+	if strategy, ok := field.Extensions.GetString(markerPrefix + "patch-strategy"); ok {
 		meta.SetPatchStrategies(strings.Split(strategy, ","))
 	}
 	return meta

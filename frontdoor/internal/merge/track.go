@@ -168,10 +168,13 @@ func withoutIdentity(fields fieldpath.ManagedFields, key string) fieldpath.Manag
 	return fields
 }
 
+// identityFields are the fields of metadata that nobody owns.
+var identityFields = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"}
+
 // unowned returns the fields that nobody owns.
 func unowned() *fieldpath.Set {
 	set := fieldpath.NewSet(fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"), fieldpath.MakePathOrDie("metadata"))
-	for _, name := range []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"} {
+	for _, name := range identityFields {
 		set.Insert(fieldpath.MakePathOrDie("metadata", name))
 	}
 	return set

@@ -28,12 +28,14 @@ const (
 // that contain themselves make cycles of them.
 type node struct {
 	kind   kind
-	bits   int               // of an integer: 32 or 64
+	bits   int                // of an integer: 32 or 64
 	fields map[string]*member // of an object
-	filled []string          // fields of an object that exist even when left out
-	item   *node             // of a dictionary or list
-	rules  *ruleset          // of an object; nil when there are none
-	plain  bool              // nothing below can be invalid
+	filled []string           // fields of an object that exist even when left out
+	item   *node              // of a dictionary or list
+	rules  *ruleset           // of an object; nil when there are none
+	marked bool               // plain is known
+	plain  bool               // nothing below can be invalid
+	custom *structure         // of a custom type; nil in built-in ones
 }
 
 // member is a field of an object.
@@ -46,7 +48,7 @@ type member struct {
 // compile returns the node of a definition. The engine's lock is held.
 func (e *Engine) compile(definition string) *node {
 	n := e.compileDefinition(definition)
-	n.markPlain(map[*node]bool{})
+	n.markPlain()
 	return n
 }
 
@@ -157,23 +159,20 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *ruleset) {
 	}
 }
 
-// markPlain finds the nodes that validation need not enter. A node that is being
-// visited counts as plain: its own visit decides.
-func (n *node) markPlain(visited map[*node]bool) bool {
-	if visited[n] || n.plain {
-		return true
+// markPlain finds the nodes that validation need not enter. A node that contains
+// itself is entered. Marked nodes are in use already and are not written again.
+func (n *node) markPlain() bool {
+	if n.marked {
+		return n.plain
 	}
-	visited[n] = true
+	n.marked = true
 	plain := n.rules == nil
 	for _, f := range n.fields {
-		if f.required || f.rules != nil {
-			plain = false
-		}
-		if !f.node.markPlain(visited) {
+		if below := f.node.markPlain(); !below || f.required || f.rules != nil {
 			plain = false
 		}
 	}
-	if n.item != nil && !n.item.markPlain(visited) {
+	if n.item != nil && !n.item.markPlain() {
 		plain = false
 	}
 	n.plain = plain

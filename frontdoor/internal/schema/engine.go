@@ -36,6 +36,10 @@ type Engine struct {
 
 	mu       sync.RWMutex
 	compiled map[string]*node // by definition
+
+	// An engine with custom types has those, and asks one without for all others.
+	builtIn *Engine
+	customs *customs
 }
 
 // New returns an engine; nothing is compiled yet. An error is a mistake in the
@@ -107,7 +111,7 @@ func (e *Engine) Validate(t *catalogue.Type, object, old map[string]any) error {
 	c := &check{rules.Check{Vocabulary: e.vocabulary}}
 	c.meta(t, object, old)
 	if root := e.node(t.Definition); root != nil {
-		c.object(root, object, old, nil)
+		c.value(root, object, old, nil)
 	}
 	return c.status(t, object)
 }
@@ -122,6 +126,9 @@ func (e *Engine) ValidateMeta(t *catalogue.Type, object, old map[string]any) err
 
 // node returns the compiled definition; nil when the document has none.
 func (e *Engine) node(definition string) *node {
+	if e.builtIn != nil {
+		return e.customNode(definition)
+	}
 	e.mu.RLock()
 	n := e.compiled[definition]
 	e.mu.RUnlock()

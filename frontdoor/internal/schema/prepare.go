@@ -26,10 +26,14 @@ type preparation struct {
 // object prepares an object with known fields, in place.
 func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	for name, value := range m {
-		if _, known := n.fields[name]; !known {
+		f, known := n.fields[name]
+		if !known && n.custom != nil && n.custom.keep {
+			continue
+		}
+		if !known {
 			p.unknown = append(p.unknown, at.Field(name).String())
 			delete(m, name)
-		} else if value == nil {
+		} else if value == nil && !f.takesNull() {
 			delete(m, name) // null means left out
 		}
 	}
@@ -40,6 +44,9 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	}
 	if n.rules != nil {
 		n.rules.complete(m, p.vocabulary)
+	}
+	if n.custom != nil {
+		n.custom.complete(n, m)
 	}
 	for name, value := range m {
 		f := n.fields[name]
@@ -55,6 +62,10 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 
 // value prepares any value. It returns ok with a value to put in its place.
 func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, ok bool) {
+	if n.custom != nil {
+		p.custom(n, value, at)
+		return nil, false
+	}
 	switch n.kind {
 	case anything:
 		return nil, false
@@ -89,7 +100,7 @@ func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, o
 
 func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
 	for key, value := range m {
-		if value == nil && n.item.kind != anything {
+		if value == nil && n.item.kind != anything && !n.item.takesNull() {
 			if m[key] = n.item.zero(); m[key] == nil {
 				delete(m, key)
 				continue
@@ -105,7 +116,7 @@ func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
 
 func (p *preparation) list(n *node, items []any, at *field.Path) {
 	for i, value := range items {
-		if value == nil && n.item.kind != anything {
+		if value == nil && n.item.kind != anything && !n.item.takesNull() {
 			items[i] = n.item.zero()
 			value = items[i]
 		}
@@ -183,6 +194,9 @@ func (n *node) scalar(value any) string {
 
 // zero is what a null counts as where a value must be.
 func (n *node) zero() any {
+	if n.custom != nil {
+		return rules.Copy(n.custom.initial)
+	}
 	switch n.kind {
 	case object, dictionary:
 		return map[string]any{}

@@ -1,14 +1,117 @@
 package schema
 
 import (
-	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-func TestTmp(t *testing.T) {
+var update = flag.Bool("update", false, "write what the cases give into their files")
+
+// golden is one case: an object, and what becomes of it. The file holds input and
+// output together.
+type golden struct {
+	Type     string          `json:"type"` // group/version/resource
+	Mode     FieldValidation `json:"mode,omitempty"`
+	Given    map[string]any  `json:"given"`
+	Old      map[string]any  `json:"old,omitempty"`
+	Prepared map[string]any  `json:"prepared,omitempty"`
+	Warnings []string        `json:"warnings,omitempty"`
+	Error    string          `json:"error,omitempty"`  // of Prepare
+	Causes   []string        `json:"causes,omitempty"` // of Validate
+}
+
+// TestGolden runs all cases in testdata. After a wanted change, run it with -update
+// and read the difference.
+func TestGolden(t *testing.T) {
+	types, engine := newEngine(t)
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var cases yamlCases
+			if err := yaml.UnmarshalStrict(content, &cases); err != nil {
+				t.Fatal(err)
+			}
+			for name, want := range cases {
+				got := run(t, types, engine, want)
+				if *update {
+					cases[name] = got
+					continue
+				}
+				if g, w := dump(t, got), dump(t, want); g != w {
+					t.Errorf("%s: got\n%s\nwant\n%s", name, g, w)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(dump(t, cases)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+type yamlCases map[string]golden
+
+func run(t *testing.T, types *catalogue.Catalogue, engine *Engine, c golden) golden {
+	t.Helper()
+	part := strings.Split(c.Type, "/")
+	ty, ok := types.Lookup(part[0], part[1], part[2])
+	if !ok {
+		t.Fatalf("no type %s", c.Type)
+	}
+	got := golden{Type: c.Type, Mode: c.Mode, Given: c.Given, Old: c.Old}
+	object := decode(t, dump(t, c.Given))
+	mode := c.Mode
+	if mode == "" {
+		mode = Warn
+	}
+	warnings, err := engine.Prepare(ty, object, mode)
+	got.Warnings = warnings
+	if err != nil {
+		got.Error = err.Error()
+		return got
+	}
+	got.Prepared = object
+	var old map[string]any
+	if c.Old != nil {
+		old = decode(t, dump(t, c.Old))
+		if _, err := engine.Prepare(ty, old, Ignore); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := engine.Validate(ty, object, old); err != nil {
+		got.Prepared = nil
+		var s *services.Status
+		if !errors.As(err, &s) {
+			t.Fatal(err)
+		}
+		for _, cause := range s.Details.Causes {
+			got.Causes = append(got.Causes, cause.Field+": "+cause.Message)
+		}
+	}
+	return got
+}
+
+func newEngine(t testing.TB) (*catalogue.Catalogue, *Engine) {
+	t.Helper()
 	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform()})
 	if err != nil {
 		t.Fatal(err)
@@ -17,11 +120,77 @@ func TestTmp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ty, _ := c.Lookup("apps", "v1", "deployments")
-	obj := map[string]any{"metadata": map[string]any{"name": "x", "creationTimestamp": nil}, "foo": int64(1), "spec": map[string]any{"replicas": int64(2)}}
-	w, err := e.Prepare(ty, obj, Warn)
-	t.Log(w, err)
-	b, _ := json.Marshal(obj)
-	t.Log(string(b))
-	t.Log(e.Validate(ty, obj, nil))
+	return c, e
+}
+
+func decode(t testing.TB, text string) map[string]any {
+	t.Helper()
+	asJSON, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(asJSON, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func dump(t testing.TB, value any) string {
+	t.Helper()
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestOverlayNamesTheDocument finds rules about definitions and fields that the
+// document does not have: a slip of the pen would otherwise be silent.
+func TestOverlayNamesTheDocument(t *testing.T) {
+	_, engine := newEngine(t)
+	known := map[string]map[string]bool{}
+	for name, s := range engine.definitions {
+		fields := map[string]bool{}
+		for field := range s.Properties {
+			fields[field] = true
+		}
+		known[shortName(name)] = fields
+	}
+	for name, r := range engine.overlay {
+		fields, ok := known[name]
+		if !ok {
+			t.Errorf("the document has no definition %s", name)
+			continue
+		}
+		var named []string
+		named = append(append(append(append(append(append(named, r.Required...), r.Optional...), r.Fixed...), r.Once...), r.OneOf...), r.AtMostOne...)
+		for field := range r.Fields {
+			named = append(named, field)
+		}
+		for field := range r.Defaults {
+			named = append(named, field)
+		}
+		for _, field := range named {
+			if !fields[field] {
+				t.Errorf("%s has no field %s", name, field)
+			}
+		}
+	}
+}
+
+// TestEveryTypeCompiles walks an empty object of every type through both walks.
+func TestEveryTypeCompiles(t *testing.T) {
+	types, engine := newEngine(t)
+	for _, group := range types.Groups() {
+		for _, version := range group.Versions {
+			for _, ty := range version.Types {
+				object := map[string]any{"apiVersion": ty.APIVersion(), "kind": ty.Kind, "metadata": map[string]any{"name": "a"}}
+				if _, err := engine.Prepare(ty, object, Strict); err != nil {
+					t.Errorf("%s %s: %v", ty.APIVersion(), ty.Kind, err)
+				}
+				_ = engine.Validate(ty, object, nil)
+			}
+		}
+	}
 }

@@ -41,6 +41,10 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 
 // value enters an object, dictionary or list.
 func (c *check) value(n *node, value, old any, at *field.Path) {
+	if n.custom != nil {
+		c.custom(n, value, old, at)
+		return
+	}
 	switch v := value.(type) {
 	case map[string]any:
 		before, _ := old.(map[string]any)

@@ -80,11 +80,12 @@ func (c *cache) put(k cacheKey, value any, size int) {
 }
 
 func (s *shard) add(k cacheKey, e entry) {
+	if _, ok := s.young[k]; ok || e.size > s.limit {
+		return
+	}
 	if s.size+e.size > s.limit {
 		s.old, s.young, s.size = s.young, map[cacheKey]entry{}, 0
 	}
-	if _, ok := s.young[k]; !ok && e.size <= s.limit {
-		s.young[k] = e
-		s.size += e.size
-	}
+	s.young[k] = e
+	s.size += e.size
 }

@@ -16,6 +16,9 @@
 //	list := codec.Encoder(form, t).List(w)
 //	list.Begin(meta); list.Item(object) ...; list.End()
 //
+// The rooms below: rawjson reads single values in place, table makes cells,
+// protobuf makes messages, compression wraps large responses.
+//
 // This package never converts between versions, validates against a schema,
 // reads the store or decides on a status code other than 400, 406 and 415.
 package wire

@@ -121,7 +121,7 @@ func list(t *testing.T, e *wire.Encoder, meta wire.ListMeta, items int) []byte {
 		t.Fatal(err)
 	}
 	for i := range items {
-		if err := l.Item(configMap(fmt.Sprintf("c%d", i), int64(i+1))); err != nil {
+		if err := l.Item(configMap(itemName(i), int64(i+1))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,6 +130,8 @@ func list(t *testing.T, e *wire.Encoder, meta wire.ListMeta, items int) []byte {
 	}
 	return w.Body.Bytes()
 }
+
+func itemName(i int) string { return fmt.Sprintf("c%d", i) }
 
 func watched(t *testing.T, v *wire.EventEncoder) []byte {
 	t.Helper()

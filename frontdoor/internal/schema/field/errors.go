@@ -46,6 +46,11 @@ func (e *Errors) Invalid(at *Path, value any, why string) {
 	e.add(services.CauseInvalid, at, with("Invalid value: "+Display(value), why))
 }
 
+// TypeInvalid notes a value of another JSON type than its schema asks for.
+func (e *Errors) TypeInvalid(at *Path, value any, why string) {
+	e.add(services.CauseTypeInvalid, at, with("Invalid value: "+Display(value), why))
+}
+
 // Forbidden notes a value that may not be there.
 func (e *Errors) Forbidden(at *Path, why string) {
 	e.add(services.CauseForbidden, at, with("Forbidden", why))

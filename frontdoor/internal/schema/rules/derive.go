@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"encoding/base64"
 	"strings"
 
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -22,7 +21,6 @@ var Derivations = map[string]Derivation{
 	"selector and labels of template":    labelsOfTemplate,
 	"completions and parallelism":        completions,
 	"selector by uid":                    jobSelector,
-	"text becomes data":                  stringData,
 	"name label":                         nameLabel,
 	"group of the role":                  roleGroup,
 	"group of the subject":               subjectGroup,
@@ -144,7 +142,7 @@ func completions(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// jobSelector lets a job select its pods by its own uid, which the write gives it
+// jobSelector lets a job select its pods by its own uid, which it is given
 // before it is prepared.
 func jobSelector(m map[string]any, _ vocabulary.Vocabulary) {
 	metadata, _ := m["metadata"].(map[string]any)
@@ -158,27 +156,6 @@ func jobSelector(m map[string]any, _ vocabulary.Vocabulary) {
 		Complete(spec, map[string]any{"template": map[string]any{"metadata": map[string]any{
 			"labels": map[string]any{"controller-uid": uid, "job-name": metadata["name"]}}}})
 	}
-}
-
-// stringData is written as text and kept as data.
-func stringData(m map[string]any, _ vocabulary.Vocabulary) {
-	text, ok := m["stringData"].(map[string]any)
-	if !ok {
-		return
-	}
-	data, ok := m["data"].(map[string]any)
-	if !ok {
-		data = map[string]any{}
-		m["data"] = data
-	}
-	for key, value := range text {
-		s, isText := value.(string)
-		if !isText {
-			return // left for the type check to refuse
-		}
-		data[key] = base64.StdEncoding.EncodeToString([]byte(s))
-	}
-	delete(m, "stringData")
 }
 
 // nameLabel labels a namespace with its name, for selectors.

@@ -68,6 +68,33 @@ func (v Value) rawMembers() iter.Seq2[Value, Value] {
 	}
 }
 
+// Index is the members of an object, found once for being asked often.
+type Index []member
+
+type member struct{ key, value Value }
+
+// Index returns the members of an object.
+func (v Value) Index() Index {
+	var index Index
+	for key, value := range v.rawMembers() {
+		if index == nil {
+			index = make(Index, 0, 16)
+		}
+		index = append(index, member{key, value})
+	}
+	return index
+}
+
+// Get returns the value that a path of member names leads to.
+func (x Index) Get(name string, path ...string) Value {
+	for i := range x {
+		if x[i].key.Is(name) {
+			return x[i].value.Get(path...)
+		}
+	}
+	return nil
+}
+
 // Items yields the items of an array.
 func (v Value) Items() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
@@ -160,18 +187,12 @@ func skip(b []byte, i int) int {
 }
 
 func skipString(b []byte, i int) int {
-	for i++; i < len(b); i++ {
-		quote := bytes.IndexByte(b[i:], '"')
-		if quote < 0 {
-			return len(b)
-		}
-		i += quote
-		escapes := 0
-		for b[i-1-escapes] == '\\' {
-			escapes++
-		}
-		if escapes%2 == 0 {
+	for i++; i < len(b); i++ { // most strings are too short for a faster search
+		switch b[i] {
+		case '"':
 			return i + 1
+		case '\\':
+			i++
 		}
 	}
 	return len(b)

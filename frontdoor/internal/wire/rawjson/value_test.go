@@ -45,8 +45,11 @@ func FuzzValue(f *testing.F) {
 		v := Value(b)
 		n := v.Len()
 		_, _ = v.Text(), v.Get("a", "b").Int()
+		index := v.Index()
 		for name := range v.Members() {
-			_ = v.Get(name).String()
+			if got, want := index.Get(name), v.Get(name); string(got) != string(want) {
+				t.Errorf("%s: %s is %s in the index, else %s", b, name, got, want)
+			}
 		}
 		var list []json.RawMessage
 		if json.Unmarshal(b, &list) == nil && len(b) > 0 && b[0] == '[' && n != len(list) {

@@ -134,9 +134,9 @@ func selector(v rawjson.Value) string {
 func isObject(v rawjson.Value) bool { return len(v) > 0 && v[0] == '{' }
 func isArray(v rawjson.Value) bool  { return len(v) > 0 && v[0] == '[' }
 
-// condition returns the condition of a type among a status's conditions.
-func condition(status rawjson.Value, kind string) rawjson.Value {
-	for c := range status.Get("conditions").Items() {
+// condition returns the condition of a type among several.
+func condition(conditions rawjson.Value, kind string) rawjson.Value {
+	for c := range conditions.Items() {
 		if c.Get("type").String() == kind {
 			return c
 		}

@@ -163,7 +163,7 @@ func quota(o *object, include func(string) bool) string {
 
 // requestCondition sums up a certificate signing request.
 func requestCondition(o *object) any {
-	is := func(kind string) bool { return condition(o.status, kind).Exists() }
+	is := func(kind string) bool { return condition(o.status.Get("conditions"), kind).Exists() }
 	var words []string
 	switch {
 	case is("Denied"):
@@ -224,7 +224,7 @@ func tokenAudiences(o *object) any {
 }
 
 // healthy returns the condition of a component; they stand at the top level.
-func healthy(o *object) rawjson.Value { return condition(o.Value, "Healthy") }
+func healthy(o *object) rawjson.Value { return condition(o.Get("conditions"), "Healthy") }
 
 func componentStatus(o *object) any {
 	switch healthy(o).Get("status").String() {
@@ -241,7 +241,7 @@ func componentText(member string) func(*object) any {
 }
 
 func flowSchemaMissing(o *object) any {
-	return cmp.Or(condition(o.status, "Dangling").Get("status").String(), "?")
+	return cmp.Or(condition(o.status.Get("conditions"), "Dangling").Get("status").String(), "?")
 }
 
 func apiServiceBackend(o *object) any {
@@ -253,7 +253,7 @@ func apiServiceBackend(o *object) any {
 }
 
 func apiServiceAvailable(o *object) any {
-	available := condition(o.status, "Available")
+	available := condition(o.status.Get("conditions"), "Available")
 	status := cmp.Or(available.Get("status").String(), "Unknown")
 	if reason := available.Get("reason").String(); status != "True" && reason != "" {
 		return status + " (" + reason + ")"

@@ -52,16 +52,16 @@ func (p path) find(o *object) rawjson.Value {
 	if p.complex != nil {
 		return p.evaluate(o)
 	}
-	if len(p.names) == 0 {
-		return o.Value
+	if len(p.names) < 2 {
+		return o.Get(p.names...)
 	}
-	switch p.names[0] {
+	switch name, rest := p.names[1], p.names[2:]; p.names[0] {
 	case "metadata":
-		return o.metadata.Get(p.names[1:]...)
+		return o.metadata.Get(name, rest...)
 	case "spec":
-		return o.spec.Get(p.names[1:]...)
+		return o.spec.Get(name, rest...)
 	case "status":
-		return o.status.Get(p.names[1:]...)
+		return o.status.Get(name, rest...)
 	}
 	return o.Get(p.names...)
 }

@@ -167,21 +167,14 @@ func (c Cells) Size() int { return cap(c.text) + 32*cap(c.ages) + 48 }
 // object is an object with its parts at hand.
 type object struct {
 	rawjson.Value
-	metadata, spec, status rawjson.Value
+	metadata, spec, status rawjson.Index
+	pod                    *containers // of a pod, once somebody asked
 	names                  vocabulary.Vocabulary
 }
 
 func open(objectJSON []byte, names vocabulary.Vocabulary) *object {
 	o := &object{Value: objectJSON, names: names}
-	for name, value := range o.Members() {
-		switch name {
-		case "metadata":
-			o.metadata = value
-		case "spec":
-			o.spec = value
-		case "status":
-			o.status = value
-		}
-	}
+	top := o.Value.Index()
+	o.metadata, o.spec, o.status = top.Get("metadata").Index(), top.Get("spec").Index(), top.Get("status").Index()
 	return o
 }

@@ -20,14 +20,26 @@ type containers struct {
 	blocked string
 }
 
-// podContainers looks at a pod's containers. Init containers that restart always
-// run beside the others and count with them.
+// podContainers returns the sum of a pod's containers, which several cells show.
 func podContainers(o *object) containers {
-	sidecars := map[string]bool{}
+	if o.pod == nil {
+		sum := sumContainers(o)
+		o.pod = &sum
+	}
+	return *o.pod
+}
+
+// sumContainers looks at a pod's containers. Init containers that restart always
+// run beside the others and count with them.
+func sumContainers(o *object) containers {
+	var sidecars map[string]bool // by name
 	inits := 0
 	for c := range o.spec.Get("initContainers").Items() {
 		inits++
-		if c.Get("restartPolicy").String() == "Always" {
+		if c.Get("restartPolicy").Is("Always") {
+			if sidecars == nil {
+				sidecars = map[string]bool{}
+			}
 			sidecars[c.Get("name").String()] = true
 		}
 	}
@@ -103,14 +115,14 @@ func podStatus(o *object) any {
 			return "Terminating"
 		}
 	}
-	if blocked := podContainers(o).blocked; blocked != "" && !condition(o.status, "Initialized").Get("status").Is("True") {
+	if blocked := podContainers(o).blocked; blocked != "" && !condition(o.status.Get("conditions"), "Initialized").Get("status").Is("True") {
 		return blocked
 	}
 	shown := phase
 	if reason != "" {
 		shown = reason
 	}
-	if gated := condition(o.status, "PodScheduled"); gated.Get("reason").Is("SchedulingGated") {
+	if gated := condition(o.status.Get("conditions"), "PodScheduled"); gated.Get("reason").Is("SchedulingGated") {
 		shown = "SchedulingGated"
 	}
 	return containersReason(o, shown)
@@ -132,7 +144,7 @@ func containersReason(o *object, shown string) string {
 		}
 	}
 	if shown == "Completed" && running {
-		if condition(o.status, "Ready").Get("status").Is("True") {
+		if condition(o.status.Get("conditions"), "Ready").Get("status").Is("True") {
 			return "Running"
 		}
 		return "NotReady"
@@ -144,7 +156,7 @@ func podReadinessGates(o *object) any {
 	gates, open := int64(0), int64(0)
 	for gate := range o.spec.Get("readinessGates").Items() {
 		gates++
-		if condition(o.status, gate.Get("conditionType").String()).Get("status").Is("True") {
+		if condition(o.status.Get("conditions"), gate.Get("conditionType").String()).Get("status").Is("True") {
 			open++
 		}
 	}
@@ -181,7 +193,7 @@ func jobEnd(o *object) (time.Time, bool) {
 	if end, ok := timestamp(o.status.Get("completionTime")); ok {
 		return end, true
 	}
-	if failed := condition(o.status, "Failed"); failed.Get("status").Is("True") {
+	if failed := condition(o.status.Get("conditions"), "Failed"); failed.Get("status").Is("True") {
 		return timestamp(failed.Get("lastTransitionTime"))
 	}
 	return time.Time{}, false
@@ -189,7 +201,7 @@ func jobEnd(o *object) (time.Time, bool) {
 
 func nodeStatus(o *object) any {
 	text := "Unknown"
-	if ready := condition(o.status, "Ready").Get("status"); ready.Is("True") {
+	if ready := condition(o.status.Get("conditions"), "Ready").Get("status"); ready.Is("True") {
 		text = "Ready"
 	} else if ready.Exists() {
 		text = "NotReady"

@@ -1,0 +1,236 @@
+// Package access is the stages between an unknown caller and an allowed request:
+// who is it, as whom may they act, is it their turn, may they do this. It decides
+// nothing itself but turns; authn and authz do, and it asks them. It serves
+// "Authentication", "Impersonation" and "Authorization notes" of the
+// specification.
+package access
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/fairness"
+	"github.com/portico-platform/portico/frontdoor/internal/request"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Control is what the stages share.
+type Control struct {
+	Authn      services.Authn
+	Authz      services.Authz
+	Vocabulary vocabulary.Vocabulary
+	Log        *slog.Logger
+	// Reads and Writes hand out the places in which requests are served.
+	Reads, Writes *fairness.Limiter
+
+	known identities
+}
+
+// Authenticated finds out who sends the request (section "Authentication").
+func (c *Control) Authenticated(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		credentials := services.Credentials{BearerToken: bearerToken(r.Header), Headers: r.Header}
+		if r.TLS != nil {
+			for _, cert := range r.TLS.PeerCertificates {
+				credentials.Certificates = append(credentials.Certificates, cert.Raw)
+			}
+		}
+		a, err := c.known.authenticate(r.Context(), c.Authn, credentials)
+		if err != nil {
+			return err
+		}
+		// Nothing below, and nobody that the request is forwarded to, needs these.
+		r.Header.Del("Authorization")
+		for _, name := range a.ProxyHeaders {
+			r.Header.Del(name)
+		}
+		r.User, r.Caller = a.User, a.User
+		return next(w, r)
+	}
+}
+
+// bearerToken returns the token of a request: from the Authorization header, or,
+// for browsers' WebSockets, from the subprotocol.
+func bearerToken(h http.Header) string {
+	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
+	if strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(token)
+	}
+	return ""
+}
+
+// impersonation is what the Impersonate- headers of a request ask for.
+type impersonation struct {
+	user   string
+	groups []string
+	extra  map[string][]string
+}
+
+// readImpersonation reads the headers (section "Impersonation"); nil when there
+// are none.
+func readImpersonation(h http.Header) (*impersonation, error) {
+	im := &impersonation{user: h.Get("Impersonate-User"), groups: h.Values("Impersonate-Group")}
+	for name, values := range h {
+		key, ok := strings.CutPrefix(name, "Impersonate-Extra-")
+		if !ok {
+			continue
+		}
+		key, err := url.PathUnescape(strings.ToLower(key))
+		if err != nil {
+			return nil, services.BadRequest("header %s: the name of the extra field is not percent-encoded UTF-8", name)
+		}
+		if im.extra == nil {
+			im.extra = map[string][]string{}
+		}
+		im.extra[key] = values
+	}
+	switch {
+	case im.user != "":
+		return im, nil
+	case len(im.groups) > 0 || len(im.extra) > 0:
+		return nil, services.BadRequest("Impersonate-Group and Impersonate-Extra headers require Impersonate-User")
+	}
+	return nil, nil
+}
+
+// questions lists what the caller must be allowed to impersonate.
+func (im *impersonation) questions(authenticationGroup string) []services.Attributes {
+	var list []services.Attributes
+	ask := func(a services.Attributes) {
+		a.Verb = "impersonate"
+		list = append(list, a)
+	}
+	if namespace, name, ok := serviceAccount(im.user); ok {
+		ask(services.Attributes{Version: "v1", Resource: "serviceaccounts", Namespace: namespace, Name: name})
+	} else {
+		ask(services.Attributes{Version: "v1", Resource: "users", Name: im.user})
+	}
+	for _, group := range im.groups {
+		ask(services.Attributes{Version: "v1", Resource: "groups", Name: group})
+	}
+	for key, values := range im.extra {
+		for _, value := range values {
+			ask(services.Attributes{Group: authenticationGroup, Version: "v1", Resource: "userextras", Subresource: key, Name: value})
+		}
+	}
+	return list
+}
+
+// identity is the user that the request then acts as.
+func (im *impersonation) identity() services.UserInfo {
+	u := services.UserInfo{Name: im.user, Groups: append([]string(nil), im.groups...), Extra: im.extra}
+	if namespace, _, ok := serviceAccount(im.user); ok && len(im.groups) == 0 {
+		u.Groups = append(u.Groups, services.GroupServiceAccounts, services.GroupServiceAccounts+":"+namespace)
+	}
+	if im.user == services.UserAnonymous {
+		u.Groups = append(u.Groups, services.GroupUnauthenticated)
+	} else {
+		u.Groups = append(u.Groups, services.GroupAuthenticated)
+	}
+	return u
+}
+
+// serviceAccount takes the username of a service account apart.
+func serviceAccount(user string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, services.UserServiceAccountStart)
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, ":")
+}
+
+// Impersonated replaces the user by the one that the caller may act as (section
+// "Impersonation").
+func (c *Control) Impersonated(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		im, err := readImpersonation(r.Header)
+		if err != nil {
+			return err
+		}
+		if im == nil {
+			return next(w, r)
+		}
+		for _, q := range im.questions(c.Vocabulary.Group("authentication.")) {
+			q.User = r.Caller
+			if err := c.allow(r, q); err != nil {
+				return err
+			}
+		}
+		r.User = im.identity()
+		for name := range r.Header {
+			if strings.HasPrefix(name, "Impersonate-") {
+				r.Header.Del(name)
+			}
+		}
+		return next(w, r)
+	}
+}
+
+// Limited gives every user a fair share of the places; reads and writes have their
+// own. The answer to a watch gives its place back once it is under way.
+func (c *Control) Limited(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		if r.Plain != nil {
+			return next(w, r) // health must answer under load
+		}
+		places := c.Reads
+		switch r.Verb {
+		case "create", "update", "patch", "delete", "deletecollection":
+			places = c.Writes
+		}
+		release, err := places.Acquire(r.Context(), r.User.Name)
+		if err != nil {
+			return err
+		}
+		defer release()
+		r.Underway = release
+		return next(w, r)
+	}
+}
+
+// Authorized asks whether the user may do this (section "Authorization notes").
+func (c *Control) Authorized(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		if err := c.allow(r, r.Attributes()); err != nil {
+			return err
+		}
+		return next(w, r)
+	}
+}
+
+// allow returns the Forbidden error when a question is answered with no.
+func (c *Control) allow(r *request.Request, a services.Attributes) error {
+	decision, err := c.Authz.Authorize(r.Context(), a)
+	if err != nil {
+		return err
+	}
+	if decision.Allowed {
+		return nil
+	}
+	c.Log.Debug("forbidden", "user", a.User.Name, "verb", a.Verb, "resource", a.Resource, "path", a.Path, "reason", decision.Reason)
+	return forbidden(a, decision)
+}
+
+// forbidden says who may not do what, as the command lines of the field show it.
+func forbidden(a services.Attributes, decision services.Decision) *services.Status {
+	if a.Path != "" {
+		return &services.Status{Code: http.StatusForbidden, Reason: services.ReasonForbidden, Details: &services.StatusDetails{},
+			Message: "forbidden: User \"" + a.User.Name + "\" cannot " + a.Verb + " path \"" + a.Path + "\""}
+	}
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	scope := " at the cluster scope"
+	if a.Namespace != "" {
+		scope = " in the namespace \"" + a.Namespace + "\""
+	}
+	why := "User \"" + a.User.Name + "\" cannot " + a.Verb + " resource \"" + resource + "\" in API group \"" + a.Group + "\"" + scope
+	if decision.Reason != "" {
+		why += ": " + decision.Reason
+	}
+	return services.Forbidden(a.Group, a.Resource, a.Name, why)
+}

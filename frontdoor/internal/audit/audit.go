@@ -1,0 +1,112 @@
+// Package audit keeps the record of who asked for what, and how it was answered.
+// It decides the form of the record; what goes into it the stages and handlers of
+// the front door say. It never holds up or refuses a request. It serves "Other
+// signals" of the specification.
+package audit
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// Record collects what the stages have to say about a request for the record.
+type Record struct {
+	ID          string
+	Annotations map[string]string
+}
+
+// Annotate notes a fact. Values must not be confidential.
+func (a *Record) Annotate(key, value string) {
+	if a.Annotations == nil {
+		a.Annotations = map[string]string{}
+	}
+	a.Annotations[key] = value
+}
+
+// Log writes a line of JSON per finished request; nil writes nothing.
+type Log struct {
+	apiVersion string
+	mu         sync.Mutex
+	w          io.Writer
+}
+
+// event is a line of the audit log: the field's audit Event at level Metadata.
+type event struct {
+	Kind             string            `json:"kind"`
+	APIVersion       string            `json:"apiVersion"`
+	Level            string            `json:"level"`
+	AuditID          string            `json:"auditID"`
+	Stage            string            `json:"stage"`
+	RequestURI       string            `json:"requestURI"`
+	Verb             string            `json:"verb"`
+	User             user              `json:"user"`
+	ImpersonatedUser *user             `json:"impersonatedUser,omitempty"`
+	SourceIPs        []string          `json:"sourceIPs,omitempty"`
+	UserAgent        string            `json:"userAgent,omitempty"`
+	ObjectRef        *ObjectRef        `json:"objectRef,omitempty"`
+	ResponseStatus   map[string]int    `json:"responseStatus"`
+	Received         time.Time         `json:"requestReceivedTimestamp"`
+	StageTimestamp   time.Time         `json:"stageTimestamp"`
+	Annotations      map[string]string `json:"annotations,omitempty"`
+}
+
+type user struct {
+	Username string              `json:"username"`
+	UID      string              `json:"uid,omitempty"`
+	Groups   []string            `json:"groups,omitempty"`
+	Extra    map[string][]string `json:"extra,omitempty"`
+}
+
+// ObjectRef names the object of a request.
+type ObjectRef struct {
+	Resource    string `json:"resource"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+	APIGroup    string `json:"apiGroup,omitempty"`
+	APIVersion  string `json:"apiVersion"`
+	Subresource string `json:"subresource,omitempty"`
+}
+
+// NewLog returns a log that writes to w; the apiVersion is that of its lines.
+func NewLog(w io.Writer, apiVersion string) *Log { return &Log{apiVersion: apiVersion, w: w} }
+
+// Outcome is a finished request, as the record shows it.
+type Outcome struct {
+	Record       *Record
+	Request      *http.Request
+	Verb         string
+	Caller, User services.UserInfo
+	Object       *ObjectRef // nil for paths that name no resource
+	Received     time.Time
+	Status       int
+}
+
+// Write writes the line of a request.
+func (l *Log) Write(o Outcome) {
+	e := event{
+		Kind: "Event", APIVersion: l.apiVersion, Level: "Metadata", AuditID: o.Record.ID, Stage: "ResponseComplete",
+		RequestURI: o.Request.URL.RequestURI(), Verb: o.Verb, User: userOf(o.Caller), UserAgent: o.Request.UserAgent(),
+		SourceIPs: []string{o.Request.RemoteAddr}, ResponseStatus: map[string]int{"code": o.Status},
+		Received: o.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations, ObjectRef: o.Object,
+	}
+	if o.User.Name != o.Caller.Name {
+		impersonated := userOf(o.User)
+		e.ImpersonatedUser = &impersonated
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return // nothing in it can fail to marshal
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = l.w.Write(append(line, '\n'))
+}
+
+func userOf(u services.UserInfo) user {
+	return user{Username: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
+}

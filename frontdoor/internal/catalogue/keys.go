@@ -1,0 +1,62 @@
+package catalogue
+
+import (
+	"maps"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// keyDefaults are the defaults of fields that are part of a list's key. The
+// document leaves them out; without them an item that does not say its protocol
+// would be another one than the item that it becomes once defaults are applied.
+// They are found by the end of the definition's name.
+var keyDefaults = map[string]map[string]string{
+	".core.v1.ServicePort":   {"protocol": "TCP"},
+	".core.v1.ContainerPort": {"protocol": "TCP"},
+}
+
+// withKeyDefaults returns the definitions with the defaults of key fields, and
+// leaves those that it is given as they are.
+func withKeyDefaults(definitions map[string]*spec.Schema) map[string]*spec.Schema {
+	completed := maps.Clone(definitions)
+	for name, s := range definitions {
+		for suffix, defaults := range keyDefaults {
+			if strings.HasSuffix(name, suffix) {
+				completed[name] = withDefaults(s, defaults)
+			}
+		}
+	}
+	return completed
+}
+
+// withDefaults returns a copy of the schema whose properties have defaults.
+func withDefaults(s *spec.Schema, defaults map[string]string) *spec.Schema {
+	copied := *s
+	copied.Properties = maps.Clone(s.Properties)
+	for field, value := range defaults {
+		property := copied.Properties[field]
+		property.Default = value
+		copied.Properties[field] = property
+	}
+	return &copied
+}
+
+// forOwnership returns the definitions as the library that tracks field owners
+// needs them: it knows by their original names which definitions hold any scalar
+// and any value, and would take those of another vocabulary at their word.
+func forOwnership(definitions map[string]*spec.Schema) map[string]*spec.Schema {
+	adapted := maps.Clone(definitions)
+	for name := range definitions {
+		switch {
+		case strings.HasSuffix(name, ".apimachinery.pkg.api.resource.Quantity"):
+			adapted[name] = &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"string"}, Format: "int-or-string"}}
+		case strings.HasSuffix(name, ".apimachinery.pkg.runtime.RawExtension"):
+			adapted[name] = &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}},
+				VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{vocabulary.K8s().Extension + "map-type": "atomic"}}}
+		}
+	}
+	return adapted
+}

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Content returns what is stored of an object: its JSON in the stored version, and
+// what selectors are evaluated on. raw is the object's JSON in the version of t.
+func (e *Engine) Content(object map[string]any, raw []byte, t *catalogue.Type) (services.Content, error) {
+	stored := object
+	if t.Stored != t {
+		var err error
+		if stored, err = e.Versions.Convert(object, t.Stored); err != nil {
+			return services.Content{}, err
+		}
+		raw = nil
+	}
+	meta := strategy.Metadata(stored)
+	if _, ok := meta["resourceVersion"]; ok || raw == nil {
+		delete(meta, "resourceVersion")
+		var err error
+		if raw, err = Encode(stored); err != nil {
+			return services.Content{}, err
+		}
+	}
+	uid, _ := meta["uid"].(string)
+	labels, _, _ := unstructured.NestedStringMap(stored, "metadata", "labels")
+	return services.Content{JSON: raw, UID: uid, Labels: labels, Fields: selectableFields(t.Stored, stored)}, nil
+}
+
+// WithVersion returns an object's JSON with a revision in its place.
+func WithVersion(raw []byte, revision int64) []byte {
+	at, err := resource.MetadataOffset(raw)
+	if err != nil {
+		return raw
+	}
+	return resource.SpliceVersion(raw, at, revision)
+}
+
+// selectableFields returns the values that field selectors are evaluated on.
+func selectableFields(t *catalogue.Type, object map[string]any) map[string]string {
+	if len(t.Selectable) == 0 {
+		return nil
+	}
+	fields := make(map[string]string, len(t.Selectable))
+	for _, f := range t.Selectable {
+		value, ok, _ := unstructured.NestedFieldNoCopy(object, f.Path...)
+		if !ok || value == nil || value == "" {
+			value = f.Default
+		}
+		fields[f.Name] = fmt.Sprint(value)
+	}
+	return fields
+}

@@ -1,0 +1,102 @@
+// Package engine is the type engine: what the front door knows of resource types,
+// as one immutable value that every request takes as it is when it comes. When the
+// types change, a new engine takes its place. It turns stored bytes into the
+// version and form that a path shows, and objects into what is stored. It does no
+// I/O. It serves "Resources and their fields" and "Persistence" of the
+// specification.
+package engine
+
+import (
+	"bytes"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/convert"
+	"github.com/portico-platform/portico/frontdoor/internal/merge"
+	"github.com/portico-platform/portico/frontdoor/internal/schema"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Engine is the type engine.
+type Engine struct {
+	Types    *catalogue.Catalogue
+	Schemas  *schema.Engine
+	Merge    *merge.Engine
+	Versions convert.Versions
+	// heads is how the stored JSON of a type's objects begins.
+	heads map[*catalogue.Type][]byte
+}
+
+// Options choose how types are treated.
+type Options struct {
+	Vocabulary vocabulary.Vocabulary
+	// WithoutApply turns server-side apply off.
+	WithoutApply bool
+}
+
+// New returns the engine of a catalogue. An error is a mistake in the data that is
+// built in.
+func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
+	schemas, err := schema.New(types, o.Vocabulary)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{Types: types, Schemas: schemas, Versions: convert.New(o.Vocabulary), heads: map[*catalogue.Type][]byte{},
+		Merge: merge.New(merge.Options{Vocabulary: o.Vocabulary, Types: types, WithoutApply: o.WithoutApply})}
+	for _, g := range types.Groups() {
+		for _, v := range g.Versions {
+			for _, t := range v.Types {
+				e.heads[t] = headOf(t)
+			}
+		}
+	}
+	return e, nil
+}
+
+// headOf is how the JSON of a type's objects begins: Encode sorts members by name,
+// and apiVersion comes first.
+func headOf(t *catalogue.Type) []byte {
+	return []byte(`{"apiVersion":"` + t.APIVersion() + `",`)
+}
+
+// View returns a stored object in the version of a type: the stored bytes
+// themselves when that is the stored version.
+func (e *Engine) View(object services.Object, t *catalogue.Type) (services.Object, error) {
+	if head, ok := e.heads[t]; ok && bytes.HasPrefix(object.JSON, head) {
+		return object, nil
+	}
+	converted, err := e.DecodeStored(object, t)
+	if err != nil {
+		return object, err
+	}
+	object.JSON, err = Encode(converted)
+	return object, err
+}
+
+// DecodeStored decodes a stored object in the version of a type.
+func (e *Engine) DecodeStored(o services.Object, t *catalogue.Type) (map[string]any, error) {
+	object, err := Decode(o.JSON)
+	if err != nil {
+		return nil, err
+	}
+	return e.Versions.Convert(object, t)
+}
+
+// Show returns a stored object as a path shows it.
+func (e *Engine) Show(object services.Object, t *catalogue.Type, s *catalogue.Subresource) (services.Object, error) {
+	subject := SubjectOf(s)
+	if subject == (itself{}) {
+		return e.View(object, t)
+	}
+	live, err := e.DecodeStored(object, t)
+	if err != nil {
+		return object, err
+	}
+	shown, err := subject.Show(live)
+	if err != nil {
+		return object, err
+	}
+	object.UID, object.Revision = "", 0 // it is not what is stored
+	object.JSON, err = Encode(shown)
+	return object, err
+}

@@ -1,0 +1,128 @@
+package engine
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/services"
+)
+
+// Subject is the form in which a path shows a stored object, and takes changes to
+// it: the object itself, or a body of a subresource's own kind.
+type Subject interface {
+	// Show returns what a client sees of the object.
+	Show(object map[string]any) (map[string]any, error)
+	// Put returns the object with what a client sent; neither is modified.
+	Put(object, body map[string]any) (map[string]any, error)
+}
+
+// SubjectOf returns the subject of a path.
+func SubjectOf(s *catalogue.Subresource) Subject {
+	if s != nil && s.Kind == "Scale" {
+		return scale{apiVersion: apiVersion(s.Group, s.Version)}
+	}
+	return itself{}
+}
+
+// BodyType returns the type of the bodies of a path: that of the resource, or the
+// subresource's own.
+func (e *Engine) BodyType(t *catalogue.Type, s *catalogue.Subresource) *catalogue.Type {
+	if s == nil || s.Version == "" || s.Kind == t.Kind {
+		return t
+	}
+	body := &catalogue.Type{Group: s.Group, Version: s.Version, Kind: s.Kind, Resource: t.Resource, Namespaced: t.Namespaced}
+	body.Stored = body
+	body.Schema, body.Definition, _ = e.Types.Body(s.Group, s.Version, s.Kind)
+	return body
+}
+
+func apiVersion(group, version string) string {
+	if group == "" {
+		return version
+	}
+	return group + "/" + version
+}
+
+// itself shows the object as it is.
+type itself struct{}
+
+func (itself) Show(object map[string]any) (map[string]any, error) { return object, nil }
+
+func (itself) Put(_, body map[string]any) (map[string]any, error) { return Copy(body), nil }
+
+// scale shows the number of replicas, whatever the kind of the object.
+type scale struct{ apiVersion string }
+
+func (s scale) Show(object map[string]any) (map[string]any, error) {
+	meta := map[string]any{}
+	for _, field := range []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp"} {
+		if v, ok := strategy.Metadata(object)[field]; ok {
+			meta[field] = v
+		}
+	}
+	replicas, _, _ := unstructured.NestedFieldNoCopy(object, "spec", "replicas")
+	spec := map[string]any{}
+	if replicas != nil {
+		spec["replicas"] = replicas
+	}
+	status := map[string]any{"replicas": int64(0)}
+	if n, ok, _ := unstructured.NestedFieldNoCopy(object, "status", "replicas"); ok {
+		status["replicas"] = n
+	}
+	selector, ok, _ := unstructured.NestedMap(object, "spec", "selector")
+	if ok {
+		if text := selectorText(selector); text != "" {
+			status["selector"] = text
+		}
+	}
+	return map[string]any{"apiVersion": s.apiVersion, "kind": "Scale", "metadata": meta, "spec": spec, "status": status}, nil
+}
+
+func (s scale) Put(object, body map[string]any) (map[string]any, error) {
+	next := Copy(object)
+	meta := strategy.Metadata(body)
+	for _, field := range []string{"name", "resourceVersion", "uid"} {
+		if v, ok := meta[field]; ok {
+			strategy.Metadata(next)[field] = v
+		}
+	}
+	replicas, ok, _ := unstructured.NestedFieldNoCopy(body, "spec", "replicas")
+	if !ok {
+		replicas = int64(0)
+	}
+	n, isInt := replicas.(int64)
+	name, _ := meta["name"].(string)
+	if !isInt || n < 0 {
+		return nil, services.Invalid("autoscaling", "Scale", name, []services.StatusCause{{Reason: services.CauseInvalid,
+			Field: "spec.replicas", Message: "Invalid value: must be greater than or equal to 0"}})
+	}
+	spec, _ := next["spec"].(map[string]any)
+	if spec == nil {
+		spec = map[string]any{}
+		next["spec"] = spec
+	}
+	spec["replicas"] = n
+	return next, nil
+}
+
+// selectorText returns a label selector, or a plain map of labels, in the syntax of
+// query parameters.
+func selectorText(selector map[string]any) string {
+	_, hasLabels := selector["matchLabels"]
+	_, hasExpressions := selector["matchExpressions"]
+	if !hasLabels && !hasExpressions {
+		selector = map[string]any{"matchLabels": selector}
+	}
+	var typed metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &typed); err != nil {
+		return ""
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(&typed)
+	if err != nil {
+		return ""
+	}
+	return parsed.String()
+}

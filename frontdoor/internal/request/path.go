@@ -1,0 +1,133 @@
+package request
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/engine"
+)
+
+// Identify says what the path is about (section "Path shapes"). It returns false
+// for a path that names no resource; NotFound (404) for an unknown path or type and
+// MethodNotAllowed (405) for a method that it does not serve.
+func (r *Request) Identify(e *engine.Engine) (isResource bool, err error) {
+	r.Query = r.URL.Query()
+	p, ok := parsePath(r.URL.EscapedPath())
+	if !ok {
+		return false, nil
+	}
+	t, ok := e.Types.Lookup(p.group, p.version, p.resource)
+	if !ok || p.namespace != "" && !t.Namespaced || p.name != "" && t.Namespaced && p.namespace == "" && !p.watch {
+		return true, NoPath()
+	}
+	r.Engine, r.Type, r.Namespace, r.Name, r.Subpath = e, t, p.namespace, p.name, p.subpath
+	r.Verb = p.verb(r.Method, r.Query)
+	if p.subresource != "" {
+		if r.Subresource = t.Subresources[p.subresource]; r.Subresource == nil {
+			return true, NoPath()
+		}
+	}
+	if !r.served() {
+		return true, NoMethod()
+	}
+	return true, nil
+}
+
+// served tells whether the type, or its subresource, has the verb on this path.
+func (r *Request) served() bool {
+	switch {
+	case r.Verb == "":
+		return false
+	case r.Subresource != nil:
+		return r.Subresource.Connect || slices.Contains(r.Subresource.Verbs, r.Verb)
+	case r.Type.Namespaced && r.Namespace == "" && (r.Verb == "create" || r.Verb == "deletecollection"):
+		return false
+	}
+	return r.Type.Can(r.Verb)
+}
+
+// path is a resource path taken apart (section "Path shapes").
+type path struct {
+	group, version, resource, namespace, name, subresource, subpath string
+	watch                                                           bool // the deprecated /watch/ prefix
+}
+
+// parsePath takes a resource path apart; ok is false for every other path. The
+// parts are split before they are unescaped, so that a name cannot escape its place.
+func parsePath(escaped string) (p path, ok bool) {
+	parts := strings.Split(strings.Trim(escaped, "/"), "/")
+	for i := range parts {
+		part, err := url.PathUnescape(parts[i])
+		if err != nil || part == "" {
+			return p, false
+		}
+		parts[i] = part
+	}
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		p.version, parts = parts[1], parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		p.group, p.version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return p, false
+	}
+	if parts[0] == "watch" && len(parts) > 1 {
+		p.watch, parts = true, parts[1:]
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 && !namespaceSubresource(parts) {
+		p.namespace, parts = parts[1], parts[2:]
+	}
+	p.resource = parts[0]
+	if len(parts) > 1 {
+		p.name = parts[1]
+	}
+	if len(parts) > 2 {
+		p.subresource = parts[2]
+	}
+	if len(parts) > 3 {
+		p.subpath = "/" + strings.Join(parts[3:], "/")
+	}
+	return p, true
+}
+
+// namespaceSubresource tells namespaces/<name>/status from a type in a namespace.
+func namespaceSubresource(parts []string) bool {
+	return len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")
+}
+
+// verb returns what a method means on this path; "" when it means nothing.
+func (p path) verb(method string, query url.Values) string {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		watch := query.Get("watch")
+		switch {
+		case p.subresource != "":
+			return "get"
+		case p.watch || watch == "1" || watch == "true":
+			return "watch"
+		case p.name == "":
+			return "list"
+		}
+		return "get"
+	case http.MethodPost:
+		if p.name == "" || p.subresource != "" {
+			return "create"
+		}
+	case http.MethodPut:
+		if p.name != "" {
+			return "update"
+		}
+	case http.MethodPatch:
+		if p.name != "" {
+			return "patch"
+		}
+	case http.MethodDelete:
+		if p.name == "" {
+			return "deletecollection"
+		}
+		return "delete"
+	}
+	return ""
+}

@@ -1,0 +1,72 @@
+package request
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+)
+
+func TestParsePath(t *testing.T) {
+	for _, c := range []struct {
+		path string
+		want path
+		ok   bool
+	}{
+		{"/api/v1/nodes", path{version: "v1", resource: "nodes"}, true},
+		{"/api/v1/nodes/n1/status", path{version: "v1", resource: "nodes", name: "n1", subresource: "status"}, true},
+		{"/api/v1/namespaces", path{version: "v1", resource: "namespaces"}, true},
+		{"/api/v1/namespaces/a", path{version: "v1", resource: "namespaces", name: "a"}, true},
+		{"/api/v1/namespaces/a/status", path{version: "v1", resource: "namespaces", name: "a", subresource: "status"}, true},
+		{"/api/v1/namespaces/a/finalize", path{version: "v1", resource: "namespaces", name: "a", subresource: "finalize"}, true},
+		{"/api/v1/namespaces/a/pods", path{version: "v1", namespace: "a", resource: "pods"}, true},
+		{"/apis/apps/v1/namespaces/a/deployments/d/scale", path{group: "apps", version: "v1", namespace: "a", resource: "deployments", name: "d", subresource: "scale"}, true},
+		{"/api/v1/namespaces/a/services/s:80/proxy/x/y", path{version: "v1", namespace: "a", resource: "services", name: "s:80", subresource: "proxy", subpath: "/x/y"}, true},
+		{"/api/v1/watch/namespaces/a/pods", path{version: "v1", namespace: "a", resource: "pods", watch: true}, true},
+		{"/apis/rbac/v1/clusterroles/system:a%2Fb", path{group: "rbac", version: "v1", resource: "clusterroles", name: "system:a/b"}, true},
+		{"/api/v1", path{}, false}, {"/apis/apps/v1", path{}, false}, {"/", path{}, false}, {"/healthz", path{}, false},
+		{"/api/v1/namespaces//pods", path{}, false}, {"/api/v1/pods/%zz", path{}, false},
+	} {
+		got, ok := parsePath(c.path)
+		if ok != c.ok || ok && got != c.want {
+			t.Errorf("%s: got %+v %v, want %+v %v", c.path, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+func TestVerbs(t *testing.T) {
+	for _, c := range []struct{ method, path, query, want string }{
+		{"GET", "/api/v1/pods", "", "list"}, {"GET", "/api/v1/pods", "watch=1", "watch"}, {"GET", "/api/v1/pods", "watch=false", "list"},
+		{"GET", "/api/v1/watch/pods", "", "watch"}, {"GET", "/api/v1/namespaces/a/pods/x", "", "get"},
+		{"GET", "/api/v1/namespaces/a/pods/x", "watch=true", "watch"}, {"GET", "/api/v1/namespaces/a/pods/x/status", "watch=1", "get"},
+		{"POST", "/api/v1/namespaces/a/pods", "", "create"}, {"POST", "/api/v1/namespaces/a/pods/x/binding", "", "create"},
+		{"POST", "/api/v1/namespaces/a/pods/x", "", ""}, {"PUT", "/api/v1/namespaces/a/pods/x", "", "update"},
+		{"PUT", "/api/v1/namespaces/a/pods", "", ""}, {"PATCH", "/api/v1/namespaces/a/pods/x", "", "patch"},
+		{"DELETE", "/api/v1/namespaces/a/pods", "", "deletecollection"}, {"DELETE", "/api/v1/namespaces/a/pods/x", "", "delete"},
+		{"TRACE", "/api/v1/pods", "", ""},
+	} {
+		p, _ := parsePath(c.path)
+		query, _ := url.ParseQuery(c.query)
+		if got := p.verb(c.method, query); got != c.want {
+			t.Errorf("%s %s?%s: got %q, want %q", c.method, c.path, c.query, got, c.want)
+		}
+	}
+}
+
+// FuzzParsePath looks for paths whose parts escape their place.
+func FuzzParsePath(f *testing.F) {
+	for _, seed := range []string{"/api/v1/namespaces/a/pods/x", "/apis/a/b/c/%2e%2e/d", "//", "/api/v1/watch", "/api/v1/namespaces/a/status"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, ok := parsePath(text)
+		if ok && (p.version == "" || p.resource == "") {
+			t.Errorf("%q: a resource path without version or resource: %+v", text, p)
+		}
+		if ok && p.subresource != "" && p.name == "" {
+			t.Errorf("%q: a subresource of nothing: %+v", text, p)
+		}
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+			p.verb(method, nil)
+		}
+	})
+}

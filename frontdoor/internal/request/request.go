@@ -1,0 +1,91 @@
+// Package request is what a request is about: its path taken apart, its query
+// parameters read, and what the stages of the pipeline find out on the way. It
+// decides what is malformed (400), unknown (404) or not served (405). It does no
+// I/O but reading the body, and knows no types but those that the type engine
+// names. It serves "Path shapes", "Query parameters" and "Read consistency" of the
+// specification.
+package request
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/portico-platform/portico/frontdoor/internal/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/engine"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Handler answers a request or returns the error to answer with.
+type Handler func(w http.ResponseWriter, r *Request) error
+
+// Request is an HTTP request on its way through the pipeline: what it is about,
+// and what the stages find out about it.
+type Request struct {
+	*http.Request
+	Query url.Values
+
+	// Verb is what authorization is asked for: get, list, watch, create, update,
+	// patch, delete, deletecollection, or the method in lower case for a path that
+	// names no resource.
+	Verb string
+	// Type and what follows are set for resource paths.
+	Engine      *engine.Engine // the types as they were when the request came
+	Type        *catalogue.Type
+	Subresource *catalogue.Subresource // nil for the resource itself
+	Namespace   string
+	Name        string
+	Subpath     string // what follows a connecting subresource
+	// Plain serves a path that names no resource.
+	Plain Handler
+
+	// User is who asks, after impersonation; Caller is who authenticated.
+	User, Caller services.UserInfo
+	Audit        *audit.Record
+	// Underway gives the place of a long-running request back; nil when it has none.
+	Underway func()
+}
+
+// Key returns where the object of the request is kept.
+func (r *Request) Key() resource.Key {
+	return resource.Key{GroupResource: r.Type.Key, Namespace: r.Namespace, Name: r.Name}
+}
+
+// Attributes returns the question for authorization (section "Authorization notes").
+func (r *Request) Attributes() services.Attributes {
+	a := services.Attributes{User: r.User, Verb: r.Verb}
+	if r.Type == nil {
+		a.Path = r.URL.Path
+		return a
+	}
+	a.Group, a.Version, a.Resource = r.Type.Group, r.Type.Version, r.Type.Resource
+	a.Namespace, a.Name = r.Namespace, r.Name
+	if r.Subresource != nil {
+		a.Subresource = r.Subresource.Name
+	}
+	if r.Type.Group == "" && r.Type.Resource == "namespaces" {
+		a.Namespace = r.Name // a namespace is in its own scope
+	}
+	return a
+}
+
+// SubresourceName returns the name of the subresource, or "".
+func (r *Request) SubresourceName() string {
+	if r.Subresource == nil {
+		return ""
+	}
+	return r.Subresource.Name
+}
+
+// NoPath is the 404 of a path that nothing serves.
+func NoPath() *services.Status {
+	return &services.Status{Code: http.StatusNotFound, Reason: services.ReasonNotFound,
+		Message: "the server could not find the requested resource", Details: &services.StatusDetails{}}
+}
+
+// NoMethod is the 405 of a path that does not serve the method.
+func NoMethod() *services.Status {
+	return &services.Status{Code: http.StatusMethodNotAllowed, Reason: services.ReasonMethodNotAllowed,
+		Message: "the server does not allow this method on the requested resource", Details: &services.StatusDetails{}}
+}

@@ -1,0 +1,212 @@
+// Package review serves the virtual types: a question goes in, the same object with
+// its status comes out, and nothing is stored. authn and authz answer; this package
+// translates. It serves "Terminology", "TokenReview" and "Authorization notes" of
+// the specification.
+package review
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/portico-platform/portico/frontdoor/internal/engine"
+	"github.com/portico-platform/portico/frontdoor/internal/request"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Handlers answer reviews.
+type Handlers struct {
+	Authn      services.Authn
+	Authz      services.Authz
+	Admission  services.Admission
+	Codec      *wire.Codec
+	Vocabulary vocabulary.Vocabulary
+}
+
+// Review answers a virtual type (section "Terminology").
+func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
+	answers := map[string]func(context.Context, *request.Request, []byte) (any, error){
+		"tokenreviews":              h.reviewToken,
+		"subjectaccessreviews":      h.reviewSubjectAccess,
+		"localsubjectaccessreviews": h.reviewSubjectAccess,
+		"selfsubjectaccessreviews":  h.reviewSelfAccess,
+		"selfsubjectrulesreviews":   h.reviewSelfRules,
+	}
+	answer, ok := answers[r.Type.Resource]
+	if !ok {
+		return request.NoMethod()
+	}
+	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.Object)
+	if err != nil {
+		return err
+	}
+	if _, err := request.ParseWriteOptions(r); err != nil {
+		return err
+	}
+	sent, err := r.ReadBody(w)
+	if err != nil {
+		return err
+	}
+	body, err := h.Codec.Decode(r.Header.Get("Content-Type"), sent, r.Type)
+	if err != nil {
+		return err
+	}
+	raw, err := engine.Encode(body.Object)
+	if err != nil {
+		return err
+	}
+	if err := h.admitReview(r, raw); err != nil {
+		return err
+	}
+	status, err := answer(r.Context(), r, raw)
+	if err != nil {
+		return err
+	}
+	if raw, err = withStatus(body.Object, status); err != nil {
+		return err
+	}
+	return h.Codec.Encoder(form, r.Type).Object(w, h.Vocabulary.Behaviour.CreatedStatus, services.Object{JSON: raw})
+}
+
+// admitReview asks admission, which sees every create.
+func (h *Handlers) admitReview(r *request.Request, raw []byte) error {
+	review := services.AdmissionRequest{Operation: services.OperationCreate, Group: r.Type.Group, Version: r.Type.Version,
+		Kind: r.Type.Kind, Resource: r.Type.Resource, Namespace: r.Namespace, User: r.User, Object: raw}
+	if _, err := h.Admission.Mutate(r.Context(), review); err != nil {
+		return err
+	}
+	_, err := h.Admission.Validate(r.Context(), review)
+	return err
+}
+
+// withStatus returns the JSON of an object with another status.
+func withStatus(object map[string]any, status any) ([]byte, error) {
+	object["status"] = status
+	return json.Marshal(object)
+}
+
+// readSpec reads the spec of a review.
+func readSpec[T any](raw []byte) (T, error) {
+	var object struct {
+		Spec T `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return object.Spec, services.BadRequest("spec: %v", err)
+	}
+	return object.Spec, nil
+}
+
+// reviewToken answers a TokenReview (section "TokenReview").
+func (h *Handlers) reviewToken(ctx context.Context, r *request.Request, raw []byte) (any, error) {
+	spec, err := readSpec[authenticationv1.TokenReviewSpec](raw)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Token == "" {
+		return nil, services.BadRequest("spec.token: token is required for TokenReview in authentication")
+	}
+	a, err := h.Authn.Authenticate(ctx, services.Credentials{BearerToken: spec.Token, Audiences: spec.Audiences})
+	if services.IsReason(err, services.ReasonUnauthorized) {
+		return authenticationv1.TokenReviewStatus{Error: services.AsStatus(err).Message}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	extra := map[string]authenticationv1.ExtraValue{}
+	for key, values := range a.User.Extra {
+		extra[key] = values
+	}
+	return authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: a.Audiences, User: authenticationv1.UserInfo{
+		Username: a.User.Name, UID: a.User.UID, Groups: a.User.Groups, Extra: extra}}, nil
+}
+
+// accessSpec is the spec of the access reviews of all versions: v1beta1 names the
+// groups otherwise.
+type accessSpec struct {
+	authorizationv1.SubjectAccessReviewSpec
+	Group []string `json:"group"`
+}
+
+func (h *Handlers) reviewSubjectAccess(ctx context.Context, r *request.Request, raw []byte) (any, error) {
+	spec, err := readSpec[accessSpec](raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(spec.Groups) == 0 {
+		spec.Groups = spec.Group
+	}
+	if spec.User == "" && len(spec.Groups) == 0 {
+		return nil, invalidReview(r, "spec.user", services.CauseRequired, "Required value: at least one of user or group must be specified")
+	}
+	extra := map[string][]string{}
+	for key, values := range spec.Extra {
+		extra[key] = values
+	}
+	user := services.UserInfo{Name: spec.User, UID: spec.UID, Groups: spec.Groups, Extra: extra}
+	if r.Namespace != "" && (spec.ResourceAttributes == nil || spec.ResourceAttributes.Namespace != r.Namespace) {
+		return nil, invalidReview(r, "spec.resourceAttributes.namespace", services.CauseInvalid, "Invalid value: must match metadata.namespace")
+	}
+	return h.accessStatus(ctx, r, user, spec.SubjectAccessReviewSpec)
+}
+
+func (h *Handlers) reviewSelfAccess(ctx context.Context, r *request.Request, raw []byte) (any, error) {
+	spec, err := readSpec[authorizationv1.SubjectAccessReviewSpec](raw)
+	if err != nil {
+		return nil, err
+	}
+	return h.accessStatus(ctx, r, r.User, spec)
+}
+
+// accessStatus asks authorization the question of a review.
+func (h *Handlers) accessStatus(ctx context.Context, r *request.Request, user services.UserInfo, spec authorizationv1.SubjectAccessReviewSpec) (any, error) {
+	a := services.Attributes{User: user}
+	switch res, path := spec.ResourceAttributes, spec.NonResourceAttributes; {
+	case (res == nil) == (path == nil):
+		return nil, invalidReview(r, "spec.resourceAttributes", services.CauseInvalid,
+			"Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified")
+	case path != nil:
+		a.Verb, a.Path = path.Verb, path.Path
+	default:
+		a.Verb, a.Group, a.Version, a.Resource, a.Subresource = res.Verb, res.Group, res.Version, res.Resource, res.Subresource
+		a.Namespace, a.Name = res.Namespace, res.Name
+	}
+	decision, err := h.Authz.Authorize(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	return authorizationv1.SubjectAccessReviewStatus{Allowed: decision.Allowed, Denied: decision.Denied,
+		Reason: decision.Reason, EvaluationError: decision.EvaluationError}, nil
+}
+
+func (h *Handlers) reviewSelfRules(ctx context.Context, r *request.Request, raw []byte) (any, error) {
+	spec, err := readSpec[authorizationv1.SelfSubjectRulesReviewSpec](raw)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Namespace == "" {
+		return nil, services.BadRequest("spec.namespace: no namespace on request")
+	}
+	rules, err := h.Authz.Rules(ctx, services.RulesRequest{User: r.User, Namespace: spec.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	status := authorizationv1.SubjectRulesReviewStatus{Incomplete: rules.Incomplete, EvaluationError: rules.EvaluationError,
+		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{}}
+	for _, rule := range rules.Resource {
+		status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
+			Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames})
+	}
+	for _, rule := range rules.NonResource {
+		status.NonResourceRules = append(status.NonResourceRules, authorizationv1.NonResourceRule{Verbs: rule.Verbs, NonResourceURLs: rule.Paths})
+	}
+	return status, nil
+}
+
+func invalidReview(r *request.Request, field, reason, message string) error {
+	return services.Invalid(r.Type.Group, r.Type.Kind, "", []services.StatusCause{{Reason: reason, Field: field, Message: message}})
+}

@@ -1,0 +1,293 @@
+package schema
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/keywords"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// customs are the compiled schemas of custom types, by definition.
+type customs struct {
+	mu    sync.Mutex
+	nodes map[string]customRoot
+}
+
+type customRoot struct {
+	schema *spec.Schema
+	*node
+}
+
+// With returns an engine that knows custom types too. It shares what is compiled
+// of the built-in ones, and of custom types whose schemas are the same.
+func (e *Engine) With(types Types) *Engine {
+	builtIn, before := e, &customs{}
+	if e.builtIn != nil {
+		builtIn, before = e.builtIn, e.customs
+	}
+	more := &Engine{definitions: types.Definitions(), vocabulary: e.vocabulary, builtIn: builtIn, customs: &customs{nodes: map[string]customRoot{}}}
+	before.mu.Lock()
+	defer before.mu.Unlock()
+	for definition, root := range before.nodes {
+		if more.definitions[definition] == root.schema {
+			more.customs.nodes[definition] = root
+		}
+	}
+	return more
+}
+
+// customNode returns the compiled definition in an engine with custom types.
+func (e *Engine) customNode(definition string) *node {
+	s := e.definitions[definition]
+	if s == nil || e.builtIn.definitions[definition] != nil {
+		return e.builtIn.node(definition)
+	}
+	e.customs.mu.Lock()
+	defer e.customs.mu.Unlock()
+	root, ok := e.customs.nodes[definition]
+	if !ok {
+		root = customRoot{s, e.structural(s)}
+		e.customs.nodes[definition] = root
+	}
+	return root.node
+}
+
+// structure is what only the nodes of custom types have. Values of a wrong type are
+// not refused when an object is prepared but reported with all other faults.
+type structure struct {
+	nullable bool
+	keep     bool     // unknown fields stay
+	initial  any      // stands for a missing value; nil for none
+	initials []string // fields with an initial value
+	keywords *keywords.Set
+
+	allOf, anyOf, oneOf []*node
+	not                 *node
+}
+
+// structural compiles the schema of a custom type.
+func (e *Engine) structural(s *spec.Schema) *node {
+	prefix := vocabulary.K8s().Extension
+	n := &node{custom: &structure{nullable: s.Nullable, initial: s.Default, keywords: keywords.Compile(s),
+		keep: s.Extensions[prefix+"preserve-unknown-fields"] == true}}
+	switch {
+	case s.Extensions[prefix+"int-or-string"] == true:
+		n.kind = intOrString
+	case len(s.Type) > 0:
+		n.kind, n.bits = structuralKinds[s.Type[0]], 64
+	}
+	for name := range s.Properties {
+		property := s.Properties[name]
+		e.addField(n, name, &property)
+	}
+	if values := s.AdditionalProperties; values != nil && n.kind == object && len(n.fields) == 0 && (values.Allows || values.Schema != nil) {
+		n.kind, n.item = dictionary, hollow()
+		if values.Schema != nil {
+			n.item = e.structural(values.Schema)
+		}
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		n.item = e.structural(s.Items.Schema)
+	}
+	n.custom.allOf = append(n.custom.allOf, e.structurals(s.AllOf)...)
+	n.custom.anyOf, n.custom.oneOf = e.structurals(s.AnyOf), e.structurals(s.OneOf)
+	if s.Not != nil {
+		n.custom.not = e.structural(s.Not)
+	}
+	return n
+}
+
+var structuralKinds = map[string]kind{"object": object, "array": list, "string": text, "integer": integer, "number": number, "boolean": boolean}
+
+// hollow takes any value, and keeps no field of an object.
+func hollow() *node {
+	n := &node{custom: &structure{keywords: keywords.Compile(&spec.Schema{})}}
+	n.item = n
+	return n
+}
+
+// addField compiles a property. What a reference says beyond its target, as in a
+// rule for metadata.name, is a condition on the object around it.
+func (e *Engine) addField(n *node, name string, s *spec.Schema) {
+	if n.fields == nil {
+		n.fields = map[string]*member{}
+	}
+	ref := s.Ref.String()
+	if ref == "" {
+		n.fields[name] = &member{node: e.structural(s)}
+		if s.Default != nil {
+			n.custom.initials = append(n.custom.initials, name)
+		}
+		return
+	}
+	target := e.node(ref[strings.LastIndex(ref, "/")+1:])
+	if target == nil {
+		target = &node{}
+	}
+	n.fields[name] = &member{node: target}
+	if len(s.Properties) == 0 {
+		return
+	}
+	beyond := *s
+	beyond.Ref = spec.Ref{}
+	condition := &node{custom: &structure{keywords: keywords.Compile(&spec.Schema{})}}
+	condition.fields = map[string]*member{name: {node: e.structural(&beyond)}}
+	n.custom.allOf = append(n.custom.allOf, condition)
+}
+
+func (e *Engine) structurals(parts []spec.Schema) []*node {
+	var nodes []*node
+	for i := range parts {
+		nodes = append(nodes, e.structural(&parts[i]))
+	}
+	return nodes
+}
+
+// takesNull tells whether null is a value here, and not the absence of one.
+func (n *node) takesNull() bool { return n.custom != nil && n.custom.nullable }
+
+// custom prepares a value of a custom type, in place.
+func (p *preparation) custom(n *node, value any, at *field.Path) {
+	switch v := value.(type) {
+	case map[string]any:
+		switch n.kind {
+		case dictionary:
+			p.dictionary(n, v, at)
+		case object, anything:
+			p.object(n, v, at)
+		}
+	case []any:
+		if n.item != nil && (n.kind == list || n.kind == anything) {
+			p.list(n, v, at)
+		}
+	}
+}
+
+// complete fills in the fields that an object does not have.
+func (s *structure) complete(n *node, m map[string]any) {
+	for _, name := range s.initials {
+		if _, given := m[name]; !given {
+			m[name] = rules.Copy(n.fields[name].custom.initial)
+		}
+	}
+}
+
+// custom checks a value of a custom type, and what stands below it.
+func (c *check) custom(n *node, value, old any, at *field.Path) {
+	if value == nil && (n.custom.nullable || n.kind == anything) {
+		n.custom.keywords.Check(&c.Errors, value, at)
+		return
+	}
+	if !n.accepts(value) {
+		c.TypeInvalid(at, jsonType(value), at.String()+" in body must be of type "+n.kind.jsonName()+": "+strconv.Quote(jsonType(value)))
+		return
+	}
+	n.custom.keywords.Check(&c.Errors, value, at)
+	c.junctors(n.custom, value, at)
+	switch v := value.(type) {
+	case map[string]any:
+		before, _ := old.(map[string]any)
+		for name, item := range v {
+			if f := n.fields[name]; f != nil {
+				c.value(f.node, item, before[name], &field.Path{Parent: at, Name: name})
+			} else if n.kind == dictionary {
+				c.value(n.item, item, before[name], &field.Path{Parent: at, Name: name, IsKey: true})
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if n.item != nil {
+				c.value(n.item, item, nil, &field.Path{Parent: at, Index: i})
+			}
+		}
+	}
+}
+
+// junctors checks a value against the schemas that are joined to its own.
+func (c *check) junctors(s *structure, value any, at *field.Path) {
+	for _, part := range s.allOf {
+		c.custom(part, value, nil, at)
+	}
+	where := strconv.Quote(at.String())
+	if len(s.anyOf) > 0 && c.fitting(s.anyOf, value, at) == 0 {
+		c.Invalid(at, value, where+" must validate at least one schema (anyOf)")
+	}
+	if len(s.oneOf) > 0 {
+		switch fitting := c.fitting(s.oneOf, value, at); {
+		case fitting == 0:
+			c.Invalid(at, value, where+" must validate one and only one schema (oneOf). Found none valid")
+		case fitting > 1:
+			c.Invalid(at, value, where+" must validate one and only one schema (oneOf). Found "+strconv.Itoa(fitting)+" valid alternatives")
+		}
+	}
+	if s.not != nil && c.fitting([]*node{s.not}, value, at) > 0 {
+		c.Invalid(at, value, where+" must not validate the schema (not)")
+	}
+}
+
+// fitting counts the schemas that a value fits.
+func (c *check) fitting(nodes []*node, value any, at *field.Path) int {
+	count := 0
+	for _, n := range nodes {
+		trial := &check{rules.Check{Vocabulary: c.Vocabulary}}
+		if trial.custom(n, value, nil, at); len(trial.Causes()) == 0 {
+			count++
+		}
+	}
+	return count
+}
+
+// accepts tells whether a value has the JSON type of the node.
+func (n *node) accepts(value any) (ok bool) {
+	switch n.kind {
+	case anything:
+		return true
+	case object, dictionary:
+		_, ok = value.(map[string]any)
+	case list:
+		_, ok = value.([]any)
+	default:
+		return n.scalar(value) == ""
+	}
+	return ok
+}
+
+// jsonName is what JSON schemas call a kind.
+func (k kind) jsonName() string {
+	switch k {
+	case object, dictionary:
+		return "object"
+	case list:
+		return "array"
+	case text:
+		return "string"
+	case intOrString:
+		return "integer,string"
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(k.String(), "an "), "a ")
+}
+
+// jsonType is what JSON schemas call the type of a value.
+func jsonType(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case int64:
+		return "integer"
+	}
+	return "number"
+}

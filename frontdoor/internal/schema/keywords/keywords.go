@@ -1,0 +1,205 @@
+// Package keywords checks single values against the keywords of a JSON schema:
+// bounds, lengths, patterns, formats, enumerations, and the uniqueness that a list
+// type asks for. It knows neither objects nor types, and never enters a value: the
+// walks of package schema do. It serves "Resources and their fields" of the
+// specification, for custom types.
+package keywords
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+
+	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Set are the keywords of one schema. It is immutable.
+type Set struct {
+	s       *spec.Schema
+	pattern *regexp.Regexp
+	enum    []string // as JSON
+	keys    []string // that tell the items of a list apart
+	isSet   bool     // the items of a list are all different
+}
+
+// Compile reads a schema's keywords. A pattern that is none is left out: definitions
+// with such patterns are refused before they get here.
+func Compile(s *spec.Schema) *Set {
+	k := &Set{s: s}
+	if s.Pattern != "" {
+		k.pattern, _ = regexp.Compile(s.Pattern)
+	}
+	for _, value := range s.Enum {
+		k.enum = append(k.enum, field.Display(value))
+	}
+	prefix := vocabulary.K8s().Extension
+	switch s.Extensions[prefix+"list-type"] {
+	case "set":
+		k.isSet = true
+	case "map":
+		list, _ := s.Extensions[prefix+"list-map-keys"].([]any)
+		for _, item := range list {
+			if key, ok := item.(string); ok {
+				k.keys = append(k.keys, key)
+			}
+		}
+	}
+	return k
+}
+
+// Check notes what is wrong with a value, whose JSON type fits the schema.
+func (k *Set) Check(e *field.Errors, value any, at *field.Path) {
+	if len(k.enum) > 0 && !slices.Contains(k.enum, field.Display(value)) {
+		e.NotSupported(at, value, k.allowed()...)
+	}
+	switch v := value.(type) {
+	case string:
+		k.text(e, v, at)
+	case int64, float64:
+		k.number(e, value, at)
+	case []any:
+		k.list(e, v, at)
+	case map[string]any:
+		k.object(e, v, at)
+	}
+}
+
+// allowed returns the values of the enumeration as messages have them.
+func (k *Set) allowed() []string {
+	values := make([]string, len(k.s.Enum))
+	for i, value := range k.s.Enum {
+		if s, ok := value.(string); ok {
+			values[i] = s
+		} else {
+			values[i] = k.enum[i]
+		}
+	}
+	return values
+}
+
+// should notes a value that breaks a rule about it.
+func should(e *field.Errors, at *field.Path, value any, format string, args ...any) {
+	e.Invalid(at, value, at.String()+" in body should "+fmt.Sprintf(format, args...))
+}
+
+func (k *Set) text(e *field.Errors, value string, at *field.Path) {
+	length := int64(utf8.RuneCountInString(value))
+	if limit := k.s.MaxLength; limit != nil && length > *limit {
+		e.TooLong(at, int(*limit))
+	}
+	if limit := k.s.MinLength; limit != nil && length < *limit {
+		should(e, at, value, "be at least %d chars long", *limit)
+	}
+	if k.pattern != nil && !k.pattern.MatchString(value) {
+		should(e, at, value, "match '%s'", k.s.Pattern)
+	}
+	if format := k.s.Format; known[format] && !strfmt.Default.Validates(format, value) {
+		e.Invalid(at, value, at.String()+" in body must be of type "+format+": "+field.Display(value))
+	}
+}
+
+// known are the formats of strings that are checked; others mean nothing.
+var known = map[string]bool{
+	"bsonobjectid": true, "uri": true, "email": true, "hostname": true, "ipv4": true, "ipv6": true, "cidr": true, "mac": true,
+	"uuid": true, "uuid3": true, "uuid4": true, "uuid5": true, "isbn": true, "isbn10": true, "isbn13": true, "creditcard": true,
+	"ssn": true, "hexcolor": true, "rgbcolor": true, "byte": true, "password": true, "date": true, "duration": true,
+	"datetime": true, "date-time": true,
+}
+
+func (k *Set) number(e *field.Errors, value any, at *field.Path) {
+	n, ok := value.(float64)
+	if i, whole := value.(int64); whole {
+		n, ok = float64(i), true
+	}
+	if !ok {
+		return
+	}
+	k.bounds(e, n, value, at)
+	if m := k.s.MultipleOf; m != nil && *m > 0 {
+		if times := n / *m; times != math.Trunc(times) {
+			should(e, at, value, "be a multiple of %v", *m)
+		}
+	}
+	i, whole := rules.Whole(value)
+	if k.s.Format == "int32" && (!whole || i != int64(int32(i))) || k.s.Format == "float" && math.Abs(n) > math.MaxFloat32 {
+		e.Invalid(at, value, at.String()+" in body must be of type "+k.s.Format+": "+field.Display(value))
+	}
+}
+
+func (k *Set) bounds(e *field.Errors, n float64, value any, at *field.Path) {
+	if limit := k.s.Maximum; limit != nil {
+		switch {
+		case k.s.ExclusiveMaximum && n >= *limit:
+			should(e, at, value, "be less than %v", *limit)
+		case n > *limit:
+			should(e, at, value, "be less than or equal to %v", *limit)
+		}
+	}
+	if limit := k.s.Minimum; limit != nil {
+		switch {
+		case k.s.ExclusiveMinimum && n <= *limit:
+			should(e, at, value, "be greater than %v", *limit)
+		case n < *limit:
+			should(e, at, value, "be greater than or equal to %v", *limit)
+		}
+	}
+}
+
+func (k *Set) list(e *field.Errors, items []any, at *field.Path) {
+	count := int64(len(items))
+	if limit := k.s.MaxItems; limit != nil && count > *limit {
+		e.TooMany(at, len(items), int(*limit))
+	}
+	if limit := k.s.MinItems; limit != nil && count < *limit {
+		should(e, at, items, "have at least %d items", *limit)
+	}
+	if !k.isSet && len(k.keys) == 0 {
+		return
+	}
+	seen := make(map[string]bool, len(items))
+	for i, item := range items {
+		identity := k.identity(item)
+		id := field.Display(identity)
+		if seen[id] {
+			e.Duplicate(at.Item(i), identity)
+		}
+		seen[id] = true
+	}
+}
+
+// identity returns what tells an item of a list apart.
+func (k *Set) identity(item any) any {
+	m, ok := item.(map[string]any)
+	if k.isSet || !ok {
+		return item
+	}
+	identity := make(map[string]any, len(k.keys))
+	for _, key := range k.keys {
+		if value, given := m[key]; given {
+			identity[key] = value
+		}
+	}
+	return identity
+}
+
+func (k *Set) object(e *field.Errors, m map[string]any, at *field.Path) {
+	count := int64(len(m))
+	if limit := k.s.MaxProperties; limit != nil && count > *limit {
+		e.TooMany(at, len(m), int(*limit))
+	}
+	if limit := k.s.MinProperties; limit != nil && count < *limit {
+		should(e, at, m, "have at least %d properties", *limit)
+	}
+	for _, name := range k.s.Required {
+		if _, given := m[name]; !given {
+			e.Required(at.Field(name), "")
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package wire
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestCacheIsBounded fills the cache many times over: what is used all the time
+// stays, and the sum stays within the bound.
+func TestCacheIsBounded(t *testing.T) {
+	const bound = 1 << 20
+	c := newCache(bound)
+	used := cacheKey{uid: "used", revision: 1}
+	c.put(used, "value", 100)
+	for i := range 20_000 {
+		c.put(cacheKey{uid: fmt.Sprint(i), revision: 1}, "other", 1000)
+		if value, ok := c.get(used); !ok || value != "value" {
+			t.Fatalf("what is hot is gone after %d others", i)
+		}
+	}
+	total := 0
+	for i := range c.shards {
+		for _, generation := range []map[cacheKey]entry{c.shards[i].young, c.shards[i].old} {
+			for _, e := range generation {
+				total += e.size
+			}
+		}
+	}
+	if total > bound || total < bound/3 {
+		t.Errorf("%d bytes are kept, of at most %d", total, bound)
+	}
+	if _, ok := c.get(cacheKey{uid: "0", revision: 1}); ok {
+		t.Error("what was used once, long ago, is still there")
+	}
+	huge := cacheKey{uid: "huge"}
+	c.put(huge, "value", bound)
+	if _, ok := c.get(huge); ok {
+		t.Error("what exceeds the bound is kept")
+	}
+}

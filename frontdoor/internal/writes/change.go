@@ -1,0 +1,228 @@
+package writes
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/portico-platform/portico/frontdoor/internal/engine"
+	"github.com/portico-platform/portico/frontdoor/internal/merge"
+	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/services"
+)
+
+// owner is the field manager of the request.
+func (x *writing) owner() string {
+	if x.options.Manager != "" {
+		return x.options.Manager
+	}
+	return merge.ManagerFromUserAgent(x.UserAgent())
+}
+
+// checkCreate compares a new object with its path.
+func (c *change) checkCreate() error {
+	meta := strategy.Metadata(c.next)
+	if err := c.checkNamespace(meta); err != nil {
+		return err
+	}
+	if version, _ := meta["resourceVersion"].(string); version != "" && version != "0" {
+		return services.BadRequest("metadata.resourceVersion: resourceVersion should not be set on objects to be created")
+	}
+	return nil
+}
+
+// checkNamespace refuses an object that names another namespace than its path.
+func (c *change) checkNamespace(meta map[string]any) error {
+	given, _ := meta["namespace"].(string)
+	if given != "" && given != c.Namespace {
+		return services.BadRequest("metadata.namespace: the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// checkUpdate compares a changed object with its path and with the stored one.
+func (c *change) checkUpdate() error {
+	meta := strategy.Metadata(c.next)
+	if err := c.checkNamespace(meta); err != nil {
+		return err
+	}
+	switch name, _ := meta["name"].(string); {
+	case name == "":
+		meta["name"] = c.Name
+	case name != c.Name:
+		return services.BadRequest("metadata.name: the name of the object (%s) does not match the name on the URL (%s)", name, c.Name)
+	}
+	if !c.exists() {
+		return nil
+	}
+	if given, _ := meta["uid"].(string); given != "" && given != c.current.UID {
+		return services.Conflict(c.Type.Group, c.Type.Resource, c.Name,
+			fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", given, c.current.UID))
+	}
+	return c.checkVersion(meta)
+}
+
+// checkVersion refuses a change that was made on an older object. A patch says so
+// only when it sets the version itself.
+func (c *change) checkVersion(meta map[string]any) error {
+	given, _ := meta["resourceVersion"].(string)
+	delete(meta, "resourceVersion")
+	current, _ := strategy.Metadata(c.live)["resourceVersion"].(string)
+	if given == "" || given == "0" || given == current {
+		return nil
+	}
+	return services.ConflictModified(c.Type.Group, c.Type.Resource, c.Name)
+}
+
+// checkPatchOptions refuses what a patch cannot have, before the object is read.
+func (h *Handlers) checkPatchOptions(x *writing) error {
+	if x.mediaType == merge.MediaTypeApply || !x.options.Force {
+		return nil
+	}
+	return services.Invalid("", "PatchOptions", "", []services.StatusCause{{Reason: services.CauseForbidden,
+		Field: "force", Message: "Forbidden: may not be specified for non-apply patch"}})
+}
+
+// patched returns the object with the patch applied to what the path shows of it.
+func (h *Handlers) patched(c *change) (map[string]any, error) {
+	shown := c.live
+	if c.exists() {
+		var err error
+		if shown, err = c.subject.Show(c.live); err != nil {
+			return nil, err
+		}
+	}
+	manager := c.options.Manager
+	if manager == "" && c.mediaType != merge.MediaTypeApply {
+		manager = c.owner()
+	}
+	body, objections, err := c.Engine.Merge.Patch(merge.PatchRequest{Type: c.Engine.BodyType(c.Type, c.Subresource), MediaType: c.mediaType, Body: c.patch,
+		Current: shown, Manager: manager, Force: c.options.Force, Subresource: c.SubresourceName()})
+	if err != nil {
+		return nil, err
+	}
+	c.body.Strict = objections
+	if !c.exists() {
+		return body, nil
+	}
+	return c.subject.Put(c.live, body)
+}
+
+// prepare drops or reports unknown fields and sets defaults.
+func (h *Handlers) prepare(c *change) error {
+	warnings, err := c.Engine.Schemas.Prepare(c.Type, c.next, c.options.FieldValidation, c.body.Strict...)
+	c.warnings = append(c.warnings, warnings...)
+	return err
+}
+
+// trackFields records who owns which field; an apply has done so already.
+func (h *Handlers) trackFields(c *change) error {
+	if c.Verb == "patch" && c.mediaType == merge.MediaTypeApply {
+		return nil
+	}
+	err := c.Engine.Merge.Track(merge.Change{Type: c.Type, Live: c.live, New: c.next, Manager: c.owner(), Subresource: c.SubresourceName()})
+	if err != nil { // the owners stay as they were; the write itself is sound
+		h.Log.Warn("field owners were not recorded", "resource", c.Type.Key, "name", c.Name, "error", err)
+	}
+	return nil
+}
+
+// validate applies the rules of the type.
+func (h *Handlers) validate(c *change) error {
+	if c.exists() && strategy.Deleting(c.live) {
+		if err := c.checkFinalizers(); err != nil {
+			return err
+		}
+	}
+	return c.Engine.Schemas.Validate(c.Type, c.next, c.live)
+}
+
+// checkFinalizers refuses a finalizer that comes when the object is going already
+// (section "Two-phase deletion of a resource").
+func (c *change) checkFinalizers() error {
+	before := map[string]bool{}
+	for _, name := range strategy.Finalizers(c.live) {
+		before[name] = true
+	}
+	for _, name := range strategy.Finalizers(c.next) {
+		if !before[name] {
+			return services.Invalid(c.Type.Group, c.Type.Kind, c.Name, []services.StatusCause{{Reason: services.CauseForbidden,
+				Field: "metadata.finalizers", Message: fmt.Sprintf("Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers %q", name)}})
+		}
+	}
+	return nil
+}
+
+// review returns the change as admission sees it.
+func (c *change) review(h *Handlers) services.AdmissionRequest {
+	r := services.AdmissionRequest{
+		UID: string(uuid.NewUUID()), Operation: services.OperationUpdate,
+		Group: c.Type.Group, Version: c.Type.Version, Kind: c.Type.Kind, Resource: c.Type.Resource, Subresource: c.SubresourceName(),
+		Namespace: c.Namespace, Name: c.Name, User: c.User, Object: c.nextRaw, DryRun: c.options.DryRun,
+	}
+	if !c.exists() {
+		r.Operation = services.OperationCreate
+		r.Name, _ = strategy.Metadata(c.next)["name"].(string)
+	} else if raw, err := c.Engine.View(c.current, c.Type); err == nil {
+		r.OldObject = raw.JSON
+	}
+	return r
+}
+
+// store is the last step: a dry-run stops before it. An object that a write makes
+// free of its last finalizer is removed.
+func (h *Handlers) store(ctx context.Context, c *change) (services.Object, error) {
+	content, err := c.Engine.Content(c.next, c.nextRaw, c.Type)
+	if err != nil {
+		return services.Object{}, err
+	}
+	key := c.Key()
+	key.Name, _ = strategy.Metadata(c.next)["name"].(string)
+	c.created = !c.exists()
+	switch {
+	case c.options.DryRun:
+		return h.pretend(ctx, c, services.Object{Key: key, JSON: content.JSON})
+	case !c.exists():
+		return h.Store.Create(ctx, services.CreateRequest{Key: key, Content: content})
+	case strategy.Finished(c.next):
+		object, err := h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: c.current.Revision})
+		return object, c.raced(err)
+	case h.unchanged(c, content):
+		return c.current, nil
+	}
+	object, err := h.Store.Update(ctx, services.UpdateRequest{Key: key, Revision: c.current.Revision, Content: content})
+	return object, c.raced(err)
+}
+
+// pretend answers a dry-run: the object as it would be, under the version of the
+// one that there is.
+func (h *Handlers) pretend(ctx context.Context, c *change, object services.Object) (services.Object, error) {
+	if c.exists() {
+		object.JSON = engine.WithVersion(object.JSON, c.current.Revision)
+		return object, nil
+	}
+	_, err := h.Store.Get(ctx, services.GetRequest{Key: object.Key})
+	if err == nil {
+		return object, services.AlreadyExists(c.Type.Group, c.Type.Resource, object.Key.Name)
+	}
+	if !services.IsReason(err, services.ReasonNotFound) {
+		return object, err
+	}
+	return object, nil
+}
+
+// raced turns a lost compare-and-swap into another attempt, where the client set
+// no condition of its own.
+func (c *change) raced(err error) error {
+	if c.unconditional && services.IsReason(err, services.ReasonConflict) {
+		return errRaced
+	}
+	return err
+}
+
+// unchanged tells whether the write would store what is stored already.
+func (h *Handlers) unchanged(c *change, content services.Content) bool {
+	return bytes.Equal(engine.WithVersion(content.JSON, c.current.Revision), c.current.JSON)
+}

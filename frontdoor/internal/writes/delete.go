@@ -1,0 +1,278 @@
+package writes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/engine"
+	"github.com/portico-platform/portico/frontdoor/internal/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/request"
+	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// deletion is a delete under way.
+type deletion struct {
+	*request.Request
+	options *metav1.DeleteOptions
+	dryRun  bool
+	now     time.Time
+}
+
+// Delete serves the deletion of one object (section "Two-phase deletion of a
+// resource"): an object that something still holds is marked, any other removed.
+func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
+	x, err := h.readDeletion(w, r)
+	if err != nil {
+		return err
+	}
+	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.Object)
+	if err != nil {
+		return err
+	}
+	object, removed, err := h.remove(r.Context(), x, r.Key())
+	if err != nil {
+		return err
+	}
+	if !removed || returnsDeleted(r.Type) {
+		return reads.Reply{Object: object, Form: form, Status: http.StatusOK}.Send(w, r, h.Codec)
+	}
+	wire.WriteStatus(w, r.Request, h.Vocabulary, &services.Status{Code: http.StatusOK,
+		Details: &services.StatusDetails{Name: r.Name, Group: r.Type.Group, Kind: r.Type.Resource, UID: object.UID}})
+	return nil
+}
+
+// returnsDeleted names the types whose deletion is answered with the object, as
+// release 1.21 does.
+func returnsDeleted(t *catalogue.Type) bool {
+	return t.Group == "" && slices.Contains([]string{"pods", "services", "serviceaccounts", "podtemplates", "resourcequotas",
+		"persistentvolumes", "persistentvolumeclaims"}, t.Resource) || t.Resource == "podsecuritypolicies"
+}
+
+// DeleteCollection deletes what a list with the same selectors shows, one by one.
+// An object that goes in the meantime is no error.
+func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) error {
+	x, err := h.readDeletion(w, r)
+	if err != nil {
+		return err
+	}
+	o, err := request.ParseReadOptions(r.Query, r.Type)
+	if err != nil {
+		return err
+	}
+	list := services.ListRequest{GroupResource: r.Type.Key, Namespace: r.Namespace, LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
+	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.List)
+	if err != nil {
+		return err
+	}
+	var deleted []services.Object
+	revision, err := reads.ForEach(r.Context(), h.Store, list, func(object services.Object) error {
+		gone, _, err := h.remove(r.Context(), x, object.Key)
+		if services.IsReason(err, services.ReasonNotFound) {
+			return nil
+		}
+		deleted = append(deleted, gone)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", form.ContentType)
+	out := h.Codec.Encoder(form, r.Type).List(w)
+	if err := out.Begin(wire.ListMeta{Revision: revision}); err != nil {
+		return err
+	}
+	for _, object := range deleted {
+		if object, err = r.Engine.View(object, r.Type); err != nil {
+			return err
+		}
+		if err := out.Item(object); err != nil {
+			return err
+		}
+	}
+	return out.End()
+}
+
+// readDeletion reads the options from the body, else from the query parameters.
+func (h *Handlers) readDeletion(w http.ResponseWriter, r *request.Request) (*deletion, error) {
+	body, err := r.ReadBody(w)
+	if err != nil {
+		return nil, err
+	}
+	x := &deletion{Request: r, now: time.Now()}
+	if x.options, err = h.Codec.DeleteOptions(r.Header.Get("Content-Type"), body); err != nil {
+		return nil, err
+	}
+	if len(body) == 0 {
+		if err := optionsFromQuery(r, x.options); err != nil {
+			return nil, err
+		}
+	}
+	if x.dryRun, err = request.ParseDryRun(append(slices.Clone(x.options.DryRun), r.Query["dryRun"]...)); err != nil {
+		return nil, err
+	}
+	return x, checkDeleteOptions(x.options)
+}
+
+// optionsFromQuery reads the parameters that stand for a body.
+func optionsFromQuery(r *request.Request, o *metav1.DeleteOptions) error {
+	if text := r.Query.Get("gracePeriodSeconds"); text != "" {
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return services.BadRequest("gracePeriodSeconds: Invalid value: %q: must be an integer", text)
+		}
+		o.GracePeriodSeconds = &seconds
+	}
+	if text := r.Query.Get("propagationPolicy"); text != "" {
+		policy := metav1.DeletionPropagation(text)
+		o.PropagationPolicy = &policy
+	}
+	if r.Query.Has("orphanDependents") {
+		orphan, err := strconv.ParseBool(r.Query.Get("orphanDependents"))
+		if err != nil {
+			return services.BadRequest("orphanDependents: Invalid value: %q: must be true or false", r.Query.Get("orphanDependents"))
+		}
+		o.OrphanDependents = &orphan //nolint:staticcheck // clients of 1.21 still send it
+	}
+	return nil
+}
+
+// checkDeleteOptions refuses options that do not go together or are unknown (422).
+func checkDeleteOptions(o *metav1.DeleteOptions) error {
+	invalid := func(field, message string) error {
+		return services.Invalid("", "DeleteOptions", "", []services.StatusCause{{Reason: services.CauseInvalid, Field: field, Message: "Invalid value: " + message}})
+	}
+	if o.PropagationPolicy != nil {
+		if o.OrphanDependents != nil { //nolint:staticcheck // as above
+			return invalid("propagationPolicy", "orphanDependents and propagationPolicy cannot be both set")
+		}
+		switch *o.PropagationPolicy {
+		case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
+		default:
+			return invalid("propagationPolicy", fmt.Sprintf("%q: must be one of Foreground, Background or Orphan", *o.PropagationPolicy))
+		}
+	}
+	return nil
+}
+
+// remove deletes one object as far as it goes: removed tells whether it is gone.
+// Another writer's change is tried again on the new object, unless a precondition
+// names a version.
+func (h *Handlers) remove(ctx context.Context, x *deletion, key resource.Key) (object services.Object, removed bool, err error) {
+	for attempt := 1; ; attempt++ {
+		object, removed, err = h.removeOnce(ctx, x, key)
+		if !errors.Is(err, errRaced) || attempt >= writeAttempts || ctx.Err() != nil {
+			return object, removed, err
+		}
+	}
+}
+
+func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key) (services.Object, bool, error) {
+	current, err := h.Store.Get(ctx, services.GetRequest{Key: key})
+	if err != nil {
+		return current, false, err
+	}
+	if err := x.preconditions(current); err != nil {
+		return current, false, err
+	}
+	if err := h.admitDelete(ctx, x, current); err != nil {
+		return current, false, err
+	}
+	live, err := x.Engine.DecodeStored(current, x.Type.Stored)
+	if err != nil {
+		return current, false, err
+	}
+	next := engine.Copy(live)
+	s := strategy.Write{Type: x.Type, Namespace: key.Namespace, User: x.User, Vocabulary: h.Vocabulary, Now: x.now}
+	s.PrepareDelete(next, x.options)
+	switch {
+	case strategy.Finished(next) && x.dryRun:
+		return current, true, nil
+	case strategy.Finished(next):
+		gone, err := h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: current.Revision})
+		return gone, err == nil, raced(err)
+	}
+	return h.markDeleted(ctx, x, current, next)
+}
+
+// markDeleted stores the object with its deletion requested.
+func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current services.Object, next map[string]any) (services.Object, bool, error) {
+	content, err := x.Engine.Content(next, nil, x.Type.Stored)
+	if err != nil {
+		return current, false, err
+	}
+	marked := engine.WithVersion(content.JSON, current.Revision)
+	if string(marked) == string(current.JSON) { // marked before
+		return current, false, nil
+	}
+	if x.dryRun {
+		current.JSON = marked
+		return current, false, nil
+	}
+	updated, err := h.Store.Update(ctx, services.UpdateRequest{Key: current.Key, Revision: current.Revision, Content: content})
+	return updated, false, raced(err)
+}
+
+// raced marks a lost compare-and-swap.
+func raced(err error) error {
+	if services.IsReason(err, services.ReasonConflict) {
+		return errRaced
+	}
+	return err
+}
+
+// preconditions refuses the deletion of another object than the client meant (409).
+func (x *deletion) preconditions(current services.Object) error {
+	p := x.options.Preconditions
+	if p == nil {
+		return nil
+	}
+	conflict := func(what, want, is string) error {
+		return services.Conflict(x.Type.Group, x.Type.Resource, current.Key.Name,
+			fmt.Sprintf("Precondition failed: %s in precondition: %s, %s in object meta: %s", what, want, what, is))
+	}
+	if p.UID != nil && string(*p.UID) != current.UID {
+		return conflict("UID", string(*p.UID), current.UID)
+	}
+	if version := resource.FormatVersion(current.Revision); p.ResourceVersion != nil && *p.ResourceVersion != version {
+		return conflict("ResourceVersion", *p.ResourceVersion, version)
+	}
+	return nil
+}
+
+// admitDelete asks admission.
+func (h *Handlers) admitDelete(ctx context.Context, x *deletion, current services.Object) error {
+	old, err := x.Engine.View(current, x.Type)
+	if err != nil {
+		return err
+	}
+	options, err := json.Marshal(x.options)
+	if err != nil {
+		return err
+	}
+	review := services.AdmissionRequest{UID: string(uuid.NewUUID()), Operation: services.OperationDelete,
+		Group: x.Type.Group, Version: x.Type.Version, Kind: x.Type.Kind, Resource: x.Type.Resource,
+		Namespace: current.Key.Namespace, Name: current.Key.Name, User: x.User, OldObject: old.JSON, Options: options, DryRun: x.dryRun}
+	for _, ask := range []func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error){h.Admission.Mutate, h.Admission.Validate} {
+		response, err := ask(ctx, review)
+		if err != nil {
+			return err
+		}
+		for key, value := range response.AuditAnnotations {
+			x.Audit.Annotate(key, value)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package writes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/engine"
+	"github.com/portico-platform/portico/frontdoor/internal/merge"
+	"github.com/portico-platform/portico/frontdoor/internal/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/request"
+	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/services"
+)
+
+// writing is a create, update or patch on its way: what the client sent, and the
+// type of object that it sent.
+type writing struct {
+	*request.Request
+	options request.WriteOptions
+	form    wire.Form
+	// Body of a create or update; patch holds the bytes of a patch.
+	body      wire.Body
+	patch     []byte
+	mediaType string
+	// subject is how the body maps onto the stored object.
+	subject engine.Subject
+	// unconditional is true when another writer's change is no conflict for the
+	// client: the request names no resourceVersion.
+	unconditional bool
+	created       bool
+	// own marks a write of the front door itself, which nobody has to admit.
+	own      bool
+	warnings []string
+}
+
+// Write serves create, update and patch (sections "Path shapes" and "Dry-run"):
+// one loop, from the top again when another writer was faster and the client did
+// not ask for a certain version.
+func (h *Handlers) Write(w http.ResponseWriter, r *request.Request) error {
+	x, err := h.readWriting(w, r)
+	if err != nil {
+		return err
+	}
+	for attempt := 1; ; attempt++ {
+		object, err := h.attempt(r.Context(), x)
+		if err == nil {
+			return h.answerWrite(w, x, object)
+		}
+		if !x.mayRetry(err) || attempt >= writeAttempts || r.Context().Err() != nil {
+			return err
+		}
+	}
+}
+
+// writeAttempts bounds the loop; every round lost means that somebody else's
+// write went through.
+const writeAttempts = 100
+
+// mayRetry tells whether another writer's change, and nothing else, was in the way.
+func (x *writing) mayRetry(err error) bool {
+	switch {
+	case errors.Is(err, errRaced):
+		return true
+	case services.IsReason(err, services.ReasonAlreadyExists):
+		name, _ := strategy.Metadata(x.body.Object)["name"].(string)
+		return x.Verb == "create" && name == "" || x.Verb == "patch" || x.Verb == "update"
+	}
+	return false
+}
+
+// errRaced is a compare-and-swap that lost although the client set no condition.
+var errRaced = errors.New("another writer was faster")
+
+// attempt goes once through the stages of a write.
+func (h *Handlers) attempt(ctx context.Context, x *writing) (services.Object, error) {
+	c := &change{writing: x, now: time.Now()}
+	for _, stage := range []func(context.Context, *change) error{
+		h.loadCurrent, // the stored object, in the version of the request
+		h.makeNext,    // what the client wants it to be
+		h.complete,    // what the service decides, defaults, and admission's changes
+		h.check,       // schema rules, then admission's word
+	} {
+		if err := stage(ctx, c); err != nil {
+			return services.Object{}, err
+		}
+	}
+	return h.store(ctx, c)
+}
+
+// change is one attempt at a write.
+type change struct {
+	*writing
+	now     time.Time
+	current services.Object // zero when there is none
+	live    map[string]any  // current, decoded, in the version of the request; nil when there is none
+	next    map[string]any
+	nextRaw []byte // next as JSON, in the version of the request
+}
+
+func (c *change) exists() bool { return c.live != nil }
+
+func (c *change) strategy(h *Handlers) strategy.Write {
+	return strategy.Write{Type: c.Type, Subresource: c.SubresourceName(), Namespace: c.Namespace, User: c.User, Vocabulary: h.Vocabulary, Now: c.now}
+}
+
+// loadCurrent reads the object that an update or patch changes. An object that is
+// not there is NotFound, but for an apply, which creates it.
+func (h *Handlers) loadCurrent(ctx context.Context, c *change) error {
+	if c.Verb == "create" {
+		return nil
+	}
+	current, err := h.Store.Get(ctx, services.GetRequest{Key: c.Key()})
+	if services.IsReason(err, services.ReasonNotFound) && c.mayCreate() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.current = current
+	c.live, err = c.Engine.DecodeStored(current, c.Type)
+	return err
+}
+
+// mayCreate tells whether the request creates the object when it is missing.
+func (c *change) mayCreate() bool {
+	return c.Subresource == nil && c.mediaType == merge.MediaTypeApply
+}
+
+// makeNext joins what the client sent with the current object.
+func (h *Handlers) makeNext(_ context.Context, c *change) error {
+	var err error
+	switch c.Verb {
+	case "create":
+		c.next = engine.Copy(c.body.Object)
+		return c.checkCreate()
+	case "update":
+		c.next, err = c.subject.Put(c.live, c.body.Object)
+	case "patch":
+		c.next, err = h.patched(c)
+	}
+	if err != nil {
+		return err
+	}
+	return c.checkUpdate()
+}
+
+// complete lets the service and mutating admission finish the object.
+func (h *Handlers) complete(ctx context.Context, c *change) error {
+	s := c.strategy(h)
+	if c.exists() {
+		s.PrepareUpdate(c.next, c.live)
+	} else {
+		s.PrepareCreate(c.next)
+	}
+	if err := h.prepare(c); err != nil {
+		return err
+	}
+	raw, err := engine.Encode(c.next)
+	if err != nil {
+		return err
+	}
+	c.nextRaw = raw
+	response, err := c.admit(ctx, h, h.Admission.Mutate)
+	if err != nil {
+		return err
+	}
+	if response.Object != nil {
+		if c.next, err = engine.Decode(response.Object); err != nil {
+			return err
+		}
+		if err := h.prepare(c); err != nil {
+			return err
+		}
+	}
+	if err := h.trackFields(c); err != nil {
+		return err
+	}
+	c.nextRaw, err = engine.Encode(c.next)
+	return err
+}
+
+// check validates the final object.
+func (h *Handlers) check(ctx context.Context, c *change) error {
+	if err := h.validate(c); err != nil {
+		return err
+	}
+	_, err := c.admit(ctx, h, h.Admission.Validate)
+	return err
+}
+
+// admit asks one half of admission, and keeps what it has to say to the client and
+// for the record.
+func (c *change) admit(ctx context.Context, h *Handlers, ask func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error)) (services.AdmissionResponse, error) {
+	if c.own {
+		return services.AdmissionResponse{}, nil
+	}
+	r, err := ask(ctx, c.review(h))
+	if err != nil {
+		return r, err
+	}
+	c.warnings = append(c.warnings, r.Warnings...)
+	for key, value := range r.AuditAnnotations {
+		c.Audit.Annotate(key, value)
+	}
+	return r, nil
+}
+
+// readWriting reads the options and the body of a write.
+func (h *Handlers) readWriting(w http.ResponseWriter, r *request.Request) (*writing, error) {
+	x := &writing{Request: r, mediaType: r.MediaType()}
+	var err error
+	if x.options, err = request.ParseWriteOptions(r); err != nil {
+		return nil, err
+	}
+	if x.form, err = h.Codec.Negotiate(r.Request, r.Engine.BodyType(r.Type, r.Subresource), wire.Object); err != nil {
+		return nil, err
+	}
+	body, err := r.ReadBody(w)
+	if err != nil {
+		return nil, err
+	}
+	x.subject = engine.SubjectOf(r.Subresource)
+	if r.Verb == "patch" {
+		x.patch, x.unconditional = body, true
+		return x, h.checkPatchOptions(x)
+	}
+	if x.body, err = h.Codec.Decode(r.Header.Get("Content-Type"), body, r.Engine.BodyType(r.Type, r.Subresource)); err != nil {
+		return nil, err
+	}
+	version, _ := strategy.Metadata(x.body.Object)["resourceVersion"].(string)
+	x.unconditional = version == "" || version == "0"
+	return x, nil
+}
+
+// answerWrite sends the object as it is now.
+func (h *Handlers) answerWrite(w http.ResponseWriter, x *writing, object services.Object) error {
+	for _, text := range x.warnings {
+		Warn(w, text)
+	}
+	status := http.StatusOK
+	if x.created {
+		status = h.Vocabulary.Behaviour.CreatedStatus
+	}
+	return reads.Reply{Object: object, Form: x.form, Status: status}.Send(w, x.Request, h.Codec)
+}
+
+// Warn adds a Warning header (RFC 7234 section 5.5) to an answer.
+func Warn(w http.ResponseWriter, text string) {
+	w.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
+}

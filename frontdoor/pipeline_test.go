@@ -1,0 +1,30 @@
+package frontdoor
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/portico-platform/portico/frontdoor/internal/access"
+)
+
+// TestStageOrder holds the constraints that the order of the stages must keep.
+func TestStageOrder(t *testing.T) {
+	var order []string
+	for _, s := range (&door{access: &access.Control{}}).stages() {
+		order = append(order, s.Name)
+	}
+	for _, c := range []struct{ first, then, why string }{
+		{"recovered", "identified", "an unknown path is answered with a Status too"},
+		{"identified", "authorized", "authorization asks about what the path names"},
+		{"audited", "authenticated", "a refused login is on record"},
+		{"authenticated", "impersonated", "only a known caller may act as somebody else"},
+		{"impersonated", "authorized", "the impersonated user is who needs the permission"},
+		{"impersonated", "limited", "the share is that of the user who acts"},
+		{"limited", "authorized", "waiting comes before work"},
+	} {
+		a, b := slices.Index(order, c.first), slices.Index(order, c.then)
+		if a < 0 || b < 0 || a > b {
+			t.Errorf("%s must come before %s: %s; the order is %v", c.first, c.then, c.why, order)
+		}
+	}
+}
