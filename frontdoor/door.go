@@ -20,6 +20,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/review"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/compression"
 	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/bus"
@@ -49,6 +50,7 @@ type door struct {
 
 	// plainPaths serve the paths that name no resource, by their first part.
 	plainPaths map[string]func(http.ResponseWriter, *http.Request) error
+	compressor compression.Compressor
 	drain      context.CancelFunc // ends the watches
 }
 

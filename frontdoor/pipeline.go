@@ -20,6 +20,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/compression"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -62,7 +63,9 @@ func (d *door) pipeline() http.Handler {
 		handle = stages[i].Wrap(handle)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = handle(w, &request.Request{Request: r})
+		out := d.compressor.Wrap(w, r)
+		_ = handle(out, &request.Request{Request: r})
+		_ = out.Close() // a client that has gone needs no answer
 	})
 }
 
@@ -119,7 +122,7 @@ func (d *door) recovered(next request.Handler) request.Handler {
 // renderError writes an error as a Status, unless an answer is already under way:
 // then the connection is cut, so that the client does not take half for whole.
 func (d *door) renderError(a *answer, r *request.Request, err error) {
-	if a.status != 0 {
+	if a.status != 0 && sent(a) {
 		if r.Context().Err() == nil {
 			d.log.Warn("answer cut short", "path", r.URL.Path, "error", err)
 		}
@@ -130,6 +133,13 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 		d.log.Warn("request failed", "verb", r.Verb, "path", r.URL.Path, "code", status.Code, "error", err)
 	}
 	wire.WriteStatus(a, r.Request, d.vocabulary, status)
+}
+
+// sent tells whether a part of an answer has left: until then another one can
+// take its place.
+func sent(a *answer) bool {
+	held, ok := a.ResponseWriter.(*compression.Writer)
+	return !ok || held.Sent()
 }
 
 // identified says what the path is about: a resource, a document or a health check

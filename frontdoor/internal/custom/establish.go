@@ -1,7 +1,6 @@
 package custom
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -176,6 +175,3 @@ func conditionTrue(status map[string]any, kind string) bool {
 	}
 	return false
 }
-
-// String names the definition in messages.
-func (d Definition) String() string { return fmt.Sprintf("%s (%s)", d.Name, d.Names.Kind) }

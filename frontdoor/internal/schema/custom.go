@@ -27,11 +27,11 @@ type customRoot struct {
 // With returns an engine that knows custom types too. It shares what is compiled
 // of the built-in ones, and of custom types whose schemas are the same.
 func (e *Engine) With(types Types) *Engine {
-	builtIn, before := e, &customs{}
-	if e.builtIn != nil {
-		builtIn, before = e.builtIn, e.customs
+	before := e.customs
+	if before == nil {
+		before = &customs{}
 	}
-	more := &Engine{definitions: types.Definitions(), vocabulary: e.vocabulary, builtIn: builtIn, customs: &customs{nodes: map[string]customRoot{}}}
+	more := &Engine{definitions: types.Definitions(), vocabulary: e.vocabulary, builtIn: e.base(), customs: &customs{nodes: map[string]customRoot{}}}
 	before.mu.Lock()
 	defer before.mu.Unlock()
 	for definition, root := range before.nodes {
@@ -40,6 +40,14 @@ func (e *Engine) With(types Types) *Engine {
 		}
 	}
 	return more
+}
+
+// base returns the engine of the built-in types.
+func (e *Engine) base() *Engine {
+	if e.builtIn != nil {
+		return e.builtIn
+	}
+	return e
 }
 
 // customNode returns the compiled definition in an engine with custom types.
@@ -107,7 +115,7 @@ var structuralKinds = map[string]kind{"object": object, "array": list, "string":
 
 // hollow takes any value, and keeps no field of an object.
 func hollow() *node {
-	n := &node{custom: &structure{keywords: keywords.Compile(&spec.Schema{})}}
+	n := &node{custom: &structure{nullable: true, keywords: keywords.Compile(&spec.Schema{})}}
 	n.item = n
 	return n
 }
@@ -126,7 +134,7 @@ func (e *Engine) addField(n *node, name string, s *spec.Schema) {
 		}
 		return
 	}
-	target := e.node(ref[strings.LastIndex(ref, "/")+1:])
+	target := e.base().node(ref[strings.LastIndex(ref, "/")+1:])
 	if target == nil {
 		target = &node{}
 	}

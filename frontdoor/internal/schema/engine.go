@@ -45,7 +45,7 @@ type Engine struct {
 // New returns an engine; nothing is compiled yet. An error is a mistake in the
 // overlay.
 func New(types Types, v vocabulary.Vocabulary) (*Engine, error) {
-	o, err := readOverlay()
+	o, err := theOverlay()
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -81,6 +82,9 @@ type fieldRules struct {
 	format    rules.Format
 	keyFormat rules.Format
 }
+
+// theOverlay is read once: engines come and go with custom types, the overlay stays.
+var theOverlay = sync.OnceValues(readOverlay)
 
 // readOverlay reads and checks all files.
 func readOverlay() (overlay, error) {

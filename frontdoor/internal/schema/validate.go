@@ -150,16 +150,21 @@ func (c *check) listField(r *fieldRules, items []any, at *field.Path) {
 	if r.MaxItems > 0 && len(items) > r.MaxItems {
 		c.TooMany(at, len(items), r.MaxItems)
 	}
-	seen := map[string]bool{}
 	for i, item := range items {
-		below := at.Item(i)
 		if _, isObject := item.(map[string]any); !isObject {
-			c.scalar(r, item, below)
+			c.scalar(r, item, at.Item(i))
 		}
-		if len(r.Unique) == 0 {
-			continue
-		}
-		key, value, where := identityOf(item, r.Unique, below)
+	}
+	if len(r.Unique) > 0 {
+		c.unique(r.Unique, items, at)
+	}
+}
+
+// unique checks that no two items of a list have the same identity.
+func (c *check) unique(by []string, items []any, at *field.Path) {
+	seen := make(map[string]bool, len(items))
+	for i, item := range items {
+		key, value, where := identityOf(item, by, at.Item(i))
 		if seen[key] {
 			c.Duplicate(where, value)
 		}

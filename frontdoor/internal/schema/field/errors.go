@@ -36,6 +36,9 @@ func (e *Errors) add(reason string, at *Path, message string) {
 	e.causes = append(e.causes, services.StatusCause{Reason: reason, Message: message, Field: at.String()})
 }
 
+// Join notes all that others has noted.
+func (e *Errors) Join(others *Errors) { e.causes = append(e.causes, others.causes...) }
+
 // Required notes a value that is missing.
 func (e *Errors) Required(at *Path, why string) {
 	e.add(services.CauseRequired, at, with("Required value", why))

@@ -45,6 +45,9 @@ func parseSelector(selector map[string]any) (labels.Selector, error) {
 	if selector["matchLabels"] == nil && selector["matchExpressions"] == nil {
 		return labels.SelectorFromSet(labelSet(selector)), nil
 	}
+	if len(listOf(selector, "matchExpressions")) == 0 {
+		return labels.SelectorFromSet(labelSet(objectOf(selector, "matchLabels"))), nil
+	}
 	var typed metav1.LabelSelector
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &typed); err != nil {
 		return nil, err
