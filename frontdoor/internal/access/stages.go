@@ -6,6 +6,7 @@
 package access
 
 import (
+	"encoding/base64"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -32,7 +33,7 @@ type Control struct {
 // Authenticated finds out who sends the request (section "Authentication").
 func (c *Control) Authenticated(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
-		credentials := services.Credentials{BearerToken: bearerToken(r.Header), Headers: r.Header}
+		credentials := services.Credentials{BearerToken: c.bearerToken(r.Header), Headers: r.Header}
 		if r.TLS != nil {
 			for _, cert := range r.TLS.PeerCertificates {
 				credentials.Certificates = append(credentials.Certificates, cert.Raw)
@@ -52,12 +53,23 @@ func (c *Control) Authenticated(next request.Handler) request.Handler {
 	}
 }
 
-// bearerToken returns the token of a request: from the Authorization header, or,
-// for browsers' WebSockets, from the subprotocol.
-func bearerToken(h http.Header) string {
+// bearerToken returns the token of a request; "" when there is none. A browser's
+// WebSocket cannot set headers and carries it in a subprotocol.
+func (c *Control) bearerToken(h http.Header) string {
 	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(token)
+	}
+	if !strings.EqualFold(h.Get("Upgrade"), "websocket") {
+		return ""
+	}
+	prefix := "base64url.bearer." + c.Vocabulary.Group("authorization.") + "."
+	for protocol := range strings.SplitSeq(h.Get("Sec-WebSocket-Protocol"), ",") {
+		if encoded, ok := strings.CutPrefix(strings.TrimSpace(protocol), prefix); ok {
+			if decoded, err := base64.RawURLEncoding.DecodeString(encoded); err == nil {
+				return string(decoded)
+			}
+		}
 	}
 	return ""
 }

@@ -27,6 +27,12 @@ func (v Versions) Convert(object map[string]any, to *catalogue.Type) (map[string
 	if Same(object, to) {
 		return object, nil
 	}
+	if to.Webhook {
+		return nil, errNeedsWebhook(object, to)
+	}
+	if to.Kind == "CustomResourceDefinition" && to.Group == v.vocabulary.Group("apiextensions.") {
+		return definition(object, to.Version), nil
+	}
 	from, _ := object["apiVersion"].(string)
 	converted := make(map[string]any, len(object))
 	for field, value := range object {

@@ -26,11 +26,6 @@ func hold(object map[string]any, v vocabulary.Vocabulary) {
 // MarkTerminating sets the condition of a definition whose deletion was requested,
 // so that its objects are taken away and no new ones are made.
 func MarkTerminating(object map[string]any, now time.Time) {
-	status := child(object, "status")
-	if status == nil {
-		status = map[string]any{}
-		object["status"] = status
-	}
-	setCondition(status, condition(terminating, "True", "InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"),
+	setCondition(ownStatus(object), condition(terminating, "True", "InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"),
 		now.UTC().Format(time.RFC3339))
 }

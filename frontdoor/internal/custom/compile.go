@@ -18,6 +18,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/convert"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -59,7 +60,7 @@ var (
 // Compile reads a definition in any version of its type. It does not repeat what
 // Check finds; it fails only on what cannot make a type at all.
 func Compile(object map[string]any, v vocabulary.Vocabulary) (Definition, error) {
-	object = ToV1(object)
+	object = convert.DefinitionToV1(object)
 	s, status := child(object, "spec"), child(object, "status")
 	names := namesOf(child(s, "names")).completed()
 	if accepted := namesOf(child(status, "acceptedNames")); accepted.Plural != "" {

@@ -1,12 +1,14 @@
 package custom
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/convert"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -24,12 +26,8 @@ const (
 // is established at once, because whoever stores it serves it as soon as it is
 // seen. The finalizer that holds it until its objects are gone is set as well.
 func Establish(object map[string]any, others []Definition, v vocabulary.Vocabulary, now time.Time) {
-	s := child(ToV1(object), "spec")
-	status := child(object, "status")
-	if status == nil {
-		status = map[string]any{}
-		object["status"] = status
-	}
+	s := child(convert.DefinitionToV1(object), "spec")
+	status := ownStatus(object)
 	hold(object, v)
 	accepted, conflicts := accept(namesOf(child(s, "names")).completed(), namesOf(child(status, "acceptedNames")), taken(object, s, others))
 	status["acceptedNames"] = accepted.object()
@@ -46,6 +44,16 @@ func Establish(object map[string]any, others []Definition, v vocabulary.Vocabula
 	if !conditionTrue(status, established) {
 		setCondition(status, condition(established, "True", "InitialNamesAccepted", "the initial names have been accepted"), stamp)
 	}
+}
+
+// ownStatus gives the object a status that it shares with no other.
+func ownStatus(object map[string]any) map[string]any {
+	status := maps.Clone(child(object, "status"))
+	if status == nil {
+		status = map[string]any{}
+	}
+	object["status"] = status
+	return status
 }
 
 // conflict is a name that somebody else has.

@@ -33,8 +33,7 @@ type watching struct {
 	form    wire.Form
 	encoder *wire.Encoder
 	frames  *wire.EventEncoder
-	out     http.ResponseWriter
-	control *http.ResponseController
+	out     stream
 	buffer  []byte
 }
 
@@ -65,7 +64,8 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	h.open.Add(1)
 	defer h.open.Add(-1)
 	encoder := h.Codec.Encoder(form, r.Type)
-	x := &watching{Handlers: h, r: r, options: o, form: form, encoder: encoder, frames: encoder.Events(), out: w, control: http.NewResponseController(w)}
+	x := &watching{Handlers: h, r: r, options: o, form: form, encoder: encoder, frames: encoder.Events(), out: openStream(ctx, w, r.Request)}
+	defer x.out.end()
 	return x.serve(ctx)
 }
 
@@ -103,7 +103,9 @@ func (x *watching) serve(ctx context.Context) error {
 		}
 		return err
 	}
-	x.begin()
+	if err := x.begin(); err != nil {
+		return err
+	}
 	watcher, err := x.Feeds.Watch(ctx, feed.Selection{
 		GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Selector: x.options.Selector, After: after})
 	if err != nil {
@@ -120,12 +122,12 @@ func (x *watching) serve(ctx context.Context) error {
 }
 
 // begin sends the headers.
-func (x *watching) begin() {
-	if !x.begun {
-		x.begun = true
-		x.out.Header().Set("Content-Type", x.form.ContentType)
-		x.out.WriteHeader(http.StatusOK)
+func (x *watching) begin() error {
+	if x.begun {
+		return nil
 	}
+	x.begun = true
+	return x.out.begin(x.form.ContentType)
 }
 
 // start is the "Watch" table of section "Read consistency": it returns the
@@ -146,7 +148,9 @@ func (x *watching) start(ctx context.Context) (int64, error) {
 	r := services.ListRequest{GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Read: o.GetRead(),
 		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
 	after, err := ForEach(ctx, x.Store, r, func(object services.Object) error {
-		x.begin()
+		if err := x.begin(); err != nil {
+			return err
+		}
 		object, err := x.r.Engine.View(object, x.r.Type)
 		if err != nil {
 			return err
@@ -248,7 +252,9 @@ func (x *watching) finish(watcher *feed.Watcher) error {
 
 // fail ends a watch with an ERROR event.
 func (x *watching) fail(err error) error {
-	x.begin()
+	if begin := x.begin(); begin != nil {
+		return begin
+	}
 	if x.buffer, err = x.frames.Error(x.buffer, err); err == nil {
 		_ = x.flush()
 	}
@@ -256,7 +262,7 @@ func (x *watching) fail(err error) error {
 }
 
 func (x *watching) write() error {
-	_, err := x.out.Write(x.buffer)
+	err := x.out.send(x.buffer)
 	x.buffer = x.buffer[:0]
 	return err
 }
@@ -267,7 +273,7 @@ func (x *watching) flush() error {
 			return err
 		}
 	}
-	return x.control.Flush()
+	return x.out.flush()
 }
 
 // pace lets changes gather between two flushes of a watch, so that all watchers

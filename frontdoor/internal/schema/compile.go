@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -27,22 +28,22 @@ const (
 // node is one compiled schema. Nodes are immutable once compiled, and definitions
 // that contain themselves make cycles of them.
 type node struct {
-	kind   kind
-	bits   int                // of an integer: 32 or 64
-	fields map[string]*member // of an object
-	filled []string           // fields of an object that exist even when left out
-	item   *node              // of a dictionary or list
-	rules  *ruleset           // of an object; nil when there are none
-	marked bool               // plain is known
-	plain  bool               // nothing below can be invalid
-	custom *structure         // of a custom type; nil in built-in ones
+	kind     kind
+	bits     int                // of an integer: 32 or 64
+	fields   map[string]*member // of an object
+	required []string           // fields of an object that must be given
+	filled   []string           // fields of an object that exist even when left out
+	item     *node              // of a dictionary or list
+	rules    *ruleset           // of an object; nil when there are none
+	marked   bool               // plain is known
+	plain    bool               // nothing below can be invalid
+	custom   *structure         // of a custom type; nil in built-in ones
 }
 
 // member is a field of an object.
 type member struct {
 	*node
-	required bool
-	rules    *fieldRules // nil when there are none
+	rules *fieldRules // nil when there are none
 }
 
 // compile returns the node of a definition. The engine's lock is held.
@@ -138,7 +139,7 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *ruleset) {
 	}
 	for _, name := range s.Required {
 		if f := n.fields[name]; f != nil && !r.isOptional(name) {
-			f.required = true
+			n.required = append(n.required, name)
 			if f.kind == object && !r.isRequired(name) {
 				n.filled = append(n.filled, name)
 			}
@@ -148,8 +149,8 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *ruleset) {
 		return
 	}
 	for _, name := range r.Required {
-		if f := n.fields[name]; f != nil {
-			f.required = true
+		if !slices.Contains(n.required, name) {
+			n.required = append(n.required, name)
 		}
 	}
 	for name, rules := range r.Fields {
@@ -166,9 +167,9 @@ func (n *node) markPlain() bool {
 		return n.plain
 	}
 	n.marked = true
-	plain := n.rules == nil
+	plain := n.rules == nil && len(n.required) == 0
 	for _, f := range n.fields {
-		if below := f.node.markPlain(); !below || f.required || f.rules != nil {
+		if below := f.node.markPlain(); !below || f.rules != nil {
 			plain = false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	kjson "sigs.k8s.io/json"
@@ -193,4 +194,49 @@ func TestEveryTypeCompiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestConcurrentUse compiles and walks all types from several goroutines at once.
+func TestConcurrentUse(t *testing.T) {
+	types, engine := newEngine(t)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for _, name := range []string{"deployments", "statefulsets", "daemonsets", "replicasets"} {
+				ty, _ := types.Lookup("apps", "v1", name)
+				object := map[string]any{"metadata": map[string]any{"name": "a"}}
+				if _, err := engine.Prepare(ty, object, Strict); err != nil {
+					t.Error(err)
+				}
+				_ = engine.Validate(ty, object, nil)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// FuzzPrepare sends any object through both walks: whatever it is, it is refused or
+// prepared, and what is prepared stays as it is when it is prepared again.
+func FuzzPrepare(f *testing.F) {
+	types, engine := newEngine(f)
+	ty, _ := types.Lookup("", "v1", "pods")
+	f.Add(`{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"b","resources":{"limits":{"cpu":0.5}}}],"volumes":[{"name":"v"},null]}}`)
+	f.Add(`{"metadata":[],"spec":{"containers":[null,{}],"tolerations":[{"operator":"Exists"}]},"status":1}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var object map[string]any
+		if kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &object) != nil || object == nil {
+			return
+		}
+		if _, err := engine.Prepare(ty, object, Ignore); err != nil {
+			return
+		}
+		once := dump(t, object)
+		if _, err := engine.Prepare(ty, object, Strict); err != nil {
+			t.Fatalf("a prepared object is refused: %v", err)
+		}
+		if again := dump(t, object); again != once {
+			t.Fatalf("prepared again:\n%s\nonce:\n%s", again, once)
+		}
+		_ = engine.Validate(ty, object, object)
+	})
 }

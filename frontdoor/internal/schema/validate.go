@@ -18,20 +18,22 @@ type check struct {
 // object checks an object with known fields. The old one is nil for a create, and
 // where there was none.
 func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
-	for name, f := range n.fields {
-		value, given := m[name]
-		below := field.Path{Parent: at, Name: name}
-		if !given || f.required && rules.Empty(value) {
-			if f.required {
-				c.Required(&below, "")
-			}
-			continue
+	for _, name := range n.required {
+		if rules.Empty(m[name]) {
+			c.Required(at.Field(name), "")
 		}
-		if f.rules != nil {
-			c.field(f.rules, value, &below)
+	}
+	for name, value := range m {
+		f := n.fields[name]
+		if f == nil || f.rules == nil && f.plain || at == nil && name == "status" {
+			continue // a status is taken as its controller reports it
 		}
-		if !f.plain && (at != nil || name != "status") {
-			c.value(f.node, value, old[name], &below)
+		below := &field.Path{Parent: at, Name: name}
+		if f.rules != nil && !(rules.Empty(value) && slices.Contains(n.required, name)) {
+			c.field(f.rules, value, below)
+		}
+		if !f.plain {
+			c.value(f.node, value, old[name], below)
 		}
 	}
 	if n.rules != nil {

@@ -30,6 +30,9 @@ func (c *Compressor) Wrap(w http.ResponseWriter, r *http.Request) *Writer {
 }
 
 func acceptsGzip(r *http.Request) bool {
+	if r.Header.Get("Upgrade") != "" {
+		return false // the connection will not carry a body
+	}
 	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(coding), ";")
 		if strings.TrimSpace(name) == "gzip" {

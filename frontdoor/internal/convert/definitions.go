@@ -1,22 +1,37 @@
-package custom
+package convert
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 )
+
+// definition converts a CustomResourceDefinition.
+func definition(object map[string]any, version string) map[string]any {
+	if version == "v1" {
+		return DefinitionToV1(object)
+	}
+	return definitionFromV1(object)
+}
+
+// errNeedsWebhook says that the versions of a custom type differ in ways that only
+// its webhook knows, which is not asked yet.
+func errNeedsWebhook(object map[string]any, to *catalogue.Type) error {
+	return fmt.Errorf("conversion of %s %s to %s needs the webhook of its definition, and conversion webhooks are not supported: "+
+		"use the stored version", text(object, "apiVersion"), to.Kind, to.APIVersion())
+}
 
 // perVersion are the fields that v1 has in each version, and v1beta1 may have once
 // for all of them, by their names there.
 var perVersion = map[string]string{"schema": "validation", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns"}
 
-// IsDefinition tells whether an object says that it is a CustomResourceDefinition.
-func IsDefinition(object map[string]any) bool { return object["kind"] == "CustomResourceDefinition" }
-
-// ToV1 returns a definition in version v1, with the defaults of v1beta1 filled in;
-// one that is in v1 already is returned itself. The object is not changed; parts of
+// DefinitionToV1 returns a CustomResourceDefinition in version v1, with the defaults
+// of v1beta1 filled in; one that is in v1 already is returned itself. The object is not changed; parts of
 // it are shared with the result.
-func ToV1(object map[string]any) map[string]any {
+func DefinitionToV1(object map[string]any) map[string]any {
 	group, isOld := strings.CutSuffix(text(object, "apiVersion"), "/v1beta1")
 	if !isOld {
 		return object
@@ -47,7 +62,7 @@ func ToV1(object map[string]any) map[string]any {
 		delete(s, "preserveUnknownFields")
 	}
 	s["conversion"] = conversionToV1(child(old, "conversion"))
-	CompleteNames(s)
+	completeNames(s)
 	return with(object, group+"/v1", s)
 }
 
@@ -57,14 +72,17 @@ func with(object map[string]any, apiVersion string, spec map[string]any) map[str
 	return converted
 }
 
-// CompleteNames fills in the names of a definition's spec that follow from the kind.
-func CompleteNames(spec map[string]any) {
+// completeNames fills in the names that follow from the kind.
+func completeNames(spec map[string]any) {
 	names := maps.Clone(child(spec, "names"))
-	if names == nil {
+	kind := text(names, "kind")
+	if kind == "" {
 		return
 	}
-	if n := namesOf(names).completed(); n.Kind != "" {
-		names["singular"], names["listKind"] = n.Singular, n.ListKind
+	for name, value := range map[string]string{"singular": strings.ToLower(kind), "listKind": kind + "List"} {
+		if text(names, name) == "" {
+			names[name] = value
+		}
 	}
 	spec["names"] = names
 }
@@ -115,9 +133,9 @@ func conversionToV1(old map[string]any) map[string]any {
 	return map[string]any{"strategy": old["strategy"], "webhook": hook}
 }
 
-// FromV1 returns a definition in version v1beta1: what all versions have alike
-// stands once, above them.
-func FromV1(object map[string]any) map[string]any {
+// definitionFromV1 returns a CustomResourceDefinition in version v1beta1: what all
+// versions have alike stands once, above them.
+func definitionFromV1(object map[string]any) map[string]any {
 	group, isV1 := strings.CutSuffix(text(object, "apiVersion"), "/v1")
 	if !isV1 {
 		return object
@@ -176,4 +194,25 @@ func conversionFromV1(conversion map[string]any) map[string]any {
 		old["conversionReviewVersions"] = versions
 	}
 	return old
+}
+
+// Reading objects: what is absent, or of another type, reads as the zero value.
+
+func text(m map[string]any, name string) string {
+	s, _ := m[name].(string)
+	return s
+}
+
+func child(m map[string]any, name string) map[string]any {
+	c, _ := m[name].(map[string]any)
+	return c
+}
+
+func children(m map[string]any, name string) []map[string]any {
+	list, _ := m[name].([]any)
+	found := make([]map[string]any, len(list))
+	for i, item := range list {
+		found[i], _ = item.(map[string]any)
+	}
+	return found
 }
