@@ -64,4 +64,5 @@ bench: build ## measure Portico
 
 .PHONY: bench-peer
 bench-peer: build ## measure Portico beside the reference server, as ratios
-	go -C deploy/bench/peer build -o ../../../bin/peer/ . && go run ./deploy/bench -portico bin/portico -peer bin/peer $(ARGS)
+	GOWORK=off CGO_ENABLED=0 go -C deploy/bench/peer build -trimpath -o ../../../bin/peer/ ./...
+	go run ./deploy/bench -portico bin/portico -peer bin/peer $(ARGS)

@@ -50,7 +50,9 @@ type choice struct{ enable, disable []string }
 func choose(table []plugin.Plugin, c choice) ([]plugin.Plugin, error) {
 	on := map[string]bool{}
 	for _, p := range table {
-		on[p.Name] = p.Default
+		if !p.Always {
+			on[p.Name] = p.Default
+		}
 	}
 	said := map[string]bool{}
 	for _, name := range c.enable {
@@ -70,7 +72,7 @@ func choose(table []plugin.Plugin, c choice) ([]plugin.Plugin, error) {
 	}
 	var chosen []plugin.Plugin
 	for _, p := range table {
-		if on[p.Name] {
+		if p.Always || on[p.Name] {
 			chosen = append(chosen, p)
 		}
 	}

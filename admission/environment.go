@@ -42,6 +42,8 @@ func environment(ctx context.Context, n *run.Node) (plugin.Environment, error) {
 		plugin.StorageClassParser(n.Vocabulary))
 	e.IngressClasses = mirror(&m, resource.GroupResource{Group: n.Vocabulary.Group("networking."), Resource: "ingressclasses"},
 		plugin.IngressClassParser(n.Vocabulary))
+	e.PriorityClasses = mirror(&m, resource.GroupResource{Group: n.Vocabulary.Group("scheduling."), Resource: "priorityclasses"},
+		plugin.ParsePriorityClass)
 	return e, m.wait(ctx)
 }
 

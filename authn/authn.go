@@ -24,30 +24,23 @@ type chain struct {
 }
 
 // Authenticate implements services.Authn. A credential that no method accepts is
-// an error, even when another method would take the request for anonymous.
+// an error, even though without it the request would be anonymous.
 func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (services.Authentication, error) {
 	refused := c.BearerToken != ""
-	var why string
+	var why string // the client may see it
 	for _, m := range a.methods {
 		result, err := m.Authenticate(ctx, c)
 		if err == nil {
-			if len(result.Audiences) == 0 {
-				result.Audiences = method.Shared(c.Audiences, a.audiences)
-			}
-			if len(result.Audiences) == 0 && len(c.Audiences) > 0 {
-				return services.Authentication{}, services.Unauthorized("")
-			}
-			result.User.Groups = withAuthenticated(result.User)
-			return result, nil
+			return a.complete(result, c)
 		}
 		if errors.Is(err, method.ErrNone) {
 			continue
 		}
 		a.log.Debug("credentials refused", "method", m.Name(), "error", err)
 		refused = true
-		var said *method.Refusal
-		if errors.As(err, &said) {
-			why = said.Message
+		var refusal *method.Refusal
+		if errors.As(err, &refusal) {
+			why = refusal.Message
 		}
 	}
 	if err := ctx.Err(); err != nil {
@@ -60,6 +53,19 @@ func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (servi
 		User:     services.UserInfo{Name: services.UserAnonymous, Groups: []string{services.GroupUnauthenticated}},
 		CacheFor: anonymousFor,
 	}, nil
+}
+
+// complete adds to an identity what everybody gets. What says nothing about
+// audiences is for this API.
+func (a *chain) complete(result services.Authentication, c services.Credentials) (services.Authentication, error) {
+	if len(result.Audiences) == 0 {
+		result.Audiences = method.Shared(c.Audiences, a.audiences)
+	}
+	if len(result.Audiences) == 0 && len(c.Audiences) > 0 {
+		return services.Authentication{}, services.Unauthorized("")
+	}
+	result.User.Groups = withAuthenticated(result.User)
+	return result, nil
 }
 
 // withAuthenticated returns the groups of a user whose identity is proven. Who

@@ -17,14 +17,26 @@ import (
 // fifth of one processor.
 const restFactor = 4
 
+// catchUpTimeout bounds how long a refusal is held back until the index has seen
+// everything that was stored before the question.
+const catchUpTimeout = 250 * time.Millisecond
+
 // authorizer answers from an index that it keeps in step with what is stored. It
 // must not be asked before it is ready.
 type authorizer struct {
-	index    atomic.Pointer[rbac.Index]
+	store    services.Reader
+	current  atomic.Pointer[view]
 	changed  chan struct{}
-	ready    chan struct{} // closed when the first index is there
+	ready    chan struct{}                     // closed when the first index is there
 	roles    [2]*changes.Mirror[*rbac.Role]    // of the cluster, of namespaces
 	bindings [2]*changes.Mirror[*rbac.Binding] // likewise
+}
+
+// view is what is stored at one revision, compiled.
+type view struct {
+	*rbac.Index
+	revision int64
+	replaced chan struct{} // closed when there is a newer one
 }
 
 // sources is where an authorizer takes roles and bindings from.
@@ -36,12 +48,12 @@ type sources struct {
 }
 
 func newAuthorizer(s sources) *authorizer {
-	a := &authorizer{changed: make(chan struct{}, 1), ready: make(chan struct{})}
+	a := &authorizer{store: s.store, changed: make(chan struct{}, 1), ready: make(chan struct{})}
 	for i, name := range []string{"clusterroles", "roles"} {
-		a.roles[i] = mirror(s, name, rbac.ParseRole, a.noteChange)
+		a.roles[i] = mirror(s, name, rbac.ParseRole, a.wake)
 	}
 	for i, name := range []string{"clusterrolebindings", "rolebindings"} {
-		a.bindings[i] = mirror(s, name, rbac.ParseBinding, a.noteChange)
+		a.bindings[i] = mirror(s, name, rbac.ParseBinding, a.wake)
 	}
 	return a
 }
@@ -53,7 +65,8 @@ func mirror[T any](s sources, name string, parse func(services.Object) (T, error
 	})
 }
 
-func (a *authorizer) noteChange() {
+// wake lets a new view be compiled.
+func (a *authorizer) wake() {
 	select {
 	case a.changed <- struct{}{}:
 	default:
@@ -74,14 +87,9 @@ func (a *authorizer) compile(ctx context.Context) error {
 			return nil
 		}
 	}
-	for first := true; ; first = false {
+	for {
 		began := time.Now()
-		roles := append(a.roles[0].List(""), a.roles[1].List("")...)
-		bindings := append(a.bindings[0].List(""), a.bindings[1].List("")...)
-		a.index.Store(rbac.Compile(roles, bindings))
-		if first {
-			close(a.ready)
-		}
+		a.renew()
 		rest := time.NewTimer(restFactor * time.Since(began))
 		select {
 		case <-rest.C:
@@ -96,14 +104,66 @@ func (a *authorizer) compile(ctx context.Context) error {
 	}
 }
 
-// Authorize implements services.Authz.
-func (a *authorizer) Authorize(_ context.Context, q services.Attributes) (services.Decision, error) {
-	return a.index.Load().Authorize(q), nil
+// renew compiles what the mirrors hold now.
+func (a *authorizer) renew() {
+	revision := min(a.roles[0].Revision(), a.roles[1].Revision(), a.bindings[0].Revision(), a.bindings[1].Revision())
+	roles := append(a.roles[0].List(""), a.roles[1].List("")...)
+	bindings := append(a.bindings[0].List(""), a.bindings[1].List("")...)
+	old := a.current.Swap(&view{Index: rbac.Compile(roles, bindings), revision: revision, replaced: make(chan struct{})})
+	if old == nil {
+		close(a.ready)
+		return
+	}
+	close(old.replaced)
+}
+
+// Authorize implements services.Authz. It allows by what it has seen, and refuses
+// by everything that was stored before the question: who has just been granted
+// something may use it at once.
+func (a *authorizer) Authorize(ctx context.Context, q services.Attributes) (services.Decision, error) {
+	now := a.current.Load()
+	decision := now.Authorize(q)
+	if decision.Allowed {
+		return decision, nil
+	}
+	if newer := a.catchUp(ctx, now); newer != now {
+		return newer.Authorize(q), nil
+	}
+	return decision, nil
+}
+
+// catchUp returns a view of everything that has been stored by now; if that takes
+// too long, the newest there is.
+func (a *authorizer) catchUp(ctx context.Context, now *view) *view {
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	defer cancel()
+	revision, err := a.store.Revision(ctx)
+	if err != nil || now.revision >= revision {
+		return now
+	}
+	for _, waitFor := range []func(context.Context, int64) error{
+		a.roles[0].WaitFor, a.roles[1].WaitFor, a.bindings[0].WaitFor, a.bindings[1].WaitFor,
+	} {
+		if waitFor(ctx, revision) != nil {
+			return a.current.Load()
+		}
+	}
+	for a.wake(); ; {
+		now = a.current.Load()
+		if now.revision >= revision {
+			return now
+		}
+		select {
+		case <-now.replaced:
+		case <-ctx.Done():
+			return now
+		}
+	}
 }
 
 // Rules implements services.Authz.
 func (a *authorizer) Rules(_ context.Context, r services.RulesRequest) (services.Rules, error) {
-	return a.index.Load().Rules(r), nil
+	return a.current.Load().Rules(r), nil
 }
 
 var _ services.Authz = (*authorizer)(nil)

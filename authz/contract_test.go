@@ -21,40 +21,57 @@ func TestContract(t *testing.T) {
 		bind(t, cluster, "readers", "reader", "jane")
 		return started(t, cluster)
 	}
-	jane := services.UserInfo{Name: "jane"}
-	ask := services.Attributes{User: jane, Verb: "get", Resource: "pods", Namespace: "a", Name: "x"}
-	refused := ask
+	allowed := ask("jane")
+	refused := allowed
 	refused.Verb = "delete"
 	contracttest.BothWays(t, rpc.Authz, open, func(t *testing.T, open func(*testing.T) services.Authz) {
 		contracttest.Authz(t, open, contracttest.AuthzExample{
-			Allowed: ask, Refused: refused, Rules: services.RulesRequest{User: jane, Namespace: "a"},
+			Allowed: allowed, Refused: refused, Rules: services.RulesRequest{User: allowed.User, Namespace: "a"},
 		})
 	})
 }
 
-func TestBindingsTakeEffectAndEnd(t *testing.T) {
+// TestGrantsHoldAtOnce checks that a question sees all grants that were stored
+// before it.
+func TestGrantsHoldAtOnce(t *testing.T) {
 	cluster := fake.New(t)
 	a := started(t, cluster)
-	ask := services.Attributes{User: services.UserInfo{Name: "jane"}, Verb: "get", Resource: "pods"}
-	expect := func(allowed bool) {
-		t.Helper()
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
-			d, err := a.Authorize(t.Context(), ask)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d.Allowed == allowed {
-				return
-			}
-		}
-		t.Fatalf("allowed never became %v", allowed)
-	}
-	expect(false)
-	bind(t, cluster, "readers", "reader", "jane")
 	put(t, cluster, "clusterroles", `{metadata: {name: reader}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`)
-	expect(true)
+	for i := range 20 {
+		user := fmt.Sprintf("user%d", i)
+		bind(t, cluster, user, "reader", user)
+		d, err := a.Authorize(t.Context(), ask(user))
+		if err != nil || !d.Allowed {
+			t.Fatalf("%s: %+v, %v", user, d, err)
+		}
+	}
+}
+
+func TestRevokedGrantsEnd(t *testing.T) {
+	cluster := fake.New(t)
+	put(t, cluster, "clusterroles", `{metadata: {name: reader}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`)
+	bind(t, cluster, "readers", "reader", "jane")
+	a := started(t, cluster)
 	cluster.Delete(resource.Key{GroupResource: resource.GroupResource{Group: group, Resource: "clusterrolebindings"}, Name: "readers"})
-	expect(false)
+	for allowed := true; allowed; {
+		before := a.current.Load()
+		d, err := a.Authorize(t.Context(), ask("jane"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allowed = d.Allowed; !allowed {
+			break
+		}
+		select {
+		case <-before.replaced:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the grant never ended")
+		}
+	}
+}
+
+func ask(user string) services.Attributes {
+	return services.Attributes{User: services.UserInfo{Name: user}, Verb: "get", Resource: "pods"}
 }
 
 // started returns an authorizer of a cluster; it ends with the test.

@@ -1,23 +1,28 @@
-// Package csrsigner is the worker that follows certificate signing requests for
-// the built-in signers. It is a client of the public API and nothing else: whether
-// a request may be approved or signed is decided there. It serves "Built-in
-// signers" and "Certificate signing over the API" of the specification.
+// Package csrsigner is the worker that signs approved certificate signing requests
+// for the built-in signers, and deletes requests about which nothing has happened
+// for an hour. It is a client of the public API and nothing else: who may approve
+// and who may sign is decided there, and it approves nothing itself. It serves
+// "Built-in signers" and "CertificateSigningRequest" of the specification.
 package csrsigner
 
 import (
 	"context"
-	"crypto/tls"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 
+	"github.com/portico-platform/portico/csr-signer/internal/profile"
 	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/services/worker"
 )
 
-// controller is the worker's name in --controllers; it is on by default.
-const controller = "csrsigning"
+// The worker's names in --controllers; both are on by default.
+const (
+	signing  = "csrsigning"
+	cleaning = "csrcleaner"
+)
 
 // defaultDuration is how long certificates are valid: a year.
 const defaultDuration = 365 * 24 * time.Hour
@@ -40,45 +45,51 @@ func flags(fs *pflag.FlagSet) {
 }
 
 func start(ctx context.Context, n *run.Node) error {
-	if err := checkFlags(n.Flags); err != nil {
+	ca, err := issuer(n.Flags)
+	if err != nil {
 		return err
 	}
 	client, err := worker.Client(ctx, n)
 	if err != nil {
 		return err
 	}
-	if !worker.Enabled(n, controller, true) {
-		n.Log.Info("off: --controllers turns it off", "controller", controller)
+	cleans := worker.Enabled(n, cleaning, true)
+	if !worker.Enabled(n, signing, true) {
+		ca = nil
+	} else if ca == nil {
+		n.Log.Warn("nothing is signed: --cluster-signing-cert-file and --cluster-signing-key-file name no authority")
+	}
+	if ca == nil && !cleans {
 		return nil
 	}
-	n.Log.Warn("certificate signing requests are followed and not signed yet")
 	requests := client.Resource(schema.GroupVersionResource{
 		Group: n.Vocabulary.Group("certificates."), Version: "v1", Resource: "certificatesigningrequests"})
 	informer := worker.NewInformer(requests, "")
+	s := &signer{requests: requests, profiles: profile.BuiltIn(n.Vocabulary), authority: ca, cleans: cleans,
+		clock: clock.RealClock{}, log: n.Log}
 	n.Health.Add(worker.Ready(n.Service, informer))
-	n.Go("following certificate signing requests", func(ctx context.Context) error {
-		informer.RunWithContext(ctx)
-		return nil
-	})
+	n.Go("signing", worker.Controller{
+		Name: signing, Informer: informer, Reconcile: s.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)
 	return nil
 }
 
-// checkFlags finds out at start what would otherwise fail with the first request.
-func checkFlags(fs *pflag.FlagSet) error {
+// issuer returns the authority that the flags name; nil when they name none.
+func issuer(fs *pflag.FlagSet) (*authority, error) {
 	duration, _ := fs.GetDuration("cluster-signing-duration")
 	if duration <= 0 {
-		return run.Usagef("--cluster-signing-duration: %v is not a time that certificates can be valid", duration)
+		return nil, run.Usagef("--cluster-signing-duration: %v is not a time that certificates can be valid", duration)
 	}
 	certificate, _ := fs.GetString("cluster-signing-cert-file")
 	key, _ := fs.GetString("cluster-signing-key-file")
 	if certificate == "" && key == "" {
-		return nil
+		return nil, nil
 	}
 	if certificate == "" || key == "" {
-		return run.Usagef("--cluster-signing-cert-file and --cluster-signing-key-file need each other")
+		return nil, run.Usagef("--cluster-signing-cert-file and --cluster-signing-key-file need each other")
 	}
-	if _, err := tls.LoadX509KeyPair(certificate, key); err != nil {
-		return run.Usagef("--cluster-signing-cert-file, --cluster-signing-key-file: %v", err)
+	made, err := newAuthority(certificate, key, duration, time.Now)
+	if err != nil {
+		return nil, run.Usagef("--cluster-signing-cert-file, --cluster-signing-key-file: %v", err)
 	}
-	return nil
+	return made, nil
 }

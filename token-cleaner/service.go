@@ -39,11 +39,9 @@ func start(ctx context.Context, n *run.Node) error {
 	}
 	secrets := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(n.Vocabulary.Namespace("system"))
 	informer := worker.NewInformer(secrets, "type="+n.Vocabulary.Qualified("bootstrap", "token"))
-	c, err := newCleaner(secrets, informer, clock.RealClock{}, n.Log)
-	if err != nil {
-		return err
-	}
+	c := &cleaner{secrets: secrets, clock: clock.RealClock{}, log: n.Log}
 	n.Health.Add(worker.Ready(n.Service, informer))
-	n.Go("cleaning", c.run)
+	n.Go("cleaning", worker.Controller{
+		Name: controller, Informer: informer, Reconcile: c.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)
 	return nil
 }

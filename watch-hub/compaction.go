@@ -29,10 +29,10 @@ type mark struct {
 	Revision int64     `json:"revision"`
 }
 
-// compact lets etcd forget what is older than the history, until ctx ends; then
-// it returns nil. Only the hub that publishes does it.
-func (h *Hub) compact(ctx context.Context) error {
-	ticker := time.NewTicker(max(h.config.History/marksPerHistory, 50*time.Millisecond))
+// compactAlways lets etcd forget what is older than the history, until ctx ends.
+// Only the hub that publishes does it.
+func (h *Hub) compactAlways(ctx context.Context) {
+	ticker := time.NewTicker(h.config.History / marksPerHistory)
 	defer ticker.Stop()
 	for {
 		select {
@@ -44,7 +44,7 @@ func (h *Hub) compact(ctx context.Context) error {
 				h.config.Log.Warn("compacting etcd", "error", err)
 			}
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }

@@ -3,23 +3,33 @@ package watchhub
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/portico-platform/portico/services/contracttest"
+	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
 func TestContract(t *testing.T) {
-	contracttest.WatchHub(t, func(t *testing.T) contracttest.HubSetup {
+	open := func(t *testing.T) contracttest.HubSetup {
 		etcd := testbed.StartEtcd(t)
 		hub := startHub(t, etcd, testbed.StartNATS(t).Connect(), nil)
 		return contracttest.HubSetup{
 			Hub: hub, Write: etcd.Write, Delete: etcd.Remove,
 			Forget: func(through int64) { forget(t, etcd, hub.Hub, through) },
 		}
+	}
+	t.Run("direct", func(t *testing.T) { contracttest.WatchHub(t, open) })
+	t.Run("carried", func(t *testing.T) {
+		contracttest.WatchHub(t, func(t *testing.T) contracttest.HubSetup {
+			setup := open(t)
+			setup.Hub = contracttest.Carried(t, rpc.WatchHub, setup.Hub)
+			return setup
+		})
 	})
 }
 
@@ -54,24 +64,14 @@ func startHub(t testing.TB, etcd *testbed.Etcd, bus *nats.Conn, change func(*Con
 	}
 	hub := New(config)
 	ctx, cancel := context.WithCancel(context.Background())
-	loops := []func(context.Context) error{hub.Run, hub.compact, hub.election.run}
-	ended := make(chan error, len(loops))
-	for _, loop := range loops {
-		go func() { ended <- loop(ctx) }()
-	}
-	stopped := false
-	stop := func() {
-		if stopped {
-			return
-		}
-		stopped = true
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Run(ctx) }()
+	stop := sync.OnceFunc(func() {
 		cancel()
-		for range loops {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
-	}
+	})
 	t.Cleanup(stop)
 	select {
 	case <-hub.Ready():

@@ -38,21 +38,17 @@ func (e *election) leads() bool { return e.leading.Load() }
 // won receives after each victory.
 func (e *election) won() <-chan struct{} { return e.signal }
 
-// run stands for election until ctx ends, and then resigns and returns nil.
-func (e *election) run(ctx context.Context) error {
+// run stands for election until ctx ends, and then resigns.
+func (e *election) run(ctx context.Context) {
 	// Only once: two living hubs of one name would take it from each other forever.
 	succeed := true
 	for ctx.Err() == nil {
 		if err := e.term(ctx, succeed); err != nil && ctx.Err() == nil {
 			e.log.Warn("election of the publishing hub", "error", err)
-			select {
-			case <-time.After(retryEvery):
-			case <-ctx.Done():
-			}
+			pause(ctx, retryEvery)
 		}
 		succeed = false
 	}
-	return nil
 }
 
 // term waits for the office, holds it, and returns when it is lost.

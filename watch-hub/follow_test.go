@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,22 +154,24 @@ func writeRandomly(etcd *testbed.Etcd, random *rand.Rand, n int) {
 }
 
 // disturbance is something that happens again and again while followers follow.
-type disturbance func(t *testing.T, b *bench)
+type disturbance func(t *testing.T, b *rig)
 
-// bench is an etcd, a NATS and one or two hubs that come and go.
-type bench struct {
+// rig is an etcd, a NATS and one or two hubs that come and go.
+type rig struct {
 	etcd *testbed.Etcd
 	nats *testbed.NATS
 	bus  *nats.Conn
 	hub  runningHub
 
+	replays atomic.Int64
 	mu      sync.Mutex
 	current services.WatchHub
 }
 
 // Replay implements services.WatchHub with the hub of the moment, as the carriage
 // does.
-func (b *bench) Replay(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
+func (b *rig) Replay(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
+	b.replays.Add(1)
 	b.mu.Lock()
 	hub := b.current
 	b.mu.Unlock()
@@ -178,13 +181,13 @@ func (b *bench) Replay(ctx context.Context, r services.ReplayRequest) (services.
 	return hub.Replay(ctx, r)
 }
 
-func (b *bench) use(hub services.WatchHub) {
+func (b *rig) use(hub services.WatchHub) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.current = hub
 }
 
-func restartHub(t *testing.T, b *bench) {
+func restartHub(t *testing.T, b *rig) {
 	b.use(nil)
 	b.hub.stop()
 	b.hub = startHub(t, b.etcd, b.bus, nil)
@@ -193,7 +196,7 @@ func restartHub(t *testing.T, b *bench) {
 
 // killHub leaves behind what a hub leaves that has died: it holds its office until
 // the lease runs out.
-func killHub(t *testing.T, b *bench) {
+func killHub(t *testing.T, b *rig) {
 	b.use(nil)
 	b.hub.stop()
 	seat(t, b.etcd, b.hub.config.Name)
@@ -213,12 +216,12 @@ func seat(t *testing.T, etcd *testbed.Etcd, name string) {
 	}
 }
 
-func restartNATS(_ *testing.T, b *bench) {
+func restartNATS(_ *testing.T, b *rig) {
 	b.nats.Stop()
 	b.nats.Start()
 }
 
-func replaceHub(t *testing.T, b *bench) {
+func replaceHub(t *testing.T, b *rig) {
 	old := b.hub
 	b.hub = startHub(t, b.etcd, b.nats.Connect(), func(c *Config) { c.Name = fmt.Sprint("hub-", rand.Int()) })
 	if rand.IntN(2) == 0 {
@@ -228,9 +231,9 @@ func replaceHub(t *testing.T, b *bench) {
 	b.use(b.hub)
 }
 
-func loseMessages(t *testing.T, b *bench) { b.nats.Lose(30) }
+func loseMessages(t *testing.T, b *rig) { b.nats.Lose(30) }
 
-func smallWindow(t *testing.T, b *bench) { b.hub.window.Expire(time.Now().Add(2 * time.Hour)) }
+func smallWindow(t *testing.T, b *rig) { b.hub.window.Expire(time.Now().Add(2 * time.Hour)) }
 
 // TestFollowersHearEverything compares what followers hear, whatever happens to
 // the parts on the way, with etcd's own history.
@@ -246,17 +249,21 @@ func TestFollowersHearEverything(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seed := uint64(time.Now().UnixNano())
-			t.Logf("seed %d", seed)
-			followEverything(t, rand.New(rand.NewPCG(seed, 0)), disturb)
+			followEverything(t, testbed.StartEtcd(t), disturb)
 		})
 	}
 }
 
-func followEverything(t *testing.T, random *rand.Rand, disturb disturbance) {
+func TestFollowersHearEverythingFromRemoteEtcd(t *testing.T) {
+	t.Parallel()
+	followEverything(t, testbed.StartRemoteEtcd(t), restartHub)
+}
+
+func followEverything(t *testing.T, etcd *testbed.Etcd, disturb disturbance) {
+	random := testbed.Random(t)
 	ctx, cancel := context.WithTimeout(t.Context(), followTimeout)
 	defer cancel()
-	b := &bench{etcd: testbed.StartEtcd(t), nats: testbed.StartNATS(t)}
+	b := &rig{etcd: etcd, nats: testbed.StartNATS(t)}
 	b.bus = b.nats.Connect()
 	b.hub = startHub(t, b.etcd, b.bus, nil)
 	b.use(b.hub)
@@ -276,10 +283,12 @@ func followEverything(t *testing.T, random *rand.Rand, disturb disturbance) {
 		group.Go(func() { o.follow(ctx, source, end) })
 	}
 	for range 4 {
-		writeRandomly(b.etcd, random, 100)
+		var writer sync.WaitGroup
+		writer.Go(func() { writeRandomly(b.etcd, random, 300) })
 		if disturb != nil {
 			disturb(t, b)
 		}
+		writer.Wait()
 	}
 	through := b.etcd.Write(resource.Key{GroupResource: types[0], Name: "last"}, "last")
 	for _, end := range ends {
@@ -289,6 +298,7 @@ func followEverything(t *testing.T, random *rand.Rand, disturb disturbance) {
 		b.etcd.Write(resource.Key{GroupResource: gr, Name: "after"}, "after")
 	}
 	group.Wait()
+	t.Logf("%d replays", b.replays.Load())
 	for _, o := range observers {
 		o.check(t, b.etcd, through)
 	}

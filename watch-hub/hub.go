@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +33,7 @@ const (
 	// lagging is how long etcd may say nothing before the hub is not healthy.
 	lagging = 15 * time.Second
 	// retryEvery is the pause before a broken watch is opened again.
-	retryEvery = 200 * time.Millisecond
+	retryEvery = 500 * time.Millisecond
 )
 
 // Config is what a Hub needs. All fields are required.
@@ -83,8 +84,24 @@ func (h *Hub) Ready() <-chan struct{} { return h.ready }
 // Heard returns how long ago etcd last said anything.
 func (h *Hub) Heard() time.Duration { return time.Since(time.Unix(0, h.heard.Load())) }
 
-// Run follows etcd until ctx ends, and then returns nil.
+// Run does the work of the hub until ctx ends, and then returns nil.
 func (h *Hub) Run(ctx context.Context) error {
+	var loops sync.WaitGroup
+	loops.Go(func() { h.followAlways(ctx) })
+	loops.Go(func() { h.compactAlways(ctx) })
+	loops.Go(func() {
+		select {
+		case <-h.ready: // until then it has nothing to publish
+			h.election.run(ctx)
+		case <-ctx.Done():
+		}
+	})
+	loops.Wait()
+	return nil
+}
+
+// followAlways follows etcd, and again when that breaks.
+func (h *Hub) followAlways(ctx context.Context) {
 	for ctx.Err() == nil {
 		_, after := h.window.Span()
 		err := h.follow(ctx, after)
@@ -96,13 +113,17 @@ func (h *Hub) Run(ctx context.Context) error {
 			h.window.Reset(compacted.Through)
 		default:
 			h.config.Log.Warn("following etcd again", "after", after, "error", err)
-			select {
-			case <-time.After(retryEvery):
-			case <-ctx.Done():
-			}
+			pause(ctx, retryEvery)
 		}
 	}
-	return nil
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }
 
 var errWatchEnded = errors.New("etcd ended the watch")

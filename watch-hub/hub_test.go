@@ -56,7 +56,7 @@ func (d *deaf) Replay(ctx context.Context, r services.ReplayRequest) (services.R
 }
 
 // listen follows the pods by the bus alone, from now on.
-func listen(t *testing.T, b *bench) *changes.Stream {
+func listen(t *testing.T, b *rig) *changes.Stream {
 	t.Helper()
 	now := b.etcd.Write(pod("now"), "now")
 	source := changes.Source{Bus: b.nats.Connect(), Hub: &deaf{b.hub, math.MaxInt}, Silence: time.Hour}
@@ -69,8 +69,8 @@ func listen(t *testing.T, b *bench) *changes.Stream {
 	return stream
 }
 
-func newBench(t *testing.T) *bench {
-	b := &bench{etcd: testbed.StartEtcd(t), nats: testbed.StartNATS(t)}
+func newRig(t *testing.T) *rig {
+	b := &rig{etcd: testbed.StartEtcd(t), nats: testbed.StartNATS(t)}
 	b.bus = b.nats.Connect()
 	b.hub = startHub(t, b.etcd, b.bus, nil)
 	b.untilPublishing(t, b.hub)
@@ -78,7 +78,7 @@ func newBench(t *testing.T) *bench {
 }
 
 // untilPublishing waits until a hub is the one that publishes.
-func (b *bench) untilPublishing(t *testing.T, hub runningHub) {
+func (b *rig) untilPublishing(t *testing.T, hub runningHub) {
 	t.Helper()
 	sub, err := b.nats.Connect().SubscribeSync(changes.SubjectProgress)
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *bench) untilPublishing(t *testing.T, hub runningHub) {
 }
 
 func TestBusIsEnough(t *testing.T) {
-	b := newBench(t)
+	b := newRig(t)
 	stream := listen(t, b)
 	last := int64(0)
 	for i := range 100 {
@@ -111,7 +111,7 @@ func TestBusIsEnough(t *testing.T) {
 }
 
 func TestAnotherHubPublishesOn(t *testing.T) {
-	b := newBench(t)
+	b := newRig(t)
 	second := startHub(t, b.etcd, b.nats.Connect(), func(c *Config) { c.Name = "second" })
 	if second.election.leads() || !b.hub.election.leads() {
 		t.Fatal("the second hub took over from one that lives")
@@ -126,7 +126,7 @@ func TestAnotherHubPublishesOn(t *testing.T) {
 }
 
 func TestHubSucceedsItself(t *testing.T) {
-	b := newBench(t)
+	b := newRig(t)
 	b.hub.stop()
 	seat(t, b.etcd, "hub")
 	b.hub = startHub(t, b.etcd, b.bus, nil)
@@ -134,7 +134,7 @@ func TestHubSucceedsItself(t *testing.T) {
 }
 
 func TestHubGivesUpItsOffice(t *testing.T) {
-	b := newBench(t)
+	b := newRig(t)
 	seat(t, b.etcd, "stranger")
 	sub, err := b.nats.Connect().SubscribeSync(changes.SubjectProgress)
 	if err != nil {
@@ -150,7 +150,7 @@ func TestHubGivesUpItsOffice(t *testing.T) {
 }
 
 func TestLargeChangesAreFetched(t *testing.T) {
-	b := newBench(t)
+	b := newRig(t)
 	after := b.etcd.Write(pod("small"), "value")
 	source := changes.Source{Bus: b.nats.Connect(), Hub: b.hub, Silence: time.Hour}
 	stream, err := source.Follow(t.Context(), pods, after)
@@ -164,7 +164,7 @@ func TestLargeChangesAreFetched(t *testing.T) {
 }
 
 func TestHistorySurvivesTheHub(t *testing.T) {
-	b := newBench(t)
+	b := newRig(t)
 	first := b.etcd.Write(pod("a"), "one")
 	b.hub.stop()
 	last := b.etcd.Write(pod("a"), "two")
@@ -183,7 +183,7 @@ func TestHubIsNotReadyTooEarly(t *testing.T) {
 }
 
 func TestCompactionFollowsTheHistory(t *testing.T) {
-	b := newBench(t)
+	b := newRig(t)
 	start := time.Now()
 	var revisions []int64
 	write := func() {
@@ -234,7 +234,7 @@ func TestCompactionFollowsTheHistory(t *testing.T) {
 }
 
 func TestCompactionRestsWhenNothingHappens(t *testing.T) {
-	b := newBench(t)
+	b := newRig(t)
 	b.etcd.Write(pod("a"), "value")
 	now := time.Now()
 	for range 3 { // a mark, a compaction, and then rest

@@ -87,11 +87,13 @@ func (p *publisher) due() <-chan time.Time { return p.timer.C }
 // flush publishes what waits; not whole when a change had to be left out since
 // the last flush.
 func (p *publisher) flush() (whole bool) {
+	if len(p.open) > 0 {
+		p.last = time.Now()
+	}
 	for _, m := range p.open {
 		p.send(m)
 	}
 	clear(p.open)
-	p.last = time.Now()
 	whole, p.broken = !p.broken, false
 	return whole
 }

@@ -45,16 +45,13 @@ func start(ctx context.Context, n *run.Node) error {
 		return err
 	}
 	hub := New(config)
-	n.Go("following etcd", hub.Run)
-	n.Go("compaction", hub.compact)
+	n.Go("hub", hub.Run)
 	observe(n, hub)
 	select {
 	case <-hub.Ready():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// Nobody listens to a hub that is still reading.
-	n.Go("election", hub.election.run)
 	rpc.WatchHub.Offer(n, hub)
 	return nil
 }

@@ -25,7 +25,7 @@ func TestBodies(t *testing.T, c *Cluster) {
 		{"WatchFromTheStart", watchFromTheStart},
 		{"Refusals", refusals},
 		{"StalePut", stalePut},
-		{"TooLargeForEtcd", tooLargeForEtcd},
+		{"Large", large},
 		{"Strangers", strangers},
 	}
 	for _, body := range bodies {

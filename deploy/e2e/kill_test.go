@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -190,8 +191,16 @@ func (l *ledger) drain(ctx context.Context, w watch.Interface, version string) s
 			if !open {
 				return version
 			}
-			if !ok || e.Type == watch.Error {
-				l.fault("the watch resumed at %s was cut: %v", version, e.Object)
+			if e.Type == watch.Error {
+				// The client words a cut connection as an event of its own; one from
+				// the service means that the version is gone.
+				if err := apierrors.FromObject(e.Object); !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+					l.fault("the watch resumed at %s: %v", version, err)
+				}
+				return version
+			}
+			if !ok {
+				l.fault("the watch resumed at %s sent a %T", version, e.Object)
 				return version
 			}
 			version = o.GetResourceVersion()

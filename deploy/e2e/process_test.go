@@ -53,6 +53,7 @@ type process struct {
 	cmd    *exec.Cmd
 	output string // the file of its output
 	ended  chan struct{}
+	killed bool
 }
 
 // spawn starts a program, which ends with the test at the latest.
@@ -75,7 +76,7 @@ func spawn(t *testing.T, dir, program string, args ...string) *process {
 	}()
 	t.Cleanup(func() {
 		p.stop(t)
-		if t.Failed() {
+		if t.Failed() && !p.killed {
 			t.Logf("the last output of %s:\n%s", p.name, p.tail())
 		}
 	})
@@ -95,6 +96,7 @@ func (p *process) stop(t *testing.T) {
 
 // kill ends the process at once, as kill -9 does.
 func (p *process) kill() {
+	p.killed = true
 	_ = p.cmd.Process.Kill()
 	<-p.ended
 }
@@ -152,7 +154,10 @@ func (a *allInOne) start(t *testing.T, args ...string) {
 		"--data-dir=" + a.Dir, "--bind-address=" + host, "--secure-port=" + port, "--vocabulary=" + a.Vocabulary.Name,
 	}, args...)...)
 	eventually(t, "the home is made", func() bool {
-		a.Cluster, err = Connect(a.Dir, a.address, a.Vocabulary)
+		c, connectError := Connect(a.Dir, a.address, a.Vocabulary)
+		if err = connectError; err == nil {
+			a.Cluster = c
+		}
 		return err == nil || a.process.hasEnded()
 	})
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/portico-platform/portico/deploy/internal/home"
 	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/services/run/peertls"
@@ -109,7 +111,15 @@ func (s *suite) makeHome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, err := run.Start(context.Background(), run.App{Name: "home", Services: []run.Service{home.Service()}},
+	door := run.Service{
+		Name: "frontdoor", // whose address the home wants to know
+		Flags: func(fs *pflag.FlagSet) {
+			fs.String("bind-address", "", "")
+			fs.Int("secure-port", 0, "")
+		},
+		Start: func(context.Context, *run.Node) error { return nil },
+	}
+	running, err := run.Start(context.Background(), run.App{Name: "home", Services: []run.Service{home.Service(), door}},
 		[]string{"--data-dir=" + s.home, "--vocabulary=" + s.vocabulary.Name, "--bind-address=" + host, "--secure-port=" + port})
 	if err != nil {
 		t.Fatal(err)

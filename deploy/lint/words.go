@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +19,8 @@ const (
 	minComment, minCommandComment = 100, 40
 	// nameTable is the one package that writes the maker's names.
 	nameTable = "services/vocabulary"
+	// architecture is the page with the picture of the whole.
+	architecture = "docs/architecture.md"
 )
 
 func wordRules() []Rule {
@@ -28,6 +31,8 @@ func wordRules() []Rule {
 			"name the package after its idea: what would one look up to find it?", checkNames},
 		{"the maker's names are written in " + nameTable + " alone",
 			"ask the vocabulary for the name, so that both vocabularies work; overlay data and tests are exempt", checkMakersNames},
+		{"the architecture page names every module",
+			"say in " + architecture + " what the module is for, in a line", checkArchitecture},
 	}
 }
 
@@ -91,4 +96,17 @@ func makersNames() []string {
 		strings.TrimPrefix(k8s.Group("."), "."), k8s.Domain, k8s.Extension, k8s.Protobuf,
 		k8s.Namespace("system"), k8s.Namespace("public"), k8s.Namespace("node-lease"),
 	}
+}
+
+func checkArchitecture(w *Workspace) (found []Finding) {
+	page, err := os.ReadFile(filepath.Join(w.root, architecture))
+	if err != nil {
+		return []Finding{{architecture, err.Error()}}
+	}
+	for _, module := range w.Modules {
+		if !strings.Contains(string(page), module) {
+			found = append(found, Finding{architecture, "does not name " + module})
+		}
+	}
+	return found
 }

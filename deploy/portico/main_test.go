@@ -58,7 +58,7 @@ func TestWrongCalls(t *testing.T) {
 		"unknown flag":            {"--nothing"},
 		"argument":                {"serve"},
 		"unknown vocabulary":      {"--vocabulary=klingon"},
-		"certificate without key": {"--tls-cert-file=a.crt"},
+		"missing certificate":     {"--tls-cert-file=nothing.crt"},
 		"etcd's TLS without etcd": {"--etcd-cafile=a.crt"},
 		"impossible port":         {"--secure-port=70000"},
 		"impossible address":      {"--bind-address=nowhere"},

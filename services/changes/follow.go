@@ -97,6 +97,7 @@ func (s *Stream) Next(ctx context.Context) (Batch, error) {
 		}
 		select {
 		case <-s.inbox.ready:
+			silence.Reset(s.source.Silence)
 			if !s.inbox.refresh.Swap(false) {
 				continue
 			}

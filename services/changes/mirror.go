@@ -123,25 +123,31 @@ func (m *Mirror[T]) List(namespace string) []T {
 	return values
 }
 
-// WaitFor returns when the mirror has reached a revision, or with the error of ctx.
+// WaitFor returns when the mirror has reached a revision, or with the error of
+// ctx. It does not wait for the hub's next report of progress.
 func (m *Mirror[T]) WaitFor(ctx context.Context, revision int64) error {
+	now := m.now.Load()
+	if now.revision >= revision {
+		return nil
+	}
 	refresh := time.NewTicker(refreshEvery)
 	defer refresh.Stop()
-	for first := true; ; first = false {
-		now := m.now.Load()
-		if now.revision >= revision {
-			return nil
-		}
-		if stream := m.stream.Load(); first && stream != nil {
-			stream.Refresh()
-		}
+	m.refresh()
+	for ; now.revision < revision; now = m.now.Load() {
 		select {
 		case <-now.replaced:
 		case <-refresh.C:
-			first = true
+			m.refresh()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+	return nil
+}
+
+func (m *Mirror[T]) refresh() {
+	if stream := m.stream.Load(); stream != nil {
+		stream.Refresh()
 	}
 }
 

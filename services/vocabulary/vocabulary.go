@@ -33,7 +33,8 @@ type Vocabulary struct {
 	Definitions string
 	// groupSuffix ends the names of the API groups that the maker owns.
 	groupSuffix string
-	// namespacePrefix starts the names of the system namespaces.
+	// namespacePrefix starts the names of the system namespaces, and of what the
+	// service puts into every namespace.
 	namespacePrefix string
 	// domainSuffix ends qualified domains that are not API groups, as in
 	// bootstrap.platform.io/token.
@@ -129,6 +130,10 @@ func (v Vocabulary) ShortGroup(group string) string {
 
 // Namespace returns a system namespace: of "system", "public" or "node-lease".
 func (v Vocabulary) Namespace(role string) string { return v.namespacePrefix + role }
+
+// RootCertificate returns the name of the ConfigMap that tells, in every namespace,
+// whom to trust for the API.
+func (v Vocabulary) RootCertificate() string { return v.namespacePrefix + "root-ca.crt" }
 
 // Qualified returns a name in the maker's domain, as in platform.io/<name>, or
 // with a sub-domain, as in bootstrap.platform.io/<name>.

@@ -17,7 +17,7 @@ import (
 // NewInformer returns an informer of the objects that a client sees, with a field
 // selector that may be empty. It retries by itself until its context ends.
 func NewInformer(client dynamic.ResourceInterface, fieldSelector string) cache.SharedIndexInformer {
-	source := listWatch{&cache.ListWatch{
+	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = fieldSelector
 			return client.List(ctx, options)
@@ -26,12 +26,14 @@ func NewInformer(client dynamic.ResourceInterface, fieldSelector string) cache.S
 			options.FieldSelector = fieldSelector
 			return client.Watch(ctx, options)
 		},
-	}}
-	return cache.NewSharedIndexInformer(source, &unstructured.Unstructured{}, 0, cache.Indexers{})
+	}
+	return cache.NewSharedIndexInformer(ListThenWatch(source), &unstructured.Unstructured{}, 0, cache.Indexers{})
 }
 
-// listWatch lists and then watches. Watches that begin with the list mark its end
-// with an annotation in one fixed vocabulary, which the API may not speak.
+// ListThenWatch keeps a reflector from watches that begin with the list: these mark
+// its end with an annotation in one fixed vocabulary, which the API may not speak.
+func ListThenWatch(source *cache.ListWatch) cache.ListerWatcher { return listWatch{source} }
+
 type listWatch struct{ *cache.ListWatch }
 
 // IsWatchListSemanticsUnSupported is how client-go asks.

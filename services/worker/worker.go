@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
@@ -48,6 +49,16 @@ func dial(_ context.Context, n *run.Node) (*api.Config, error) {
 
 // Client returns the worker's own client of the API.
 func Client(ctx context.Context, n *run.Node) (dynamic.Interface, error) {
+	config, err := Config(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return dynamic.NewForConfig(config)
+}
+
+// Config returns what the worker's own clients are made with, for a worker that
+// needs more than one. The caller may change it.
+func Config(ctx context.Context, n *run.Node) (*rest.Config, error) {
 	file, err := API.Use(ctx, n)
 	if err != nil {
 		return nil, err
@@ -62,7 +73,7 @@ func Client(ctx context.Context, n *run.Node) (dynamic.Interface, error) {
 	}
 	config.QPS, config.Burst = requestsPerSecond, burst
 	config.UserAgent = "portico-" + n.Service
-	return dynamic.NewForConfig(config)
+	return config, nil
 }
 
 // Enabled tells whether --controllers turns a worker on. The last word about a

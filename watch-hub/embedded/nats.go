@@ -45,7 +45,7 @@ func start(ctx context.Context, n *run.Node) error {
 		return err
 	}
 	s.Start()
-	n.OnStop(func(context.Context) {
+	n.OnExit(func() {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})

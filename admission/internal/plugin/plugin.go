@@ -20,6 +20,8 @@ type Plugin struct {
 	Name string
 	// Default says whether it is on unless a flag turns it off.
 	Default bool
+	// Always marks a part of the API's own rules, which no flag names.
+	Always bool
 	// Waiting marks a plugin whose work is not in yet.
 	Waiting bool
 	// Mutate may change the object of the review.

@@ -22,6 +22,8 @@ type Environment struct {
 	// StorageClasses and IngressClasses are made with the parsers of this package.
 	StorageClasses Collection[Class]
 	IngressClasses Collection[Class]
+	// PriorityClasses are those of pods.
+	PriorityClasses Collection[PriorityClass]
 	// How long pods stay on nodes that are not ready, or that cannot be reached.
 	NotReadyFor, UnreachableFor time.Duration
 }
@@ -48,15 +50,18 @@ func Table(e Environment) []Plugin {
 		field: "ingressClassName", annotation: v.Qualified("", "ingress.class"),
 	}
 	csr := certificates{authz: e.Authz, group: v.Group("certificates."), clientSigner: v.Signers.Client}
+	priorities := priority{classes: e.PriorityClasses, store: e.Store, group: v.Group("scheduling.")}
+	granting := grants{authz: e.Authz, store: e.Store, group: v.Group("rbac.authorization.")}
 	table := []Plugin{
+		{Name: "grants", Always: true, Validate: granting.validate},
 		{Name: "AlwaysAdmit"},
 		{Name: "NamespaceLifecycle", Default: true, Validate: lifecycle.validate},
 		{Name: "LimitRanger", Default: true, Waiting: true},
 		{Name: "ServiceAccount", Default: true, Waiting: true},
-		{Name: "TaintNodesByCondition", Default: true, Waiting: true},
+		{Name: "TaintNodesByCondition", Default: true, Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
 		{Name: "AlwaysPullImages", Mutate: alwaysPullImages},
 		{Name: "PodNodeSelector", Waiting: true},
-		{Name: "Priority", Default: true, Waiting: true},
+		{Name: "Priority", Default: true, Mutate: priorities.mutate},
 		{Name: "DefaultTolerationSeconds", Default: true, Mutate: tolerations.mutate},
 		{Name: "DefaultStorageClass", Default: true, Mutate: storage.mutate},
 		{Name: "StorageObjectInUseProtection", Default: true, Waiting: true},

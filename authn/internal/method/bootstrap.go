@@ -48,7 +48,7 @@ func (m *Bootstrap) Authenticate(ctx context.Context, c services.Credentials) (s
 		return services.Authentication{}, ErrNone
 	}
 	id, secret := parts[1], parts[2]
-	stored, err := readObject(ctx, m.store, "secrets", m.namespace, "bootstrap-token-"+id, services.MostRecent)
+	stored, err := readObject(ctx, m.store, coreKey("secrets", m.namespace, "bootstrap-token-"+id), services.MostRecent)
 	if services.IsReason(err, services.ReasonNotFound) {
 		return services.Authentication{}, ErrNone
 	}

@@ -160,20 +160,21 @@ func (m *ServiceAccount) alive(ctx context.Context, a account, token string) err
 		if b.Name == "" {
 			continue
 		}
-		object, err := readObject(ctx, m.config.Store, b.resource, a.Namespace, b.Name, services.AnyRevision)
+		key := coreKey(b.resource, a.Namespace, b.Name)
+		object, err := readObject(ctx, m.config.Store, key, services.AnyRevision)
 		if services.IsReason(err, services.ReasonNotFound) {
 			// Made a moment ago, perhaps: only the newest state refuses.
-			object, err = readObject(ctx, m.config.Store, b.resource, a.Namespace, b.Name, services.MostRecent)
+			object, err = readObject(ctx, m.config.Store, key, services.MostRecent)
 		}
 		switch {
 		case err != nil:
 			return err
 		case object.Metadata.DeletionTimestamp != nil:
-			return fmt.Errorf("%s %s/%s is being deleted", b.resource, a.Namespace, b.Name)
+			return fmt.Errorf("%s is being deleted", key)
 		case b.UID != "" && b.UID != object.Metadata.UID:
-			return fmt.Errorf("%s %s/%s is another one now", b.resource, a.Namespace, b.Name)
+			return fmt.Errorf("%s is another one now", key)
 		case a.legacy && b.resource == "secrets" && string(object.Data["token"]) != token:
-			return fmt.Errorf("secret %s/%s does not hold the token any more", a.Namespace, b.Name)
+			return fmt.Errorf("%s does not hold the token any more", key)
 		}
 	}
 	return nil

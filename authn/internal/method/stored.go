@@ -20,13 +20,14 @@ type storedObject struct {
 	Data map[string][]byte `json:"data"` // of a secret
 }
 
-// readObject reads one object of the core group.
-func readObject(ctx context.Context, store services.Reader, kind, namespace, name string, mode services.ReadMode) (storedObject, error) {
+// coreKey names an object of the core group.
+func coreKey(kind, namespace, name string) resource.Key {
+	return resource.Key{GroupResource: resource.GroupResource{Resource: kind}, Namespace: namespace, Name: name}
+}
+
+func readObject(ctx context.Context, store services.Reader, key resource.Key, mode services.ReadMode) (storedObject, error) {
 	var object storedObject
-	stored, err := store.Get(ctx, services.GetRequest{
-		Key:  resource.Key{GroupResource: resource.GroupResource{Resource: kind}, Namespace: namespace, Name: name},
-		Read: services.Read{Mode: mode},
-	})
+	stored, err := store.Get(ctx, services.GetRequest{Key: key, Read: services.Read{Mode: mode}})
 	if err != nil {
 		return object, err
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services/run"
 )
 
 // address is where the front door listens, as its flags say.
@@ -21,12 +23,16 @@ type address struct {
 func addressOf(flags *pflag.FlagSet) (address, error) {
 	a := address{port: 6443}
 	if f := flags.Lookup("bind-address"); f != nil {
-		a.bind = net.ParseIP(f.Value.String())
+		if a.bind = net.ParseIP(f.Value.String()); a.bind == nil {
+			return a, run.Usagef("--bind-address: %q is not an IP address", f.Value)
+		}
 	}
 	if f := flags.Lookup("secure-port"); f != nil {
-		if port, err := strconv.Atoi(f.Value.String()); err == nil {
-			a.port = port
+		port, err := strconv.ParseUint(f.Value.String(), 10, 16)
+		if err != nil {
+			return a, run.Usagef("--secure-port: %s is not a port", f.Value)
 		}
+		a.port = int(port)
 	}
 	if a.port != 0 {
 		return a, nil

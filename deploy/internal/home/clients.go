@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/portico-platform/portico/services/run"
 )
 
 const (
@@ -113,7 +115,7 @@ func (h *home) cluster(server address, certFile *pflag.Flag) (api.Cluster, error
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return cluster, err
+		return cluster, run.Usagef("--tls-cert-file: %v", err)
 	}
 	cluster.CertificateAuthorityData = content
 	if own {
@@ -121,7 +123,7 @@ func (h *home) cluster(server address, certFile *pflag.Flag) (api.Cluster, error
 	}
 	cert, err := parse(content)
 	if err != nil {
-		return cluster, fmt.Errorf("%s: %w", file, err)
+		return cluster, run.Usagef("--tls-cert-file: %v", err)
 	}
 	if cert.VerifyHostname(server.host()) != nil && len(cert.DNSNames) > 0 {
 		cluster.TLSServerName = cert.DNSNames[0]

@@ -32,23 +32,23 @@ func Service() run.Service {
 		Name:  "home",
 		About: "the data folder: certificates, tokens and client configurations",
 		Flags: func(fs *pflag.FlagSet) {
-			fs.String("data-dir", "./portico-data", "folder of the data; made at first start with a CA, an admin token and a kubeconfig")
+			fs.String("data-dir", "./portico-data", "`folder` of the data; made at first start with a CA, an admin token and a kubeconfig")
 		},
 		Start: start,
 	}
 }
 
 func start(_ context.Context, n *run.Node) error {
+	address, err := addressOf(n.Flags)
+	if err != nil {
+		return err
+	}
 	dir, _ := n.Flags.GetString("data-dir")
 	h, err := open(dir)
 	if err != nil {
 		return err
 	}
 	if err := h.keepVocabulary(n.Vocabulary.Name); err != nil {
-		return err
-	}
-	address, err := addressOf(n.Flags)
-	if err != nil {
 		return err
 	}
 	if err := h.makeCertificates(address.hosts()); err != nil {

@@ -24,7 +24,7 @@ func neighbour(seen *pflag.FlagSet) run.Service {
 		Name: "neighbour",
 		Flags: func(fs *pflag.FlagSet) {
 			fs.Int("secure-port", 6443, "")
-			fs.IP("bind-address", nil, "")
+			fs.String("bind-address", "127.0.0.1", "")
 			fs.String("tls-cert-file", "", "")
 			fs.String("tls-private-key-file", "", "")
 			fs.String("kubeconfig", "", "")

@@ -15,7 +15,12 @@ import (
 // strategic merges lists by the keys that the type's schema names, and follows
 // the directives of the patch ($patch, $retainKeys, $setElementOrder,
 // $deleteFromPrimitiveList).
-func (e *Engine) strategic(r PatchRequest, patch map[string]any) (map[string]any, error) {
+func (e *Engine) strategic(r PatchRequest, patch map[string]any) (patched map[string]any, err error) {
+	defer func() { // the library takes it on trust that its directives are lists of names
+		if recover() != nil {
+			patched, err = nil, services.BadRequest("the directives of the patch are malformed")
+		}
+	}()
 	at := position{definitions: e.Types.Definitions()}
 	if sub := r.Type.Subresources[r.Subresource]; sub == nil || sub.Kind == r.Type.Kind {
 		at.schema = r.Type.Schema

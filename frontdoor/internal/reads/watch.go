@@ -64,7 +64,7 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	h.open.Add(1)
 	defer h.open.Add(-1)
 	encoder := h.Codec.Encoder(form, r.Type)
-	x := &watching{Handlers: h, r: r, options: o, form: form, encoder: encoder, frames: encoder.Events(), out: openStream(ctx, w, r.Request)}
+	x := &watching{Handlers: h, r: r, options: o, form: form, encoder: encoder, frames: encoder.Events(), out: openStream(r.Context(), w, r.Request)}
 	defer x.out.end()
 	return x.serve(ctx)
 }

@@ -104,13 +104,17 @@ func (c *Cluster) Get(_ context.Context, r services.GetRequest) (services.Object
 	return services.Object{}, services.NotFound(r.Key.Group, r.Key.Resource, r.Key.Name)
 }
 
-// List implements services.Reader, without selectors and always on one page.
+// List implements services.Reader, always on one page.
 func (c *Cluster) List(_ context.Context, r services.ListRequest) (services.Page, error) {
+	selector, err := resource.ParseSelector(r.LabelSelector, r.FieldSelector)
+	if err != nil {
+		return services.Page{}, services.BadRequest("%v", err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	page := services.Page{Revision: c.revision}
 	for key, o := range c.objects {
-		if key.GroupResource == r.GroupResource && (r.Namespace == "" || key.Namespace == r.Namespace) {
+		if key.GroupResource == r.GroupResource && (r.Namespace == "" || key.Namespace == r.Namespace) && selector.Matches(key, o.Labels, o.Fields) {
 			page.Objects = append(page.Objects, o)
 		}
 	}

@@ -3,9 +3,8 @@
 package main
 
 import (
-	watchhub "github.com/portico-platform/portico/watch-hub"
-
 	"github.com/portico-platform/portico/services/run"
+	watchhub "github.com/portico-platform/portico/watch-hub"
 )
 
 func main() {

@@ -7,7 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"net/url"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,11 +20,24 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.uber.org/zap"
 
 	"github.com/portico-platform/portico/services/resource"
 )
 
 const startTimeout = 20 * time.Second
+
+// Random returns a source of random numbers for a test, and logs its seed. The
+// environment variable SEED brings a seed back.
+func Random(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Logf("SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
 
 // Etcd is an etcd member for one test.
 type Etcd struct {
@@ -31,9 +48,31 @@ type Etcd struct {
 // StartEtcd starts an empty member, reached without a network.
 func StartEtcd(t testing.TB) *Etcd {
 	t.Helper()
+	client := v3client.New(startMember(t, nil).Server)
+	t.Cleanup(func() { _ = client.Close() }) // it has no connection to close
+	return &Etcd{Client: client, t: t}
+}
+
+// StartRemoteEtcd starts an empty member, reached over gRPC.
+func StartRemoteEtcd(t testing.TB) *Etcd {
+	t.Helper()
+	member := startMember(t, []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{member.Clients[0].Addr().String()}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return &Etcd{Client: client, t: t}
+}
+
+func startMember(t testing.TB, listen []url.URL) *embed.Etcd {
+	t.Helper()
 	c := embed.NewConfig()
 	c.Dir = t.TempDir()
-	c.ListenPeerUrls, c.ListenClientUrls = nil, nil
+	c.ListenPeerUrls, c.ListenClientUrls = nil, listen
+	if listen != nil {
+		c.AdvertiseClientUrls = listen
+	}
 	c.TickMs, c.ElectionMs = 10, 100
 	c.UnsafeNoFsync = true
 	c.AutoCompactionRetention = "0"
@@ -48,28 +87,28 @@ func StartEtcd(t testing.TB) *Etcd {
 	case <-time.After(startTimeout):
 		t.Fatal("etcd does not start")
 	}
-	client := v3client.New(member.Server)
-	t.Cleanup(func() { _ = client.Close() }) // it has no connection to close
-	return &Etcd{Client: client, t: t}
+	return member
 }
 
 // Write stores an object as the store does, with one label and one field, and
-// returns the revision.
+// returns the revision. Any goroutine may call it.
 func (e *Etcd) Write(key resource.Key, value string) int64 {
 	e.t.Helper()
 	response, err := e.Put(context.Background(), key.Path(), string(Record(key, value)))
 	if err != nil {
-		e.t.Fatal(err)
+		e.t.Errorf("writing %s: %v", key, err)
+		return 0
 	}
 	return response.Header.Revision
 }
 
-// Remove deletes an object and returns the revision.
+// Remove deletes an object and returns the revision. Any goroutine may call it.
 func (e *Etcd) Remove(key resource.Key) int64 {
 	e.t.Helper()
 	response, err := e.Delete(context.Background(), key.Path())
 	if err != nil || response.Deleted != 1 {
-		e.t.Fatalf("deleting %s: %+v, %v", key, response, err)
+		e.t.Errorf("deleting %s: %+v, %v", key, response, err)
+		return 0
 	}
 	return response.Header.Revision
 }

@@ -2,13 +2,13 @@ package window
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
 func change(revision int64, typ string, bytes int) services.Change {
@@ -98,9 +98,7 @@ func TestReplayBoundsItsAnswers(t *testing.T) {
 
 // TestWindowAgreesWithAList compares the window with a plain list of all changes.
 func TestWindowAgreesWithAList(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := testbed.Random(t)
 	w := New(time.Hour, 50_000)
 	var all []services.Change
 	revision := int64(0)
