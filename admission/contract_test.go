@@ -1,0 +1,286 @@
+package admission_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/admission"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest"
+	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/run"
+)
+
+var namespaces = resource.GroupResource{Resource: "namespaces"}
+
+// create is the creation of a config map in a namespace.
+func create(namespace string) services.AdmissionRequest {
+	return services.AdmissionRequest{Operation: services.OperationCreate, Version: "v1", Kind: "ConfigMap",
+		Resource: "configmaps", Namespace: namespace, Name: "c", Object: []byte(`{"metadata":{"name":"c"}}`)}
+}
+
+// createOf is the creation of any object.
+func createOf(group, kind, object string) services.AdmissionRequest {
+	r := create("here")
+	r.Group, r.Resource, r.Object = group, kind, []byte(object)
+	return r
+}
+
+func TestContract(t *testing.T) {
+	open := func(t *testing.T) services.Admission { return started(t, cluster(t)) }
+	contracttest.BothWays(t, rpc.Admission, open, func(t *testing.T, open func(*testing.T) services.Admission) {
+		contracttest.Admission(t, open, contracttest.AdmissionExample{Admitted: create("here"), Rejected: create("nowhere")})
+	})
+}
+
+func TestNamespaceLifecycle(t *testing.T) {
+	c := cluster(t)
+	a := started(t, c)
+	c.Put(t, namespaces, `{metadata: {name: new}}`) // the mirror need not know it yet
+	remove := services.AdmissionRequest{Operation: services.OperationDelete, Resource: "namespaces", Name: "default"}
+	review := create("nowhere")
+	review.Group = "authorization.platform.io"
+	for _, x := range []struct {
+		name    string
+		request services.AdmissionRequest
+		code    int32
+		message string
+	}{
+		{"in a namespace", create("here"), 0, ""},
+		{"in one that was made a moment ago", create("new"), 0, ""},
+		{"in none", create("nowhere"), 404, `namespaces "nowhere" not found`},
+		{"in one that is going", create("going"), 403, `configmaps "c" is forbidden: unable to create new content in namespace going because it is being terminated`},
+		{"a question about none", review, 0, ""},
+		{"deleting what every cluster needs", remove, 403, `namespaces "default" is forbidden: this namespace may not be deleted`},
+	} {
+		_, err := a.Validate(t.Context(), x.request)
+		s := services.AsStatus(err)
+		if x.code == 0 && err != nil || x.code != 0 && (s == nil || s.Code != x.code || s.Message != x.message) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+		if x.request.Namespace == "going" && (len(s.Details.Causes) != 1 || s.Details.Causes[0].Reason != "NamespaceTerminating") {
+			t.Errorf("%s: causes %+v", x.name, s.Details.Causes)
+		}
+	}
+}
+
+func TestMutations(t *testing.T) {
+	c := cluster(t)
+	c.Put(t, resource.GroupResource{Group: "storage.platform.io", Resource: "storageclasses"},
+		`{metadata: {name: fast, annotations: {storageclass.platform.io/is-default-class: "true"}}}`)
+	classes := resource.GroupResource{Group: "networking.platform.io", Resource: "ingressclasses"}
+	for _, name := range []string{"a", "b"} {
+		c.Put(t, classes, fmt.Sprintf(`{metadata: {name: %s, annotations: {ingressclass.platform.io/is-default-class: "true"}}}`, name))
+	}
+	a := started(t, c, "--enable-admission-plugins=AlwaysPullImages", "--disable-admission-plugins=Priority", "--default-not-ready-toleration-seconds=42")
+	tolerations := `"tolerations":[{"effect":"NoExecute","key":"node.platform.io/not-ready","operator":"Exists","tolerationSeconds":42},` +
+		`{"effect":"NoExecute","key":"node.platform.io/unreachable","operator":"Exists","tolerationSeconds":300}]`
+	for _, x := range []struct {
+		name    string
+		request services.AdmissionRequest
+		want    string // empty: unchanged
+	}{
+		{"a pod", createOf("", "pods", `{"spec":{"containers":[{"n":9007199254740993}]}}`),
+			`{"spec":{"containers":[{"imagePullPolicy":"Always","n":9007199254740993}],` + tolerations + `}}`},
+		{"a pod that tolerates all", createOf("", "pods", `{"spec":{"tolerations":[{"operator":"Exists"}]}}`), ""},
+		{"a claim", createOf("", "persistentvolumeclaims", `{"spec":{}}`), `{"spec":{"storageClassName":"fast"}}`},
+		{"a claim that wants none", createOf("", "persistentvolumeclaims", `{"spec":{"storageClassName":""}}`), ""},
+		{"a node", createOf("", "nodes", `{}`), `{"spec":{"taints":[{"effect":"NoSchedule","key":"node.platform.io/not-ready"}]}}`},
+		{"an ingress with a class", createOf("networking.platform.io", "ingresses", `{"spec":{"ingressClassName":"x"}}`), ""},
+	} {
+		got, err := a.Mutate(t.Context(), x.request)
+		if err != nil || string(got.Object) != x.want {
+			t.Errorf("%s: %s, %v", x.name, got.Object, err)
+		}
+	}
+	_, err := a.Mutate(t.Context(), createOf("networking.platform.io", "ingresses", `{"spec":{}}`))
+	if !services.IsReason(err, services.ReasonForbidden) {
+		t.Errorf("two default classes: %v", err)
+	}
+}
+
+func TestPriority(t *testing.T) {
+	c := cluster(t)
+	classes := resource.GroupResource{Group: "scheduling.platform.io", Resource: "priorityclasses"}
+	c.Put(t, classes, `{metadata: {name: usual}, value: 7, globalDefault: true}`)
+	a := started(t, c, "--disable-admission-plugins=DefaultTolerationSeconds")
+	c.Put(t, classes, `{metadata: {name: new}, value: 8, preemptionPolicy: Never}`) // the mirror need not know it yet
+	for spec, want := range map[string]string{
+		`{}`: `{"preemptionPolicy":"PreemptLowerPriority","priority":7,"priorityClassName":"usual"}`,
+		`{"priorityClassName":"new","priority":8}`: `{"preemptionPolicy":"Never","priority":8,"priorityClassName":"new"}`,
+		`{"priorityClassName":"new","priority":9}`: "",
+		`{"priorityClassName":"missing"}`:          "",
+	} {
+		got, err := a.Mutate(t.Context(), createOf("", "pods", `{"spec":`+spec+`}`))
+		if want == "" && !services.IsReason(err, services.ReasonForbidden) || want != "" && string(got.Object) != `{"spec":`+want+`}` {
+			t.Errorf("%s: %s, %v", spec, got.Object, err)
+		}
+	}
+}
+
+func TestSigners(t *testing.T) {
+	a := started(t, cluster(t))
+	old := []byte(`{"spec":{"signerName":"example.com/x"}}`)
+	signed, err := json.Marshal(map[string]any{"status": map[string]any{"certificate": "YQ=="}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		user, subresource string
+		want              bool
+	}{
+		{"approver", "approval", true}, {"nobody", "approval", false},
+		{"signer", "status", true}, {"approver", "status", false},
+	} {
+		_, err := a.Validate(t.Context(), services.AdmissionRequest{
+			Operation: services.OperationUpdate, Group: "certificates.platform.io", Resource: "certificatesigningrequests",
+			Subresource: x.subresource, Name: "r", User: services.UserInfo{Name: x.user}, Object: signed, OldObject: old,
+		})
+		if x.want != (err == nil) || !x.want && !services.IsReason(err, services.ReasonForbidden) {
+			t.Errorf("%s of %s: %v", x.subresource, x.user, err)
+		}
+	}
+}
+
+func TestGrants(t *testing.T) {
+	c := cluster(t)
+	roles := resource.GroupResource{Group: "rbac.authorization.platform.io", Resource: "clusterroles"}
+	c.Put(t, roles, `{metadata: {name: gathers}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {to: it}}]}}`)
+	c.Put(t, roles, `{metadata: {name: part, labels: {to: it}}, rules: [{verbs: [get], apiGroups: [""], resources: [pods]}]}`)
+	c.Put(t, roles, `{metadata: {name: strong}, rules: [{verbs: [delete], apiGroups: [""], resources: [pods]}]}`)
+	a := started(t, c)
+	rule := func(rule string) string { return `{"rules":[` + rule + `]}` }
+	bind := func(role string) string {
+		return `{"roleRef":{"kind":"ClusterRole","name":"` + role + `"}}`
+	}
+	for _, x := range []struct {
+		name, user, resource, object string
+		want                         bool
+	}{
+		{"what it has", "jane", "roles", rule(`{"verbs":["get"],"apiGroups":[""],"resources":["pods","pods/log"]}`), true},
+		{"another verb", "jane", "roles", rule(`{"verbs":["get","delete"],"apiGroups":[""],"resources":["pods"]}`), false},
+		{"every verb", "jane", "roles", rule(`{"verbs":["*"],"apiGroups":[""],"resources":["pods"]}`), false},
+		{"a name it has", "jane", "roles", rule(`{"verbs":["update"],"apiGroups":[""],"resources":["configmaps"],"resourceNames":["mine"]}`), true},
+		{"all names", "jane", "roles", rule(`{"verbs":["update"],"apiGroups":[""],"resources":["configmaps"]}`), false},
+		{"a path", "jane", "clusterroles", rule(`{"verbs":["get"],"nonResourceURLs":["/a/b"]}`), true},
+		{"another path", "jane", "clusterroles", rule(`{"verbs":["get"],"nonResourceURLs":["/b"]}`), false},
+		{"whatever comes", "jane", "clusterroles", `{"aggregationRule":{"clusterRoleSelectors":[{}]}}`, false},
+		{"by escalate", "owner", "roles", rule(`{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}`), true},
+		{"a role whose parts it has", "jane", "rolebindings", bind("gathers"), true},
+		{"a role it has not", "jane", "rolebindings", bind("strong"), false},
+		{"a role that is missing", "jane", "rolebindings", bind("none"), false},
+		{"by bind", "owner", "rolebindings", bind("strong"), true},
+	} {
+		r := createOf("rbac.authorization.platform.io", x.resource, x.object)
+		r.User.Name = x.user
+		if _, err := a.Validate(t.Context(), r); x.want != (err == nil) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+		r.Operation, r.OldObject = services.OperationUpdate, r.Object
+		if _, err := a.Validate(t.Context(), r); err != nil {
+			t.Errorf("%s, as before: %v", x.name, err)
+		}
+	}
+}
+
+func TestDenyEscalatingExec(t *testing.T) {
+	c := cluster(t)
+	c.Put(t, resource.GroupResource{Resource: "pods"}, `{metadata: {name: plain, namespace: here}, spec: {containers: [{}]}}`)
+	c.Put(t, resource.GroupResource{Resource: "pods"}, `{metadata: {name: strong, namespace: here}, spec: {containers: [{securityContext: {privileged: true}}]}}`)
+	a := started(t, c, "--enable-admission-plugins=DenyEscalatingExec")
+	for name, want := range map[string]bool{"plain": true, "strong": false} {
+		_, err := a.Validate(t.Context(), services.AdmissionRequest{
+			Operation: services.OperationConnect, Resource: "pods", Subresource: "exec", Namespace: "here", Name: name})
+		if want != (err == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"--enable-admission-plugins=NoSuchPlugin":                                          "NoSuchPlugin",
+		"--disable-admission-plugins=AlwaysAdmit,Nothing":                                  "Nothing",
+		"--enable-admission-plugins=AlwaysDeny --disable-admission-plugins=AlwaysDeny":     "both",
+		"--vocabulary=k8s --enable-admission-plugins=DenyEscalatingExec --log-level=error": "DenyEscalatingExec",
+	} {
+		_, err := start(t, cluster(t), strings.Fields(args)...)
+		if !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want a usage error with %q", args, err, want)
+		}
+	}
+	a := started(t, cluster(t), "--enable-admission-plugins=AlwaysDeny")
+	if _, err := a.Validate(t.Context(), create("here")); !services.IsReason(err, services.ReasonForbidden) {
+		t.Errorf("AlwaysDeny: %v", err)
+	}
+	a = started(t, cluster(t), "--disable-admission-plugins=NamespaceLifecycle")
+	if _, err := a.Validate(t.Context(), create("nowhere")); err != nil {
+		t.Errorf("without NamespaceLifecycle: %v", err)
+	}
+}
+
+// cluster returns a cluster with a namespace, and one that is going.
+func cluster(t *testing.T) *fake.Cluster {
+	t.Helper()
+	c := fake.New(t)
+	c.Put(t, namespaces, `{metadata: {name: here}, status: {phase: Active}}`)
+	c.Put(t, namespaces, `{metadata: {name: going, deletionTimestamp: "2026-01-01T00:00:00Z"}, status: {phase: Terminating}}`)
+	return c
+}
+
+// allow lets a user named after the verb do what the test asks.
+type allow struct{}
+
+func (allow) Authorize(_ context.Context, a services.Attributes) (services.Decision, error) {
+	if a.User.Name == "owner" && (a.Verb == "escalate" || a.Verb == "bind") {
+		return services.Decision{Allowed: true}, nil
+	}
+	ok := a.Resource == "signers" && (a.User.Name == "approver" && a.Verb == "approve" && a.Name == "example.com/*" ||
+		a.User.Name == "signer" && a.Verb == "sign" && a.Name == "example.com/x")
+	return services.Decision{Allowed: ok}, nil
+}
+
+func (allow) Rules(context.Context, services.RulesRequest) (services.Rules, error) {
+	return services.Rules{
+		Resource: []services.ResourceRule{
+			{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"*"}},
+			{Verbs: []string{"update"}, APIGroups: []string{"*"}, Resources: []string{"configmaps"}, ResourceNames: []string{"mine"}},
+		},
+		NonResource: []services.NonResourceRule{{Verbs: []string{"get"}, Paths: []string{"/a/*"}}},
+	}, nil
+}
+
+// started returns the service's offer; it ends with the test.
+func started(t *testing.T, c *fake.Cluster, args ...string) services.Admission {
+	t.Helper()
+	a, err := start(t, c, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func start(t *testing.T, c *fake.Cluster, args ...string) (services.Admission, error) {
+	t.Helper()
+	authz := run.Service{Name: "authz", Offers: []run.Dependency{rpc.Authz}, Start: func(_ context.Context, n *run.Node) error {
+		rpc.Authz.Offer(n, allow{})
+		return nil
+	}}
+	var offered services.Admission
+	user := run.Service{Name: "frontdoor", Needs: []run.Dependency{rpc.Admission}, Start: func(ctx context.Context, n *run.Node) (err error) {
+		offered, err = rpc.Admission.Use(ctx, n)
+		return err
+	}}
+	app := run.App{Name: "test", Services: []run.Service{c.Service(), authz, admission.Service(), user}}
+	running, err := run.Start(t.Context(), app, append([]string{"--log-level=error"}, args...))
+	if err == nil {
+		t.Cleanup(running.Stop)
+	}
+	return offered, err
+}

@@ -1,0 +1,103 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// PriorityClass is the part of a stored priority class that admission looks at.
+type PriorityClass struct {
+	Name             string
+	Value            json.Number
+	GlobalDefault    bool
+	PreemptionPolicy string
+}
+
+// ParsePriorityClass reads a stored priority class.
+func ParsePriorityClass(o services.Object) (PriorityClass, error) {
+	class := PriorityClass{Name: o.Key.Name, PreemptionPolicy: "PreemptLowerPriority", Value: "0"}
+	err := json.Unmarshal(o.JSON, &class)
+	return class, err
+}
+
+// priority gives new pods the priority of the class that they name, or of the
+// default one.
+type priority struct {
+	classes Collection[PriorityClass]
+	store   services.Reader
+	group   string // of the classes
+}
+
+func (p priority) mutate(ctx context.Context, r *Review) error {
+	if !r.Is(services.OperationCreate, "", "pods") {
+		return nil
+	}
+	pod, err := r.Decoded()
+	if err != nil {
+		return err
+	}
+	spec, _ := pod["spec"].(map[string]any)
+	if spec == nil {
+		return nil
+	}
+	name, _ := spec["priorityClassName"].(string)
+	class, err := p.class(ctx, r, name)
+	if err != nil {
+		return err
+	}
+	if given := spec["priority"]; given != nil && fmt.Sprint(given) != class.Value.String() {
+		return r.Forbid("spec.priority is %v, but class %q has %v: leave it out, it is computed", given, class.Name, class.Value)
+	}
+	if given := spec["preemptionPolicy"]; given != nil && given != class.PreemptionPolicy {
+		return r.Forbid("spec.preemptionPolicy is %v, but class %q has %s: leave it out, it is computed", given, class.Name, class.PreemptionPolicy)
+	}
+	if class.Name != "" {
+		spec["priorityClassName"] = class.Name
+	}
+	spec["priority"], spec["preemptionPolicy"] = class.Value, class.PreemptionPolicy
+	r.Changed()
+	return nil
+}
+
+// class returns the class with a name or, when the name is empty, the default one:
+// the lowest of those that say so, or one of priority 0 without a name.
+func (p priority) class(ctx context.Context, r *Review, name string) (PriorityClass, error) {
+	if name == "" {
+		return p.byDefault()
+	}
+	if class, ok := p.classes.Get("", name); ok {
+		return class, nil
+	}
+	// The mirror may be a moment behind: only the newest state refuses.
+	key := resource.Key{GroupResource: resource.GroupResource{Group: p.group, Resource: "priorityclasses"}, Name: name}
+	stored, err := p.store.Get(ctx, services.GetRequest{Key: key})
+	if services.IsReason(err, services.ReasonNotFound) {
+		return PriorityClass{}, r.Forbid("no PriorityClass with name %s was found", name)
+	}
+	if err != nil {
+		return PriorityClass{}, err
+	}
+	return ParsePriorityClass(stored)
+}
+
+func (p priority) byDefault() (PriorityClass, error) {
+	chosen := PriorityClass{Value: "0", PreemptionPolicy: "PreemptLowerPriority"}
+	var lowest int64
+	for _, class := range p.classes.List("") {
+		if !class.GlobalDefault {
+			continue
+		}
+		value, err := class.Value.Int64()
+		if err != nil {
+			return chosen, fmt.Errorf("reading priority class %q: %w", class.Name, err)
+		}
+		if chosen.Name == "" || value < lowest {
+			chosen, lowest = class, value
+		}
+	}
+	return chosen, nil
+}

@@ -1,0 +1,34 @@
+package plugin
+
+import (
+	"context"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// taintNodes keeps pods off new nodes until somebody finds them ready.
+type taintNodes struct{ taint string }
+
+func (p taintNodes) mutate(_ context.Context, r *Review) error {
+	if !r.Is(services.OperationCreate, "", "nodes") {
+		return nil
+	}
+	node, err := r.Decoded()
+	if err != nil {
+		return err
+	}
+	spec, _ := node["spec"].(map[string]any)
+	if spec == nil {
+		spec = map[string]any{}
+		node["spec"] = spec
+	}
+	taints, _ := spec["taints"].([]any)
+	for _, t := range taints {
+		if one, ok := t.(map[string]any); ok && one["key"] == p.taint && one["effect"] == "NoSchedule" {
+			return nil
+		}
+	}
+	spec["taints"] = append(taints, map[string]any{"key": p.taint, "effect": "NoSchedule"})
+	r.Changed()
+	return nil
+}

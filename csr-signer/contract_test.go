@@ -1,0 +1,42 @@
+package csrsigner
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/portico-platform/portico/services/run"
+)
+
+// TestStart checks that the worker needs a kubeconfig and nothing that answers,
+// and tells of flags that do not fit.
+func TestStart(t *testing.T) {
+	app := run.App{Name: "test", Services: []run.Service{Service()}}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	config := `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
+users: [{name: u, user: {token: t}}], clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile := authorityFiles(t)
+	for _, c := range []struct {
+		args []string
+		want error
+	}{
+		{nil, run.ErrUsage},
+		{[]string{"--kubeconfig=" + path, "--cluster-signing-duration=0"}, run.ErrUsage},
+		{[]string{"--kubeconfig=" + path, "--cluster-signing-key-file=" + keyFile}, run.ErrUsage},
+		{[]string{"--kubeconfig=" + path, "--cluster-signing-cert-file=" + keyFile, "--cluster-signing-key-file=" + certFile}, run.ErrUsage},
+		{[]string{"--kubeconfig=" + path, "--controllers=-csrsigning,-csrcleaner"}, nil},
+		{[]string{"--kubeconfig=" + path, "--cluster-signing-cert-file=" + certFile, "--cluster-signing-key-file=" + keyFile}, nil},
+	} {
+		running, err := run.Start(t.Context(), app, append([]string{"--log-level=error"}, c.args...))
+		if !errors.Is(err, c.want) {
+			t.Errorf("%q: %v", c.args, err)
+		}
+		if running != nil {
+			running.Stop()
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// Package profile knows what the built-in signers sign: for each, which subject,
+// which usages and which alternative names a request may have, and what of it goes
+// into the certificate. It decides about one request at a time and issues nothing.
+// It serves "Built-in signers" of the specification.
+package profile
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Profile is what one signer signs.
+type Profile struct {
+	// node: the subject has to be a node's.
+	node bool
+	// required usages must be there; allowed ones may; nil allowed: all known ones.
+	required, allowed []string
+	// names is the rule about alternative names.
+	names namesRule
+}
+
+type namesRule uint8
+
+const (
+	anyNames    namesRule = iota
+	noNames               // none at all
+	serverNames           // DNS names and addresses only, at least one
+)
+
+const (
+	digitalSignature = "digital signature"
+	keyEncipherment  = "key encipherment"
+	clientAuth       = "client auth"
+	serverAuth       = "server auth"
+
+	nodesOrganization = "system:nodes"
+	nodeNameStart     = "system:node:"
+)
+
+// BuiltIn returns the profiles by the names of their signers.
+func BuiltIn(v vocabulary.Vocabulary) map[string]Profile {
+	client := []string{digitalSignature, keyEncipherment, clientAuth}
+	server := []string{digitalSignature, keyEncipherment, serverAuth}
+	return map[string]Profile{
+		v.Signers.Client:        {required: []string{clientAuth}, allowed: client},
+		v.Signers.NodeClient:    {node: true, required: client, allowed: client, names: noNames},
+		v.Signers.NodeServing:   {node: true, required: server, allowed: server, names: serverNames},
+		v.Signers.LegacyUnknown: {},
+	}
+}
+
+// Parse reads the PEM of a request and checks that its sender holds the key.
+func Parse(text []byte) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
+		return nil, errors.New("the request is not a PEM block of type CERTIFICATE REQUEST")
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	return request, request.CheckSignature()
+}
+
+// Template returns the certificate that a request gets, without its times. The
+// error says which condition of the signer is not met.
+func (p Profile) Template(r *x509.CertificateRequest, usages []string) (*x509.Certificate, error) {
+	if err := errors.Join(p.checkSubject(r), p.checkUsages(usages), p.checkNames(r)); err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		Subject: r.Subject, PublicKey: r.PublicKey, PublicKeyAlgorithm: r.PublicKeyAlgorithm,
+		DNSNames: r.DNSNames, IPAddresses: r.IPAddresses, EmailAddresses: r.EmailAddresses, URIs: r.URIs,
+		BasicConstraintsValid: true, // and no authority
+	}
+	for _, usage := range usages {
+		if bit, ok := keyUsages[usage]; ok {
+			template.KeyUsage |= bit
+		} else if extended, ok := extendedUsages[usage]; ok {
+			template.ExtKeyUsage = append(template.ExtKeyUsage, extended)
+		} else {
+			return nil, fmt.Errorf("usage %q is not known", usage)
+		}
+	}
+	return template, nil
+}
+
+func (p Profile) checkSubject(r *x509.CertificateRequest) error {
+	if !p.node {
+		return nil
+	}
+	if len(r.Subject.Organization) != 1 || r.Subject.Organization[0] != nodesOrganization {
+		return fmt.Errorf("the organization is %q, not exactly %s", r.Subject.Organization, nodesOrganization)
+	}
+	if name, ok := strings.CutPrefix(r.Subject.CommonName, nodeNameStart); !ok || name == "" {
+		return fmt.Errorf("the common name %q does not start with %s", r.Subject.CommonName, nodeNameStart)
+	}
+	return nil
+}
+
+func (p Profile) checkUsages(usages []string) error {
+	for _, required := range p.required {
+		if !slices.Contains(usages, required) {
+			return fmt.Errorf("usage %q is missing", required)
+		}
+	}
+	if p.allowed == nil {
+		return nil
+	}
+	for _, usage := range usages {
+		if !slices.Contains(p.allowed, usage) {
+			return fmt.Errorf("usage %q is not allowed", usage)
+		}
+	}
+	return nil
+}
+
+func (p Profile) checkNames(r *x509.CertificateRequest) error {
+	server, other := len(r.DNSNames)+len(r.IPAddresses), len(r.EmailAddresses)+len(r.URIs)
+	switch {
+	case p.names == noNames && server+other > 0:
+		return errors.New("alternative names are not allowed")
+	case p.names == serverNames && other > 0:
+		return errors.New("email and URI alternative names are not allowed")
+	case p.names == serverNames && server == 0:
+		return errors.New("a DNS or IP alternative name is needed")
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package profile
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net"
+	"net/url"
+	"testing"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+func TestTemplate(t *testing.T) {
+	v := vocabulary.K8s()
+	client, server := []string{digitalSignature, keyEncipherment, clientAuth}, []string{digitalSignature, keyEncipherment, serverAuth}
+	node := pkix.Name{CommonName: "system:node:n", Organization: []string{"system:nodes"}}
+	jane := pkix.Name{CommonName: "jane"}
+	for _, c := range []struct {
+		name, signer string
+		request      x509.CertificateRequest
+		usages       []string
+		want         bool
+	}{
+		{"a client", v.Signers.Client, x509.CertificateRequest{Subject: jane, EmailAddresses: []string{"j@example.com"}}, client, true},
+		{"without client auth", v.Signers.Client, x509.CertificateRequest{Subject: jane}, []string{digitalSignature}, false},
+		{"with server auth", v.Signers.Client, x509.CertificateRequest{Subject: jane}, append(client, serverAuth), false},
+		{"a node", v.Signers.NodeClient, x509.CertificateRequest{Subject: node}, client, true},
+		{"no node", v.Signers.NodeClient, x509.CertificateRequest{Subject: jane}, client, false},
+		{"a node without a name", v.Signers.NodeClient, x509.CertificateRequest{
+			Subject: pkix.Name{CommonName: "system:node:", Organization: node.Organization}}, client, false},
+		{"a node of more groups", v.Signers.NodeClient, x509.CertificateRequest{
+			Subject: pkix.Name{CommonName: node.CommonName, Organization: []string{"system:nodes", "x"}}}, client, false},
+		{"a usage less", v.Signers.NodeClient, x509.CertificateRequest{Subject: node}, []string{clientAuth}, false},
+		{"a node with names", v.Signers.NodeClient, x509.CertificateRequest{Subject: node, DNSNames: []string{"n"}}, client, false},
+		{"a serving node", v.Signers.NodeServing, x509.CertificateRequest{Subject: node, IPAddresses: []net.IP{{10, 0, 0, 1}}}, server, true},
+		{"without names", v.Signers.NodeServing, x509.CertificateRequest{Subject: node}, server, false},
+		{"with a URI", v.Signers.NodeServing, x509.CertificateRequest{Subject: node, DNSNames: []string{"n"}, URIs: []*url.URL{{}}}, server, false},
+		{"anything", v.Signers.LegacyUnknown, x509.CertificateRequest{Subject: jane}, []string{"code signing", "crl sign"}, true},
+		{"an unknown usage", v.Signers.LegacyUnknown, x509.CertificateRequest{Subject: jane}, []string{"magic"}, false},
+	} {
+		template, err := BuiltIn(v)[c.signer].Template(&c.request, c.usages)
+		if c.want != (err == nil) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if err == nil && (template.IsCA || template.Subject.String() != c.request.Subject.String()) {
+			t.Errorf("%s: %+v", c.name, template)
+		}
+	}
+}

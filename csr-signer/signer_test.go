@@ -1,0 +1,170 @@
+package csrsigner
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
+	clock "k8s.io/utils/clock/testing"
+
+	"github.com/portico-platform/portico/csr-signer/internal/profile"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+func TestApprovedRequestsAreSigned(t *testing.T) {
+	for _, c := range []struct {
+		name, signer, condition string
+		want                    bool
+	}{
+		{"approved", "platform.io/apiserver-client", "Approved", true},
+		{"denied", "platform.io/apiserver-client", "Denied", false},
+		{"not approved", "platform.io/apiserver-client", "", false},
+		{"of another signer", "example.com/signer", "Approved", false},
+		{"against the rules of the signer", "platform.io/apiserver-client-nodeagent", "Approved", false},
+	} {
+		object := request(t, c.signer, c.condition)
+		s, requests := newSigner(t, object)
+		if _, err := s.reconcile(t.Context(), object); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		got, err := requests.Get(t.Context(), "r", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoded, found, _ := unstructured.NestedString(got.Object, "status", "certificate")
+		if found != c.want {
+			t.Errorf("%s: signed is %v", c.name, found)
+		}
+		if found {
+			wantCertificate(t, encoded)
+		}
+	}
+}
+
+func wantCertificate(t *testing.T, encoded string) {
+	t.Helper()
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, rest := pem.Decode(text)
+	if block == nil || len(rest) > 0 {
+		t.Fatalf("not one PEM block: %s", text)
+	}
+	got, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Subject.CommonName != "jane" || got.IsCA || len(got.ExtKeyUsage) != 1 || got.ExtKeyUsage[0] != x509.ExtKeyUsageClientAuth ||
+		got.KeyUsage != x509.KeyUsageDigitalSignature || len(got.DNSNames) != 1 {
+		t.Errorf("got %+v", got)
+	}
+	if life := time.Until(got.NotAfter); life > time.Hour || life < 50*time.Minute {
+		t.Errorf("valid for %v", life)
+	}
+}
+
+func TestOldRequestsAreDeleted(t *testing.T) {
+	object := request(t, "platform.io/apiserver-client", "")
+	s, requests := newSigner(t, object)
+	now := s.clock.(*clock.FakeClock)
+	if left, err := s.reconcile(t.Context(), object); err != nil || left != keepFor {
+		t.Fatalf("wait %v, %v", left, err)
+	}
+	now.Step(keepFor)
+	if left, err := s.reconcile(t.Context(), object); err != nil || left != 0 {
+		t.Fatalf("wait %v, %v", left, err)
+	}
+	if _, err := requests.Get(t.Context(), "r", metav1.GetOptions{}); err == nil {
+		t.Error("it is still there")
+	}
+}
+
+// newSigner returns a signer of an API that holds one request.
+func newSigner(t *testing.T, object *unstructured.Unstructured) (*signer, dynamic.ResourceInterface) {
+	t.Helper()
+	certFile, keyFile := authorityFiles(t)
+	ca, err := newAuthority(certFile, keyFile, time.Hour, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := vocabulary.Platform()
+	csrs := schema.GroupVersionResource{Group: v.Group("certificates."), Version: "v1", Resource: "certificatesigningrequests"}
+	kinds := map[schema.GroupVersionResource]string{csrs: "CertificateSigningRequestList"}
+	requests := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, object).Resource(csrs)
+	return &signer{requests: requests, profiles: profile.BuiltIn(v), authority: ca, cleans: true,
+		clock: clock.NewFakeClock(object.GetCreationTimestamp().Time), log: slog.New(slog.DiscardHandler)}, requests
+}
+
+// request is a stored request of jane, with a condition that may be empty.
+func request(t *testing.T, signer, condition string) *unstructured.Unstructured {
+	t.Helper()
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "jane"}, DNSNames: []string{"jane.example.com"}}, newKey(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+	var conditions []any
+	if condition != "" {
+		conditions = append(conditions, map[string]any{"type": condition, "status": "True"})
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": vocabulary.Platform().Group("certificates.") + "/v1", "kind": "CertificateSigningRequest",
+		"metadata": map[string]any{"name": "r", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"},
+		"spec": map[string]any{"request": base64.StdEncoding.EncodeToString(text), "signerName": signer,
+			"usages": []any{"client auth", "digital signature"}},
+		"status": map[string]any{"conditions": conditions},
+	}}
+}
+
+func authorityFiles(t *testing.T) (certFile, keyFile string) {
+	t.Helper()
+	key := newKey(t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(t.TempDir(), "crt"), filepath.Join(t.TempDir(), "key")
+	for path, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "EC PRIVATE KEY", Bytes: private},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certFile, keyFile
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}

@@ -1,0 +1,127 @@
+package tokencleaner
+
+import (
+	"encoding/base64"
+	"log/slog"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/tools/cache"
+	clock "k8s.io/utils/clock/testing"
+
+	"github.com/portico-platform/portico/services/worker"
+)
+
+const (
+	namespace = "platform-system"
+	deadline  = 10 * time.Second
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func TestExpiredTokensAreDeleted(t *testing.T) {
+	secrets := client(
+		token("expired", epoch.Add(-time.Second).Format(time.RFC3339)),
+		token("later", epoch.Add(time.Hour).Format(time.RFC3339)),
+		token("endless", ""),
+		token("unreadable", "tomorrow"),
+	)
+	now := clock.NewFakeClock(epoch)
+	cleaning(t, secrets, now)
+	waitGone(t, secrets, "expired")
+	wantThere(t, secrets, "later", "endless", "unreadable")
+
+	waitFor(t, now.HasWaiters) // the cleaner waits for the other one to expire
+	now.Step(time.Hour)
+	waitGone(t, secrets, "later")
+	wantThere(t, secrets, "endless", "unreadable")
+}
+
+func TestRenewedTokensStay(t *testing.T) {
+	secrets := client(token("a", epoch.Add(time.Minute).Format(time.RFC3339)))
+	now := clock.NewFakeClock(epoch)
+	informer := cleaning(t, secrets, now)
+	waitFor(t, informer.HasSynced)
+	renewed := token("a", epoch.Add(2*time.Hour).Format(time.RFC3339))
+	if _, err := secrets.Update(t.Context(), renewed, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool {
+		object, _, _ := informer.GetStore().GetByKey(namespace + "/a")
+		expires, _ := expiration(object.(*unstructured.Unstructured))
+		return expires.Equal(epoch.Add(2 * time.Hour))
+	})
+	now.Step(time.Hour)
+	c := &cleaner{secrets: secrets, clock: now, log: slog.New(slog.DiscardHandler)}
+	if left, err := c.reconcile(t.Context(), renewed); err != nil || left != time.Hour {
+		t.Errorf("left %v, %v", left, err)
+	}
+	wantThere(t, secrets, "a")
+}
+
+// cleaning starts a cleaner, which ends with the test, and returns what it sees.
+func cleaning(t *testing.T, secrets dynamic.ResourceInterface, now *clock.FakeClock) cache.SharedIndexInformer {
+	t.Helper()
+	c := &cleaner{secrets: secrets, clock: now, log: slog.New(slog.DiscardHandler)}
+	informer := worker.NewInformer(secrets, "")
+	work := worker.Controller{Name: controller, Informer: informer, Reconcile: c.reconcile, Clock: now, Log: c.log}
+	done := make(chan error, 1)
+	go func() { done <- work.Run(t.Context()) }()
+	t.Cleanup(func() {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return informer
+}
+
+func client(objects ...runtime.Object) dynamic.ResourceInterface {
+	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	kinds := map[schema.GroupVersionResource]string{secrets: "SecretList"}
+	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...).Resource(secrets).Namespace(namespace)
+}
+
+func token(name, expiration string) *unstructured.Unstructured {
+	data := map[string]any{}
+	if expiration != "" {
+		data["expiration"] = base64.StdEncoding.EncodeToString([]byte(expiration))
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": name, "namespace": namespace, "uid": name}, "data": data,
+	}}
+}
+
+func wantThere(t *testing.T, secrets dynamic.ResourceInterface, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := secrets.Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func waitGone(t *testing.T, secrets dynamic.ResourceInterface, name string) {
+	t.Helper()
+	waitFor(t, func() bool {
+		_, err := secrets.Get(t.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+}
+
+func waitFor(t *testing.T, condition func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(deadline); !condition(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatal("it never came to that")
+		}
+	}
+}
