@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/http/pprof"
 	"sync/atomic"
 	"time"
 
@@ -61,14 +62,9 @@ type knowledge struct {
 }
 
 // learn replaces what the front door knows of types.
-func (d *door) learn(types *catalogue.Catalogue, g gates) error {
-	e, err := engine.New(types, engine.Options{Vocabulary: d.vocabulary, WithoutApply: !g.serverSideApply})
-	if err != nil {
-		return err
-	}
-	d.types.Store(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: types, Vocabulary: d.vocabulary,
+func (d *door) learn(e *engine.Engine) {
+	d.types.Store(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
 		Version: discovery.Release(""), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}})})
-	return nil
 }
 
 // newDoor finds the services behind the door and joins them to what serves.
@@ -78,9 +74,11 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		return nil, err
 	}
 	d := &door{log: n.Log, vocabulary: n.Vocabulary, store: b.store, admission: b.admission}
-	if err := d.learn(types, g); err != nil {
+	e, err := engine.New(types, engine.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.serverSideApply})
+	if err != nil {
 		return nil, err
 	}
+	d.learn(e)
 	if d.auditLog, err = c.openAuditLog(n); err != nil {
 		return nil, err
 	}
@@ -93,12 +91,12 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		return nil, err
 	}
 	d.metrics = newRequestMetrics(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) })
-	d.plainPaths = d.publish(n)
+	d.plainPaths = d.publish(n, c.profiling)
 	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
 		_, err := b.store.Revision(ctx)
 		return err
 	}})
-	return d, nil
+	return d, d.followCustom(ctx, n, b)
 }
 
 // newReads makes what serves reads: its feeds, and the key of its tokens.
@@ -153,16 +151,33 @@ func reach(ctx context.Context, n *run.Node) (b behind, err error) {
 }
 
 // publish returns what serves the paths that name no resource, by their first part.
-func (d *door) publish(n *run.Node) map[string]func(http.ResponseWriter, *http.Request) error {
+func (d *door) publish(n *run.Node, profiling bool) map[string]func(http.ResponseWriter, *http.Request) error {
 	documents := func(w http.ResponseWriter, r *http.Request) error { return d.types.Load().documents.Serve(w, r) }
 	checks := health{n.Health}.serve
-	scrape := promhttp.HandlerFor(n.Metrics, promhttp.HandlerOpts{})
-	return map[string]func(http.ResponseWriter, *http.Request) error{
+	paths := map[string]func(http.ResponseWriter, *http.Request) error{
 		"": documents, "api": documents, "apis": documents, "openapi": documents, "version": documents,
 		"healthz": checks, "livez": checks, "readyz": checks,
-		"metrics": func(w http.ResponseWriter, r *http.Request) error {
-			scrape.ServeHTTP(w, r)
-			return nil
-		},
+		"metrics": infallible(promhttp.HandlerFor(n.Metrics, promhttp.HandlerOpts{})),
 	}
+	if profiling {
+		paths["debug"] = infallible(profiles())
+	}
+	return paths
+}
+
+// infallible is a handler that answers its errors itself.
+func infallible(h http.Handler) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		h.ServeHTTP(w, r)
+		return nil
+	}
+}
+
+// profiles serves /debug/pprof/.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
 }

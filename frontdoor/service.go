@@ -34,6 +34,7 @@ type config struct {
 	feedBytes         int
 	auditLogPath      string
 	hiddenMetrics     string
+	profiling         bool
 }
 
 // Service returns the front door: HTTPS for clients, and nothing for other
@@ -62,6 +63,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.watchHistory, "feed-history", 5*time.Minute, "how long changes stay in the memory of the front door")
 	fs.IntVar(&c.feedBytes, "feed-bytes", 16<<20, "how many bytes of changes stay in memory for each resource type in use")
 	fs.StringVar(&c.auditLogPath, "audit-log-path", "", "file to write a line of JSON per request to; - is standard output; empty writes none")
+	fs.BoolVar(&c.profiling, "profiling", false, "serve profiles of the process at /debug/pprof/, to those who may get that path")
 	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "release whose hidden metrics are shown again; this release hides none")
 }
 

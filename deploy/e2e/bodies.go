@@ -101,8 +101,13 @@ func newNamespace(t *testing.T, client dynamic.Interface) string {
 	return made.GetName()
 }
 
+// ours selects what the bodies make: workers put config maps of their own into
+// new namespaces.
+const ours = "made-by=e2e"
+
 func configMap(name, value string) *unstructured.Unstructured {
 	o := samples()[0].named(name)
+	o.SetLabels(map[string]string{"made-by": "e2e"})
 	o.Object["data"] = map[string]any{"key": value}
 	return o
 }

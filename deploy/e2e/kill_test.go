@@ -130,7 +130,7 @@ func follow(t *testing.T, a *allInOne, namespace string, l *ledger) *follower {
 		retry := time.NewTicker(20 * time.Millisecond)
 		defer retry.Stop()
 		for ctx.Err() == nil {
-			if w, err := in.Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}); err == nil {
+			if w, err := in.Watch(ctx, metav1.ListOptions{LabelSelector: ours, ResourceVersion: version, AllowWatchBookmarks: true}); err == nil {
 				version = l.drain(ctx, w, version)
 			}
 			select {

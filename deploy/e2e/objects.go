@@ -77,19 +77,19 @@ func lists(t *testing.T, c *Cluster) {
 	const count = 25
 	for i := range count {
 		o := configMap(fmt.Sprintf("c%02d", i), "x")
-		o.SetLabels(map[string]string{"odd": fmt.Sprint(i%2 == 1)})
+		o.SetLabels(map[string]string{"made-by": "e2e", "odd": fmt.Sprint(i%2 == 1)})
 		if _, err := in.Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := in.List(t.Context(), metav1.ListOptions{})
+	all, err := in.List(t.Context(), metav1.ListOptions{LabelSelector: ours})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(all.Items) != count || all.GetResourceVersion() == "" || all.GetKind() != "ConfigMapList" {
 		t.Errorf("list: %d items of %d, version %q, kind %s", len(all.Items), count, all.GetResourceVersion(), all.GetKind())
 	}
-	odd, err := in.List(t.Context(), metav1.ListOptions{LabelSelector: "odd=true"})
+	odd, err := in.List(t.Context(), metav1.ListOptions{LabelSelector: "odd=true," + ours})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func lists(t *testing.T, c *Cluster) {
 		t.Errorf("list by label: %d items, want %d", len(odd.Items), count/2)
 	}
 	var names []string
-	options := metav1.ListOptions{Limit: 10}
+	options := metav1.ListOptions{LabelSelector: ours, Limit: 10}
 	for {
 		chunk, err := in.List(t.Context(), options)
 		if err != nil {

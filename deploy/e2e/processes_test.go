@@ -40,6 +40,7 @@ func programs() []program {
 		{name: "csr-signer", files: map[string]string{"kubeconfig": "workers.kubeconfig",
 			"cluster-signing-cert-file": "pki/signing-ca.crt", "cluster-signing-key-file": "pki/signing-ca.key"}},
 		{name: "token-cleaner", files: map[string]string{"kubeconfig": "workers.kubeconfig"}},
+		{name: "lifecycle", files: map[string]string{"kubeconfig": "workers.kubeconfig"}},
 	}
 }
 
@@ -47,7 +48,7 @@ func programs() []program {
 // NATS are processes of their own, with mutual TLS between them.
 func TestProcesses(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and starts ten processes")
+		t.Skip("builds and starts eleven processes")
 	}
 	TestBodies(t, startSuite(t, vocabulary.Platform()))
 }

@@ -52,7 +52,7 @@ func watchChanges(t *testing.T, c *Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := in.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	w, err := in.Watch(t.Context(), metav1.ListOptions{LabelSelector: ours, ResourceVersion: list.GetResourceVersion()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func watchChanges(t *testing.T, c *Cluster) {
 	if got := next(t, w, len(want)); !slices.Equal(got, want) {
 		t.Errorf("live: got %q, want %q", got, want)
 	}
-	again, err := in.Watch(t.Context(), metav1.ListOptions{ResourceVersion: made.GetResourceVersion()})
+	again, err := in.Watch(t.Context(), metav1.ListOptions{LabelSelector: ours, ResourceVersion: made.GetResourceVersion()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func watchFromTheStart(t *testing.T, c *Cluster) {
 			t.Fatal(err)
 		}
 	}
-	w, err := in.Watch(t.Context(), metav1.ListOptions{})
+	w, err := in.Watch(t.Context(), metav1.ListOptions{LabelSelector: ours})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	csrsigner "github.com/portico-platform/portico/csr-signer"
 	"github.com/portico-platform/portico/deploy/internal/home"
 	"github.com/portico-platform/portico/frontdoor"
+	"github.com/portico-platform/portico/lifecycle"
 	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/store"
 	etcd "github.com/portico-platform/portico/store/embedded"
@@ -43,6 +44,7 @@ func app(args []string) run.App {
 		frontdoor.Service(),
 		csrsigner.Service(),
 		tokencleaner.Service(),
+		lifecycle.Service(),
 		home.Welcome(),
 	)
 	return run.App{

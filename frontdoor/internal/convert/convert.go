@@ -1,11 +1,20 @@
 // Package convert turns objects between the versions of their type. Most versions
-// differ in nothing but their name; what differs more has a function of its own,
-// for both directions, so that a round trip loses nothing. It never defaults or
-// validates. It serves "Deprecation rules" and "Removals" of the specification.
+// differ in nothing but their name; the shapes of the others are told as the way to
+// the best version of their kind and back, so that any two versions meet there and a
+// round trip loses nothing. Where an older version has no room for a field, it goes
+// where the original puts it, as a rule into an annotation. What one version may
+// leave out and another must say is filled in; otherwise the package never defaults,
+// and it never validates. It serves "Deprecation rules" and "Removals" of the
+// specification.
 package convert
 
 import (
+	"fmt"
+	"maps"
+	"strings"
+
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/merge"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -22,25 +31,47 @@ func Same(object map[string]any, t *catalogue.Type) bool {
 }
 
 // Convert returns the object in the version of the type; the object itself when it
-// is in that version already. Its parts may be shared with the result.
+// is in that version already. The object is not modified; its parts may be shared
+// with the result.
 func (v Versions) Convert(object map[string]any, to *catalogue.Type) (map[string]any, error) {
 	if Same(object, to) {
 		return object, nil
 	}
-	if to.Webhook {
-		return nil, errNeedsWebhook(object, to)
-	}
-	if to.Kind == "CustomResourceDefinition" && to.Group == v.vocabulary.Group("apiextensions.") {
-		return definition(object, to.Version), nil
-	}
 	from, _ := object["apiVersion"].(string)
-	converted := make(map[string]any, len(object))
-	for field, value := range object {
-		converted[field] = value
+	if to.Webhook {
+		return nil, fmt.Errorf("conversion of %s %s to %s needs the webhook of its definition, and conversion webhooks are not supported: "+
+			"use the stored version", from, to.Kind, to.APIVersion())
 	}
-	if to.Kind == "Event" {
-		events(converted, from == "v1", to.Group == "")
+	converted := maps.Clone(object)
+	if before, after := v.shapeOf(from, to.Kind), v.shapeOf(to.APIVersion(), to.Kind); before != after {
+		if before != nil {
+			before.toBest(v.vocabulary, converted)
+		}
+		if after != nil {
+			after.fromBest(v.vocabulary, converted)
+		}
 	}
 	converted["apiVersion"], converted["kind"] = to.APIVersion(), to.Kind
 	return converted, nil
+}
+
+// Types finds the served types by kind.
+type Types interface {
+	ByKind(group, version, kind string) (*catalogue.Type, bool)
+}
+
+// Among returns the conversion to any version of a type that is served, as package
+// merge asks for it. For other versions it returns merge.ErrNoVersion.
+func (v Versions) Among(types Types) func(t *catalogue.Type, object map[string]any, apiVersion string) (map[string]any, error) {
+	return func(t *catalogue.Type, object map[string]any, apiVersion string) (map[string]any, error) {
+		group, version, ok := strings.Cut(apiVersion, "/")
+		if !ok {
+			group, version = "", apiVersion
+		}
+		to, ok := types.ByKind(group, version, t.Kind)
+		if !ok || to.Key != t.Key {
+			return nil, fmt.Errorf("%s in %s: %w", t.Kind, apiVersion, merge.ErrNoVersion)
+		}
+		return v.Convert(object, to)
+	}
 }

@@ -1,7 +1,10 @@
 package convert
 
-// renamed are the fields of an event in the core group and in the events group.
-var renamed = [...][2]string{
+import "github.com/portico-platform/portico/services/vocabulary"
+
+// eventNames are the fields of an event in the core group and in the events group.
+// Its series has the same name in both.
+var eventNames = [...]struct{ core, events string }{
 	{"involvedObject", "regarding"},
 	{"message", "note"},
 	{"source", "deprecatedSource"},
@@ -11,20 +14,14 @@ var renamed = [...][2]string{
 	{"reportingComponent", "reportingController"},
 }
 
-// events renames the fields of an event between its two groups. Series and
-// eventTime have the same names in both.
-func events(object map[string]any, fromCore, toCore bool) {
-	if fromCore == toCore {
-		return
+func eventToBest(_ vocabulary.Vocabulary, event map[string]any) {
+	for _, name := range eventNames {
+		rename(event, name.core, name.events)
 	}
-	for _, names := range renamed {
-		from, to := names[0], names[1]
-		if toCore {
-			from, to = to, from
-		}
-		if value, ok := object[from]; ok {
-			delete(object, from)
-			object[to] = value
-		}
+}
+
+func eventFromBest(_ vocabulary.Vocabulary, event map[string]any) {
+	for _, name := range eventNames {
+		rename(event, name.events, name.core)
 	}
 }

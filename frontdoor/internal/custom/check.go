@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/portico-platform/portico/frontdoor/internal/convert"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/services"
@@ -31,7 +30,7 @@ type check struct {
 // definition, in any version, beyond what the document says of its fields. The old
 // one is nil for a create. The engine is asked whether defaults are valid.
 func Check(object, old map[string]any, schemas *schema.Engine, v vocabulary.Vocabulary) error {
-	v1, before := convert.DefinitionToV1(object), convert.DefinitionToV1(old)
+	v1, before := asV1(object, v), asV1(old, v)
 	c := &check{vocabulary: v, schemas: schemas, spec: child(v1, "spec"), oldSpec: child(before, "spec"),
 		status: child(v1, "status"), oldStatus: child(before, "status")}
 	meta := child(object, "metadata")

@@ -32,7 +32,7 @@ type Definition struct {
 	Names Names
 	// Established says whether its types are served.
 	Established bool
-	accepted    bool // the names are its own, not only asked for
+	accepted    Names // those of Names that nobody else may take
 	// Surface has a type for each served version. They are immutable: a change of
 	// the object is a new Definition.
 	catalogue.Surface
@@ -60,13 +60,14 @@ var (
 // Compile reads a definition in any version of its type. It does not repeat what
 // Check finds; it fails only on what cannot make a type at all.
 func Compile(object map[string]any, v vocabulary.Vocabulary) (Definition, error) {
-	object = convert.DefinitionToV1(object)
+	object = asV1(object, v)
 	s, status := child(object, "spec"), child(object, "status")
 	names := namesOf(child(s, "names")).completed()
-	if accepted := namesOf(child(status, "acceptedNames")); accepted.Plural != "" {
+	accepted := namesOf(child(status, "acceptedNames"))
+	if accepted.Plural != "" && accepted.Kind != "" {
 		names = accepted
 	}
-	d := Definition{accepted: text(child(status, "acceptedNames"), "plural") != "", Name: text(child(object, "metadata"), "name"), Group: text(s, "group"), Names: names, Established: conditionTrue(status, established)}
+	d := Definition{accepted: accepted, Name: text(child(object, "metadata"), "name"), Group: text(s, "group"), Names: names, Established: conditionTrue(status, established)}
 	if d.Group == "" || names.Plural == "" || names.Kind == "" {
 		return Definition{}, fmt.Errorf("the definition %q names no group, plural or kind", d.Name)
 	}
@@ -95,6 +96,18 @@ func Compile(object map[string]any, v vocabulary.Vocabulary) (Definition, error)
 		t.Stored = stored
 	}
 	return d, nil
+}
+
+// asV1 returns a definition in version v1.
+func asV1(object map[string]any, v vocabulary.Vocabulary) map[string]any {
+	if !strings.HasSuffix(text(object, "apiVersion"), "/v1beta1") {
+		return object
+	}
+	to := &catalogue.Type{Group: v.Group("apiextensions."), Version: "v1", Kind: "CustomResourceDefinition"}
+	if converted, err := convert.New(v).Convert(object, to); err == nil {
+		return converted
+	}
+	return object
 }
 
 // compiler is what all versions of a definition have in common.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/portico-platform/portico/frontdoor/internal/convert"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -26,7 +25,7 @@ const (
 // is established at once, because whoever stores it serves it as soon as it is
 // seen. The finalizer that holds it until its objects are gone is set as well.
 func Establish(object map[string]any, others []Definition, v vocabulary.Vocabulary, now time.Time) {
-	s := child(convert.DefinitionToV1(object), "spec")
+	s := child(asV1(object, v), "spec")
 	status := ownStatus(object)
 	hold(object, v)
 	accepted, conflicts := accept(namesOf(child(s, "names")).completed(), namesOf(child(status, "acceptedNames")), taken(object, s, others))
@@ -74,13 +73,13 @@ type inUse struct{ resources, kinds map[string]bool }
 func taken(object, spec map[string]any, others []Definition) inUse {
 	used := inUse{map[string]bool{}, map[string]bool{}}
 	for _, other := range others {
-		if other.Group != text(spec, "group") || other.Name == text(child(object, "metadata"), "name") || !other.accepted {
+		if other.Group != text(spec, "group") || other.Name == text(child(object, "metadata"), "name") {
 			continue
 		}
-		for _, name := range append([]string{other.Names.Plural, other.Names.Singular}, other.Names.ShortNames...) {
+		for _, name := range append([]string{other.accepted.Plural, other.accepted.Singular}, other.accepted.ShortNames...) {
 			used.resources[name] = true
 		}
-		used.kinds[other.Names.Kind], used.kinds[other.Names.ListKind] = true, true
+		used.kinds[other.accepted.Kind], used.kinds[other.accepted.ListKind] = true, true
 	}
 	return used
 }
@@ -90,7 +89,7 @@ func taken(object, spec map[string]any, others []Definition) inUse {
 func accept(asked, had Names, used inUse) (Names, []conflict) {
 	var conflicts []conflict
 	claim := func(what, name, before string, used map[string]bool) string {
-		if name == before || !used[name] {
+		if name == "" || name == before || !used[name] {
 			return name
 		}
 		conflicts = append(conflicts, conflict{what + "Conflict", strconv.Quote(name) + " is already in use"})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/convert"
+	"github.com/portico-platform/portico/frontdoor/internal/custom"
 	"github.com/portico-platform/portico/frontdoor/internal/merge"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/services"
@@ -23,6 +24,10 @@ type Engine struct {
 	Schemas  *schema.Engine
 	Merge    *merge.Engine
 	Versions convert.Versions
+	// Customs are the definitions of the custom types, established or not.
+	Customs []custom.Definition
+
+	options Options
 	// heads is how the stored JSON of a type's objects begins.
 	heads map[*catalogue.Type][]byte
 }
@@ -41,7 +46,27 @@ func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Types: types, Schemas: schemas, Versions: convert.New(o.Vocabulary), heads: map[*catalogue.Type][]byte{},
+	return build(types, schemas, o), nil
+}
+
+// With returns an engine that knows these custom types, and no others, beside the
+// built-in ones that it shares with e, an engine without any.
+func (e *Engine) With(customs []custom.Definition) *Engine {
+	var surfaces []catalogue.Surface
+	for _, c := range customs {
+		if c.Established {
+			surfaces = append(surfaces, c.Surface)
+		}
+	}
+	types := e.Types.With(surfaces...)
+	more := build(types, e.Schemas.With(types), e.options)
+	more.Customs = customs
+	return more
+}
+
+func build(types *catalogue.Catalogue, schemas *schema.Engine, o Options) *Engine {
+	versions := convert.New(o.Vocabulary)
+	e := &Engine{Types: types, Schemas: schemas, Versions: versions, options: o, heads: map[*catalogue.Type][]byte{},
 		Merge: merge.New(merge.Options{Vocabulary: o.Vocabulary, Types: types, WithoutApply: o.WithoutApply})}
 	for _, g := range types.Groups() {
 		for _, v := range g.Versions {
@@ -50,7 +75,7 @@ func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
 			}
 		}
 	}
-	return e, nil
+	return e
 }
 
 // headOf is how the JSON of a type's objects begins: Encode sorts members by name,

@@ -96,9 +96,10 @@ func (w *Watcher) advance(ctx context.Context) ([]Event, error) {
 	return events, nil
 }
 
-// bridge reads a piece of history from the hub until the ring is reached.
+// bridge reads a piece of history from the hub until the ring is reached. It waits
+// for a hub that is away: the client has lost nothing and need not know.
 func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
-	replay, err := w.feed.config.Source.Hub.Replay(ctx, services.ReplayRequest{
+	replay, err := w.feed.config.Source.Replay(ctx, services.ReplayRequest{
 		GroupResource: w.feed.resource, After: w.position, Limit: batchEvents})
 	if err != nil {
 		return nil, err

@@ -65,7 +65,6 @@ func New(o Options) *Engine {
 	if o.Convert == nil {
 		o.Convert = rename
 	}
-	boundCopies()
 	return &Engine{Options: o}
 }
 

@@ -43,6 +43,16 @@ func withoutOwners(object map[string]any) map[string]any {
 	return shallow
 }
 
+// sameContent tells whether two objects differ in nothing but their owners and
+// versions.
+func sameContent(a, b map[string]any) bool {
+	metadataOf := func(object map[string]any) map[string]any {
+		metadata, _ := object["metadata"].(map[string]any)
+		return without(metadata, "managedFields", "resourceVersion")
+	}
+	return equal(metadataOf(a), metadataOf(b)) && equal(without(a, "metadata"), without(b, "metadata"))
+}
+
 // copyOf returns a deep copy of a value.
 func copyOf[T any](value T) T {
 	copied, _ := deepCopy(value).(T)

@@ -5,10 +5,12 @@ import (
 	"net/http"
 	"strconv"
 
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/merge/patches"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -43,7 +45,7 @@ func (e *Engine) Patch(r PatchRequest) (patched map[string]any, objections []str
 		return nil, nil, err
 	}
 	if r.MediaType == MediaTypeJSON {
-		patched, err = jsonPatch(r)
+		patched, err = patches.JSON(r.Current, r.Body)
 		return patched, nil, err
 	}
 	if !e.accepts(r) {
@@ -55,13 +57,22 @@ func (e *Engine) Patch(r PatchRequest) (patched map[string]any, objections []str
 	}
 	switch r.MediaType {
 	case MediaTypeMerge:
-		patched = mergeObject(copyOf(r.Current), patch)
+		patched = patches.Merge(r.Current, patch)
 	case MediaTypeStrategic:
-		patched, err = e.strategic(r, patch)
+		patched, err = patches.Strategic(r.Current, patch, bodySchema(r), e.Types.Definitions())
 	case MediaTypeApply:
 		patched, err = e.apply(r, patch)
 	}
 	return patched, objections, err
+}
+
+// bodySchema is the schema of the object that a strategic merge changes; nil for
+// that of a subresource, which has no lists to merge.
+func bodySchema(r PatchRequest) *spec.Schema {
+	if sub := r.Type.Subresources[r.Subresource]; sub != nil && sub.Kind != r.Type.Kind {
+		return nil
+	}
+	return r.Type.Schema
 }
 
 // accepts tells whether the type takes this kind of patch.
@@ -120,26 +131,6 @@ func decode(r PatchRequest) (patch map[string]any, objections []string, err erro
 		objections = append(objections, s.Error())
 	}
 	return patch, objections, nil
-}
-
-// mergeObject merges a patch into an object, in place (RFC 7386): null removes,
-// objects merge, all else replaces.
-func mergeObject(object, patch map[string]any) map[string]any {
-	if object == nil {
-		object = make(map[string]any, len(patch))
-	}
-	for name, value := range patch {
-		switch v := value.(type) {
-		case nil:
-			delete(object, name)
-		case map[string]any:
-			below, _ := object[name].(map[string]any)
-			object[name] = mergeObject(below, v)
-		default:
-			object[name] = value
-		}
-	}
-	return object
 }
 
 func quote(s string) string { return strconv.Quote(s) }

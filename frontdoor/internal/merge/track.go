@@ -34,7 +34,7 @@ func (e *Engine) Track(c Change) error {
 		setOwners(c.New, before)
 		return nil
 	}
-	if c.Live != nil && (given == nil || equal(given, before)) && equal(withoutOwners(c.Live), withoutOwners(c.New)) {
+	if c.Live != nil && (given == nil || equal(given, before)) && sameContent(c.Live, c.New) {
 		setOwners(c.New, before)
 		return nil
 	}

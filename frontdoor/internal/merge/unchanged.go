@@ -206,7 +206,7 @@ func entryOf(list []any, key string) map[string]any {
 // once defaults are applied.
 func Settle(live, next map[string]any) {
 	before, after := ownersOf(live), ownersOf(next)
-	if live == nil || len(before) != len(after) || !equal(withoutOwners(live), withoutOwners(next)) {
+	if live == nil || len(before) != len(after) || !sameContent(live, next) {
 		return
 	}
 	for i := range before {

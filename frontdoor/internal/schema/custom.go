@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
@@ -71,6 +72,7 @@ func (e *Engine) customNode(definition string) *node {
 type structure struct {
 	nullable bool
 	keep     bool     // unknown fields stay
+	embedded bool     // the value is an object with a kind of its own
 	initial  any      // stands for a missing value; nil for none
 	initials []string // fields with an initial value
 	keywords *keywords.Set
@@ -83,7 +85,7 @@ type structure struct {
 func (e *Engine) structural(s *spec.Schema) *node {
 	prefix := vocabulary.K8s().Extension
 	n := &node{custom: &structure{nullable: s.Nullable, initial: s.Default, keywords: keywords.Compile(s),
-		keep: s.Extensions[prefix+"preserve-unknown-fields"] == true}}
+		keep: s.Extensions[prefix+"preserve-unknown-fields"] == true, embedded: s.Extensions[prefix+"embedded-resource"] == true}}
 	switch {
 	case s.Extensions[prefix+"int-or-string"] == true:
 		n.kind = intOrString
@@ -200,6 +202,9 @@ func (c *check) custom(n *node, value, old any, at *field.Path) {
 	c.junctors(n.custom, value, at)
 	switch v := value.(type) {
 	case map[string]any:
+		if n.custom.embedded {
+			c.embedded(v, at)
+		}
 		before, _ := old.(map[string]any)
 		for name, item := range v {
 			if f := n.fields[name]; f != nil {
@@ -213,6 +218,25 @@ func (c *check) custom(n *node, value, old any, at *field.Path) {
 			if n.item != nil {
 				c.value(n.item, item, nil, &field.Path{Parent: at, Index: i})
 			}
+		}
+	}
+}
+
+// embedded checks that an object within another one says what it is.
+func (c *check) embedded(m map[string]any, at *field.Path) {
+	for _, name := range []string{"apiVersion", "kind"} {
+		if value, given := m[name]; !given {
+			c.Required(at.Field(name), "")
+		} else if value == "" {
+			c.Invalid(at.Field(name), value, "must not be empty")
+		}
+	}
+	if version, ok := m["apiVersion"].(string); ok && strings.Count(version, "/") > 1 {
+		c.Invalid(at.Field("apiVersion"), version, "must be a version or group/version")
+	}
+	if kind, ok := m["kind"].(string); ok && kind != "" {
+		for _, problem := range validation.IsDNS1035Label(strings.ToLower(kind)) {
+			c.Invalid(at.Field("kind"), kind, "may have mixed case, but should otherwise match: "+problem)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (b Body) malformed(why string) error {
 // object must have been prepared. It is not changed.
 func (e *Engine) Validate(t *catalogue.Type, object, old map[string]any) error {
 	c := &check{rules.Check{Vocabulary: e.vocabulary}}
-	c.meta(t, object, old)
+	c.Metadata(t, object, old)
 	if root := e.node(t.Definition); root != nil {
 		c.value(root, object, old, nil)
 	}
@@ -120,7 +120,7 @@ func (e *Engine) Validate(t *catalogue.Type, object, old map[string]any) error {
 // all types.
 func (e *Engine) ValidateMeta(t *catalogue.Type, object, old map[string]any) error {
 	c := &check{rules.Check{Vocabulary: e.vocabulary}}
-	c.meta(t, object, old)
+	c.Metadata(t, object, old)
 	return c.status(t, object)
 }
 

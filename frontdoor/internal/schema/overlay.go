@@ -12,6 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/portico-platform/portico/frontdoor/internal/schema/format"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -67,7 +68,7 @@ type fieldRules struct {
 	Max       *int64   `json:"max"`
 	MaxLength int      `json:"maxLength"`
 	Pattern   string   `json:"pattern"`
-	// Format names a format (package rules); KeyFormat is that of a map's keys.
+	// Format names a format (package format); KeyFormat is that of a map's keys.
 	Format    string `json:"format"`
 	KeyFormat string `json:"keyFormat"`
 	// Unique names the fields that tell the items of a list apart; "." is the item.
@@ -79,8 +80,8 @@ type fieldRules struct {
 	Forbidden string `json:"forbidden"`
 
 	pattern   *regexp.Regexp
-	format    rules.Format
-	keyFormat rules.Format
+	format    format.Format
+	keyFormat format.Format
 }
 
 // theOverlay is read once: engines come and go with custom types, the overlay stays.
@@ -154,10 +155,10 @@ func (f *fieldRules) resolve() (err error) {
 			return err
 		}
 	}
-	if f.format, err = formatNamed(f.Format); err != nil {
+	if f.format, err = format.Named(f.Format); err != nil {
 		return err
 	}
-	f.keyFormat, err = formatNamed(f.KeyFormat)
+	f.keyFormat, err = format.Named(f.KeyFormat)
 	return err
 }
 
@@ -185,13 +186,4 @@ func (c conditional) holds(m map[string]any) bool {
 		}
 	}
 	return true
-}
-
-// formatNamed looks up a format; no name is no format.
-func formatNamed(name string) (rules.Format, error) {
-	f, ok := rules.Formats[name]
-	if !ok && name != "" {
-		return nil, fmt.Errorf("there is no format %q", name)
-	}
-	return f, nil
 }

@@ -6,6 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-platform/portico/frontdoor/internal/custom"
 )
 
 // PrepareDelete marks an object as deleting: the time, the grace that its kind
@@ -30,8 +32,11 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 	}
 	meta["deletionGracePeriodSeconds"] = grace
 	w.propagate(meta, options)
-	if w.Type.Key.String() == "namespaces" {
+	switch w.Type.Key.String() {
+	case "namespaces":
 		object(obj, "status")["phase"] = "Terminating"
+	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
+		custom.MarkTerminating(obj, w.Now)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"slices"
 	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/custom"
 )
 
 // createKind is what single kinds do at creation.
@@ -19,6 +21,8 @@ func (w Write) createKind(obj map[string]any) {
 		obj["status"] = map[string]any{"phase": "Pending"}
 	case "certificatesigningrequests." + w.Vocabulary.Group("certificates."):
 		w.nameRequester(obj)
+	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
+		custom.Establish(obj, w.Customs, w.Vocabulary, w.Now)
 	}
 }
 
@@ -35,6 +39,10 @@ func (w Write) updateKind(obj, old map[string]any) {
 		mergeStringData(obj)
 	case "certificatesigningrequests." + w.Vocabulary.Group("certificates."):
 		w.updateSigningRequest(obj, old)
+	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
+		if w.Subresource == "" && !Deleting(obj) {
+			custom.Establish(obj, w.Customs, w.Vocabulary, w.Now)
+		}
 	}
 }
 

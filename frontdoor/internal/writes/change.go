@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/portico-platform/portico/frontdoor/internal/custom"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/merge"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
@@ -136,7 +137,13 @@ func (h *Handlers) validate(c *change) error {
 			return err
 		}
 	}
-	return c.Engine.Schemas.Validate(c.Type, c.next, c.live)
+	if err := c.Engine.Schemas.Validate(c.Type, c.next, c.live); err != nil {
+		return err
+	}
+	if c.Type.Key.String() == "customresourcedefinitions."+h.Vocabulary.Group("apiextensions.") {
+		return custom.Check(c.next, c.live, c.Engine.Schemas, h.Vocabulary)
+	}
+	return nil
 }
 
 // checkFinalizers refuses a finalizer that comes when the object is going already

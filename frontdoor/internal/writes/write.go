@@ -104,7 +104,8 @@ type change struct {
 func (c *change) exists() bool { return c.live != nil }
 
 func (c *change) strategy(h *Handlers) strategy.Write {
-	return strategy.Write{Type: c.Type, Subresource: c.SubresourceName(), Namespace: c.Namespace, User: c.User, Vocabulary: h.Vocabulary, Now: c.now}
+	return strategy.Write{Type: c.Type, Subresource: c.SubresourceName(), Namespace: c.Namespace, User: c.User, Vocabulary: h.Vocabulary, Now: c.now,
+		Customs: c.Engine.Customs}
 }
 
 // loadCurrent reads the object that an update or patch changes. An object that is

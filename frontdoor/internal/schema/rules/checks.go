@@ -1,7 +1,7 @@
-// Package rules holds what the overlay of package schema can only name: formats of
-// texts, defaults that follow from other fields, and comparisons of several
-// fields. Each is a small function; which object it is for, the overlay says. None
-// of them reads another object. It serves the sections that each kind has in the
+// Package rules holds what the overlay of package schema can only name: defaults
+// that follow from other fields, and comparisons of several fields. Each is a small
+// function; which object it is for, the overlay says. What every object has, its
+// metadata, is here too. None of them reads another object. It serves the sections that each kind has in the
 // specification, and what users of that kind expect.
 package rules
 

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 )
 
@@ -37,7 +39,7 @@ func serviceType(c *Check, m, _ map[string]any, at *field.Path) {
 		if name == "" {
 			c.Required(at.Field("externalName"), "")
 		}
-		for _, problem := range Formats["dns-subdomain"](name) {
+		for _, problem := range validation.IsDNS1123Subdomain(name) {
 			if name != "" {
 				c.Invalid(at.Field("externalName"), name, problem)
 			}

@@ -1,4 +1,9 @@
-package merge
+// Package patches holds the three kinds of patches that say what to change: JSON
+// patch, merge patch and strategic merge patch. Each makes a new object of the
+// current one, which is not modified, and refuses what does not fit as a Status.
+// None of them knows who owns a field. It serves "Patch content types" of the
+// specification.
+package patches
 
 import (
 	"encoding/json"
@@ -22,21 +27,22 @@ const (
 // boundCopies sets the library's limit, which is one for the process.
 var boundCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxCopied })
 
-// jsonPatch applies a JSON patch (RFC 6902). A patch that makes no sense is a
+// JSON applies a JSON patch (RFC 6902). A patch that makes no sense is a
 // BadRequest, one that does not fit the object is 422.
-func jsonPatch(r PatchRequest) (map[string]any, error) {
-	patch, err := jsonpatch.DecodePatch(r.Body)
+func JSON(current map[string]any, body []byte) (map[string]any, error) {
+	boundCopies()
+	patch, err := jsonpatch.DecodePatch(body)
 	if err != nil {
 		return nil, services.BadRequest("the patch is no list of JSON patch operations: %v", err)
 	}
 	if len(patch) > maxOperations {
 		return nil, services.TooLarge("The allowed maximum operations in a JSON patch is %d, got %d", maxOperations, len(patch))
 	}
-	current, err := json.Marshal(r.Current)
+	encoded, err := json.Marshal(current)
 	if err != nil {
 		return nil, err
 	}
-	patched, err := patch.Apply(current)
+	patched, err := patch.Apply(encoded)
 	if err != nil {
 		return nil, unprocessable(err.Error())
 	}

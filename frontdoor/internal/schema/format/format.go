@@ -1,4 +1,8 @@
-package rules
+// Package format holds the formats of single texts that the overlay of package
+// schema may name: labels, domains, ports, schedules and the like. A format says
+// what is wrong with a text and knows nothing of where it stands. It serves the
+// fields of the kinds that the specification lists.
+package format
 
 import (
 	"crypto/x509"
@@ -16,8 +20,8 @@ import (
 // Format returns what is wrong with a text; nil when nothing is.
 type Format func(value string) []string
 
-// Formats are the formats that the overlay may name.
-var Formats = map[string]Format{
+// formats are those that the overlay may name.
+var formats = map[string]Format{
 	"dns-label":      validation.IsDNS1123Label,
 	"dns-1035-label": validation.IsDNS1035Label,
 	"dns-subdomain":  validation.IsDNS1123Subdomain,
@@ -256,4 +260,13 @@ func PathSegment(name string) []string {
 		}
 	}
 	return problems
+}
+
+// Named returns a format by its name; no name is no format.
+func Named(name string) (Format, error) {
+	f, ok := formats[name]
+	if !ok && name != "" {
+		return nil, fmt.Errorf("there is no format %q", name)
+	}
+	return f, nil
 }

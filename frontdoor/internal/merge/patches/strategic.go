@@ -1,9 +1,10 @@
-package merge
+package patches
 
 import (
 	"errors"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -12,23 +13,20 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// strategic merges lists by the keys that the type's schema names, and follows
-// the directives of the patch ($patch, $retainKeys, $setElementOrder,
-// $deleteFromPrimitiveList).
-func (e *Engine) strategic(r PatchRequest, patch map[string]any) (patched map[string]any, err error) {
+// Strategic merges lists by the keys that the schema names, and follows the
+// directives of the patch ($patch, $retainKeys, $setElementOrder,
+// $deleteFromPrimitiveList). The schema may refer to the definitions; without one
+// maps merge and lists are replaced.
+func Strategic(current, patch map[string]any, schema *spec.Schema, definitions map[string]*spec.Schema) (patched map[string]any, err error) {
 	defer func() { // the library takes it on trust that its directives are lists of names
 		if recover() != nil {
 			patched, err = nil, services.BadRequest("the directives of the patch are malformed")
 		}
 	}()
-	at := position{definitions: e.Types.Definitions()}
-	if sub := r.Type.Subresources[r.Subresource]; sub == nil || sub.Kind == r.Type.Kind {
-		at.schema = r.Type.Schema
-	}
-	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(copyOf(r.Current), patch, at)
+	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(runtime.DeepCopyJSON(current), patch, position{definitions, schema})
 	switch {
 	case err == nil:
-		return copyOf(map[string]any(merged)), nil
+		return runtime.DeepCopyJSON(merged), nil
 	case errors.Is(err, mergepatch.ErrNoListOfLists):
 		return nil, unprocessable(err.Error())
 	}

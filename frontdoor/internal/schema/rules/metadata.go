@@ -1,4 +1,4 @@
-package schema
+package rules
 
 import (
 	"fmt"
@@ -8,15 +8,15 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
-	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/format"
 )
 
 // maxAnnotations bounds the keys and values of an object's annotations, in bytes.
 const maxAnnotations = 256 << 10
 
-// meta checks the metadata of an object (section "Common object metadata").
+// Metadata checks the metadata of an object (section "Common object metadata").
 // Labels and the rest of what is in the document's ObjectMeta are in the overlay.
-func (c *check) meta(t *catalogue.Type, object, old map[string]any) {
+func (c *Check) Metadata(t *catalogue.Type, object, old map[string]any) {
 	if t.Virtual {
 		return // operations need no name
 	}
@@ -26,19 +26,19 @@ func (c *check) meta(t *catalogue.Type, object, old map[string]any) {
 	c.names(t, metadata, at)
 	c.annotations(metadata, at)
 	c.owners(metadata, at)
-	c.finalizers(metadata, before, at)
+	c.finalizers(t, metadata, before, at)
 	if before == nil {
 		return
 	}
 	for _, name := range []string{"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"} {
-		if !rules.Same(metadata[name], before[name]) {
+		if !Same(metadata[name], before[name]) {
 			c.Invalid(at.Field(name), metadata[name], "field is immutable")
 		}
 	}
 }
 
 // names checks name, generateName and namespace.
-func (c *check) names(t *catalogue.Type, metadata map[string]any, at *field.Path) {
+func (c *Check) names(t *catalogue.Type, metadata map[string]any, at *field.Path) {
 	name, _ := metadata["name"].(string)
 	prefix, _ := metadata["generateName"].(string)
 	valid := nameFormat(t.NameRule)
@@ -69,20 +69,20 @@ func (c *check) names(t *catalogue.Type, metadata map[string]any, at *field.Path
 }
 
 // nameFormat returns the format of names that follow a rule.
-func nameFormat(rule catalogue.NameRule) rules.Format {
+func nameFormat(rule catalogue.NameRule) format.Format {
 	switch rule {
 	case catalogue.NameLabel:
 		return validation.IsDNS1123Label
 	case catalogue.NameLabel1035:
 		return validation.IsDNS1035Label
 	case catalogue.NamePathSegment:
-		return rules.PathSegment
+		return format.PathSegment
 	}
 	return validation.IsDNS1123Subdomain
 }
 
 // annotations checks their size; the overlay checks their keys.
-func (c *check) annotations(metadata map[string]any, at *field.Path) {
+func (c *Check) annotations(metadata map[string]any, at *field.Path) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	size := 0
 	for key, value := range annotations {
@@ -96,7 +96,7 @@ func (c *check) annotations(metadata map[string]any, at *field.Path) {
 
 // owners checks ownerReferences: only one of them is the controller. Their
 // required fields are the document's.
-func (c *check) owners(metadata map[string]any, at *field.Path) {
+func (c *Check) owners(metadata map[string]any, at *field.Path) {
 	references, _ := metadata["ownerReferences"].([]any)
 	controller := ""
 	for i, item := range references {
@@ -115,7 +115,7 @@ func (c *check) owners(metadata map[string]any, at *field.Path) {
 
 // finalizers checks their names, and that an object that is being deleted gets no
 // further ones (section "Two-phase deletion of a resource").
-func (c *check) finalizers(metadata, before map[string]any, at *field.Path) {
+func (c *Check) finalizers(t *catalogue.Type, metadata, before map[string]any, at *field.Path) {
 	list, _ := metadata["finalizers"].([]any)
 	had, _ := before["finalizers"].([]any)
 	at = at.Field("finalizers")
@@ -129,7 +129,7 @@ func (c *check) finalizers(metadata, before map[string]any, at *field.Path) {
 		for _, problem := range validation.IsQualifiedName(name) {
 			c.Invalid(at.Item(i), name, problem)
 		}
-		if !strings.Contains(name, "/") && !plainFinalizers[name] {
+		if !strings.Contains(name, "/") && !plainFinalizers[name] && !anyFinalizer(t) {
 			c.Invalid(at.Item(i), name, "name is neither a standard finalizer name nor is it fully qualified")
 		}
 		if !known[item] {
@@ -139,6 +139,12 @@ func (c *check) finalizers(metadata, before map[string]any, at *field.Path) {
 	if before["deletionTimestamp"] != nil && len(added) > 0 {
 		c.Forbidden(at, "no new finalizers can be added if the object is being deleted, found new finalizers "+field.Display(added))
 	}
+}
+
+// anyFinalizer tells whether finalizers of a type need not be qualified by a domain:
+// those of custom types, and of their definitions.
+func anyFinalizer(t *catalogue.Type) bool {
+	return t.Custom || t.Kind == "CustomResourceDefinition"
 }
 
 // plainFinalizers are the finalizers of the service itself, which need no domain.

@@ -1,0 +1,45 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// TestDrain asks the whole process to end while a client watches: the watch ends
+// as if it were complete, the process reports success, and what was written before
+// is there when it starts again.
+func TestDrain(t *testing.T) {
+	a := startAllInOne(t, vocabulary.Platform())
+	namespace := newNamespace(t, a.Client(t))
+	watched, err := a.send(t.Context(), Request{Path: "/api/v1/namespaces/" + namespace + "/configmaps?watch=1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watched.Body.Close()
+	if _, err := a.Client(t).Resource(configMaps()).Namespace(namespace).Create(t.Context(), configMap("last", "1"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	a.process.stop(t)
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v to end", took)
+	}
+	if status := a.process.cmd.ProcessState.ExitCode(); status != 0 {
+		t.Errorf("exit status %d: %s", status, a.process.tail())
+	}
+	events, err := io.ReadAll(watched.Body)
+	if err != nil || !strings.Contains(string(events), `"last"`) {
+		t.Errorf("the watch ended with %v after %s", err, events)
+	}
+	a.start(t)
+	if read := a.do(t, Request{Path: "/api/v1/namespaces/" + namespace + "/configmaps/last"}); read.Code != http.StatusOK {
+		t.Errorf("the last write is gone: %d %s", read.Code, read.Body)
+	}
+}

@@ -1,0 +1,38 @@
+package frontdoor
+
+import (
+	"context"
+
+	"github.com/portico-platform/portico/frontdoor/internal/custom"
+	"github.com/portico-platform/portico/frontdoor/internal/engine"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/run"
+)
+
+// followCustom keeps what the front door knows of custom types up to date, and
+// returns when all that are stored are known.
+func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) error {
+	builtIn := d.types.Load().engine
+	var mirror *changes.Mirror[custom.Definition]
+	mirror = changes.NewMirror(changes.MirrorConfig[custom.Definition]{
+		Source: changes.Source{Bus: b.bus, Hub: b.hub}, Store: b.store, Log: n.Log,
+		GroupResource: resource.GroupResource{Group: n.Vocabulary.Group("apiextensions."), Resource: "customresourcedefinitions"},
+		Decode: func(o services.Object) (custom.Definition, error) {
+			object, err := engine.Decode(o.JSON)
+			if err != nil {
+				return custom.Definition{}, err
+			}
+			return custom.Compile(object, n.Vocabulary)
+		},
+		Changed: func() { d.learn(builtIn.With(mirror.List(""))) },
+	})
+	n.Go("following custom types", mirror.Run)
+	select {
+	case <-mirror.Ready():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,16 @@
+// Command lifecycle runs the worker that ends what others have begun to delete as
+// its own process.
+package main
+
+import (
+	"github.com/portico-platform/portico/lifecycle"
+	"github.com/portico-platform/portico/services/run"
+)
+
+func main() {
+	run.Main(run.App{
+		Name:     "lifecycle",
+		About:    "empties deleted namespaces, deletes what has lost its owners, and furnishes new namespaces",
+		Services: []run.Service{lifecycle.Service()},
+	})
+}

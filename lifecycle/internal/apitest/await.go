@@ -1,0 +1,117 @@
+package apitest
+
+import (
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+)
+
+// patience bounds every wait.
+const patience = 20 * time.Second
+
+// Eventually waits for a condition.
+func Eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ticks := time.NewTicker(5 * time.Millisecond)
+	defer ticks.Stop()
+	for deadline := time.After(patience); !holds(); {
+		select {
+		case <-deadline:
+			t.Fatalf("not within %v: %s", patience, what)
+		case <-ticks.C:
+		}
+	}
+}
+
+// Later is a clock that is an hour ahead, so that nothing has happened just now.
+type Later struct{ clock.RealClock }
+
+// Now returns the time in an hour.
+func (Later) Now() time.Time { return time.Now().Add(time.Hour) }
+
+// Objects is a test's own view of the objects of a type in a namespace.
+type Objects struct {
+	t  *testing.T
+	in dynamic.ResourceInterface
+}
+
+// Objects returns the objects of a type; the namespace is empty for a type that has none.
+func (a *API) Objects(t *testing.T, resource schema.GroupVersionResource, namespace string) Objects {
+	t.Helper()
+	client, err := dynamic.NewForConfig(a.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Objects{t, client.Resource(resource).Namespace(namespace)}
+}
+
+// Create creates an object with metadata and, if they are given, further fields.
+func (o Objects) Create(metadata map[string]any, fields ...map[string]any) *unstructured.Unstructured {
+	o.t.Helper()
+	content := map[string]any{"metadata": metadata, "apiVersion": "v1", "kind": "Any"}
+	for _, more := range fields {
+		for field, value := range more {
+			content[field] = value
+		}
+	}
+	made, err := o.in.Create(o.t.Context(), &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return made
+}
+
+// Get returns an object; nil when it is not there.
+func (o Objects) Get(name string) *unstructured.Unstructured {
+	o.t.Helper()
+	found, err := o.in.Get(o.t.Context(), name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		o.t.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+// List returns all objects.
+func (o Objects) List() []unstructured.Unstructured {
+	o.t.Helper()
+	list, err := o.in.List(o.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return list.Items
+}
+
+// Delete deletes an object with a policy.
+func (o Objects) Delete(name string, policy metav1.DeletionPropagation) {
+	o.t.Helper()
+	if err := o.in.Delete(o.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// Release removes all finalizers of an object.
+func (o Objects) Release(name string) {
+	o.t.Helper()
+	found := o.Get(name)
+	found.SetFinalizers(nil)
+	if _, err := o.in.Update(o.t.Context(), found, metav1.UpdateOptions{}); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// AwaitGone waits until the objects are not there.
+func (o Objects) AwaitGone(names ...string) {
+	o.t.Helper()
+	for _, name := range names {
+		Eventually(o.t, name+" is gone", func() bool { return o.Get(name) == nil })
+	}
+}

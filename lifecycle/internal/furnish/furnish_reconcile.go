@@ -1,0 +1,59 @@
+package furnish
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// reconcile makes the thing in a namespace, or makes it right.
+func (c *Controller) reconcile(ctx context.Context, namespace string) (time.Duration, error) {
+	ns, exists, err := c.namespaces.GetStore().GetByKey(namespace)
+	if err != nil || !exists || ns.(*unstructured.Unstructured).GetDeletionTimestamp() != nil {
+		return 0, err
+	}
+	found, exists, err := c.existing.GetStore().GetByKey(namespace + "/" + c.Object.GetName())
+	switch {
+	case err != nil:
+		return 0, err
+	case !exists:
+		_, err = c.client.Namespace(namespace).Create(ctx, c.Object, metav1.CreateOptions{})
+	case found.(*unstructured.Unstructured).GetDeletionTimestamp() == nil:
+		err = c.correct(ctx, namespace, found.(*unstructured.Unstructured))
+	}
+	return 0, outrun(err)
+}
+
+// correct gives the fields of the thing their values, where they have others.
+func (c *Controller) correct(ctx context.Context, namespace string, found *unstructured.Unstructured) error {
+	corrected := found.DeepCopy()
+	for field, wanted := range c.Object.Object {
+		if field != "metadata" {
+			corrected.Object[field] = wanted
+		}
+	}
+	if reflect.DeepEqual(corrected.Object, found.Object) {
+		return nil
+	}
+	_, err := c.client.Namespace(namespace).Update(ctx, corrected, metav1.UpdateOptions{})
+	return err
+}
+
+// outrun makes nothing of having been late: others made the thing, or the namespace
+// is on its way out. A thing that changed meanwhile is looked at again.
+func outrun(err error) error {
+	switch {
+	case apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil
+	case apierrors.IsConflict(err):
+		return worker.ErrLater
+	}
+	return err
+}

@@ -1,0 +1,37 @@
+package furnish
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// ServiceAccount is the account that pods run as when they name none.
+func ServiceAccount() Thing {
+	return Thing{
+		Controller: "serviceaccount",
+		Resource:   schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"},
+		Object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "default"},
+		}},
+	}
+}
+
+// RootCertificate tells pods whom to trust for the API: the certificates, as PEM.
+func RootCertificate(names vocabulary.Vocabulary, certificates []byte) Thing {
+	return Thing{
+		Controller: "root-ca-cert-publisher",
+		Resource:   schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+		Object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{
+				"name": names.RootCertificate(),
+				"annotations": map[string]any{
+					names.Qualified("", "description"): "The certificates by which the API is known. Whoever trusts these, and no others, cannot be led to another API.",
+				},
+			},
+			"data": map[string]any{"ca.crt": string(certificates)},
+		}},
+	}
+}

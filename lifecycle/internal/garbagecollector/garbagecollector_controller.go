@@ -1,0 +1,192 @@
+// Package garbagecollector deletes objects whose owners are all gone, and serves the
+// two other ways of deleting an owner: in the foreground, after its dependents, and
+// leaving them behind as orphans. It decides by ownerReferences alone. It never
+// deletes on what a watch has told or not told: an owner is absent when the API says
+// so, asked for it by name and uid, and a dependent is deleted as it was read. It
+// serves "Two-phase deletion of a resource" of the specification.
+package garbagecollector
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"github.com/portico-platform/portico/lifecycle/internal/inventory"
+	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// Name is the controller's name in --controllers.
+const Name = "garbagecollector"
+
+const (
+	// workers is how many objects are looked at, and so deleted, at a time.
+	workers = 20
+	// releasesAtOnce is how many dependents of an owner become orphans at a time.
+	releasesAtOnce = 8
+	// refreshEvery is how often the types that the API serves are read again, beside
+	// changes of custom types, which are seen at once.
+	refreshEvery = 30 * time.Second
+	// recheckAfter is when they are read once more, where the API may have been behind.
+	recheckAfter = time.Second
+	// absentOwners is how many owners that are known to be gone are remembered.
+	absentOwners = 1000
+)
+
+// Config is what the controller works with.
+type Config struct {
+	Metadata   dynamic.Interface
+	Inventory  *inventory.Source
+	Vocabulary vocabulary.Vocabulary
+	Clock      clock.Clock
+	Log        *slog.Logger
+}
+
+// Controller collects garbage.
+type Controller struct {
+	Config
+	graph   *graph
+	queue   *worker.Queue[types.UID]
+	refresh chan struct{} // holds a token when the types have to be read again
+	served  atomic.Pointer[inventory.Inventory]
+	absent  *lru.Cache // of reference
+
+	mu       sync.Mutex
+	monitors map[schema.GroupResource]*monitor
+}
+
+// New returns a controller. It follows nothing before it runs.
+func New(config Config) *Controller {
+	c := &Controller{
+		Config: config, queue: worker.NewQueue[types.UID](Name, config.Log), refresh: make(chan struct{}, 1),
+		absent: lru.New(absentOwners), monitors: map[schema.GroupResource]*monitor{},
+	}
+	c.graph = newGraph(c.queue.Add)
+	return c
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	group.Go(func() { c.followTypes(ctx) })
+	c.queue.Run(ctx, workers, c.reconcile)
+	group.Wait()
+	return nil
+}
+
+// Complete tells whether the graph holds all objects of all types.
+func (c *Controller) Complete() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.monitors {
+		if !m.listed.Load() {
+			return false
+		}
+	}
+	return c.served.Load() != nil
+}
+
+// followTypes keeps one monitor per type while types come and go.
+func (c *Controller) followTypes(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for delay := time.Duration(0); ; {
+		next := refreshEvery
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.Clock.After(delay):
+		case <-c.refresh:
+			next = recheckAfter
+		}
+		if served, err := c.Inventory.Read(ctx); err == nil {
+			c.follow(ctx, served, &group)
+		} else if ctx.Err() == nil {
+			c.Log.Warn("cannot read the resource types", "controller", Name, "error", err)
+			next = recheckAfter
+		}
+		delay = next
+	}
+}
+
+// follow starts monitors of new types and stops those of types that have gone. A
+// type of which the API is not certain stays as it is.
+func (c *Controller) follow(ctx context.Context, served *inventory.Inventory, group *sync.WaitGroup) {
+	c.served.Store(served)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	there := map[schema.GroupResource]bool{}
+	for _, t := range served.Types {
+		kind := t.GroupResource()
+		if !t.Can("delete", "list", "watch") || c.ignored(kind) {
+			continue
+		}
+		there[kind] = true
+		if known := c.monitors[kind]; known == nil || known.kind.GroupVersionResource != t.GroupVersionResource {
+			c.start(ctx, t, group)
+		}
+	}
+	for _, gv := range served.Stale {
+		for kind, m := range c.monitors {
+			if m.kind.GroupVersion() == gv {
+				there[kind] = true
+			}
+		}
+	}
+	for kind, m := range c.monitors {
+		if !there[kind] {
+			c.Log.Debug("stops following a type", "controller", Name, "type", kind)
+			m.stop()
+			delete(c.monitors, kind)
+		}
+	}
+}
+
+// start starts a monitor, in place of one of another version of the type.
+func (c *Controller) start(ctx context.Context, t *inventory.Type, group *sync.WaitGroup) {
+	kind := t.GroupResource()
+	c.Log.Debug("follows a type", "controller", Name, "type", kind)
+	if known := c.monitors[kind]; known != nil {
+		known.stop()
+	}
+	ctx, stop := context.WithCancel(ctx)
+	m := &monitor{kind: t, graph: c.graph, stop: stop, changed: func() {}}
+	if kind == c.customTypes() {
+		m.changed = c.typesChanged
+	}
+	c.monitors[kind] = m
+	group.Go(func() {
+		m.run(ctx, c.Metadata)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.monitors[kind] == nil {
+			c.graph.forget(kind)
+		}
+	})
+}
+
+// typesChanged asks for the types to be read again.
+func (c *Controller) typesChanged() {
+	select {
+	case c.refresh <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Controller) customTypes() schema.GroupResource {
+	return schema.GroupResource{Group: c.Vocabulary.Group("apiextensions."), Resource: "customresourcedefinitions"}
+}
+
+// ignored tells whether a type is not worth following: events are many, short-lived
+// and own nothing.
+func (c *Controller) ignored(kind schema.GroupResource) bool {
+	return kind.Resource == "events" && (kind.Group == "" || kind.Group == c.Vocabulary.Group("events."))
+}

@@ -1,0 +1,143 @@
+package garbagecollector
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// settling is for how long after the deletion of an owner its dependents may still
+// be unknown, as watches of different types are not in step: most of it makes up for
+// times in whole seconds.
+const settling = 1300 * time.Millisecond
+
+// reconcile looks at one object: what has its deletion to wait for, or has it lost
+// its owners?
+func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
+	o := c.graph.get(uid)
+	switch {
+	case o == nil:
+		return 0, nil
+	case o.deleting() && (o.orphans || o.foreground):
+		return c.finish(ctx, o)
+	case o.deleting() || len(o.owners) == 0:
+		return 0, nil
+	}
+	return 0, c.collect(ctx, o)
+}
+
+// finish does for a deleting object what its finalizers ask for.
+func (c *Controller) finish(ctx context.Context, o *object) (time.Duration, error) {
+	if o.foreground && c.graph.blocked(o.uid) {
+		return 0, nil // the last one to go brings us back
+	}
+	if left := o.deleted.Add(settling).Sub(c.Clock.Now()); left > 0 {
+		return left, nil
+	}
+	if !c.Complete() {
+		return 0, worker.ErrLater
+	}
+	if !o.orphans {
+		return 0, c.removeFinalizer(ctx, o, metav1.FinalizerDeleteDependents)
+	}
+	var group errgroup.Group
+	group.SetLimit(releasesAtOnce)
+	for _, dependent := range c.graph.dependentsOf(o.uid) {
+		group.Go(func() error {
+			return c.release(ctx, dependent, func(r metav1.OwnerReference) bool { return r.UID == o.uid })
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return 0, err
+	}
+	return 0, c.removeFinalizer(ctx, o, metav1.FinalizerOrphanDependents)
+}
+
+// collect deletes an object that no owner holds any more, or takes off it the
+// references that do not count.
+func (c *Controller) collect(ctx context.Context, o *object) error {
+	verdict, err := c.judge(ctx, o, o.owners)
+	if err != nil || verdict.holds() {
+		return err
+	}
+	live, err := c.read(ctx, o)
+	if live == nil || err != nil || live.GetDeletionTimestamp() != nil {
+		return err
+	}
+	if verdict, err = c.judge(ctx, o, live.GetOwnerReferences()); err != nil || verdict.holds() {
+		return err
+	}
+	if len(verdict.solid) > 0 {
+		return c.releaseFrom(ctx, o, live, func(r metav1.OwnerReference) bool { return verdict.solid[r.UID] == nil })
+	}
+	policy := metav1.DeletePropagationBackground
+	if verdict.waiting {
+		// The owner goes last, and so does this one before its own dependents.
+		if policy, err = c.policyBelow(ctx, o, live); err != nil {
+			return err
+		}
+	}
+	return c.delete(ctx, o, live, policy)
+}
+
+// policyBelow returns how a dependent of an owner that waits for it is deleted.
+// Where dependents wait for each other in a circle, this one stops blocking.
+func (c *Controller) policyBelow(ctx context.Context, o *object, live *unstructured.Unstructured) (metav1.DeletionPropagation, error) {
+	dependents := c.graph.dependentsOf(o.uid)
+	if len(dependents) == 0 {
+		return metav1.DeletePropagationBackground, nil
+	}
+	for _, dependent := range dependents {
+		if dependent.waitsForDependents() {
+			return metav1.DeletePropagationForeground, c.unblock(ctx, o, live)
+		}
+	}
+	return metav1.DeletePropagationForeground, nil
+}
+
+// verdict is what the owners of an object say about it.
+type verdict struct {
+	owners int
+	// solid are the owners that are there to stay; waiting is true when another one
+	// goes after its dependents.
+	solid   map[types.UID]*metav1.OwnerReference
+	waiting bool
+}
+
+// holds tells whether the object stays as it is.
+func (v verdict) holds() bool { return v.owners == len(v.solid) }
+
+// judge looks for the owners of an object: in the graph, and those that are not
+// there in the API itself.
+func (c *Controller) judge(ctx context.Context, o *object, owners []metav1.OwnerReference) (verdict, error) {
+	v := verdict{owners: len(owners), solid: map[types.UID]*metav1.OwnerReference{}}
+	for i := range owners {
+		state, err := c.ownerState(ctx, o, owners[i])
+		if err != nil {
+			return v, err
+		}
+		switch state {
+		case ownerThere:
+			v.solid[owners[i].UID] = &owners[i]
+		case ownerWaits:
+			v.waiting = true
+		}
+	}
+	return v, nil
+}
+
+// read returns the present state of an object; nil when it is gone.
+func (c *Controller) read(ctx context.Context, o *object) (*unstructured.Unstructured, error) {
+	live, err := c.at(o).Get(ctx, o.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != o.uid {
+		return nil, nil
+	}
+	return live, err
+}

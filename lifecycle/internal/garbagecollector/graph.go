@@ -1,0 +1,202 @@
+package garbagecollector
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/portico-platform/portico/lifecycle/internal/inventory"
+)
+
+// object is what the graph knows of an object of the API. It never changes: a newer
+// state is another value.
+type object struct {
+	kind            *inventory.Type
+	namespace, name string
+	uid             types.UID
+	owners          []metav1.OwnerReference
+	// deleted is when deletion was requested, zero before; orphans and foreground tell
+	// that a finalizer asks for its dependents to be released, or to be deleted first.
+	deleted             time.Time
+	orphans, foreground bool
+}
+
+func (o *object) deleting() bool { return !o.deleted.IsZero() }
+
+// waitsForDependents tells whether the object goes when its dependents have gone.
+func (o *object) waitsForDependents() bool { return o.deleting() && o.foreground }
+
+// blocks tells whether an owner that is deleted in the foreground has to wait for
+// this object.
+func (o *object) blocks(owner types.UID) bool {
+	return slices.ContainsFunc(o.owners, func(r metav1.OwnerReference) bool {
+		return r.UID == owner && r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
+	})
+}
+
+// is tells whether a reference, made by an object of a namespace, means this object.
+// The uid alone does not: a reference whose other words are wrong means nothing.
+func (o *object) is(r metav1.OwnerReference, namespace string) bool {
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
+	return err == nil && o.uid == r.UID && o.name == r.Name && o.kind.Kind == r.Kind && o.kind.Group == gv.Group &&
+		(o.namespace == "" || o.namespace == namespace)
+}
+
+// graph is the present state of all objects that own or are owned, as far as the
+// watches have told. What it says to be there may be gone; and what it does not know
+// may exist.
+type graph struct {
+	mu      sync.Mutex
+	objects map[types.UID]*object
+	// dependents of an owner, which may not be known itself.
+	dependents map[types.UID]map[types.UID]*object
+	// look is called for objects that have to be looked at.
+	look func(...types.UID)
+}
+
+func newGraph(look func(...types.UID)) *graph {
+	return &graph{objects: map[types.UID]*object{}, dependents: map[types.UID]map[types.UID]*object{}, look: look}
+}
+
+// put takes in an object's newest state.
+func (g *graph) put(o *object) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	old := g.objects[o.uid]
+	g.objects[o.uid] = o
+	if old != nil {
+		g.unlink(old)
+	}
+	for _, r := range o.owners {
+		if g.dependents[r.UID] == nil {
+			g.dependents[r.UID] = map[types.UID]*object{}
+		}
+		g.dependents[r.UID][o.uid] = o
+	}
+	ownersChanged := old == nil || !slices.EqualFunc(old.owners, o.owners, sameReference)
+	if o.deleting() && (o.orphans || o.foreground) || ownersChanged && !o.deleting() && g.lacksOwner(o) {
+		g.look(o.uid)
+	}
+	if o.waitsForDependents() && (old == nil || !old.waitsForDependents()) {
+		g.lookAtDependents(o.uid)
+	}
+	if old != nil && ownersChanged {
+		g.lookAtWaitingOwners(old)
+	}
+}
+
+// remove forgets an object that has gone: its dependents have lost an owner, and
+// owners that waited for it may go.
+func (g *graph) remove(uid types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	o := g.objects[uid]
+	if o == nil {
+		return
+	}
+	delete(g.objects, uid)
+	g.unlink(o)
+	g.lookAtDependents(uid)
+	g.lookAtWaitingOwners(o)
+}
+
+// keepOnly removes the objects of a type that are not among those that there are.
+func (g *graph) keepOnly(kind schema.GroupResource, there map[types.UID]bool) {
+	for _, uid := range g.ofType(kind) {
+		if !there[uid] {
+			g.remove(uid)
+		}
+	}
+}
+
+// forget drops the objects of a type that is not served any more. Nothing is known
+// about them from now on, least of all that they are gone.
+func (g *graph) forget(kind schema.GroupResource) {
+	for _, uid := range g.ofType(kind) {
+		g.mu.Lock()
+		g.unlink(g.objects[uid])
+		delete(g.objects, uid)
+		g.mu.Unlock()
+	}
+}
+
+func (g *graph) ofType(kind schema.GroupResource) (uids []types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for uid, o := range g.objects {
+		if o.kind.GroupResource() == kind {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// get returns an object; nil when it is not known.
+func (g *graph) get(uid types.UID) *object {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.objects[uid]
+}
+
+// dependentsOf returns the objects that name an owner.
+func (g *graph) dependentsOf(uid types.UID) []*object {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := make([]*object, 0, len(g.dependents[uid]))
+	for _, o := range g.dependents[uid] {
+		all = append(all, o)
+	}
+	return all
+}
+
+// blocked tells whether an owner that waits for its dependents still has to.
+func (g *graph) blocked(uid types.UID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, o := range g.dependents[uid] {
+		if o.blocks(uid) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *graph) unlink(o *object) {
+	for _, r := range o.owners {
+		delete(g.dependents[r.UID], o.uid)
+		if len(g.dependents[r.UID]) == 0 {
+			delete(g.dependents, r.UID)
+		}
+	}
+}
+
+// lacksOwner tells whether not all owners are known to be there to stay.
+func (g *graph) lacksOwner(o *object) bool {
+	return slices.ContainsFunc(o.owners, func(r metav1.OwnerReference) bool {
+		owner := g.objects[r.UID]
+		return owner == nil || owner.waitsForDependents() || !owner.is(r, o.namespace)
+	})
+}
+
+func (g *graph) lookAtDependents(uid types.UID) {
+	for dependent := range g.dependents[uid] {
+		g.look(dependent)
+	}
+}
+
+func (g *graph) lookAtWaitingOwners(o *object) {
+	for _, r := range o.owners {
+		if owner := g.objects[r.UID]; owner != nil && owner.waitsForDependents() {
+			g.look(r.UID)
+		}
+	}
+}
+
+func sameReference(a, b metav1.OwnerReference) bool {
+	blocks := func(r metav1.OwnerReference) bool { return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion }
+	return a.UID == b.UID && a.Name == b.Name && a.Kind == b.Kind && a.APIVersion == b.APIVersion && blocks(a) == blocks(b)
+}

@@ -1,0 +1,101 @@
+package garbagecollector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// ownerState is whether an owner holds its dependents.
+type ownerState int
+
+const (
+	ownerAbsent ownerState = iota
+	ownerThere
+	ownerWaits // it is deleted in the foreground: after its dependents
+)
+
+// reference is an owner as a dependent of a namespace names it. What it means never
+// changes once it means nothing: uids do not come back.
+type reference struct {
+	namespace, apiVersion, kind, name string
+	uid                               types.UID
+}
+
+// ownerState tells whether an owner is there. Only the API can say that it is not.
+func (c *Controller) ownerState(ctx context.Context, o *object, r metav1.OwnerReference) (ownerState, error) {
+	if owner := c.graph.get(r.UID); owner != nil && owner.is(r, o.namespace) {
+		if owner.waitsForDependents() {
+			return ownerWaits, nil
+		}
+		return ownerThere, nil
+	}
+	key := reference{o.namespace, r.APIVersion, r.Kind, r.Name, r.UID}
+	if _, known := c.absent.Get(key); known {
+		return ownerAbsent, nil
+	}
+	state, err := c.askForOwner(ctx, o, r)
+	if err == nil && state == ownerAbsent {
+		c.absent.Add(key, nil)
+		if elsewhere := c.graph.get(r.UID); elsewhere != nil && elsewhere.namespace != o.namespace {
+			c.warn(ctx, o, r)
+		}
+	}
+	return state, err
+}
+
+// askForOwner reads an owner where the reference says it is: in the namespace of the
+// dependent, or cluster-wide. An owner in another namespace is no owner. A dependent
+// without a namespace cannot have an owner with one; as nobody can tell which one was
+// meant, it stays.
+func (c *Controller) askForOwner(ctx context.Context, o *object, r metav1.OwnerReference) (ownerState, error) {
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
+	if err != nil {
+		return ownerThere, fmt.Errorf("owner %s %q: %w", r.Kind, r.Name, err)
+	}
+	kind := c.served.Load().Kind(gv.WithKind(r.Kind))
+	if kind == nil {
+		c.Log.Debug("cannot look for an owner of a kind that is not served", "controller", Name, "kind", gv.WithKind(r.Kind), "name", r.Name)
+		return ownerThere, worker.ErrLater
+	}
+	namespace := o.namespace
+	if !kind.Namespaced {
+		namespace = ""
+	} else if namespace == "" {
+		c.warn(ctx, o, r)
+		return ownerThere, nil
+	}
+	owner, err := c.Metadata.Resource(kind.GroupVersionResource).Namespace(namespace).Get(ctx, r.Name, metav1.GetOptions{})
+	switch {
+	case noSuchObject(err):
+		return ownerAbsent, nil
+	case err != nil:
+		return ownerThere, fmt.Errorf("owner %s %q: %w", r.Kind, r.Name, err)
+	case owner.GetUID() != r.UID:
+		return ownerAbsent, nil
+	case owner.GetDeletionTimestamp() != nil && slices.Contains(owner.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		return ownerWaits, nil
+	}
+	return ownerThere, nil
+}
+
+// noSuchObject tells whether the API says that the object is not there. That a type
+// is not there says nothing about its objects.
+func noSuchObject(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name != "" && !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == metav1.CauseTypeUnexpectedServerResponse
+	})
+}

@@ -1,0 +1,114 @@
+// Package inventory knows which resource types the API serves at a moment, built-in
+// and custom ones. It decides which version of a type a worker uses, and says which
+// part of the API it could not learn about. It keeps nothing: who needs the present
+// state reads it again. It serves "Versioning" and "Endpoints" of the specification.
+package inventory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Type is one resource type in one version.
+type Type struct {
+	schema.GroupVersionResource
+	Kind       string
+	Namespaced bool
+	verbs      []string
+}
+
+// Can tells whether the type has all of the verbs.
+func (t *Type) Can(verbs ...string) bool {
+	for _, verb := range verbs {
+		if !slices.Contains(t.verbs, verb) {
+			return false
+		}
+	}
+	return true
+}
+
+// Inventory is what the API serves.
+type Inventory struct {
+	// Types has each type once, in its preferred version.
+	Types []*Type
+	// Stale are the group versions that the API itself knows nothing certain about.
+	Stale []schema.GroupVersion
+	// Malformed are names of group versions that are none.
+	Malformed []string
+
+	kinds map[schema.GroupVersionKind]*Type
+}
+
+// Kind returns the type of a kind, in any version that is served; nil when there
+// is none.
+func (i *Inventory) Kind(kind schema.GroupVersionKind) *Type { return i.kinds[kind] }
+
+// Source reads the inventory.
+type Source struct {
+	client rest.Interface
+	accept string
+}
+
+// NewSource returns a source. Nothing is asked before the first Read.
+func NewSource(config *rest.Config, names vocabulary.Vocabulary) (*Source, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	group := names.Group("apidiscovery.")
+	return &Source{client: client.RESTClient(), accept: fmt.Sprintf("application/json;g=%s;v=v2;as=APIGroupDiscoveryList", group)}, nil
+}
+
+// Read asks the API, with two requests. An error means that nothing is known.
+func (s *Source) Read(ctx context.Context) (*Inventory, error) {
+	i := &Inventory{kinds: map[schema.GroupVersionKind]*Type{}}
+	for _, path := range []string{"/api", "/apis"} {
+		body, err := s.client.Get().AbsPath(path).SetHeader("Accept", s.accept).Do(ctx).Raw()
+		if err != nil {
+			return nil, fmt.Errorf("discovery: %s: %w", path, err)
+		}
+		var groups apidiscovery.APIGroupDiscoveryList
+		if err := json.Unmarshal(body, &groups); err != nil {
+			return nil, fmt.Errorf("discovery: %s: %w", path, err)
+		}
+		for _, group := range groups.Items {
+			i.addGroup(group)
+		}
+	}
+	return i, nil
+}
+
+// addGroup adds the types of a group. Its versions come in the order of preference.
+func (i *Inventory) addGroup(group apidiscovery.APIGroupDiscovery) {
+	known := map[string]bool{}
+	for _, version := range group.Versions {
+		gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
+		if parsed, err := schema.ParseGroupVersion(gv.String()); err != nil || parsed != gv {
+			i.Malformed = append(i.Malformed, gv.String())
+			continue
+		}
+		if version.Freshness == apidiscovery.DiscoveryFreshnessStale {
+			i.Stale = append(i.Stale, gv)
+		}
+		for _, r := range version.Resources {
+			t := &Type{GroupVersionResource: gv.WithResource(r.Resource), Namespaced: r.Scope == apidiscovery.ScopeNamespace, verbs: r.Verbs}
+			if r.ResponseKind != nil {
+				t.Kind = r.ResponseKind.Kind
+			}
+			i.kinds[gv.WithKind(t.Kind)] = t
+			if !known[r.Resource] {
+				known[r.Resource] = true
+				i.Types = append(i.Types, t)
+			}
+		}
+	}
+}

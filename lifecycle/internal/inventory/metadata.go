@@ -1,0 +1,34 @@
+package inventory
+
+import (
+	"fmt"
+	"net/http"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// NewMetadataClient returns a client that reads the metadata of objects of any
+// type, and nothing else of them.
+func NewMetadataClient(config *rest.Config, names vocabulary.Vocabulary) (dynamic.Interface, error) {
+	own := rest.CopyConfig(config)
+	group := names.Group("meta.")
+	accept := fmt.Sprintf("application/json;as=PartialObjectMetadataList;g=%[1]s;v=v1,application/json;as=PartialObjectMetadata;g=%[1]s;v=v1,application/json", group)
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return metadataOnly{next, accept} })
+	return dynamic.NewForConfig(own)
+}
+
+// metadataOnly asks for metadata in the API's own vocabulary. The stock metadata
+// client speaks only the original one.
+type metadataOnly struct {
+	next   http.RoundTripper
+	accept string
+}
+
+func (m metadataOnly) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept", m.accept)
+	return m.next.RoundTrip(r)
+}

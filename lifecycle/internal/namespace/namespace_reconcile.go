@@ -1,0 +1,84 @@
+package namespace
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// settling is for how long after a deletion a front door may not have heard of it
+// and still let content in: most of it makes up for times in whole seconds.
+const settling = 1300 * time.Millisecond
+
+// reconcile goes once through the contents of a deleted namespace. It lets the
+// namespace go when nothing is left, else it comes back.
+func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration, error) {
+	if known, exists, _ := c.Namespaces.GetStore().GetByKey(name); !exists || known.(*unstructured.Unstructured).GetDeletionTimestamp() == nil {
+		return 0, nil
+	}
+	ns, err := c.namespaces.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && (ns.GetDeletionTimestamp() == nil || !c.holds(ns)) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	began := c.Clock.Now()
+	found := c.sweep(ctx, name)
+	if ns, err = c.report(ctx, ns, found); err != nil {
+		return 0, ignoreGone(err)
+	}
+	if err := found.err(); err != nil {
+		return 0, err
+	}
+	if len(found.remaining) > 0 {
+		return 0, worker.ErrLater
+	}
+	if left := ns.GetDeletionTimestamp().Add(settling).Sub(began); left > 0 {
+		return left, nil
+	}
+	return 0, c.finalize(ctx, ns)
+}
+
+// holds tells whether the namespace still waits for its contents to be deleted.
+func (c *Controller) holds(ns *unstructured.Unstructured) bool {
+	finalizers, _, _ := unstructured.NestedStringSlice(ns.Object, "spec", "finalizers")
+	return slices.Contains(finalizers, c.Finalizer)
+}
+
+// finalize says that the contents are gone. The API removes the namespace when
+// nobody else holds it.
+func (c *Controller) finalize(ctx context.Context, ns *unstructured.Unstructured) error {
+	finalizers, _, _ := unstructured.NestedStringSlice(ns.Object, "spec", "finalizers")
+	kept := slices.DeleteFunc(finalizers, func(f string) bool { return f == c.Finalizer })
+	if err := unstructured.SetNestedStringSlice(ns.Object, kept, "spec", "finalizers"); err != nil {
+		return err
+	}
+	_, err := c.namespaces.Update(ctx, ns, metav1.UpdateOptions{}, "finalize")
+	if err == nil {
+		c.Log.Info("emptied a deleted namespace", "namespace", ns.GetName())
+	}
+	return ignoreGone(err)
+}
+
+// ignoreGone makes of a lost race a reason to look again, and nothing of a
+// namespace that is gone.
+func ignoreGone(err error) error {
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		return worker.ErrLater
+	}
+	return err
+}
+
+// err joins what kept the contents from being seen or deleted.
+func (f findings) err() error { return errors.Join(append(slices.Clone(f.failures), f.discovery)...) }

@@ -1,0 +1,140 @@
+// Package lifecycle is the worker that finishes what others have begun: it empties
+// deleted namespaces, deletes what has lost its owners, and furnishes new namespaces.
+// It is a client of the public API and nothing else. It decides which controllers
+// run and what they share; each decides about its own subject, in a folder below. It
+// serves "Two-phase deletion of a resource" and "namespace-scoped type" of the
+// specification.
+package lifecycle
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/portico-platform/portico/lifecycle/internal/furnish"
+	"github.com/portico-platform/portico/lifecycle/internal/garbagecollector"
+	"github.com/portico-platform/portico/lifecycle/internal/inventory"
+	"github.com/portico-platform/portico/lifecycle/internal/namespace"
+	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// Service describes lifecycle to the kit.
+func Service() run.Service {
+	return run.Service{
+		Name:  "lifecycle",
+		About: "empties deleted namespaces, collects garbage, furnishes new namespaces",
+		Needs: []run.Dependency{worker.API},
+		Start: start,
+	}
+}
+
+func start(ctx context.Context, n *run.Node) error {
+	config, err := worker.Config(ctx, n)
+	if err != nil {
+		return err
+	}
+	// The number of workers bounds what this worker asks at a time, and the front door
+	// shares fairly: a rate of our own would only make large deletions slow.
+	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{} // it meets all types, deprecated ones too
+	l := &lifecycle{Node: n, config: config}
+	if err := l.connect(); err != nil {
+		return err
+	}
+	for _, part := range []func() error{l.startNamespace, l.startGarbageCollector, l.startFurnishing} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	if !l.on {
+		n.Log.Info("off: --controllers turns all of it off")
+		return nil
+	}
+	n.Health.Add(worker.Ready(n.Service, l.namespaces))
+	n.Go("following namespaces", func(ctx context.Context) error {
+		l.namespaces.RunWithContext(ctx)
+		return nil
+	})
+	return nil
+}
+
+// lifecycle is what the controllers share.
+type lifecycle struct {
+	*run.Node
+	config           *rest.Config
+	client, metadata dynamic.Interface
+	inventory        *inventory.Source
+	namespaces       cache.SharedIndexInformer
+	on               bool // some controller runs
+}
+
+func (l *lifecycle) connect() error {
+	var errs [3]error
+	l.client, errs[0] = dynamic.NewForConfig(l.config)
+	l.metadata, errs[1] = inventory.NewMetadataClient(l.config, l.Vocabulary)
+	l.inventory, errs[2] = inventory.NewSource(l.config, l.Vocabulary)
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	l.namespaces = worker.NewInformer(l.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}), "")
+	return nil
+}
+
+func (l *lifecycle) startNamespace() error {
+	if !worker.Enabled(l.Node, namespace.Name, true) {
+		return nil
+	}
+	c, err := namespace.New(namespace.Config{
+		Client: l.client, Metadata: l.metadata, Inventory: l.inventory, Namespaces: l.namespaces,
+		Finalizer: l.Vocabulary.NamespaceFinalizer, Clock: clock.RealClock{}, Log: l.Log,
+	})
+	if err != nil {
+		return err
+	}
+	l.on = true
+	l.Go("emptying namespaces", c.Run)
+	return nil
+}
+
+func (l *lifecycle) startGarbageCollector() error {
+	if !worker.Enabled(l.Node, garbagecollector.Name, true) {
+		return nil
+	}
+	c := garbagecollector.New(garbagecollector.Config{
+		Metadata: l.metadata, Inventory: l.inventory, Vocabulary: l.Vocabulary, Clock: clock.RealClock{}, Log: l.Log,
+	})
+	l.on = true
+	l.Go("collecting garbage", c.Run)
+	return nil
+}
+
+func (l *lifecycle) startFurnishing() error {
+	trust := rest.CopyConfig(l.config)
+	if err := rest.LoadTLSFiles(trust); err != nil {
+		return run.Usagef("--kubeconfig: %v", err)
+	}
+	things := []furnish.Thing{furnish.ServiceAccount()}
+	if len(trust.CAData) > 0 {
+		things = append(things, furnish.RootCertificate(l.Vocabulary, trust.CAData))
+	} else {
+		l.Log.Info("namespaces get no root certificate: --kubeconfig trusts those of the system")
+	}
+	for _, thing := range things {
+		if !worker.Enabled(l.Node, thing.Controller, true) {
+			continue
+		}
+		c, err := furnish.New(thing, l.client, l.namespaces, l.Log)
+		if err != nil {
+			return err
+		}
+		l.on = true
+		l.Go("furnishing namespaces: "+thing.Controller, c.Run)
+	}
+	return nil
+}
