@@ -27,6 +27,9 @@ func TestBodies(t *testing.T, c *Cluster) {
 		{"StalePut", stalePut},
 		{"Large", large},
 		{"Strangers", strangers},
+		{"DeletedNamespace", deletedNamespace},
+		{"DeletedOwners", deletedOwners},
+		{"FurnishedNamespace", furnishedNamespace},
 	}
 	for _, body := range bodies {
 		t.Run(body.name, func(t *testing.T) {

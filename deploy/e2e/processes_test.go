@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -18,11 +20,13 @@ import (
 
 // program is one process of the suite: what it needs to be told of others.
 type program struct {
-	name  string
-	peers []string // services that it calls
-	etcd  bool
-	nats  bool
-	offer bool // it answers others
+	name    string
+	replica string // that the process is, of several of the program; else as name
+	args    []string
+	peers   []string // services that it calls
+	etcd    bool
+	nats    bool
+	offer   bool // it answers others
 	// files are flags whose values are files of the home.
 	files map[string]string
 }
@@ -59,28 +63,38 @@ func startSuite(t *testing.T, v vocabulary.Vocabulary) *Cluster {
 	for _, p := range programs() {
 		s.start(t, p)
 	}
-	c, err := Connect(s.home, s.addresses["api"], v)
+	return s.connect(t, "frontdoor")
+}
+
+// connect returns the cluster as one of the front doors shows it, once that is ready.
+func (s *suite) connect(t *testing.T, frontdoor string) *Cluster {
+	t.Helper()
+	c, err := Connect(s.home, s.addresses[frontdoor], s.vocabulary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.frontdoor.await(t, c)
+	s.processes[frontdoor].await(t, c)
 	return c
 }
 
 // suite is what the processes have in common.
 type suite struct {
-	bin, home, logs string
-	vocabulary      vocabulary.Vocabulary
-	authority       *peertls.Authority
-	addresses       map[string]string
-	frontdoor       *process
+	bin, home, logs, data string
+	vocabulary            vocabulary.Vocabulary
+	authority             *peertls.Authority
+	addresses             map[string]string // by replica
+	replicas              map[string][]string
+	processes             map[string]*process // by replica
+	// between, when it is set, returns where one replica reaches another.
+	between func(from, to string) string
 }
 
 // newSuite builds the programs, makes the files of the suite as the all-in-one's
 // home does, and starts etcd and NATS.
 func newSuite(t *testing.T, v vocabulary.Vocabulary) *suite {
 	t.Helper()
-	s := &suite{bin: filepath.Join(root, "bin"), home: filepath.Join(t.TempDir(), "home"), logs: t.TempDir(), vocabulary: v, addresses: map[string]string{}}
+	s := &suite{bin: filepath.Join(root, "bin"), home: filepath.Join(t.TempDir(), "home"), logs: t.TempDir(), data: t.TempDir(), vocabulary: v,
+		addresses: map[string]string{}, replicas: map[string][]string{}, processes: map[string]*process{}}
 	packages := []string{"./deploy/e2e/cmd/etcd", "./deploy/e2e/cmd/nats"}
 	for _, p := range programs() {
 		packages = append(packages, "./"+p.name+"/cmd/"+p.name)
@@ -92,23 +106,38 @@ func newSuite(t *testing.T, v vocabulary.Vocabulary) *suite {
 	if s.authority, err = peertls.NewAuthority(); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"etcd", "nats", "api", "store", "watch-hub", "authn", "authz", "admission"} {
-		if s.addresses[name], err = FreeAddress(); err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range []string{"etcd", "nats", "frontdoor", "store", "watch-hub", "authn", "authz", "admission"} {
+		s.add(t, name, name)
 	}
 	s.makeHome(t)
-	etcd, nats := s.issue(t, "etcd", "127.0.0.1"), s.issue(t, "nats", "127.0.0.1")
-	spawn(t, s.logs, filepath.Join(s.bin, "etcd"), "-address", s.addresses["etcd"], "-dir", t.TempDir(), "-ca", etcd.CA, "-cert", etcd.Cert, "-key", etcd.Key)
-	spawn(t, s.logs, filepath.Join(s.bin, "nats"), "-address", s.addresses["nats"], "-ca", nats.CA, "-cert", nats.Cert, "-key", nats.Key)
+	s.startServer(t, "etcd", "-dir", s.data)
+	s.startServer(t, "nats")
 	return s
+}
+
+// add gives a replica of a program its address.
+func (s *suite) add(t *testing.T, program, replica string) {
+	t.Helper()
+	var err error
+	if s.addresses[replica], err = FreeAddress(); err != nil {
+		t.Fatal(err)
+	}
+	s.replicas[program] = append(s.replicas[program], replica)
+}
+
+// startServer starts etcd or NATS.
+func (s *suite) startServer(t *testing.T, name string, args ...string) {
+	t.Helper()
+	files := s.issue(t, name, name, "127.0.0.1")
+	s.processes[name] = spawn(t, s.logs, filepath.Join(s.bin, name),
+		append(args, "-address", s.addresses[name], "-ca", files.CA, "-cert", files.Cert, "-key", files.Key)...)
 }
 
 // makeHome runs the all-in-one's first service alone: it makes the serving
 // certificate, the tokens and the workers' configurations.
 func (s *suite) makeHome(t *testing.T) {
 	t.Helper()
-	host, port, err := net.SplitHostPort(s.addresses["api"])
+	host, port, err := net.SplitHostPort(s.addresses["frontdoor"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,9 +157,10 @@ func (s *suite) makeHome(t *testing.T) {
 	running.Stop()
 }
 
-func (s *suite) issue(t *testing.T, names ...string) peertls.Files {
+// issue makes a certificate for a replica.
+func (s *suite) issue(t *testing.T, replica string, names ...string) peertls.Files {
 	t.Helper()
-	dir := filepath.Join(s.logs, names[0]+"-peer")
+	dir := filepath.Join(s.logs, replica+"-peer")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -141,35 +171,46 @@ func (s *suite) issue(t *testing.T, names ...string) peertls.Files {
 	return files
 }
 
+// reach returns where one replica finds all replicas of a program.
+func (s *suite) reach(from, program string) string {
+	var addresses []string
+	for _, to := range s.replicas[program] {
+		address := s.addresses[to]
+		if s.between != nil {
+			address = s.between(from, to)
+		}
+		addresses = append(addresses, address)
+	}
+	return strings.Join(addresses, ",")
+}
+
 // start starts one program, told where the others are.
 func (s *suite) start(t *testing.T, p program) {
 	t.Helper()
-	args, peer := []string{"--vocabulary=" + s.vocabulary.Name}, s.issue(t, p.name)
+	replica := cmp.Or(p.replica, p.name)
+	args, peer := append(slices.Clone(p.args), "--vocabulary="+s.vocabulary.Name), s.issue(t, replica, p.name)
 	if p.offer {
-		args = append(args, "--rpc-address="+s.addresses[p.name])
+		args = append(args, "--rpc-address="+s.addresses[replica])
 	}
 	if p.offer || len(p.peers) > 0 {
 		args = append(args, peer.Flags()...)
 	}
 	for _, other := range p.peers {
-		args = append(args, "--"+other+"-address="+s.addresses[other])
+		args = append(args, "--"+other+"-address="+s.reach(replica, other))
 	}
 	if p.etcd {
-		args = append(args, "--etcd-servers=https://"+s.addresses["etcd"], "--etcd-cafile="+peer.CA, "--etcd-certfile="+peer.Cert, "--etcd-keyfile="+peer.Key)
+		args = append(args, "--etcd-servers=https://"+s.reach(replica, "etcd"), "--etcd-cafile="+peer.CA, "--etcd-certfile="+peer.Cert, "--etcd-keyfile="+peer.Key)
 	}
 	if p.nats {
-		args = append(args, "--nats-url=tls://"+s.addresses["nats"], "--nats-ca-file="+peer.CA, "--nats-cert-file="+peer.Cert, "--nats-key-file="+peer.Key)
+		args = append(args, "--nats-url=tls://"+s.reach(replica, "nats"), "--nats-ca-file="+peer.CA, "--nats-cert-file="+peer.Cert, "--nats-key-file="+peer.Key)
 	}
 	for flag, file := range p.files {
 		args = append(args, "--"+flag+"="+filepath.Join(s.home, file))
 	}
 	if p.name == "frontdoor" {
-		host, port, _ := net.SplitHostPort(s.addresses["api"])
+		host, port, _ := net.SplitHostPort(s.addresses[replica])
 		args = append(args, "--bind-address="+host, "--secure-port="+port)
 	}
 	slices.Sort(args)
-	started := spawn(t, s.logs, filepath.Join(s.bin, p.name), args...)
-	if p.name == "frontdoor" {
-		s.frontdoor = started
-	}
+	s.processes[replica] = spawn(t, s.logs, filepath.Join(s.bin, p.name), args...)
 }

@@ -73,6 +73,33 @@ func (s Source) Follow(ctx context.Context, gr resource.GroupResource, after int
 	return stream, nil
 }
 
+// Replay asks the hub what happened, and again as long as it cannot answer. An
+// error is one that it would give every time, as Expired (410), or that of ctx.
+func (s Source) Replay(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
+	for pause := firstRetry; ; pause = min(2*pause, slowestTry) {
+		replay, err := s.Hub.Replay(ctx, r)
+		if ctx.Err() != nil {
+			return services.Replay{}, ctx.Err()
+		}
+		if err == nil || permanent(err) {
+			return replay, err
+		}
+		if err := rest(ctx, pause); err != nil {
+			return services.Replay{}, err
+		}
+	}
+}
+
+// rest waits about as long as pause; the error is that of ctx.
+func rest(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-time.After(pause/2 + rand.N(pause)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Close ends the stream.
 func (s *Stream) Close() { s.stop() }
 
@@ -129,10 +156,8 @@ func (s *Stream) catchUp(ctx context.Context) (Batch, error) {
 		if permanent(err) || batch.Through > 0 || err == nil && !s.behind {
 			return batch, err
 		}
-		select {
-		case <-time.After(pause/2 + rand.N(pause)):
-		case <-ctx.Done():
-			return Batch{}, ctx.Err()
+		if err := rest(ctx, pause); err != nil {
+			return Batch{}, err
 		}
 	}
 }

@@ -128,6 +128,12 @@ func (v Vocabulary) ShortGroup(group string) string {
 	return group
 }
 
+// DefinitionFinalizer holds a CustomResourceDefinition until the objects of its
+// types are gone.
+func (v Vocabulary) DefinitionFinalizer() string {
+	return "customresourcecleanup." + v.Group("apiextensions.")
+}
+
 // Namespace returns a system namespace: of "system", "public" or "node-lease".
 func (v Vocabulary) Namespace(role string) string { return v.namespacePrefix + role }
 

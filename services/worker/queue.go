@@ -15,7 +15,7 @@ import (
 // The delays between attempts at one key, doubling from the first to the longest.
 const (
 	firstDelay   = 20 * time.Millisecond
-	longestDelay = 30 * time.Second
+	longestDelay = 10 * time.Second
 )
 
 // ErrLater says that a key has to be looked at again, with growing delay, although

@@ -7,19 +7,14 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Finalizer holds a definition until the objects of its types are gone.
-func Finalizer(v vocabulary.Vocabulary) string {
-	return "customresourcecleanup." + v.Group("apiextensions.")
-}
-
-// hold adds the finalizer, unless the definition is being deleted.
+// hold adds the finalizer that waits for the objects of a definition, unless the definition is being deleted.
 func hold(object map[string]any, v vocabulary.Vocabulary) {
 	meta := child(object, "metadata")
 	if meta == nil || meta["deletionTimestamp"] != nil {
 		return
 	}
-	if finalizers, _ := meta["finalizers"].([]any); !slices.Contains(finalizers, any(Finalizer(v))) {
-		meta["finalizers"] = append(slices.Clone(finalizers), Finalizer(v))
+	if finalizers, _ := meta["finalizers"].([]any); !slices.Contains(finalizers, any(v.DefinitionFinalizer())) {
+		meta["finalizers"] = append(slices.Clone(finalizers), v.DefinitionFinalizer())
 	}
 }
 

@@ -1,7 +1,6 @@
 package custom_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
-	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -291,136 +289,6 @@ func TestConverterKnowsCustomTypes(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestCheck(t *testing.T) {
-	w := newWorld(t, vocabulary.Platform())
-	for name, c := range map[string]struct {
-		schema string
-		change func(map[string]any)
-		want   string
-	}{
-		"sound":               {schema: `{type: object}`},
-		"no type":             {schema: `{properties: {a: {type: string}}}`, want: "spec.versions[0].schema.openAPIV3Schema.type: Required value: must not be empty at the root"},
-		"wrong type at root":  {schema: `{type: string}`, want: "must be object at the root"},
-		"no type of a field":  {schema: `{type: object, properties: {a: {}}}`, want: "openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields"},
-		"array without items": {schema: `{type: object, properties: {a: {type: array}}}`, want: "properties[a].items: Required value"},
-		"reference":           {schema: `{type: object, $ref: "#/x"}`, want: "$ref is not supported"},
-		"unique items":        {schema: `{type: object, properties: {a: {type: array, uniqueItems: true, items: {type: string}}}}`, want: "uniqueItems"},
-		"bad pattern":         {schema: `{type: object, properties: {a: {type: string, pattern: "("}}}`, want: "valid regular expression"},
-		"type in condition":   {schema: `{type: object, properties: {a: {type: string, anyOf: [{type: string}]}}}`, want: "must be undefined to be structural"},
-		"only in condition":   {schema: `{type: object, anyOf: [{properties: {a: {minLength: 1}}}]}`, want: "must also be specified outside of the conditions"},
-		"metadata":            {schema: `{type: object, properties: {metadata: {type: object, properties: {labels: {type: object}}}}}`, want: "name and generateName"},
-		"list keys":           {schema: `{type: object, properties: {a: {type: array, x-list-type: map, x-list-map-keys: [k], items: {type: object, properties: {k: {type: string}}}}}}`, want: "must have a default or be a required property"},
-		"default too large":   {schema: `{type: object, properties: {a: {type: integer, maximum: 3, default: 5}}}`, want: "properties[a].default: Invalid value: 5"},
-		"default unknown":     {schema: `{type: object, properties: {a: {type: object, default: {b: 1}}}}`, want: "must not have unknown fields"},
-		"extensions":          {schema: `{type: object, properties: {a: {x-int-or-string: true, x-preserve-unknown-fields: true}}}`, want: "x-platform-int-or-string is true"},
-		"name":                {schema: `{type: object}`, change: func(m map[string]any) { set(m, "other", "metadata", "name") }, want: "metadata.name: Invalid value"},
-		"group":               {schema: `{type: object}`, change: func(m map[string]any) { set(m, "single", "spec", "group") }, want: "at least one dot"},
-		"protected":           {schema: `{type: object}`, change: func(m map[string]any) { set(m, "x.platform.io", "spec", "group") }, want: "metadata.annotations[api-approved.platform.io]: Required value"},
-		"scope":               {schema: `{type: object}`, change: func(m map[string]any) { set(m, "", "spec", "scope") }, want: "spec.scope: Required value"},
-		"keeps all":           {schema: `{type: object}`, change: func(m map[string]any) { set(m, true, "spec", "preserveUnknownFields") }, want: "spec.preserveUnknownFields: Invalid value: true: must be false"},
-		"kinds":               {schema: `{type: object}`, change: func(m map[string]any) { set(m, "Widget", "spec", "names", "listKind") }, want: "kind and listKind may not be the same"},
-		"conversion":          {schema: `{type: object}`, change: func(m map[string]any) { set(m, "Webhook", "spec", "conversion", "strategy") }, want: "required when strategy is set to Webhook"},
-		"two stored":          {schema: `{type: object}`, change: secondVersion(true), want: "exactly one version marked as storage version"},
-		"two versions":        {schema: `{type: object}`, change: secondVersion(false)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			definition := w.widgets(t, c.schema)
-			if c.change != nil {
-				c.change(definition)
-			}
-			err := custom.Check(definition, nil, w.schemas, w.vocabulary)
-			if c.want == "" {
-				if err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			var status *services.Status
-			if !errors.As(err, &status) || status.Code != 422 || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %s", err, c.want)
-			}
-		})
-	}
-}
-
-func set(m map[string]any, value any, path ...string) {
-	if err := unstructured.SetNestedField(m, value, path...); err != nil {
-		panic(err)
-	}
-}
-
-func secondVersion(storage bool) func(map[string]any) {
-	return func(m map[string]any) {
-		versions, _, _ := unstructured.NestedSlice(m, "spec", "versions")
-		second := map[string]any{"name": "v1beta1", "served": true, "storage": storage, "deprecated": true, "schema": versions[0].(map[string]any)["schema"]}
-		set(m, append(versions, second), "spec", "versions")
-	}
-}
-
-func TestTwoVersions(t *testing.T) {
-	w := newWorld(t, vocabulary.K8s())
-	definition := w.widgets(t, `{type: object}`)
-	secondVersion(false)(definition)
-	w = w.add(t, definition)
-	stored := w.lookup(t)
-	old, ok := w.types.Lookup("example.com", "v1beta1", "widgets")
-	if !ok || old.Stored != stored || old.Key != stored.Key {
-		t.Errorf("second version: %+v", old)
-	}
-	if got := old.DeprecationWarning(); got != "example.com/v1beta1 Widget is deprecated" {
-		t.Error(got)
-	}
-	group, _ := w.types.Group("example.com")
-	if group.Versions[0].Version != "v1" {
-		t.Error("the preferred version is not the stable one")
-	}
-}
-
-func TestImmutable(t *testing.T) {
-	w := newWorld(t, vocabulary.K8s())
-	old := w.widgets(t, `{type: object}`)
-	custom.Establish(old, nil, w.vocabulary, now)
-	changed := w.widgets(t, `{type: object}`)
-	changed["status"] = old["status"]
-	set(changed, "Cluster", "spec", "scope")
-	set(changed, "Gadget", "spec", "names", "kind")
-	err := custom.Check(changed, old, w.schemas, w.vocabulary)
-	if err == nil || !strings.Contains(err.Error(), "spec.scope") || !strings.Contains(err.Error(), "spec.names.kind") {
-		t.Error(err)
-	}
-}
-
-func TestEstablish(t *testing.T) {
-	w := newWorld(t, vocabulary.K8s())
-	first := w.widgets(t, `{type: object}`)
-	custom.Establish(first, nil, w.vocabulary, now)
-	compiled, err := custom.Compile(first, w.vocabulary)
-	if err != nil || !compiled.Established {
-		t.Fatal(compiled, err)
-	}
-	if finalizers, _, _ := unstructured.NestedStringSlice(first, "metadata", "finalizers"); len(finalizers) != 1 || finalizers[0] != custom.Finalizer(w.vocabulary) {
-		t.Errorf("finalizers: %v", finalizers)
-	}
-	second := w.widgets(t, `{type: object}`)
-	set(second, "gadgets.example.com", "metadata", "name")
-	set(second, "gadgets", "spec", "names", "plural")
-	custom.Establish(second, []custom.Definition{compiled}, w.vocabulary, now)
-	rival, err := custom.Compile(second, w.vocabulary)
-	if err != nil || rival.Established {
-		t.Errorf("the names of another definition were accepted: %v %v", second["status"], err)
-	}
-	custom.Establish(second, nil, w.vocabulary, now.Add(time.Hour))
-	if again, err := custom.Compile(second, w.vocabulary); err != nil || !again.Established {
-		t.Errorf("names that are free again were not accepted: %v", second["status"])
-	}
-	custom.MarkTerminating(first, now)
-	set(first, "2026-01-02T03:04:05Z", "metadata", "deletionTimestamp")
-	going, err := custom.Compile(first, w.vocabulary)
-	if err != nil || going.Types[0].Can("create") || !going.Types[0].Can("delete") {
-		t.Error("objects of a definition that is going can be made", err)
-	}
 }
 
 func TestOldVersionOfDefinitions(t *testing.T) {

@@ -46,7 +46,7 @@ func (d *Documents) addOpenAPI(p *publisher) {
 		}
 	}
 	d.add("/openapi/v3", newJSON(func() (any, error) { return index(versions) }))
-	whole := newJSON(func() (any, error) { return p.document(all), nil })
+	whole := newJSON(func() (any, error) { return reduced(p.document(all)), nil })
 	d.add("/openapi/v2", inProtobuf(whole, protobufV2, protobufV2First, protobufOfV2)...)
 }
 

@@ -26,13 +26,55 @@ func (e *Engine) Content(object map[string]any, raw []byte, t *catalogue.Type) (
 	if _, ok := meta["resourceVersion"]; ok || raw == nil {
 		delete(meta, "resourceVersion")
 		var err error
-		if raw, err = Encode(stored); err != nil {
+		if raw, err = EncodeWhole(stored); err != nil {
 			return services.Content{}, err
 		}
 	}
 	uid, _ := meta["uid"].(string)
 	labels, _, _ := unstructured.NestedStringMap(stored, "metadata", "labels")
 	return services.Content{JSON: raw, UID: uid, Labels: labels, Fields: selectableFields(t.Stored, stored)}, nil
+}
+
+// Owners takes metadata.managedFields out of an object and returns it.
+func Owners(object map[string]any) any {
+	meta := strategy.Metadata(object)
+	owners := meta["managedFields"]
+	delete(meta, "managedFields")
+	return owners
+}
+
+// WithOwners returns the JSON of an object without managedFields with these put
+// into it: the large rest of an object is encoded once, for admission and for the
+// store.
+func WithOwners(raw []byte, owners any) ([]byte, error) {
+	if owners == nil {
+		return raw, nil
+	}
+	at, err := resource.MetadataOffset(raw)
+	if err != nil {
+		return raw, err
+	}
+	const name = `"managedFields":`
+	out := make([]byte, 0, len(raw)+1024)
+	out = append(append(out, raw[:at]...), name...)
+	if out, err = appendValue(out, owners); err != nil {
+		return raw, err
+	}
+	return append(append(out, ','), raw[at:]...), nil
+}
+
+// EncodeWhole returns an object's JSON as it is stored: in the order of Encode,
+// but for managedFields, which stand first in the metadata.
+func EncodeWhole(object map[string]any) ([]byte, error) {
+	owners := Owners(object)
+	raw, err := Encode(object)
+	if owners != nil {
+		strategy.Metadata(object)["managedFields"] = owners
+	}
+	if err != nil {
+		return nil, err
+	}
+	return WithOwners(raw, owners)
 }
 
 // WithVersion returns an object's JSON with a revision in its place.

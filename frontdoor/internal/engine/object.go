@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
-
 	kjson "sigs.k8s.io/json"
 )
 
@@ -41,6 +39,3 @@ func Decode(raw []byte) (map[string]any, error) {
 	}
 	return object, nil
 }
-
-// Encode returns an object's JSON.
-func Encode(object map[string]any) ([]byte, error) { return json.Marshal(object) }

@@ -90,7 +90,7 @@ func (e *Engine) structural(s *spec.Schema) *node {
 	case s.Extensions[prefix+"int-or-string"] == true:
 		n.kind = intOrString
 	case len(s.Type) > 0:
-		n.kind, n.bits = structuralKinds[s.Type[0]], 64
+		n.kind = structuralKinds[s.Type[0]]
 	}
 	for name := range s.Properties {
 		property := s.Properties[name]
@@ -190,12 +190,7 @@ func (s *structure) complete(n *node, m map[string]any) {
 
 // custom checks a value of a custom type, and what stands below it.
 func (c *check) custom(n *node, value, old any, at *field.Path) {
-	if value == nil && (n.custom.nullable || n.kind == anything) {
-		n.custom.keywords.Check(&c.Errors, value, at)
-		return
-	}
-	if !n.accepts(value) {
-		c.TypeInvalid(at, jsonType(value), at.String()+" in body must be of type "+n.kind.jsonName()+": "+strconv.Quote(jsonType(value)))
+	if !n.custom.keywords.Fits(&c.Errors, value, at) {
 		return
 	}
 	n.custom.keywords.Check(&c.Errors, value, at)
@@ -246,6 +241,9 @@ func (c *check) junctors(s *structure, value any, at *field.Path) {
 	for _, part := range s.allOf {
 		c.custom(part, value, nil, at)
 	}
+	if s.anyOf == nil && s.oneOf == nil && s.not == nil {
+		return
+	}
 	where := strconv.Quote(at.String())
 	if len(s.anyOf) > 0 && c.fitting(s.anyOf, value, at) == 0 {
 		c.Invalid(at, value, where+" must validate at least one schema (anyOf)")
@@ -273,53 +271,4 @@ func (c *check) fitting(nodes []*node, value any, at *field.Path) int {
 		}
 	}
 	return count
-}
-
-// accepts tells whether a value has the JSON type of the node.
-func (n *node) accepts(value any) (ok bool) {
-	switch n.kind {
-	case anything:
-		return true
-	case object, dictionary:
-		_, ok = value.(map[string]any)
-	case list:
-		_, ok = value.([]any)
-	default:
-		return n.scalar(value) == ""
-	}
-	return ok
-}
-
-// jsonName is what JSON schemas call a kind.
-func (k kind) jsonName() string {
-	switch k {
-	case object, dictionary:
-		return "object"
-	case list:
-		return "array"
-	case text:
-		return "string"
-	case intOrString:
-		return "integer,string"
-	}
-	return strings.TrimPrefix(strings.TrimPrefix(k.String(), "an "), "a ")
-}
-
-// jsonType is what JSON schemas call the type of a value.
-func jsonType(value any) string {
-	switch value.(type) {
-	case nil:
-		return "null"
-	case map[string]any:
-		return "object"
-	case []any:
-		return "array"
-	case string:
-		return "string"
-	case bool:
-		return "boolean"
-	case int64:
-		return "integer"
-	}
-	return "number"
 }

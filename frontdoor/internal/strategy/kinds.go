@@ -54,8 +54,6 @@ func (w Write) createNamespace(obj map[string]any) {
 		spec["finalizers"] = append(slices.Clone(held), name)
 	}
 	obj["status"] = map[string]any{"phase": "Active"}
-	labels := object(Metadata(obj), "labels")
-	labels[w.Vocabulary.Qualified("", "metadata.name")] = Metadata(obj)["name"]
 }
 
 // mergeStringData moves a secret's stringData, which is write-only, into data.

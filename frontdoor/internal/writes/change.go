@@ -121,6 +121,7 @@ func (h *Handlers) prepare(c *change) error {
 // trackFields records who owns which field; an apply has done so already.
 func (h *Handlers) trackFields(c *change) error {
 	if c.Verb == "patch" && c.mediaType == merge.MediaTypeApply {
+		merge.Settle(c.live, c.next)
 		return nil
 	}
 	err := c.Engine.Merge.Track(merge.Change{Type: c.Type, Live: c.live, New: c.next, Manager: c.owner(), Subresource: c.SubresourceName()})

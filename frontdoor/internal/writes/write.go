@@ -160,24 +160,35 @@ func (h *Handlers) complete(ctx context.Context, c *change) error {
 	if err := h.prepare(c); err != nil {
 		return err
 	}
-	raw, err := engine.Encode(c.next)
-	if err != nil {
+	owners := engine.Owners(c.next)
+	if err := h.mutate(ctx, c); err != nil {
 		return err
 	}
-	c.nextRaw = raw
-	response, err := c.admit(ctx, h, h.Admission.Mutate)
-	if err != nil {
-		return err
-	}
-	if response.Object != nil {
-		if c.next, err = engine.Decode(response.Object); err != nil {
-			return err
-		}
-		if err := h.prepare(c); err != nil {
-			return err
-		}
+	if owners != nil {
+		strategy.Metadata(c.next)["managedFields"] = owners
 	}
 	if err := h.trackFields(c); err != nil {
+		return err
+	}
+	var err error
+	c.nextRaw, err = engine.WithOwners(c.nextRaw, strategy.Metadata(c.next)["managedFields"])
+	return err
+}
+
+// mutate encodes the object and lets admission change it.
+func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
+	if c.nextRaw, err = engine.Encode(c.next); err != nil {
+		return err
+	}
+	response, err := c.admit(ctx, h, h.Admission.Mutate)
+	if err != nil || response.Object == nil {
+		return err
+	}
+	if c.next, err = engine.Decode(response.Object); err != nil {
+		return err
+	}
+	engine.Owners(c.next) // admission does not say who owns what
+	if err := h.prepare(c); err != nil {
 		return err
 	}
 	c.nextRaw, err = engine.Encode(c.next)

@@ -130,7 +130,9 @@ func (a *API) markDeleted(k key, policy *metav1.DeletionPropagation) {
 		finalizers = append(finalizers, metav1.FinalizerOrphanDependents)
 	}
 	o.SetFinalizers(finalizers)
-	a.settle(k, o)
+	if a.objects[k].GetDeletionTimestamp() == nil || len(finalizers) != len(a.objects[k].GetFinalizers()) {
+		a.settle(k, o)
+	}
 }
 
 // settle stores an object, or removes it when its deletion is complete.

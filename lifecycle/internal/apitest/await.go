@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 )
 
@@ -101,9 +102,19 @@ func (o Objects) Delete(name string, policy metav1.DeletionPropagation) {
 // Release removes all finalizers of an object.
 func (o Objects) Release(name string) {
 	o.t.Helper()
-	found := o.Get(name)
-	found.SetFinalizers(nil)
-	if _, err := o.in.Update(o.t.Context(), found, metav1.UpdateOptions{}); err != nil {
+	o.Change(name, func(found *unstructured.Unstructured) { found.SetFinalizers(nil) })
+}
+
+// Change changes an object, whoever else does.
+func (o Objects) Change(name string, change func(*unstructured.Unstructured)) {
+	o.t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		found := o.Get(name)
+		change(found)
+		_, err := o.in.Update(o.t.Context(), found, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
 		o.t.Fatal(err)
 	}
 }

@@ -22,9 +22,15 @@ var (
 	accounts   = apitest.Type{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, Kind: "ServiceAccount", Namespaced: true}
 )
 
+// start starts the controller of a thing, in an API with the namespaces new and
+// going, of which the latter is deleted.
 func start(t *testing.T, thing furnish.Thing) *apitest.API {
 	t.Helper()
 	a := apitest.Start(t, namespaces, configMaps, accounts)
+	all := a.Objects(t, namespaces.GroupVersionResource, "")
+	all.Create(map[string]any{"name": "going", "finalizers": []any{"example.com/hold"}})
+	all.Delete("going", metav1.DeletePropagationBackground)
+	all.Create(map[string]any{"name": "new"})
 	client, err := dynamic.NewForConfig(a.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -43,21 +49,15 @@ func start(t *testing.T, thing furnish.Thing) *apitest.API {
 
 func TestServiceAccount(t *testing.T) {
 	a := start(t, furnish.ServiceAccount())
-	all, in := a.Objects(t, namespaces.GroupVersionResource, ""), a.Objects(t, accounts.GroupVersionResource, "new")
-	all.Create(map[string]any{"name": "going", "finalizers": []any{"example.com/hold"}})
-	all.Create(map[string]any{"name": "new"})
+	in := a.Objects(t, accounts.GroupVersionResource, "new")
 	apitest.Eventually(t, "the account is there", func() bool { return in.Get("default") != nil })
 	first := in.Get("default").GetUID()
-	all.Delete("going", metav1.DeletePropagationBackground)
-	going := a.Objects(t, accounts.GroupVersionResource, "going")
-	apitest.Eventually(t, "the account is there", func() bool { return going.Get("default") != nil })
-	going.Delete("default", metav1.DeletePropagationBackground)
 	in.Delete("default", metav1.DeletePropagationBackground)
 	apitest.Eventually(t, "the account is there again", func() bool {
 		account := in.Get("default")
 		return account != nil && account.GetUID() != first
 	})
-	if going.Get("default") != nil {
+	if len(a.Objects(t, accounts.GroupVersionResource, "going").List()) > 0 {
 		t.Error("a namespace that is deleted was furnished")
 	}
 }
@@ -72,12 +72,14 @@ func TestRootCertificate(t *testing.T) {
 			return false
 		}
 		data, _, _ := unstructured.NestedStringMap(o.Object, "data")
-		return len(data) == 1 && data["ca.crt"] == "a certificate" && o.GetLabels()["mine"] != "lost"
+		return len(data) == 1 && data["ca.crt"] == "a certificate"
 	}
-	in.Create(map[string]any{"name": names.RootCertificate(), "labels": map[string]any{"mine": "kept"}},
-		map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"ca.crt": "old", "other": "x"}})
-	a.Objects(t, namespaces.GroupVersionResource, "").Create(map[string]any{"name": "new"})
-	apitest.Eventually(t, "the certificate is right", published)
+	apitest.Eventually(t, "the certificate is there", published)
+	in.Change(names.RootCertificate(), func(o *unstructured.Unstructured) {
+		o.SetLabels(map[string]string{"mine": "kept"})
+		o.Object["data"] = map[string]any{"ca.crt": "old", "other": "x"}
+	})
+	apitest.Eventually(t, "the certificate is right again", published)
 	if in.Get(names.RootCertificate()).GetLabels()["mine"] != "kept" {
 		t.Error("a label of somebody else is lost")
 	}

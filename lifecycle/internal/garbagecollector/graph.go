@@ -113,13 +113,15 @@ func (g *graph) keepOnly(kind schema.GroupResource, there map[types.UID]bool) {
 	}
 }
 
-// forget drops the objects of a type that is not served any more. Nothing is known
-// about them from now on, least of all that they are gone.
+// forget drops the objects of a type that is not followed any more. Nothing is known
+// about them from now on, least of all that they are gone: for their dependents the
+// API has to be asked.
 func (g *graph) forget(kind schema.GroupResource) {
 	for _, uid := range g.ofType(kind) {
 		g.mu.Lock()
 		g.unlink(g.objects[uid])
 		delete(g.objects, uid)
+		g.lookAtDependents(uid)
 		g.mu.Unlock()
 	}
 }

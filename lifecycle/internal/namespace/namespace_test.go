@@ -67,7 +67,9 @@ func start(t *testing.T, refuse func(*http.Request) int, types ...apitest.Type) 
 	return w
 }
 
-func (w world) in(t apitest.Type) apitest.Objects { return w.Objects(w.t, t.GroupVersionResource, "here") }
+func (w world) in(t apitest.Type) apitest.Objects {
+	return w.Objects(w.t, t.GroupVersionResource, "here")
+}
 
 func (w world) delete() { w.namespaces.Delete("here", metav1.DeletePropagationBackground) }
 

@@ -10,6 +10,8 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -23,6 +25,7 @@ import (
 // Set are the keywords of one schema. It is immutable.
 type Set struct {
 	s       *spec.Schema
+	types   []string // of JSON values; none for any
 	pattern *regexp.Regexp
 	enum    []string // as JSON
 	keys    []string // that tell the items of a list apart
@@ -40,6 +43,9 @@ func Compile(s *spec.Schema) *Set {
 		k.enum = append(k.enum, field.Display(value))
 	}
 	prefix := vocabulary.K8s().Extension
+	if k.types = s.Type; s.Extensions[prefix+"int-or-string"] == true {
+		k.types = []string{"integer", "string"}
+	}
 	switch s.Extensions[prefix+"list-type"] {
 	case "set":
 		k.isSet = true
@@ -52,6 +58,39 @@ func Compile(s *spec.Schema) *Set {
 		}
 	}
 	return k
+}
+
+// Fits tells whether a value has the JSON type that the schema asks for, and notes
+// it when it has not.
+func (k *Set) Fits(e *field.Errors, value any, at *field.Path) bool {
+	is := typeOf(value)
+	_, whole := rules.Whole(value)
+	switch {
+	case len(k.types) == 0, slices.Contains(k.types, is), value == nil && k.s.Nullable,
+		is == "integer" && slices.Contains(k.types, "number"), whole && slices.Contains(k.types, "integer"):
+		return true
+	}
+	e.TypeInvalid(at, is, at.String()+" in body must be of type "+strings.Join(k.types, ",")+": "+strconv.Quote(is))
+	return false
+}
+
+// typeOf is what JSON schemas call the type of a value.
+func typeOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case int64:
+		return "integer"
+	}
+	return "number"
 }
 
 // Check notes what is wrong with a value, whose JSON type fits the schema.

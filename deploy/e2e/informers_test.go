@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// countLists counts the requests for a whole collection: lists, and watches that
+// begin with what is there.
+type countLists struct {
+	http.RoundTripper
+	lists *atomic.Int64
+}
+
+func (c countLists) RoundTrip(r *http.Request) (*http.Response, error) {
+	if query := r.URL.Query(); query.Get("watch") == "" || query.Get("sendInitialEvents") == "true" {
+		c.lists.Add(1)
+	}
+	return c.RoundTripper.RoundTrip(r)
+}
+
+// informerClients are the stock clients that informers are made of.
+type informerClients struct {
+	dynamic  dynamic.Interface
+	metadata metadata.Interface
+}
+
+func newInformerClients(t *testing.T, c *Cluster, lists *atomic.Int64) informerClients {
+	t.Helper()
+	config := c.config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return countLists{next, lists} })
+	return informerClients{dynamic.NewForConfigOrDie(config), metadata.NewForConfigOrDie(metadata.ConfigFor(config))}
+}
+
+// config returns what the stock clients need to know of the cluster.
+func (c *Cluster) config() *rest.Config {
+	return &rest.Config{Host: c.URL, BearerToken: c.token, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}, QPS: -1}
+}
+
+// reflected is an informer under test.
+type reflected struct {
+	view     view
+	informer cache.SharedIndexInformer
+
+	mu     sync.Mutex
+	last   map[string]int64 // the newest revision of each object
+	faults []string
+}
+
+// newReflected makes an informer of a view: every third of partial metadata.
+func newReflected(t *testing.T, c informerClients, v view, i int) *reflected {
+	t.Helper()
+	r := &reflected{view: v, last: map[string]int64{}}
+	tweak := func(o *metav1.ListOptions) { o.LabelSelector, o.FieldSelector = v.label, v.field }
+	if i%3 == 0 {
+		r.informer = metadatainformer.NewFilteredMetadataInformer(c.metadata, v.resource, v.namespace, 0, cache.Indexers{}, tweak).Informer()
+	} else {
+		r.informer = dynamicinformer.NewFilteredDynamicInformer(c.dynamic, v.resource, v.namespace, 0, cache.Indexers{}, tweak).Informer()
+	}
+	if _, err := r.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { r.note(o) },
+		UpdateFunc: func(_, o any) { r.note(o) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// note checks that no object goes back.
+func (r *reflected) note(o any) {
+	object, err := meta.Accessor(o)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key, revision := object.GetNamespace()+"/"+object.GetName(), versionOf(object)
+	if revision <= r.last[key] {
+		r.faults = append(r.faults, fmt.Sprintf("%s came with revision %d after %d", key, revision, r.last[key]))
+	}
+	r.last[key] = revision
+}
+
+func versionOf(o metav1.Object) int64 {
+	revision, _ := strconv.ParseInt(o.GetResourceVersion(), 10, 64)
+	return revision
+}
+
+// through returns the revision that the informer has reached.
+func (r *reflected) through() int64 {
+	revision, _ := strconv.ParseInt(r.informer.LastSyncResourceVersion(), 10, 64)
+	return revision
+}
+
+// objects returns what the informer holds.
+func (r *reflected) objects() map[string]int64 {
+	objects := map[string]int64{}
+	for _, o := range r.informer.GetStore().List() {
+		if object, err := meta.Accessor(o); err == nil {
+			objects[object.GetNamespace()+"/"+object.GetName()] = versionOf(object)
+		}
+	}
+	return objects
+}
+
+// check compares what the informer holds with what is there.
+func (r *reflected) check(t *testing.T, want map[string]int64) {
+	t.Helper()
+	eventually(t, "an informer of "+r.view.String()+" holds what is there", func() bool { return maps.Equal(r.objects(), want) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.faults) > 0 {
+		t.Errorf("an informer of %s: %s", r.view, strings.Join(r.faults, "; "))
+	}
+}

@@ -1,0 +1,87 @@
+package custom_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/frontdoor/internal/discovery"
+	"github.com/portico-platform/portico/frontdoor/internal/engine"
+	"github.com/portico-platform/portico/frontdoor/internal/merge"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// apply is a server-side apply of a widget.
+func (w world) apply(t *testing.T, current map[string]any, manager, spec string) (map[string]any, error) {
+	t.Helper()
+	body, err := engine.Encode(decode(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: "+spec+"}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := merge.New(merge.Options{Vocabulary: w.vocabulary, Types: w.types})
+	object, _, err := m.Patch(merge.PatchRequest{Type: w.lookup(t), MediaType: merge.MediaTypeApply, Body: body, Current: current, Manager: manager})
+	return object, err
+}
+
+func TestApplyOfUnmarkedLists(t *testing.T) {
+	eachVocabulary(t, func(t *testing.T, w world) {
+		w = w.add(t, w.widgets(t, `{type: object, x-preserve-unknown-fields: true}`))
+		first, err := w.apply(t, nil, "one", "{deep: {x: 1}, list: [{name: a}]}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := w.apply(t, first, "two", "{deep: {w: 2}}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if deep := second["spec"].(map[string]any)["deep"].(map[string]any); len(deep) != 2 {
+			t.Errorf("maps are not merged: %v", deep)
+		}
+		if _, err := w.apply(t, second, "two", "{deep: {w: 2}, list: [{name: b}]}"); !services.IsReason(err, services.ReasonConflict) || !strings.Contains(err.Error(), ".spec.list") {
+			t.Errorf("lists are merged: %v", err)
+		}
+	})
+}
+
+func TestApplyAfterAListBecameASet(t *testing.T) {
+	schema := `{type: object, properties: {spec: {type: object, properties: {list: {type: array, x-list-type: KIND, items: {type: string}}}}}}`
+	base := newWorld(t, vocabulary.Platform())
+	atomic := base.add(t, base.widgets(t, strings.ReplaceAll(schema, "KIND", "atomic")))
+	object, err := atomic.apply(t, nil, "one", "{list: [a, b]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := base.add(t, base.widgets(t, strings.ReplaceAll(schema, "KIND", "set")))
+	object, err = changed.apply(t, object, "two", "{list: [c]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := object["spec"].(map[string]any)["list"].([]any); len(list) != 3 {
+		t.Errorf("elements: %v", list)
+	}
+}
+
+// TestPublished reads the documents that clients read, in the strictest form.
+func TestPublished(t *testing.T) {
+	w := newWorld(t, vocabulary.K8s())
+	w = w.add(t, w.widgets(t, `{type: object, oneOf: [{required: [spec]}], properties: {
+		metadata: {type: object, properties: {name: {type: string, maxLength: 9}}},
+		spec: {type: object, nullable: true, properties: {
+			p: {x-int-or-string: true, anyOf: [{type: integer}, {type: string}]},
+			e: {type: object, x-embedded-resource: true, x-preserve-unknown-fields: true},
+			n: {type: string, not: {enum: [a]}}}}}}`, `subresources: {status: {}}`))
+	documents := discovery.New(discovery.Options{Catalogue: w.types, Vocabulary: w.vocabulary, Version: discovery.Release("")})
+	for path, accept := range map[string]string{
+		"/openapi/v2":                     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+		"/openapi/v3/apis/example.com/v1": "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+		"/apis/example.com/v1":            "application/json",
+	} {
+		request := httptest.NewRequest("GET", path, nil)
+		request.Header.Set("Accept", accept)
+		answer := httptest.NewRecorder()
+		if err := documents.Serve(answer, request); err != nil || answer.Code != 200 || !strings.Contains(answer.Body.String(), "Widget") {
+			t.Errorf("%s: %d %v", path, answer.Code, err)
+		}
+	}
+}

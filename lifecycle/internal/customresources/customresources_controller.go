@@ -1,0 +1,64 @@
+// Package customresources finishes what happens to definitions of custom resource
+// types: when one is deleted, it deletes the objects of its types and then lets it
+// go; when one has gone, it has those looked at again that wanted its names. It
+// decides when nothing is left. It never touches the objects of a definition that
+// nobody has deleted, and waits for whoever holds objects with finalizers. It serves
+// "Two-phase deletion of a resource" of the specification.
+package customresources
+
+import (
+	"context"
+	"log/slog"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// Name is the controller's name in --controllers.
+const Name = "customresourcecleanup"
+
+// workers is how many definitions are looked at at a time.
+const workers = 5
+
+// Config is what the controller works with.
+type Config struct {
+	Client     dynamic.Interface
+	Metadata   dynamic.Interface // reads metadata alone
+	Vocabulary vocabulary.Vocabulary
+	Clock      clock.PassiveClock
+	Log        *slog.Logger
+}
+
+// Controller deletes the objects of deleted definitions.
+type Controller struct {
+	Config
+	finalizer   string // stands for the objects
+	definitions dynamic.ResourceInterface
+	existing    cache.SharedIndexInformer
+	queue       *worker.Queue[string]
+}
+
+// New returns a controller.
+func New(config Config) (*Controller, error) {
+	definitions := config.Client.Resource(schema.GroupVersionResource{Group: config.Vocabulary.Group("apiextensions."), Version: "v1", Resource: "customresourcedefinitions"})
+	c := &Controller{
+		Config: config, finalizer: config.Vocabulary.DefinitionFinalizer(), definitions: definitions,
+		existing: worker.NewInformer(definitions, ""), queue: worker.NewQueue[string](Name, config.Log),
+	}
+	return c, c.queue.Follow(c.existing, (*unstructured.Unstructured).GetName)
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	go c.existing.RunWithContext(ctx)
+	if cache.WaitForCacheSync(ctx.Done(), c.existing.HasSynced) {
+		c.queue.Run(ctx, workers, c.reconcile)
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package customresources
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-platform/portico/services/worker"
+)
+
+const (
+	// settling is for how long after a deletion a front door may not have heard of it
+	// and still let objects in: most of it makes up for times in whole seconds.
+	settling = 1300 * time.Millisecond
+	// pageSize bounds how many objects are read at a time.
+	pageSize = 500
+)
+
+// reconcile looks at one definition.
+func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration, error) {
+	known, exists, err := c.existing.GetStore().GetByKey(name)
+	if err != nil {
+		return 0, err
+	}
+	if !exists {
+		return 0, c.offerNames(ctx, name)
+	}
+	if known.(*unstructured.Unstructured).GetDeletionTimestamp() == nil {
+		return 0, nil
+	}
+	d, err := c.definitions.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && !c.holds(d) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return c.empty(ctx, d)
+}
+
+// holds tells whether a deleted definition still waits for its objects.
+func (c *Controller) holds(d *unstructured.Unstructured) bool {
+	return d.GetDeletionTimestamp() != nil && slices.Contains(d.GetFinalizers(), c.finalizer)
+}
+
+// empty deletes what there is of a definition's types, and lets it go when nothing
+// is left, else it comes back.
+func (c *Controller) empty(ctx context.Context, d *unstructured.Unstructured) (time.Duration, error) {
+	began := c.Clock.Now()
+	resource, served := servedBy(d)
+	if served {
+		places, err := c.places(ctx, resource)
+		if err == nil {
+			err = c.deleteAll(ctx, resource, places)
+		}
+		if err == nil {
+			places, err = c.places(ctx, resource)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if len(places) > 0 {
+			return 0, worker.ErrLater
+		}
+		if left := d.GetDeletionTimestamp().Add(settling).Sub(began); left > 0 {
+			return left, nil
+		}
+	}
+	d.SetFinalizers(slices.DeleteFunc(d.GetFinalizers(), func(f string) bool { return f == c.finalizer }))
+	_, err := c.definitions.Update(ctx, d, metav1.UpdateOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return 0, nil
+	case apierrors.IsConflict(err):
+		return 0, worker.ErrLater
+	case err == nil:
+		c.Log.Info("deleted all objects of a deleted definition", "definition", d.GetName())
+	}
+	return 0, err
+}
+
+// servedBy returns the resource under which the objects of a definition are found;
+// not ok when it was never established, so that there cannot be any.
+func servedBy(d *unstructured.Unstructured) (resource schema.GroupVersionResource, ok bool) {
+	resource.Group, _, _ = unstructured.NestedString(d.Object, "spec", "group")
+	resource.Resource, _, _ = unstructured.NestedString(d.Object, "spec", "names", "plural")
+	for _, version := range objects(d, "spec", "versions") {
+		if name, _ := version["name"].(string); version["served"] == true && (resource.Version == "" || version["storage"] == true) {
+			resource.Version = name
+		}
+	}
+	return resource, resource.Version != "" && hasCondition(d, "Established", "True")
+}
+
+// places returns the namespaces that objects of a type are in, "" for objects that
+// are in none. A type that is not served has none.
+func (c *Controller) places(ctx context.Context, resource schema.GroupVersionResource) (map[string]bool, error) {
+	found := map[string]bool{}
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := c.Metadata.Resource(resource).List(ctx, options)
+		if apierrors.IsNotFound(err) {
+			return found, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			found[page.Items[i].GetNamespace()] = true
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return found, nil
+		}
+	}
+}
+
+// deleteAll deletes the objects of a type, place by place.
+func (c *Controller) deleteAll(ctx context.Context, resource schema.GroupVersionResource, places map[string]bool) error {
+	background := metav1.DeletePropagationBackground
+	var errs []error
+	for namespace := range places {
+		err := c.Metadata.Resource(resource).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{})
+		if !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// offerNames has those definitions written again that want names which one that is
+// gone may have had: whoever stores a definition decides on its names.
+func (c *Controller) offerNames(ctx context.Context, gone string) error {
+	_, group, _ := strings.Cut(gone, ".")
+	var errs []error
+	for _, each := range c.existing.GetStore().List() {
+		d := each.(*unstructured.Unstructured)
+		if _, of, _ := strings.Cut(d.GetName(), "."); of != group || !hasCondition(d, "NamesAccepted", "False") {
+			continue
+		}
+		_, err := c.definitions.Update(ctx, d.DeepCopy(), metav1.UpdateOptions{})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			continue // who has written it has had its names looked at
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func hasCondition(d *unstructured.Unstructured, kind, status string) bool {
+	return slices.ContainsFunc(objects(d, "status", "conditions"), func(c map[string]any) bool {
+		return c["type"] == kind && c["status"] == status
+	})
+}
+
+// objects returns the items of a list of objects.
+func objects(d *unstructured.Unstructured, path ...string) []map[string]any {
+	list, _, _ := unstructured.NestedFieldNoCopy(d.Object, path...)
+	items, _ := list.([]any)
+	found := make([]map[string]any, 0, len(items))
+	for _, item := range items {
+		if m, ok := item.(map[string]any); ok {
+			found = append(found, m)
+		}
+	}
+	return found
+}

@@ -1,0 +1,157 @@
+package customresources_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+
+	"github.com/portico-platform/portico/lifecycle/internal/apitest"
+	"github.com/portico-platform/portico/lifecycle/internal/customresources"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+var (
+	names       = vocabulary.Platform()
+	definitions = schema.GroupVersionResource{Group: names.Group("apiextensions."), Version: "v1", Resource: "customresourcedefinitions"}
+	widgets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+)
+
+// start starts an API with a controller, and returns a client of it.
+func start(t *testing.T) dynamic.Interface {
+	t.Helper()
+	api := apitest.Start(t, apitest.Type{GroupVersionResource: definitions, Kind: "CustomResourceDefinition"},
+		apitest.Type{GroupVersionResource: widgets, Kind: "Widget", Namespaced: true})
+	client, err := dynamic.NewForConfig(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := customresources.New(customresources.Config{Client: client, Metadata: client, Vocabulary: names, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return client
+}
+
+// define makes the definition of a plural in example.com.
+func define(t *testing.T, client dynamic.Interface, plural string, conditions ...any) {
+	t.Helper()
+	create(t, client.Resource(definitions), map[string]any{
+		"metadata": map[string]any{"name": plural + ".example.com", "finalizers": []any{names.DefinitionFinalizer()}},
+		"spec": map[string]any{"group": "example.com", "names": map[string]any{"plural": plural},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true}}},
+		"status": map[string]any{"conditions": conditions},
+	})
+}
+
+func condition(kind, status string) any { return map[string]any{"type": kind, "status": status} }
+
+func create(t *testing.T, in dynamic.ResourceInterface, object map[string]any) {
+	t.Helper()
+	object["apiVersion"], object["kind"] = "v1", "Any"
+	if _, err := in.Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitFor follows a resource until an object is as wanted, nil when it is gone.
+func waitFor(t *testing.T, in dynamic.ResourceInterface, name string, wanted func(*unstructured.Unstructured) bool) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	now, err := in.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		now, err = nil, nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wanted(now) {
+		return
+	}
+	events, err := in.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: now.GetResourceVersion()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		now, _ := event.Object.(*unstructured.Unstructured)
+		if event.Type == "DELETED" {
+			now = nil
+		}
+		if wanted(now) {
+			return
+		}
+	}
+	t.Fatalf("%s did not become as wanted", name)
+}
+
+func gone(o *unstructured.Unstructured) bool { return o == nil }
+
+func TestObjectsOfADeletedDefinitionGoFirst(t *testing.T) {
+	client := start(t)
+	define(t, client, "widgets", condition("Established", "True"))
+	for _, namespace := range []string{"a", "b"} {
+		create(t, client.Resource(widgets).Namespace(namespace), map[string]any{"metadata": map[string]any{"name": "x"}})
+	}
+	held := map[string]any{"name": "held", "finalizers": []any{"example.com/hold"}}
+	create(t, client.Resource(widgets).Namespace("b"), map[string]any{"metadata": held})
+	if err := client.Resource(definitions).Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	inB := client.Resource(widgets).Namespace("b")
+	waitFor(t, inB, "held", func(o *unstructured.Unstructured) bool { return o.GetDeletionTimestamp() != nil })
+	if _, err := client.Resource(definitions).Get(t.Context(), "widgets.example.com", metav1.GetOptions{}); err != nil {
+		t.Fatal("the definition went before its objects:", err)
+	}
+	release := []byte(`{"metadata":{"finalizers":null}}`)
+	if _, err := inB.Patch(t.Context(), "held", types.MergePatchType, release, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, client.Resource(definitions), "widgets.example.com", gone)
+	if left, err := client.Resource(widgets).List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) > 0 {
+		t.Error("objects are left", err)
+	}
+}
+
+func TestADefinitionWithoutObjectsGoes(t *testing.T) {
+	client := start(t)
+	define(t, client, "gadgets", condition("Established", "False"))
+	if err := client.Resource(definitions).Delete(t.Context(), "gadgets.example.com", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, client.Resource(definitions), "gadgets.example.com", gone)
+}
+
+func TestNamesThatAreFreeAreOffered(t *testing.T) {
+	client := start(t)
+	define(t, client, "widgets")
+	define(t, client, "rivals", condition("NamesAccepted", "False"))
+	before, err := client.Resource(definitions).Get(t.Context(), "rivals.example.com", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Resource(definitions).Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, client.Resource(definitions), "rivals.example.com", func(o *unstructured.Unstructured) bool {
+		return o.GetResourceVersion() != before.GetResourceVersion()
+	})
+}

@@ -1,0 +1,266 @@
+package garbagecollector_test
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-platform/portico/lifecycle/internal/apitest"
+	"github.com/portico-platform/portico/lifecycle/internal/garbagecollector"
+	"github.com/portico-platform/portico/lifecycle/internal/inventory"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+const (
+	background = metav1.DeletePropagationBackground
+	foreground = metav1.DeletePropagationForeground
+	orphan     = metav1.DeletePropagationOrphan
+
+	hold = "example.com/hold"
+)
+
+var (
+	things  = namespaced("", "things", "Thing")
+	widgets = namespaced("example.com", "widgets", "Widget")
+	events  = namespaced("", "events", "Event")
+	nodes   = apitest.Type{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, Kind: "Node"}
+	crds    = apitest.Type{Kind: "CustomResourceDefinition", GroupVersionResource: schema.GroupVersionResource{
+		Group: vocabulary.Platform().Group("apiextensions."), Version: "v1", Resource: "customresourcedefinitions"}}
+)
+
+func namespaced(group, resource, kind string) apitest.Type {
+	return apitest.Type{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}, Kind: kind, Namespaced: true}
+}
+
+// world is an API and the controller at work.
+type world struct {
+	*apitest.API
+	t      *testing.T
+	things apitest.Objects
+}
+
+func start(t *testing.T, refuse func(*http.Request) int) world {
+	t.Helper()
+	a := apitest.Start(t, things, nodes, events, crds)
+	a.Refuse = refuse
+	names := vocabulary.Platform()
+	metadata, err := inventory.NewMetadataClient(a.Config(), names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := inventory.NewSource(a.Config(), names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := garbagecollector.New(garbagecollector.Config{Metadata: metadata, Inventory: source, Vocabulary: names,
+		Clock: apitest.Later{}, Log: slog.New(slog.DiscardHandler)})
+	var loops sync.WaitGroup
+	loops.Go(func() { _ = c.Run(t.Context()) })
+	t.Cleanup(loops.Wait)
+	return world{a, t, a.Objects(t, things.GroupVersionResource, "here")}
+}
+
+// object is metadata of an object with owners, which wait for it.
+func object(name string, owners ...*unstructured.Unstructured) map[string]any {
+	var references []any
+	for _, owner := range owners {
+		references = append(references, map[string]any{"apiVersion": owner.GetAPIVersion(), "kind": owner.GetKind(),
+			"name": owner.GetName(), "uid": string(owner.GetUID()), "blockOwnerDeletion": true})
+	}
+	return map[string]any{"name": name, "ownerReferences": references}
+}
+
+// held is metadata of an object that its finalizer holds.
+func held(metadata map[string]any) map[string]any {
+	metadata["finalizers"] = []any{hold}
+	return metadata
+}
+
+// impostor is an owner with another uid.
+func impostor(o *unstructured.Unstructured) *unstructured.Unstructured {
+	other := o.DeepCopy()
+	other.SetUID("00000000-0000-4000-8000-000000000000")
+	return other
+}
+
+func (w world) awaitDeleting(name string) {
+	w.t.Helper()
+	apitest.Eventually(w.t, name+" is deleted", func() bool { return w.things.Get(name).GetDeletionTimestamp() != nil })
+}
+
+func TestBackground(t *testing.T) {
+	w := start(t, nil)
+	mother, father := w.things.Create(object("mother")), w.things.Create(object("father"))
+	child := w.things.Create(object("child", mother, father))
+	w.things.Create(object("grandchild", child))
+	w.things.Delete("mother", background)
+	apitest.Eventually(t, "the child has one owner", func() bool {
+		owners := w.things.Get("child").GetOwnerReferences()
+		return len(owners) == 1 && owners[0].UID == father.GetUID()
+	})
+	w.things.Delete("father", background)
+	w.things.AwaitGone("child", "grandchild")
+}
+
+func TestForeground(t *testing.T) {
+	w := start(t, nil)
+	parent := w.things.Create(object("parent"))
+	child := w.things.Create(object("child", parent))
+	w.things.Create(held(object("grandchild", child)))
+	w.things.Delete("parent", foreground)
+	w.awaitDeleting("grandchild")
+	w.awaitDeleting("child")
+	if w.things.Get("parent") == nil {
+		t.Error("the parent did not wait")
+	}
+	w.things.Release("grandchild")
+	w.things.AwaitGone("grandchild", "child", "parent")
+}
+
+// TestForegroundWithoutBlocking has a dependent that the owner need not wait for.
+func TestForegroundWithoutBlocking(t *testing.T) {
+	w := start(t, nil)
+	parent := w.things.Create(object("parent"))
+	w.things.Create(held(object("child", parent)))
+	w.things.Delete("parent", foreground)
+	w.awaitDeleting("child")
+	w.things.Change("child", func(o *unstructured.Unstructured) {
+		owners := o.GetOwnerReferences()
+		owners[0].BlockOwnerDeletion = nil
+		o.SetOwnerReferences(owners)
+	})
+	w.things.AwaitGone("parent")
+	w.things.Release("child")
+	w.things.AwaitGone("child")
+}
+
+// TestCircle has two objects that own each other, and one that owns both.
+func TestCircle(t *testing.T) {
+	w := start(t, nil)
+	parent := w.things.Create(object("parent"))
+	one := w.things.Create(object("one", parent))
+	two := w.things.Create(object("two", one))
+	w.things.Change("one", func(o *unstructured.Unstructured) {
+		o.SetOwnerReferences(append(o.GetOwnerReferences(), metav1.OwnerReference{APIVersion: "v1", Kind: two.GetKind(), Name: "two", UID: two.GetUID()}))
+	})
+	w.things.Delete("parent", foreground)
+	w.things.Delete("one", foreground)
+	w.things.AwaitGone("parent", "one", "two")
+}
+
+func TestOrphan(t *testing.T) {
+	w := start(t, nil)
+	parent := w.things.Create(object("parent"))
+	for _, name := range []string{"a", "b", "c"} {
+		w.things.Create(object(name, parent))
+	}
+	w.things.Delete("parent", orphan)
+	w.things.AwaitGone("parent")
+	for _, name := range []string{"a", "b", "c"} {
+		if o := w.things.Get(name); o == nil || len(o.GetOwnerReferences()) > 0 {
+			t.Errorf("orphan %s: %v", name, o)
+		}
+	}
+}
+
+func TestAbsentOwner(t *testing.T) {
+	w := start(t, nil)
+	parent := w.things.Create(object("parent"))
+	w.things.Create(object("deceived", impostor(parent)))
+	w.things.Create(object("both", parent, impostor(parent)))
+	w.things.AwaitGone("deceived")
+	apitest.Eventually(t, "the wrong reference is gone", func() bool {
+		owners := w.things.Get("both").GetOwnerReferences()
+		return len(owners) == 1 && owners[0].UID == parent.GetUID()
+	})
+}
+
+// TestOtherNamespace has owners where they cannot be: a dependent in another
+// namespace goes, one without a namespace stays, and both are told of.
+func TestOtherNamespace(t *testing.T) {
+	w := start(t, nil)
+	owner := w.things.Create(object("owner"))
+	elsewhere := w.Objects(t, things.GroupVersionResource, "elsewhere")
+	elsewhere.Create(object("dependent", owner))
+	wide := w.Objects(t, nodes.GroupVersionResource, "")
+	wide.Create(object("dependent", owner))
+	elsewhere.AwaitGone("dependent")
+	for _, namespace := range []string{"elsewhere", "default"} {
+		in := w.Objects(t, events.GroupVersionResource, namespace)
+		apitest.Eventually(t, "an event in "+namespace, func() bool {
+			list := in.List()
+			return len(list) == 1 && list[0].Object["reason"] == "OwnerRefInvalidNamespace"
+		})
+	}
+	if wide.Get("dependent") == nil {
+		t.Error("an object without a namespace was deleted for an owner that nobody can find")
+	}
+	node := wide.Create(object("node"))
+	w.things.Create(object("of-node", node))
+	wide.Delete("node", background)
+	w.things.AwaitGone("of-node")
+}
+
+// TestTypesComeAndGo serves a type only for a while: what is owned by its objects
+// stays as long as nobody can tell what became of them.
+func TestTypesComeAndGo(t *testing.T) {
+	w := start(t, nil)
+	owner := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"}}
+	owner.SetName("widget")
+	owner.SetUID("00000000-0000-4000-8000-000000000000")
+	w.things.Create(object("of-nobody", owner))
+
+	w.Serve(widgets)
+	custom := w.Objects(t, widgets.GroupVersionResource, "here")
+	real := custom.Create(object("real"))
+	w.things.Create(object("child", real))
+	definitions := w.Objects(t, crds.GroupVersionResource, "")
+	definitions.Create(object("widgets.example.com"))
+	w.things.AwaitGone("of-nobody") // only now it can be known
+
+	w.Withdraw(widgets.GroupVersionResource)
+	definitions.Delete("widgets.example.com", background)
+	w.things.Create(object("late", real))
+	w.things.Create(object("deceived", impostor(w.things.Create(object("thing")))))
+	w.things.AwaitGone("deceived")
+	for _, name := range []string{"child", "late"} {
+		if w.things.Get(name) == nil {
+			t.Errorf("%s was deleted although nobody can tell about its owner", name)
+		}
+	}
+
+	w.Serve(widgets)
+	definitions.Create(object("widgets.example.com"))
+	custom.Delete("real", background)
+	w.things.AwaitGone("child", "late")
+}
+
+// TestFailures has an API that refuses, for a while, to tell about an owner: nothing
+// is deleted meanwhile.
+func TestFailures(t *testing.T) {
+	var broken, asked atomic.Bool
+	broken.Store(true)
+	w := start(t, func(r *http.Request) int {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/lost") && broken.Load() {
+			asked.Store(true)
+			return http.StatusInternalServerError
+		}
+		return 0
+	})
+	lost := impostor(w.things.Create(object("parent")))
+	lost.SetName("lost")
+	w.things.Create(object("child", lost))
+	apitest.Eventually(t, "the owner is asked for", asked.Load)
+	if w.things.Get("child") == nil {
+		t.Error("deleted without knowing")
+	}
+	broken.Store(false)
+	w.things.AwaitGone("child")
+}
