@@ -53,6 +53,8 @@ type door struct {
 	plainPaths map[string]func(http.ResponseWriter, *http.Request) error
 	compressor compression.Compressor
 	drain      context.CancelFunc // ends the watches
+	// requestTimeout bounds every request but watches.
+	requestTimeout time.Duration
 }
 
 // knowledge is what the front door knows of types at one time.
@@ -73,7 +75,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if err != nil {
 		return nil, err
 	}
-	d := &door{log: n.Log, vocabulary: n.Vocabulary, store: b.store, admission: b.admission}
+	d := &door{log: n.Log, vocabulary: n.Vocabulary, store: b.store, admission: b.admission, requestTimeout: c.requestTimeout}
 	e, err := engine.New(types, engine.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.serverSideApply})
 	if err != nil {
 		return nil, err

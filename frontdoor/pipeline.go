@@ -9,6 +9,7 @@
 package frontdoor
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"runtime/debug"
@@ -38,6 +39,9 @@ func (d *door) stages() []Stage {
 		// The path says what the request is about; an unknown one stops here, before
 		// it costs anything.
 		{"identified", d.identified},
+		// Calls to other services wait for those that are away: not for ever. Only
+		// watches may take long.
+		{"bounded", d.bounded},
 		// From here on whatever happens is on record, refusals too.
 		{"audited", d.audited},
 		// Who asks for a version that is on its way out is told, whatever the answer.
@@ -156,6 +160,19 @@ func (d *door) identified(next request.Handler) request.Handler {
 			}
 			r.Verb = strings.ToLower(r.Method)
 		}
+		return next(w, r)
+	}
+}
+
+// bounded ends a request that takes too long with a Timeout (504).
+func (d *door) bounded(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		if r.Verb == "watch" || r.Subresource != nil && r.Subresource.Connect {
+			return next(w, r)
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), d.requestTimeout)
+		defer cancel()
+		r.Request = r.WithContext(ctx)
 		return next(w, r)
 	}
 }

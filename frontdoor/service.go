@@ -29,6 +29,7 @@ type config struct {
 	runtimeConfig     []string
 	featureGates      map[string]string
 	reads, writes     int
+	requestTimeout    time.Duration
 	watchTimeout      time.Duration
 	watchHistory      time.Duration
 	feedBytes         int
@@ -59,6 +60,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.StringToStringVar(&c.featureGates, "feature-gates", nil, "features to turn on or off, as in ServerSideApply=false")
 	fs.IntVar(&c.reads, "max-requests-inflight", 400, "how many reads are served at a time; further ones take turns by user")
 	fs.IntVar(&c.writes, "max-mutating-requests-inflight", 200, "how many writes are served at a time; further ones take turns by user")
+	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "how long a request may take that is no watch")
 	fs.DurationVar(&c.watchTimeout, "min-request-timeout", 30*time.Minute, "least time after which a watch is ended that set no timeout")
 	fs.DurationVar(&c.watchHistory, "feed-history", 5*time.Minute, "how long changes stay in the memory of the front door")
 	fs.IntVar(&c.feedBytes, "feed-bytes", 16<<20, "how many bytes of changes stay in memory for each resource type in use")

@@ -141,14 +141,14 @@ func (m *Assignment) meet(ctx context.Context, n need) error {
 	}
 	var problems field.Errors
 	if !n.from.contains(n.given) {
-		problems.Invalid(n.at, n.given, "the "+n.from.what()+" is not in the valid range, which is "+n.from.String())
+		problems.Invalid(n.at, n.given, "provided "+n.from.what()+" is not in the valid range. The range of valid "+n.from.what()+"s is "+n.from.String())
 		return m.invalid(problems.Causes())
 	}
 	switch free, err := m.claimGiven(ctx, key); {
 	case err != nil:
 		return err
 	case !free:
-		problems.Invalid(n.at, n.given, "the "+n.from.what()+" is already allocated")
+		problems.Invalid(n.at, n.given, "provided "+n.from.what()+" is already allocated")
 		return m.invalid(problems.Causes())
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -87,7 +88,7 @@ func (a *Assigner) drop(ctx context.Context, c claim) error {
 // all lists the claims of one kind.
 func (a *Assigner) all(ctx context.Context, kind resource.GroupResource) (map[resource.Key]claim, error) {
 	claims := map[resource.Key]claim{}
-	err := a.each(ctx, kind, func(object services.Object) error {
+	_, err := reads.ForEach(ctx, a.Store, services.ListRequest{GroupResource: kind}, func(object services.Object) error {
 		c, err := claimOf(object)
 		claims[c.key] = c
 		return err
@@ -171,7 +172,7 @@ func (m *Assignment) claimAny(ctx context.Context, from space) (claim, error) {
 			return c, err
 		}
 	}
-	return claim{}, fmt.Errorf("no %s is left to allocate in %s: the range is full", from.what(), from)
+	return claim{}, fmt.Errorf("failed to allocate a service %s of %s: range is full", from.what(), from)
 }
 
 // try claims an address if it is free.

@@ -70,7 +70,7 @@ func (n Networks) of(f string) (Network, bool) {
 
 func (n Network) String() string               { return n.prefix.String() }
 func (n Network) kind() resource.GroupResource { return ipClaims }
-func (n Network) what() string                 { return "cluster IP" }
+func (n Network) what() string                 { return "IP" }
 func (n Network) family() string               { return familyOf(n.prefix.Addr()) }
 
 // reserved are the first addresses, which are not assigned: that of the network and
@@ -131,7 +131,7 @@ func ParsePorts(value string) (Ports, error) {
 
 func (p Ports) String() string               { return fmt.Sprintf("%d-%d", p.first, p.last) }
 func (p Ports) kind() resource.GroupResource { return portClaims }
-func (p Ports) what() string                 { return "node port" }
+func (p Ports) what() string                 { return "port" }
 func (p Ports) size() int                    { return p.last - p.first + 1 }
 func (p Ports) at(i int) string              { return strconv.Itoa(p.first + i) }
 

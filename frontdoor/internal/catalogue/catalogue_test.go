@@ -57,7 +57,7 @@ func TestTypes(t *testing.T) {
 			{"", "v1", "events", "Event", true, allVerbs, "", "v1", resource.GroupResource{Resource: "events"}, NameSubdomain},
 			{"events.", "v1", "events", "Event", true, allVerbs, "", "v1", resource.GroupResource{Resource: "events"}, NameSubdomain},
 			{"apps", "v1", "deployments", "Deployment", true, allVerbs, "scale status", "apps/v1", resource.GroupResource{Group: "apps", Resource: "deployments"}, NameSubdomain},
-			{"batch", "v1", "cronjobs", "CronJob", true, allVerbs, "status", "batch/v1beta1", resource.GroupResource{Group: "batch", Resource: "cronjobs"}, NameSubdomain},
+			{"batch", "v1", "cronjobs", "CronJob", true, allVerbs, "status", "batch/v1", resource.GroupResource{Group: "batch", Resource: "cronjobs"}, NameSubdomain},
 			{"autoscaling", "v2beta2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", true, allVerbs, "status", "autoscaling/v1", resource.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}, NameSubdomain},
 			{"extensions", "v1beta1", "ingresses", "Ingress", true, allVerbs, "status", v.Group("networking.") + "/v1", resource.GroupResource{Group: v.Group("networking."), Resource: "ingresses"}, NameSubdomain},
 			{"certificates.", "v1beta1", "certificatesigningrequests", "CertificateSigningRequest", false, allVerbs, "approval status", v.Group("certificates.") + "/v1", resource.GroupResource{Group: v.Group("certificates."), Resource: "certificatesigningrequests"}, NamePathSegment},

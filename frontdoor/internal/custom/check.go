@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/services"
@@ -334,9 +333,4 @@ func (c *check) same(value, old string, where *field.Path) {
 	if value != old {
 		c.Invalid(where, value, "field is immutable")
 	}
-}
-
-// IsDefinition tells whether the objects of a type are definitions.
-func IsDefinition(t *catalogue.Type, v vocabulary.Vocabulary) bool {
-	return t.Kind == "CustomResourceDefinition" && t.Group == v.Group("apiextensions.")
 }

@@ -67,7 +67,7 @@ func (e *Engine) With(customs []custom.Definition) *Engine {
 func build(types *catalogue.Catalogue, schemas *schema.Engine, o Options) *Engine {
 	versions := convert.New(o.Vocabulary)
 	e := &Engine{Types: types, Schemas: schemas, Versions: versions, options: o, heads: map[*catalogue.Type][]byte{},
-		Merge: merge.New(merge.Options{Vocabulary: o.Vocabulary, Types: types, WithoutApply: o.WithoutApply})}
+		Merge: merge.New(merge.Options{Vocabulary: o.Vocabulary, Types: types, Convert: versions.Among(types), WithoutApply: o.WithoutApply})}
 	for _, g := range types.Groups() {
 		for _, v := range g.Versions {
 			for _, t := range v.Types {

@@ -5,8 +5,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
+	"github.com/portico-platform/portico/services"
 )
 
 // Identify says what the path is about (section "Path shapes"). It returns false
@@ -14,6 +16,9 @@ import (
 // MethodNotAllowed (405) for a method that it does not serve.
 func (r *Request) Identify(e *engine.Engine) (isResource bool, err error) {
 	r.Query = r.URL.Query()
+	if !utf8.ValidString(r.URL.Path) || !validQuery(r.Query) {
+		return false, services.BadRequest("the path and the query of a request must be UTF-8")
+	}
 	p, ok := parsePath(r.URL.EscapedPath())
 	if !ok {
 		return false, nil
@@ -33,6 +38,20 @@ func (r *Request) Identify(e *engine.Engine) (isResource bool, err error) {
 		return true, NoMethod()
 	}
 	return true, nil
+}
+
+func validQuery(q url.Values) bool {
+	for name, values := range q {
+		for _, v := range values {
+			if !utf8.ValidString(v) {
+				return false
+			}
+		}
+		if !utf8.ValidString(name) {
+			return false
+		}
+	}
+	return true
 }
 
 // served tells whether the type, or its subresource, has the verb on this path.

@@ -15,6 +15,8 @@ func (w Write) createKind(obj map[string]any) {
 		w.createNamespace(obj)
 	case "secrets":
 		mergeStringData(obj)
+	case "services":
+		createService(obj)
 	case "pods":
 		obj["status"] = map[string]any{"phase": "Pending"}
 	case "persistentvolumes", "persistentvolumeclaims":
@@ -37,6 +39,10 @@ func (w Write) updateKind(obj, old map[string]any) {
 		}
 	case "secrets":
 		mergeStringData(obj)
+	case "services":
+		if w.Subresource == "" {
+			updateService(obj, old)
+		}
 	case "certificatesigningrequests." + w.Vocabulary.Group("certificates."):
 		w.updateSigningRequest(obj, old)
 	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
