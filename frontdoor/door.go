@@ -87,7 +87,12 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
 	d.access = &access.Control{Authn: b.authn, Authz: b.authz, Vocabulary: n.Vocabulary, Log: n.Log,
 		Reads: fairness.New(c.reads, placeWait), Writes: fairness.New(c.writes, placeWait)}
-	d.writes = &writes.Handlers{Store: b.store, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary, Log: n.Log}
+	assigner, err := c.addresses.assigner(n, b.store)
+	if err != nil {
+		return nil, err
+	}
+	d.writes = &writes.Handlers{Store: b.store, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary, Log: n.Log,
+		Allow: d.access.Allow, Addresses: assigner}
 	d.review = &review.Handlers{Authn: b.authn, Authz: b.authz, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary}
 	if d.reads, err = c.newReads(ctx, n, b, codec, d); err != nil {
 		return nil, err

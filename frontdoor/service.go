@@ -35,6 +35,7 @@ type config struct {
 	feedBytes         int
 	auditLogPath      string
 	hiddenMetrics     string
+	addresses         addressConfig
 	profiling         bool
 }
 
@@ -67,6 +68,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.StringVar(&c.auditLogPath, "audit-log-path", "", "file to write a line of JSON per request to; - is standard output; empty writes none")
 	fs.BoolVar(&c.profiling, "profiling", false, "serve profiles of the process at /debug/pprof/, to those who may get that path")
 	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "release whose hidden metrics are shown again; this release hides none")
+	c.addresses.register(fs)
 }
 
 // start serves when it returns.

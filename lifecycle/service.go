@@ -1,9 +1,9 @@
 // Package lifecycle is the worker that finishes what others have begun: it empties
-// deleted namespaces, deletes what has lost its owners, and furnishes new namespaces.
-// It is a client of the public API and nothing else. It decides which controllers
-// run and what they share; each decides about its own subject, in a folder below. It
-// serves "Two-phase deletion of a resource" and "namespace-scoped type" of the
-// specification.
+// deleted namespaces and custom resource types, deletes what has lost its owners, and
+// furnishes new namespaces. It is a client of the public API and nothing else. It
+// decides which controllers run and what they share; each decides about its own
+// subject, in a folder below. It serves "Two-phase deletion of a resource" and
+// "namespace-scoped type" of the specification.
 package lifecycle
 
 import (
@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/portico-platform/portico/lifecycle/internal/customresources"
 	"github.com/portico-platform/portico/lifecycle/internal/furnish"
 	"github.com/portico-platform/portico/lifecycle/internal/garbagecollector"
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
@@ -47,7 +48,7 @@ func start(ctx context.Context, n *run.Node) error {
 	if err := l.connect(); err != nil {
 		return err
 	}
-	for _, part := range []func() error{l.startNamespace, l.startGarbageCollector, l.startFurnishing} {
+	for _, part := range []func() error{l.startNamespace, l.startCustomResources, l.startGarbageCollector, l.startFurnishing} {
 		if err := part(); err != nil {
 			return err
 		}
@@ -99,6 +100,21 @@ func (l *lifecycle) startNamespace() error {
 	}
 	l.on = true
 	l.Go("emptying namespaces", c.Run)
+	return nil
+}
+
+func (l *lifecycle) startCustomResources() error {
+	if !worker.Enabled(l.Node, customresources.Name, true) {
+		return nil
+	}
+	c, err := customresources.New(customresources.Config{
+		Client: l.client, Metadata: l.metadata, Vocabulary: l.Vocabulary, Clock: clock.RealClock{}, Log: l.Log,
+	})
+	if err != nil {
+		return err
+	}
+	l.on = true
+	l.Go("deleting the objects of deleted definitions", c.Run)
 	return nil
 }
 

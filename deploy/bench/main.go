@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"time"
 )
@@ -29,6 +30,7 @@ type settings struct {
 	watchers, rate int
 	duration       time.Duration
 	rounds         int
+	only           string
 }
 
 func main() {
@@ -44,6 +46,7 @@ func main() {
 	flag.IntVar(&s.rate, "rate", 100, "how many changes per second they follow")
 	flag.DurationVar(&s.duration, "duration", 5*time.Second, "how long gets, lists and changes go on")
 	flag.IntVar(&s.rounds, "rounds", 3, "how often each measurement but the creates is repeated, in turns; the median counts")
+	flag.StringVar(&s.only, "only", "", "regular expression: measure only what it matches by name")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
@@ -77,8 +80,15 @@ func run(ctx context.Context, s *settings) (err error) {
 	if len(targets) == 0 {
 		return errors.New("nothing to measure: give -portico, -peer or -url")
 	}
+	only, err := regexp.Compile(s.only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
 	table := newTable(targets)
 	for _, scenario := range scenarios() {
+		if !only.MatchString(scenario.name) {
+			continue
+		}
 		rows, err := measure(ctx, s, scenario, targets)
 		if err != nil {
 			return fmt.Errorf("%s: %w", scenario.name, err)

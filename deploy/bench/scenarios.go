@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -20,12 +19,12 @@ type scenario struct {
 }
 
 func scenarios() []scenario {
-	return []scenario{
+	return append([]scenario{
 		{"create pods", true, create},
 		{"get a pod", false, get},
 		{"list all pods", false, list},
 		{"changes to watchers", false, watch},
-	}
+	}, writeScenarios()...)
 }
 
 const pods = "/api/v1/namespaces/default/pods"
@@ -100,8 +99,6 @@ func list(ctx context.Context, t *target, s *settings) (samples, error) {
 		if err != nil {
 			return err
 		}
-		defer response.Body.Close()
-		_, err = io.Copy(io.Discard, response.Body)
-		return err
+		return drain(response)
 	})
 }

@@ -197,17 +197,34 @@ func (t *target) do(ctx context.Context, method, path string, body []byte) ([]by
 
 // send sends one request with a client; answers other than 2xx are errors.
 func (t *target) send(ctx context.Context, client *http.Client, method, path string, body []byte) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, t.url+path, bytes.NewReader(body))
+	return t.sendAs(ctx, client, request{method, path, "application/json", body})
+}
+
+// request is what is sent.
+type request struct {
+	method, path, mediaType string
+	body                    []byte
+}
+
+func (t *target) sendAs(ctx context.Context, client *http.Client, r request) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, r.method, t.url+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+t.token)
-	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Content-Type", r.mediaType)
 	response, err := client.Do(request)
 	if err != nil || response.StatusCode < 300 {
 		return response, err
 	}
 	defer response.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 300))
-	return nil, fmt.Errorf("%s %s: %d %s", method, path, response.StatusCode, text)
+	return nil, fmt.Errorf("%s %s: %d %s", r.method, r.path, response.StatusCode, text)
+}
+
+// drain reads an answer that nobody looks at.
+func drain(response *http.Response) error {
+	defer response.Body.Close()
+	_, err := io.Copy(io.Discard, response.Body)
+	return err
 }

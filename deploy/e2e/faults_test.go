@@ -97,7 +97,7 @@ func replicated() (all []program) {
 
 func newTrial(t *testing.T) *trial {
 	t.Helper()
-	x := &trial{random: seeded(t), suite: newSuite(t, vocabulary.Platform()), programs: map[string]program{}, links: map[[2]string]*link{}}
+	x := &trial{random: seeded(t), suite: newSuite(t, vocabulary.K8s()), programs: map[string]program{}, links: map[[2]string]*link{}}
 	for _, p := range replicated() {
 		x.programs[p.replica] = p
 		if p.replica != p.name {
@@ -188,9 +188,9 @@ func kinds() []sample {
 		{core("configmaps"), true, meta("v1", "ConfigMap", nil), nil},
 		{core("secrets"), true, meta("v1", "Secret", nil), nil},
 		{core("pods"), true, meta("v1", "Pod", map[string]any{"spec": map[string]any{
-			"nodeName": "", "containers": []any{map[string]any{"name": "a", "image": "a:1"}}}}), nil},
-		{schema.GroupVersionResource{Group: "coordination.platform.io", Version: "v1", Resource: "leases"}, true,
-			meta("coordination.platform.io/v1", "Lease", nil), nil},
+			"containers": []any{map[string]any{"name": "a", "image": "a:1"}}}}), nil},
+		{schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, true,
+			meta("coordination.k8s.io/v1", "Lease", nil), nil},
 	}
 }
 

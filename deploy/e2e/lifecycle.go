@@ -106,7 +106,8 @@ func newFamily(t *testing.T, c *Cluster) family {
 	return family{t, client.Resource(configMaps()).Namespace(newNamespace(t, client))}
 }
 
-// add creates an object with owners. Those that are named with a ! wait for it.
+// add creates an object with owners, which wait for it when they are deleted in the
+// foreground.
 func (f family) add(name string, owners ...*unstructured.Unstructured) *unstructured.Unstructured {
 	f.t.Helper()
 	o, block := configMap(name, "x"), true

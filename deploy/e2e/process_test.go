@@ -22,11 +22,14 @@ const root = "../.."
 // build makes programs with the flags of `make build`, in the same place, so that
 // what is up to date is not linked again.
 func build(dir, output string, env []string, packages ...string) error {
-	output, err := filepath.Abs(output)
+	absolute, err := filepath.Abs(output)
 	if err != nil {
 		return err
 	}
-	command := exec.Command("go", append([]string{"build", "-trimpath", "-o", output}, packages...)...)
+	if strings.HasSuffix(output, "/") {
+		absolute += "/" // a folder, also when it does not exist yet
+	}
+	command := exec.Command("go", append([]string{"build", "-trimpath", "-o", absolute}, packages...)...)
 	command.Dir = dir
 	command.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
 	if out, err := command.CombinedOutput(); err != nil {

@@ -167,7 +167,7 @@ func (c *Control) Impersonated(next request.Handler) request.Handler {
 		}
 		for _, q := range im.questions(c.Vocabulary.Group("authentication.")) {
 			q.User = r.Caller
-			if err := c.allow(r, q); err != nil {
+			if err := c.Allow(r, q); err != nil {
 				return err
 			}
 		}
@@ -206,15 +206,15 @@ func (c *Control) Limited(next request.Handler) request.Handler {
 // Authorized asks whether the user may do this (section "Authorization notes").
 func (c *Control) Authorized(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
-		if err := c.allow(r, r.Attributes()); err != nil {
+		if err := c.Allow(r, r.Attributes()); err != nil {
 			return err
 		}
 		return next(w, r)
 	}
 }
 
-// allow returns the Forbidden error when a question is answered with no.
-func (c *Control) allow(r *request.Request, a services.Attributes) error {
+// Allow returns the Forbidden error when a question is answered with no.
+func (c *Control) Allow(r *request.Request, a services.Attributes) error {
 	decision, err := c.Authz.Authorize(r.Context(), a)
 	if err != nil {
 		return err

@@ -14,18 +14,23 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Record collects what the stages have to say about a request for the record.
+// Record collects what the stages have to say about a request for the record. It
+// may be written by several goroutines.
 type Record struct {
-	ID          string
-	Annotations map[string]string
+	ID string
+
+	mu          sync.Mutex
+	annotations map[string]string
 }
 
 // Annotate notes a fact. Values must not be confidential.
 func (a *Record) Annotate(key, value string) {
-	if a.Annotations == nil {
-		a.Annotations = map[string]string{}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.annotations == nil {
+		a.annotations = map[string]string{}
 	}
-	a.Annotations[key] = value
+	a.annotations[key] = value
 }
 
 // Log writes a line of JSON per finished request; nil writes nothing.
@@ -92,7 +97,7 @@ func (l *Log) Write(o Outcome) {
 		Kind: "Event", APIVersion: l.apiVersion, Level: "Metadata", AuditID: o.Record.ID, Stage: "ResponseComplete",
 		RequestURI: o.Request.URL.RequestURI(), Verb: o.Verb, User: userOf(o.Caller), UserAgent: o.Request.UserAgent(),
 		SourceIPs: []string{o.Request.RemoteAddr}, ResponseStatus: map[string]int{"code": o.Status},
-		Received: o.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations, ObjectRef: o.Object,
+		Received: o.Received, StageTimestamp: time.Now(), Annotations: o.Record.annotations, ObjectRef: o.Object,
 	}
 	if o.User.Name != o.Caller.Name {
 		impersonated := userOf(o.User)

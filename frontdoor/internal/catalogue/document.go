@@ -53,8 +53,16 @@ func (n documentNames) definitions(document *openapi_v2.Document) (map[string]*s
 		n.renameKinds(schema)
 		definitions[n.definition(named.Name)] = schema
 	}
+	if entry := definitions[n.definition(managedFieldsEntry)]; entry != nil {
+		entry.SetProperty("subresource", *spec.StringProperty().WithDescription("Subresource through which the fields were set; empty for the object itself."))
+	}
 	return definitions, nil
 }
+
+// managedFieldsEntry is the definition, under its original name, that lacks a field
+// in the document: the owners of fields have told the subresource apart ever since,
+// and clients send back what they have read.
+var managedFieldsEntry = vocabulary.K8s().Definitions + "apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry"
 
 // types reads the document's paths: each of them adds a verb or a subresource to
 // the type that it is about.

@@ -305,8 +305,6 @@ func (c *check) conversion() {
 func (c *check) webhook(hook map[string]any, where *field.Path) {
 	if child(hook, "clientConfig") == nil {
 		c.Required(where.Field("clientConfig"), "required when strategy is set to Webhook")
-	} else if config := child(hook, "clientConfig"); (config["url"] == nil) == (config["service"] == nil) {
-		c.Required(where.Field("clientConfig"), "exactly one of url or service is required")
 	}
 	versions := texts(hook, "conversionReviewVersions")
 	switch {

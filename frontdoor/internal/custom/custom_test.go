@@ -3,6 +3,7 @@ package custom_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,17 +40,28 @@ type world struct {
 	schemas    *schema.Engine
 }
 
-func newWorld(t testing.TB, v vocabulary.Vocabulary) world {
-	t.Helper()
+// worlds without custom types are made once; nothing in them changes.
+var worlds = map[string]func() (world, error){
+	"platform": sync.OnceValues(func() (world, error) { return makeWorld(vocabulary.Platform()) }),
+	"k8s":      sync.OnceValues(func() (world, error) { return makeWorld(vocabulary.K8s()) }),
+}
+
+func makeWorld(v vocabulary.Vocabulary) (world, error) {
 	types, err := catalogue.New(catalogue.Options{Vocabulary: v})
 	if err != nil {
-		t.Fatal(err)
+		return world{}, err
 	}
 	schemas, err := schema.New(types, v)
+	return world{v, types, schemas}, err
+}
+
+func newWorld(t testing.TB, v vocabulary.Vocabulary) world {
+	t.Helper()
+	w, err := worlds[v.Name]()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return world{v, types, schemas}
+	return w
 }
 
 // widgets is a definition of widgets.example.com with one version. In schemas and

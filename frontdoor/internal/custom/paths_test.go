@@ -85,3 +85,28 @@ func TestPublished(t *testing.T) {
 		}
 	}
 }
+
+func TestScaleStandsWhereTheDefinitionSays(t *testing.T) {
+	w := newWorld(t, vocabulary.K8s())
+	w = w.add(t, w.widgets(t, `{type: object, x-preserve-unknown-fields: true}`,
+		`subresources: {scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.have, labelSelectorPath: .status.pick}}`))
+	scale := engine.SubjectOf(w.lookup(t).Subresources["scale"])
+	object := decode(t, "{kind: Widget, metadata: {name: a}, spec: {size: 2}, status: {have: 1, pick: app=a}}")
+	shown, err := scale.Show(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := shown["spec"].(map[string]any)["replicas"]; got != int64(2) {
+		t.Errorf("replicas: %v", got)
+	}
+	if status := shown["status"].(map[string]any); status["replicas"] != int64(1) || status["selector"] != "app=a" {
+		t.Errorf("status: %v", status)
+	}
+	changed, err := scale.Put(object, decode(t, "{metadata: {name: a}, spec: {replicas: 5}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := changed["spec"].(map[string]any)["size"]; got != int64(5) {
+		t.Errorf("size: %v", got)
+	}
+}

@@ -113,8 +113,7 @@ func (d *describer) item(verbs []string, about kindRef, suffix string) (item spe
 		patch := d.definitions.named(d.vocabulary.Definitions + "apimachinery.pkg.apis.meta.v1.Patch")
 		item.Patch = d.operation(call{
 			verb: "patch", suffix: suffix, action: "patch", about: about, answer: object, codes: []int{http.StatusOK, http.StatusCreated},
-			takes: []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"},
-			with:  append(patching(), inBody(patch, true)),
+			takes: d.patches(), with: append(patching(), inBody(patch, true)),
 		})
 	}
 	if slices.Contains(verbs, "delete") {
@@ -238,6 +237,16 @@ func (d *describer) tag() string {
 // formats are the media types of objects.
 func (d *describer) formats() []string {
 	return []string{mediaJSON, "application/yaml", d.vocabulary.Protobuf}
+}
+
+// patches are the media types of patches. Clients decide by them which one to send:
+// a custom type has nothing that says how its lists are merged.
+func (d *describer) patches() []string {
+	types := []string{"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
+	if !d.t.Custom {
+		types = append(types, "application/strategic-merge-patch+json")
+	}
+	return types
 }
 
 // meta refers to a kind that all groups share.

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,7 +24,7 @@ type Subject interface {
 // SubjectOf returns the subject of a path.
 func SubjectOf(s *catalogue.Subresource) Subject {
 	if s != nil && s.Kind == "Scale" {
-		return scale{apiVersion: apiVersion(s.Group, s.Version)}
+		return scale{apiVersion(s.Group, s.Version), cmp.Or(s.Scale, usualScale)}
 	}
 	return itself{}
 }
@@ -54,7 +56,15 @@ func (itself) Show(object map[string]any) (map[string]any, error) { return objec
 func (itself) Put(_, body map[string]any) (map[string]any, error) { return Copy(body), nil }
 
 // scale shows the number of replicas, whatever the kind of the object.
-type scale struct{ apiVersion string }
+type scale struct {
+	apiVersion string
+	at         *catalogue.ScalePaths
+}
+
+// usualScale is where objects keep what their scale shows, unless they say otherwise.
+var usualScale = &catalogue.ScalePaths{
+	Replicas: []string{"spec", "replicas"}, StatusReplicas: []string{"status", "replicas"}, Selector: []string{"spec", "selector"},
+}
 
 func (s scale) Show(object map[string]any) (map[string]any, error) {
 	meta := map[string]any{}
@@ -63,22 +73,33 @@ func (s scale) Show(object map[string]any) (map[string]any, error) {
 			meta[field] = v
 		}
 	}
-	replicas, _, _ := unstructured.NestedFieldNoCopy(object, "spec", "replicas")
+	replicas, _, _ := unstructured.NestedFieldNoCopy(object, s.at.Replicas...)
 	spec := map[string]any{}
 	if replicas != nil {
 		spec["replicas"] = replicas
 	}
 	status := map[string]any{"replicas": int64(0)}
-	if n, ok, _ := unstructured.NestedFieldNoCopy(object, "status", "replicas"); ok {
+	if n, ok, _ := unstructured.NestedFieldNoCopy(object, s.at.StatusReplicas...); ok {
 		status["replicas"] = n
 	}
-	selector, ok, _ := unstructured.NestedMap(object, "spec", "selector")
-	if ok {
-		if text := selectorText(selector); text != "" {
-			status["selector"] = text
-		}
+	if text := s.selector(object); text != "" {
+		status["selector"] = text
 	}
 	return map[string]any{"apiVersion": s.apiVersion, "kind": "Scale", "metadata": meta, "spec": spec, "status": status}, nil
+}
+
+// selector returns the label selector of the object's replicas in its text form,
+// which custom types keep it in.
+func (s scale) selector(object map[string]any) string {
+	if len(s.at.Selector) == 0 {
+		return ""
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(object, s.at.Selector...)
+	if labels, ok := value.(map[string]any); ok {
+		return selectorText(labels)
+	}
+	text, _ := value.(string)
+	return text
 }
 
 func (s scale) Put(object, body map[string]any) (map[string]any, error) {
@@ -99,12 +120,9 @@ func (s scale) Put(object, body map[string]any) (map[string]any, error) {
 		return nil, services.Invalid("autoscaling", "Scale", name, []services.StatusCause{{Reason: services.CauseInvalid,
 			Field: "spec.replicas", Message: "Invalid value: must be greater than or equal to 0"}})
 	}
-	spec, _ := next["spec"].(map[string]any)
-	if spec == nil {
-		spec = map[string]any{}
-		next["spec"] = spec
+	if err := unstructured.SetNestedField(next, n, s.at.Replicas...); err != nil {
+		return nil, services.BadRequest("%s %q has no place for replicas: %v", next["kind"], name, err)
 	}
-	spec["replicas"] = n
 	return next, nil
 }
 

@@ -44,6 +44,8 @@ type node struct {
 type member struct {
 	*node
 	rules *fieldRules // nil when there are none
+	// sparing is true when an empty value is the same as none, and not kept.
+	sparing bool
 }
 
 // compile returns the node of a definition. The engine's lock is held.
@@ -144,6 +146,10 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *ruleset) {
 				n.filled = append(n.filled, name)
 			}
 		}
+	}
+	for name, f := range n.fields {
+		// An empty list of owners asks to forget them: who tracks fields has to see it.
+		f.sparing = (f.kind == list || f.kind == dictionary) && !slices.Contains(s.Required, name) && name != "managedFields"
 	}
 	if r == nil {
 		return

@@ -57,7 +57,21 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		if replaced, ok := p.value(f.node, value, &below); ok {
 			m[name] = replaced
 		}
+		if f.sparing && empty(value) {
+			delete(m, name)
+		}
 	}
+}
+
+// empty tells whether a list or dictionary has nothing in it.
+func empty(value any) bool {
+	switch v := value.(type) {
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
 }
 
 // value prepares any value. It returns ok with a value to put in its place.

@@ -56,7 +56,7 @@ func (c *change) checkUpdate() error {
 		return services.BadRequest("metadata.name: the name of the object (%s) does not match the name on the URL (%s)", name, c.Name)
 	}
 	if !c.exists() {
-		return nil
+		return c.checkNew(meta)
 	}
 	if given, _ := meta["uid"].(string); given != "" && given != c.current.UID {
 		return services.Conflict(c.Type.Group, c.Type.Resource, c.Name,
@@ -65,13 +65,30 @@ func (c *change) checkUpdate() error {
 	return c.checkVersion(meta)
 }
 
+// checkNew refuses a change of an object that the client has seen and that is gone.
+func (c *change) checkNew(meta map[string]any) error {
+	uid, _ := meta["uid"].(string)
+	version, _ := meta["resourceVersion"].(string)
+	if uid != "" || version != "" && version != "0" {
+		return services.Conflict(c.Type.Group, c.Type.Resource, c.Name, "the object has been deleted; please apply your changes to a new one without uid and resourceVersion")
+	}
+	return nil
+}
+
 // checkVersion refuses a change that was made on an older object. A patch says so
 // only when it sets the version itself.
 func (c *change) checkVersion(meta map[string]any) error {
 	given, _ := meta["resourceVersion"].(string)
 	delete(meta, "resourceVersion")
 	current, _ := strategy.Metadata(c.live)["resourceVersion"].(string)
-	if given == "" || given == "0" || given == current {
+	switch {
+	case given == current:
+		return nil
+	case given != "" && given != "0":
+	case c.Verb == "update" && strategy.NeedsVersion(c.Type):
+		return services.Invalid(c.Type.Group, c.Type.Resource, c.Name, []services.StatusCause{{Reason: services.CauseInvalid,
+			Field: "metadata.resourceVersion", Message: "Invalid value: 0x0: must be specified for an update"}})
+	default:
 		return nil
 	}
 	return services.ConflictModified(c.Type.Group, c.Type.Resource, c.Name)

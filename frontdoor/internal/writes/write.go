@@ -88,7 +88,7 @@ func (h *Handlers) attempt(ctx context.Context, x *writing) (services.Object, er
 			return services.Object{}, err
 		}
 	}
-	return h.store(ctx, c)
+	return h.commit(ctx, c)
 }
 
 // change is one attempt at a write.
@@ -109,14 +109,16 @@ func (c *change) strategy(h *Handlers) strategy.Write {
 }
 
 // loadCurrent reads the object that an update or patch changes. An object that is
-// not there is NotFound, but for an apply, which creates it.
+// not there is NotFound, unless the request creates it, and the user may.
 func (h *Handlers) loadCurrent(ctx context.Context, c *change) error {
 	if c.Verb == "create" {
 		return nil
 	}
 	current, err := h.Store.Get(ctx, services.GetRequest{Key: c.Key()})
 	if services.IsReason(err, services.ReasonNotFound) && c.mayCreate() {
-		return nil
+		create := c.Attributes()
+		create.Verb = "create"
+		return h.Allow(c.Request, create)
 	}
 	if err != nil {
 		return err
@@ -126,8 +128,12 @@ func (h *Handlers) loadCurrent(ctx context.Context, c *change) error {
 	return err
 }
 
-// mayCreate tells whether the request creates the object when it is missing.
+// mayCreate tells whether the request creates the object when it is missing: any
+// apply does, and an update of some types.
 func (c *change) mayCreate() bool {
+	if c.Verb == "update" {
+		return c.Subresource == nil && strategy.CreatesOnUpdate(c.Type)
+	}
 	return c.Subresource == nil && c.mediaType == merge.MediaTypeApply
 }
 

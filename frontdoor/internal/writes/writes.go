@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/portico-platform/portico/frontdoor/internal/addresses"
 	"github.com/portico-platform/portico/frontdoor/internal/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
@@ -23,8 +24,12 @@ import (
 
 // Handlers serve writes.
 type Handlers struct {
-	Store      services.Store
-	Admission  services.Admission
+	Store     services.Store
+	Admission services.Admission
+	// Allow asks authorization, when a request turns out to do more than it says.
+	Allow func(*request.Request, services.Attributes) error
+	// Addresses assigns those of Services.
+	Addresses  *addresses.Assigner
 	Codec      *wire.Codec
 	Vocabulary vocabulary.Vocabulary
 	Log        *slog.Logger

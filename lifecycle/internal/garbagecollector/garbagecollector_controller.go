@@ -126,7 +126,7 @@ func (c *Controller) follow(ctx context.Context, served *inventory.Inventory, gr
 	there := map[schema.GroupResource]bool{}
 	for _, t := range served.Types {
 		kind := t.GroupResource()
-		if !t.Can("delete", "list", "watch") || c.ignored(kind) {
+		if !t.Can("delete", "list", "watch") || kind == ignored() {
 			continue
 		}
 		there[kind] = true
@@ -185,8 +185,6 @@ func (c *Controller) customTypes() schema.GroupResource {
 	return schema.GroupResource{Group: c.Vocabulary.Group("apiextensions."), Resource: "customresourcedefinitions"}
 }
 
-// ignored tells whether a type is not worth following: events are many, short-lived
-// and own nothing.
-func (c *Controller) ignored(kind schema.GroupResource) bool {
-	return kind.Resource == "events" && (kind.Group == "" || kind.Group == c.Vocabulary.Group("events."))
-}
+// ignored is the type that is not worth following: events are many, short-lived and
+// own nothing.
+func ignored() schema.GroupResource { return schema.GroupResource{Resource: "events"} }

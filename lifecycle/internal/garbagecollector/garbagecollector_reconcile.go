@@ -35,7 +35,7 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 
 // finish does for a deleting object what its finalizers ask for.
 func (c *Controller) finish(ctx context.Context, o *object) (time.Duration, error) {
-	if o.foreground && c.graph.blocked(o.uid) {
+	if !o.orphans && c.graph.blocked(o.uid) {
 		return 0, nil // the last one to go brings us back
 	}
 	if left := o.deleted.Add(settling).Sub(c.Clock.Now()); left > 0 {

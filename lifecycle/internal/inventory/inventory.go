@@ -38,7 +38,7 @@ func (t *Type) Can(verbs ...string) bool {
 
 // Inventory is what the API serves.
 type Inventory struct {
-	// Types has each type once, in its preferred version.
+	// Types has each type once, in its preferred version and its own group.
 	Types []*Type
 	// Stale are the group versions that the API itself knows nothing certain about.
 	Stale []schema.GroupVersion
@@ -56,6 +56,8 @@ func (i *Inventory) Kind(kind schema.GroupVersionKind) *Type { return i.kinds[ki
 type Source struct {
 	client rest.Interface
 	accept string
+	// events is the group that shows the events of the core group once more.
+	events string
 }
 
 // NewSource returns a source. Nothing is asked before the first Read.
@@ -65,7 +67,8 @@ func NewSource(config *rest.Config, names vocabulary.Vocabulary) (*Source, error
 		return nil, err
 	}
 	group := names.Group("apidiscovery.")
-	return &Source{client: client.RESTClient(), accept: fmt.Sprintf("application/json;g=%s;v=v2;as=APIGroupDiscoveryList", group)}, nil
+	accept := fmt.Sprintf("application/json;g=%s;v=v2;as=APIGroupDiscoveryList", group)
+	return &Source{client: client.RESTClient(), accept: accept, events: names.Group("events.")}, nil
 }
 
 // Read asks the API, with two requests. An error means that nothing is known.
@@ -81,14 +84,19 @@ func (s *Source) Read(ctx context.Context) (*Inventory, error) {
 			return nil, fmt.Errorf("discovery: %s: %w", path, err)
 		}
 		for _, group := range groups.Items {
-			i.addGroup(group)
+			i.addGroup(group, group.Name == s.events || group.Name == extensions)
 		}
 	}
 	return i, nil
 }
 
+// extensions is the group that many types began in. What it still shows are the
+// objects of their present groups.
+const extensions = "extensions"
+
 // addGroup adds the types of a group. Its versions come in the order of preference.
-func (i *Inventory) addGroup(group apidiscovery.APIGroupDiscovery) {
+// An alias shows objects of other groups: its kinds may be named, and that is all.
+func (i *Inventory) addGroup(group apidiscovery.APIGroupDiscovery, alias bool) {
 	known := map[string]bool{}
 	for _, version := range group.Versions {
 		gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
@@ -105,7 +113,7 @@ func (i *Inventory) addGroup(group apidiscovery.APIGroupDiscovery) {
 				t.Kind = r.ResponseKind.Kind
 			}
 			i.kinds[gv.WithKind(t.Kind)] = t
-			if !known[r.Resource] {
+			if !known[r.Resource] && !alias {
 				known[r.Resource] = true
 				i.Types = append(i.Types, t)
 			}

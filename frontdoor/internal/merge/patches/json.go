@@ -56,6 +56,5 @@ func JSON(current map[string]any, body []byte) (map[string]any, error) {
 // unprocessable is the 422 of a patch that does not fit the object.
 func unprocessable(why string) *services.Status {
 	return &services.Status{Code: http.StatusUnprocessableEntity, Reason: services.ReasonInvalid,
-		Message: "the server rejected our request due to an error in our request: " + why,
-		Details: &services.StatusDetails{Causes: []services.StatusCause{{Reason: "UnexpectedServerResponse", Message: why}}}}
+		Message: "the server rejected our request due to an error in our request: " + why, Details: &services.StatusDetails{}}
 }

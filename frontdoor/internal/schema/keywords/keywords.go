@@ -98,15 +98,18 @@ func (k *Set) Check(e *field.Errors, value any, at *field.Path) {
 	if len(k.enum) > 0 && !slices.Contains(k.enum, field.Display(value)) {
 		e.NotSupported(at, value, k.allowed()...)
 	}
+	f := found{e, at, value}
 	switch v := value.(type) {
 	case string:
-		k.text(e, v, at)
-	case int64, float64:
-		k.number(e, value, at)
+		k.text(f, v)
+	case int64:
+		k.number(f, float64(v))
+	case float64:
+		k.number(f, v)
 	case []any:
-		k.list(e, v, at)
+		k.list(f, v)
 	case map[string]any:
-		k.object(e, v, at)
+		k.object(f, v)
 	}
 }
 
@@ -123,24 +126,36 @@ func (k *Set) allowed() []string {
 	return values
 }
 
-// should notes a value that breaks a rule about it.
-func should(e *field.Errors, at *field.Path, value any, format string, args ...any) {
-	e.Invalid(at, value, at.String()+" in body should "+fmt.Sprintf(format, args...))
+// found is a value under a look.
+type found struct {
+	*field.Errors
+	at    *field.Path
+	value any
 }
 
-func (k *Set) text(e *field.Errors, value string, at *field.Path) {
+// should notes that the value breaks a rule about it.
+func (f found) should(format string, args ...any) {
+	f.Invalid(f.at, f.value, f.at.String()+" in body should "+fmt.Sprintf(format, args...))
+}
+
+// wrongFormat notes that the value is not of the format.
+func (f found) wrongFormat(format string) {
+	f.Invalid(f.at, f.value, f.at.String()+" in body must be of type "+format+": "+field.Display(f.value))
+}
+
+func (k *Set) text(f found, value string) {
 	length := int64(utf8.RuneCountInString(value))
 	if limit := k.s.MaxLength; limit != nil && length > *limit {
-		e.TooLong(at, int(*limit))
+		f.TooLong(f.at, int(*limit))
 	}
 	if limit := k.s.MinLength; limit != nil && length < *limit {
-		should(e, at, value, "be at least %d chars long", *limit)
+		f.should("be at least %d chars long", *limit)
 	}
 	if k.pattern != nil && !k.pattern.MatchString(value) {
-		should(e, at, value, "match '%s'", k.s.Pattern)
+		f.should("match '%s'", k.s.Pattern)
 	}
 	if format := k.s.Format; known[format] && !strfmt.Default.Validates(format, value) {
-		e.Invalid(at, value, at.String()+" in body must be of type "+format+": "+field.Display(value))
+		f.wrongFormat(format)
 	}
 }
 
@@ -152,52 +167,45 @@ var known = map[string]bool{
 	"datetime": true, "date-time": true,
 }
 
-func (k *Set) number(e *field.Errors, value any, at *field.Path) {
-	n, ok := value.(float64)
-	if i, whole := value.(int64); whole {
-		n, ok = float64(i), true
-	}
-	if !ok {
-		return
-	}
-	k.bounds(e, n, value, at)
+func (k *Set) number(f found, n float64) {
+	k.bounds(f, n)
 	if m := k.s.MultipleOf; m != nil && *m > 0 {
-		if times := n / *m; times != math.Trunc(times) {
-			should(e, at, value, "be a multiple of %v", *m)
+		if times := n / *m; math.Abs(times-math.Round(times)) > 1e-9*math.Max(1, math.Abs(times)) { // fractions are inexact
+			f.should("be a multiple of %v", *m)
 		}
 	}
-	i, whole := rules.Whole(value)
+	i, whole := rules.Whole(f.value)
 	if k.s.Format == "int32" && (!whole || i != int64(int32(i))) || k.s.Format == "float" && math.Abs(n) > math.MaxFloat32 {
-		e.Invalid(at, value, at.String()+" in body must be of type "+k.s.Format+": "+field.Display(value))
+		f.wrongFormat(k.s.Format)
 	}
 }
 
-func (k *Set) bounds(e *field.Errors, n float64, value any, at *field.Path) {
+func (k *Set) bounds(f found, n float64) {
 	if limit := k.s.Maximum; limit != nil {
 		switch {
 		case k.s.ExclusiveMaximum && n >= *limit:
-			should(e, at, value, "be less than %v", *limit)
+			f.should("be less than %v", *limit)
 		case n > *limit:
-			should(e, at, value, "be less than or equal to %v", *limit)
+			f.should("be less than or equal to %v", *limit)
 		}
 	}
 	if limit := k.s.Minimum; limit != nil {
 		switch {
 		case k.s.ExclusiveMinimum && n <= *limit:
-			should(e, at, value, "be greater than %v", *limit)
+			f.should("be greater than %v", *limit)
 		case n < *limit:
-			should(e, at, value, "be greater than or equal to %v", *limit)
+			f.should("be greater than or equal to %v", *limit)
 		}
 	}
 }
 
-func (k *Set) list(e *field.Errors, items []any, at *field.Path) {
+func (k *Set) list(f found, items []any) {
 	count := int64(len(items))
 	if limit := k.s.MaxItems; limit != nil && count > *limit {
-		e.TooMany(at, len(items), int(*limit))
+		f.TooMany(f.at, len(items), int(*limit))
 	}
 	if limit := k.s.MinItems; limit != nil && count < *limit {
-		should(e, at, items, "have at least %d items", *limit)
+		f.should("have at least %d items", *limit)
 	}
 	if !k.isSet && len(k.keys) == 0 {
 		return
@@ -207,7 +215,7 @@ func (k *Set) list(e *field.Errors, items []any, at *field.Path) {
 		identity := k.identity(item)
 		id := field.Display(identity)
 		if seen[id] {
-			e.Duplicate(at.Item(i), identity)
+			f.Duplicate(f.at.Item(i), identity)
 		}
 		seen[id] = true
 	}
@@ -228,17 +236,17 @@ func (k *Set) identity(item any) any {
 	return identity
 }
 
-func (k *Set) object(e *field.Errors, m map[string]any, at *field.Path) {
+func (k *Set) object(f found, m map[string]any) {
 	count := int64(len(m))
 	if limit := k.s.MaxProperties; limit != nil && count > *limit {
-		e.TooMany(at, len(m), int(*limit))
+		f.TooMany(f.at, len(m), int(*limit))
 	}
 	if limit := k.s.MinProperties; limit != nil && count < *limit {
-		should(e, at, m, "have at least %d properties", *limit)
+		f.should("have at least %d properties", *limit)
 	}
 	for _, name := range k.s.Required {
 		if _, given := m[name]; !given {
-			e.Required(at.Field(name), "")
+			f.Required(f.at.Field(name), "")
 		}
 	}
 }

@@ -89,34 +89,3 @@ func reviewVersions(c *Check, m, _ map[string]any, at *field.Path) {
 		c.Invalid(at.Field("admissionReviewVersions"), versions, "must include at least one of v1, v1beta1")
 	}
 }
-
-// customType holds the rules of a CustomResourceDefinition (section "Removals");
-// whether its schemas are structural is decided where they are compiled.
-func customType(c *Check, m, _ map[string]any, at *field.Path) {
-	spec := objectOf(m, "spec")
-	names := objectOf(spec, "names")
-	want := textOf(names, "plural") + "." + textOf(spec, "group")
-	if name := textOf(objectOf(m, "metadata"), "name"); name != want {
-		c.Invalid((&field.Path{Name: "metadata"}).Field("name"), name, "must be spec.names.plural+\".\"+spec.group")
-	}
-	at = at.Field("spec")
-	if spec["preserveUnknownFields"] == true {
-		c.Invalid(at.Field("preserveUnknownFields"), true, "must be false")
-	}
-	stored := 0
-	for i, version := range objectsOf(spec, "versions") {
-		if version["storage"] == true {
-			stored++
-		}
-		if objectOf(objectOf(version, "schema"), "openAPIV3Schema") == nil {
-			c.Required(at.Field("versions").Item(i).Field("schema").Field("openAPIV3Schema"), "schemas are required")
-		}
-	}
-	if stored != 1 && spec["versions"] != nil {
-		c.Invalid(at.Field("versions"), fmt.Sprintf("%d versions", stored), "must have exactly one version marked as storage version")
-	}
-	conversion := objectOf(spec, "conversion")
-	if conversion["strategy"] == "Webhook" && conversion["webhook"] == nil {
-		c.Required(at.Field("conversion").Field("webhook"), "required when strategy is set to Webhook")
-	}
-}

@@ -70,7 +70,6 @@ var Comparisons = map[string]Comparison{
 	"signer of v1":                       signerOfV1,
 	"certificate and conditions":         certificateStatus,
 	"review version that is spoken here": reviewVersions,
-	"custom type":                        customType,
 }
 
 // operatorValues: In and NotIn need values, Exists and DoesNotExist have none, Gt

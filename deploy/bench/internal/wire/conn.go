@@ -1,0 +1,259 @@
+// Package wire is the client that a benchmark loads a server with: HTTP/2 over TLS
+// with as little of its own as there can be, so that what is measured is the server
+// and not its client, with which it shares the machine. A connection belongs to one
+// goroutine, which writes requests and reads frames; bodies are counted and handed
+// on as they arrive, in the buffer they were read into.
+//
+// It announces the windows and frame sizes of Go's own client, so that servers
+// behave as they do towards usual clients. It decides nothing about what is sent,
+// never decodes a body, and looks at no certificate. It serves the section "Limits".
+package wire
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// What Go's own client announces.
+const (
+	streamWindow     = 4 << 20
+	connectionWindow = 1 << 30
+	frameSize        = 1 << 20
+)
+
+const (
+	// refill is how much of a stream's window may be used before more is granted.
+	refill = streamWindow / 4
+	// patience bounds how long a server may say nothing to a request that waits.
+	patience = 2 * time.Minute
+	// said is how much of the text of an error is kept.
+	said = 300
+)
+
+// Request is one request. Accept and Type may be empty, for JSON.
+type Request struct {
+	Method, Path string
+	Accept, Type string
+	Body         []byte
+}
+
+// Conn is a connection to a server. Its methods are for one goroutine, but Close.
+type Conn struct {
+	authority, token string
+	net              *tls.Conn
+	out              *bufio.Writer
+	frames           *http2.Framer
+	header           headerWriter
+
+	next    uint32
+	streams map[uint32]*stream
+	granted int64 // of the connection's window, not yet used by the server
+
+	// What the server allows.
+	window, initialWindow int64
+	maxFrame              int
+}
+
+// Dial connects to a base URL, for requests with a bearer token.
+func Dial(ctx context.Context, base, token string) (*Conn, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%s: not an https URL", base)
+	}
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{http2.NextProtoTLS}, ServerName: u.Hostname()}}
+	raw, err := dialer.DialContext(ctx, "tcp", address(u))
+	if err != nil {
+		return nil, err
+	}
+	connection := raw.(*tls.Conn)
+	if got := connection.ConnectionState().NegotiatedProtocol; got != http2.NextProtoTLS {
+		return nil, fmt.Errorf("%s speaks %q, not HTTP/2", base, got)
+	}
+	c := &Conn{
+		authority: u.Host, token: token, net: connection, out: bufio.NewWriterSize(connection, 64<<10),
+		next: 1, streams: map[uint32]*stream{}, granted: connectionWindow,
+		window: 65535, initialWindow: 65535, maxFrame: 16384,
+	}
+	c.frames = http2.NewFramer(c.out, bufio.NewReaderSize(connection, 64<<10))
+	c.frames.SetReuseFrames()
+	c.frames.SetMaxReadFrameSize(frameSize)
+	c.frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	c.header = newHeaderWriter()
+	return c, c.greet()
+}
+
+func address(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+func (c *Conn) greet() error {
+	if _, err := c.out.WriteString(http2.ClientPreface); err != nil {
+		return err
+	}
+	if err := c.frames.WriteSettings(
+		http2.Setting{ID: http2.SettingEnablePush, Val: 0},
+		http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow},
+		http2.Setting{ID: http2.SettingMaxFrameSize, Val: frameSize},
+	); err != nil {
+		return err
+	}
+	if err := c.frames.WriteWindowUpdate(0, connectionWindow); err != nil {
+		return err
+	}
+	return c.out.Flush()
+}
+
+// Close ends the connection and with it whatever reads from it.
+func (c *Conn) Close() { _ = c.net.NetConn().Close() }
+
+// Do sends a request and returns when the answer is complete. The sink is given
+// the body piece by piece and must not keep the pieces; without a sink they are
+// only counted. It returns how many bytes the body had. Every answer but a 2xx is
+// an error.
+func (c *Conn) Do(r Request, sink func(piece []byte)) (size int64, err error) {
+	s, err := c.start(r, sink)
+	for err == nil && !s.over {
+		err = c.read(time.Now().Add(patience))
+	}
+	if err == nil {
+		err = s.failure(r)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
+	}
+	return s.size, nil
+}
+
+// Open sends a request whose answer goes on, and returns when it has begun. What
+// comes then is read by Follow.
+func (c *Conn) Open(r Request, sink func(piece []byte)) error {
+	s, err := c.start(r, sink)
+	for err == nil && !s.over && (s.status == 0 || s.status >= 300) {
+		err = c.read(time.Now().Add(patience))
+	}
+	if err == nil {
+		err = s.failure(r)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
+	}
+	return nil
+}
+
+// Follow reads what comes for the opened requests while more says so. It is an
+// error when one of them ends before.
+func (c *Conn) Follow(more func() bool) error {
+	open := len(c.streams)
+	for more() {
+		if err := c.read(time.Now().Add(patience)); err != nil {
+			return err
+		}
+		if len(c.streams) < open {
+			return fmt.Errorf("%d of %d streams ended early", open-len(c.streams), open)
+		}
+	}
+	return nil
+}
+
+// start writes a request, as far as the server's windows let it, and waits for
+// them otherwise.
+func (c *Conn) start(r Request, sink func([]byte)) (*stream, error) {
+	s := &stream{id: c.next, sink: sink, window: c.initialWindow}
+	c.next += 2
+	c.streams[s.id] = s
+	if err := c.frames.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: s.id, EndHeaders: true, EndStream: len(r.Body) == 0, BlockFragment: c.header.encode(c, r),
+	}); err != nil {
+		return nil, err
+	}
+	for rest := r.Body; len(rest) > 0; {
+		n := int(min(int64(len(rest)), int64(c.maxFrame), c.window, s.window))
+		if n <= 0 {
+			if err := c.wait(s); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := c.frames.WriteData(s.id, n == len(rest), rest[:n]); err != nil {
+			return nil, err
+		}
+		c.window -= int64(n)
+		s.window -= int64(n)
+		rest = rest[n:]
+	}
+	return s, c.out.Flush()
+}
+
+// wait reads until a window may have opened.
+func (c *Conn) wait(s *stream) error {
+	if err := c.out.Flush(); err != nil {
+		return err
+	}
+	if err := c.read(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if s.over {
+		return fmt.Errorf("answered before the request was complete: %d %s", s.status, s.text)
+	}
+	return nil
+}
+
+// headerWriter encodes the header fields of requests.
+type headerWriter struct {
+	block   *block
+	encoder *hpack.Encoder
+}
+
+type block struct{ bytes []byte }
+
+func (b *block) Write(p []byte) (int, error) {
+	b.bytes = append(b.bytes, p...)
+	return len(p), nil
+}
+
+func newHeaderWriter() headerWriter {
+	b := &block{}
+	return headerWriter{b, hpack.NewEncoder(b)}
+}
+
+func (h headerWriter) encode(c *Conn, r Request) []byte {
+	h.block.bytes = h.block.bytes[:0]
+	put := func(name, value string) {
+		_ = h.encoder.WriteField(hpack.HeaderField{Name: name, Value: value}) // a block takes everything
+	}
+	put(":method", r.Method)
+	put(":scheme", "https")
+	put(":authority", c.authority)
+	put(":path", r.Path)
+	put("authorization", "Bearer "+c.token)
+	put("accept", orJSON(r.Accept))
+	put("user-agent", "bench")
+	if len(r.Body) > 0 {
+		put("content-type", orJSON(r.Type))
+		put("content-length", strconv.Itoa(len(r.Body)))
+	}
+	return h.block.bytes
+}
+
+func orJSON(mediaType string) string {
+	if mediaType == "" {
+		return "application/json"
+	}
+	return mediaType
+}

@@ -1,0 +1,154 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// stream is one request and its answer.
+type stream struct {
+	id     uint32
+	sink   func([]byte)
+	window int64 // what the server takes of the request
+	used   int64 // what it has used of the answer's window
+	status int
+	size   int64
+	text   []byte // of an error
+	over   bool
+}
+
+// failure returns the error that an answer is, if it is one.
+func (s *stream) failure(Request) error {
+	if s.status >= 200 && s.status < 300 {
+		return nil
+	}
+	return fmt.Errorf("%d %s", s.status, s.text)
+}
+
+// read reads one frame and does what it asks for.
+func (c *Conn) read(deadline time.Time) error {
+	if err := c.net.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	frame, err := c.frames.ReadFrame()
+	if err != nil {
+		return err
+	}
+	switch f := frame.(type) {
+	case *http2.DataFrame:
+		return c.data(f)
+	case *http2.MetaHeadersFrame:
+		return c.headers(f)
+	case *http2.WindowUpdateFrame:
+		if s := c.streams[f.StreamID]; s != nil {
+			s.window += int64(f.Increment)
+		} else if f.StreamID == 0 {
+			c.window += int64(f.Increment)
+		}
+	case *http2.SettingsFrame:
+		return c.settings(f)
+	case *http2.PingFrame:
+		if !f.IsAck() {
+			return c.answer(c.frames.WritePing(true, f.Data))
+		}
+	case *http2.RSTStreamFrame:
+		return fmt.Errorf("the server reset the stream: %v", f.ErrCode)
+	case *http2.GoAwayFrame:
+		return fmt.Errorf("the server ends the connection: %v %s", f.ErrCode, f.DebugData())
+	}
+	return nil
+}
+
+func (c *Conn) data(f *http2.DataFrame) error {
+	s := c.streams[f.StreamID]
+	if s == nil {
+		return errors.New("data for no stream")
+	}
+	piece, whole := f.Data(), int64(f.Length)
+	s.size += int64(len(piece))
+	switch {
+	case s.status >= 300:
+		s.text = append(s.text, piece[:min(len(piece), said-len(s.text))]...)
+	case s.sink != nil:
+		s.sink(piece)
+	}
+	if f.StreamEnded() {
+		c.end(s)
+	}
+	return c.grant(s, whole)
+}
+
+// grant gives back the window that a frame has used, now and then.
+func (c *Conn) grant(s *stream, used int64) error {
+	s.used += used
+	c.granted -= used
+	if s.used >= refill && !s.over {
+		if err := c.answer(c.frames.WriteWindowUpdate(s.id, uint32(s.used))); err != nil {
+			return err
+		}
+		s.used = 0
+	}
+	if c.granted > connectionWindow/2 {
+		return nil
+	}
+	missing := connectionWindow - c.granted
+	c.granted = connectionWindow
+	return c.answer(c.frames.WriteWindowUpdate(0, uint32(missing)))
+}
+
+func (c *Conn) headers(f *http2.MetaHeadersFrame) error {
+	s := c.streams[f.StreamID]
+	if s == nil {
+		return errors.New("headers for no stream")
+	}
+	if value := f.PseudoValue("status"); value != "" {
+		status, err := strconv.Atoi(value)
+		if err != nil {
+			return err
+		}
+		s.status = status
+	}
+	if f.StreamEnded() {
+		c.end(s)
+	}
+	return nil
+}
+
+func (c *Conn) settings(f *http2.SettingsFrame) error {
+	if f.IsAck() {
+		return nil
+	}
+	err := f.ForeachSetting(func(setting http2.Setting) error {
+		switch setting.ID {
+		case http2.SettingInitialWindowSize:
+			for _, s := range c.streams {
+				s.window += int64(setting.Val) - c.initialWindow
+			}
+			c.initialWindow = int64(setting.Val)
+		case http2.SettingMaxFrameSize:
+			c.maxFrame = int(setting.Val)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.answer(c.frames.WriteSettingsAck())
+}
+
+// answer sends what was just written, if that went well.
+func (c *Conn) answer(err error) error {
+	if err != nil {
+		return err
+	}
+	return c.out.Flush()
+}
+
+func (c *Conn) end(s *stream) {
+	s.over = true
+	delete(c.streams, s.id)
+}

@@ -1,0 +1,43 @@
+package frontdoor
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/frontdoor/internal/addresses"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/run"
+)
+
+// addressConfig are the flags about the addresses of Services.
+type addressConfig struct {
+	networks []string
+	ports    string
+}
+
+func (c *addressConfig) register(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&c.networks, "service-cluster-ip-range", []string{"10.0.0.0/24"}, "`networks` that services get their cluster IPs from: one, or one of each IP family, the default one first")
+	fs.StringVar(&c.ports, "service-node-port-range", "30000-32767", "`ports` that services get their node ports from")
+}
+
+// assigner returns what assigns addresses, and keeps its claims repaired while the
+// front door runs.
+func (c *addressConfig) assigner(n *run.Node, store services.Store) (*addresses.Assigner, error) {
+	networks, err := addresses.ParseNetworks(c.networks)
+	if err != nil {
+		return nil, run.Usagef("--service-cluster-ip-range: %v", err)
+	}
+	ports, err := addresses.ParsePorts(c.ports)
+	if err != nil {
+		return nil, run.Usagef("--service-node-port-range: %v", err)
+	}
+	a := addresses.New(addresses.Config{Store: store, Networks: networks, NodePorts: ports, Log: n.Log})
+	n.Go("repairing the claims of addresses", func(ctx context.Context) error {
+		ticks := time.NewTicker(addresses.RepairEvery)
+		defer ticks.Stop()
+		return (&addresses.Repair{Assigner: a}).Run(ctx, ticks.C)
+	})
+	return a, nil
+}
