@@ -12,8 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/portico-platform/portico/frontdoor/internal/access"
+	"github.com/portico-platform/portico/frontdoor/internal/actions"
 	"github.com/portico-platform/portico/frontdoor/internal/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/components"
 	"github.com/portico-platform/portico/frontdoor/internal/discovery"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/fairness"
@@ -48,6 +50,9 @@ type door struct {
 	reads  *reads.Handlers
 	writes *writes.Handlers
 	review *review.Handlers
+	// actions and components serve what is not kept as a resource.
+	actions    *actions.Handlers
+	components *components.Handlers
 
 	// plainPaths serve the paths that name no resource, by their first part.
 	plainPaths map[string]func(http.ResponseWriter, *http.Request) error
@@ -93,6 +98,10 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	}
 	d.writes = &writes.Handlers{Store: b.store, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary, Log: n.Log,
 		Allow: d.access.Allow, Addresses: assigner}
+	if d.actions, err = d.newActions(n, b); err != nil {
+		return nil, err
+	}
+	d.components = &components.Handlers{Health: n.Health, Codec: codec}
 	d.review = &review.Handlers{Authn: b.authn, Authz: b.authz, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary}
 	if d.reads, err = c.newReads(ctx, n, b, codec, d); err != nil {
 		return nil, err

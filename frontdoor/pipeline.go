@@ -75,6 +75,11 @@ func (d *door) pipeline() http.Handler {
 
 // dispatch calls what does the thing that the request asks for.
 func (d *door) dispatch(w http.ResponseWriter, r *request.Request) error {
+	for _, of := range []func(*request.Request) request.Handler{d.actions.Of, d.components.Of} {
+		if handle := of(r); handle != nil {
+			return handle(w, r)
+		}
+	}
 	switch {
 	case r.Plain != nil:
 		return r.Plain(w, r)

@@ -69,6 +69,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.profiling, "profiling", false, "serve profiles of the process at /debug/pprof/, to those who may get that path")
 	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "release whose hidden metrics are shown again; this release hides none")
 	c.addresses.register(fs)
+	registerTokens(fs)
 }
 
 // start serves when it returns.

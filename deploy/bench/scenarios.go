@@ -3,102 +3,65 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net/http"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
+
+	"github.com/portico-platform/portico/deploy/bench/internal/figures"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// scenario is one thing to measure.
+// The parts of the report.
+const (
+	reads  = "Reads"
+	writes = "Writes"
+)
+
+// scenario is one thing to measure: what is done, and what should come out beside
+// the peer.
 type scenario struct {
-	name string
-	once bool // it cannot be repeated
-	run  func(ctx context.Context, t *target, s *settings) (samples, error)
+	name  string
+	part  string
+	pods  bool // it wants the pods to be there
+	run   func(ctx context.Context, m *measurement) error
+	goals []figures.Goal
 }
 
+// scenarios is everything that is measured, in this order: first what wants servers
+// that have done nothing yet but take the pods, last what adds objects.
 func scenarios() []scenario {
-	return append([]scenario{
-		{"create pods", true, create},
-		{"get a pod", false, get},
-		{"list all pods", false, list},
-		{"changes to watchers", false, watch},
-	}, writeScenarios()...)
-}
+	names := vocabulary.K8s()
+	json, protobuf := "application/json", names.Protobuf
+	table := "application/json;as=Table;v=v1;g=" + names.Group("meta")
 
-const pods = "/api/v1/namespaces/default/pods"
-
-// pod is a pod of about 2.5 KiB, as a controller would make it.
-func pod(i int) []byte {
-	env := make([]string, 24)
-	for j := range env {
-		env[j] = fmt.Sprintf(`{"name":"SETTING_%02d","value":"value-%d-%d-of-a-usual-length"}`, j, i, j)
+	dearList := []figures.Goal{figures.AtMost(figures.ServerCPU, 1./8), figures.AtMost(figures.Median, 1./3)}
+	otherList := []figures.Goal{figures.AtMost(figures.ServerCPU, 1./3)}
+	start := []figures.Goal{figures.AtMost(figures.Median, 1./3), figures.AtMost(figures.ServerCPU, 1./3)}
+	write := []figures.Goal{figures.AtLeast(figures.Throughput, 2), figures.AtMost(figures.ServerCPU, 1./2)}
+	applied := []figures.Goal{figures.AtLeast(figures.Throughput, 3), figures.AtMost(figures.ServerCPU, 1./3)}
+	all := []scenario{
+		{"pods at rest", reads, true, rest, []figures.Goal{figures.AtMost(figures.Memory, 1./3)}},
+		{"8 JSON lists at a time", reads, true, lists(8, json), []figures.Goal{figures.Below(figures.Growth, 32<<20)}},
+		{"list as JSON, first", reads, true, firstList(json), dearList},
+		{"list as JSON, repeated", reads, true, repeatedList(json), dearList},
+		{"list as Protobuf, first", reads, true, firstList(protobuf), otherList},
+		{"list as Protobuf, repeated", reads, true, repeatedList(protobuf), otherList},
+		{"list as Table, first", reads, true, firstList(table), otherList},
+		{"list as Table, repeated", reads, true, repeatedList(table), otherList},
+		{"watch start", reads, true, watchStart(plainWatch), start},
+		{"watch start, sendInitialEvents", reads, true, watchStart(streamedList), start},
+		{"get a pod, 16 clients", reads, true, get(16), []figures.Goal{figures.AtLeast(figures.Throughput, 3), figures.AtMost(figures.ServerCPU, 1./3)}},
+		{"changes to watchers", reads, false, watch, []figures.Goal{figures.AtMost(figures.ServerCPU, 1./2), figures.AtMost(figures.Tail, 1./2)}},
 	}
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"pod-%06d","labels":{"app":"web-%d","tier":"front"},
-		"annotations":{"example.com/owner":"team-%d"}},"spec":{"nodeName":"node-%d","automountServiceAccountToken":false,
-		"containers":[{"name":"main","image":"registry.example.com/web:1.2.3","ports":[{"containerPort":8080,"protocol":"TCP"}],
-		"resources":{"requests":{"cpu":"100m","memory":"128Mi"}},"env":[%s]}]}}`, i, i%50, i%7, i%100, strings.Join(env, ","))
-}
-
-// many has clients take operations until next says that there are no more, and
-// notes how long each took.
-func many(clients int, next func() bool, operation func() error) (samples, error) {
-	var group sync.WaitGroup
-	var lock sync.Mutex
-	var all samples
-	var failure error
-	for range clients {
-		group.Go(func() {
-			var own []time.Duration
-			var err error
-			for err == nil && next() {
-				began := time.Now()
-				err = operation()
-				own = append(own, time.Since(began))
-			}
-			lock.Lock()
-			defer lock.Unlock()
-			all.latencies = append(all.latencies, own...)
-			if failure == nil {
-				failure = err
-			}
-		})
+	for _, n := range []int{16, 64} {
+		at := func(name string) string { return fmt.Sprintf("%s, %d clients", name, n) }
+		all = append(all, []scenario{
+			{at("create config maps"), writes, false, create(n, mapBodies()), write},
+			{at("create pods"), writes, false, create(n, podBodies()), write},
+			{at("PUT config maps"), writes, false, put(n, mapBodies()), write},
+			{at("PUT pods"), writes, false, put(n, podBodies()), write},
+			{at("merge patch config maps"), writes, false, mergePatch(n, mapBodies()), write},
+			{at("merge patch pods"), writes, false, mergePatch(n, podBodies()), write},
+			{at("apply one field of 70"), writes, false, apply(n, true), applied},
+			{at("apply no change"), writes, false, apply(n, false), applied},
+		}...)
 	}
-	group.Wait()
-	all.operations = len(all.latencies)
-	return all, failure
-}
-
-// during returns a next for many that ends after some time.
-func during(d time.Duration) func() bool {
-	end := time.Now().Add(d)
-	return func() bool { return time.Now().Before(end) }
-}
-
-func create(ctx context.Context, t *target, s *settings) (samples, error) {
-	var left, name atomic.Int64
-	left.Store(int64(s.pods))
-	return many(s.clients, func() bool { return left.Add(-1) >= 0 }, func() error {
-		_, err := t.do(ctx, http.MethodPost, pods, pod(int(name.Add(1)-1)))
-		return err
-	})
-}
-
-func get(ctx context.Context, t *target, s *settings) (samples, error) {
-	return many(s.clients, during(s.duration), func() error {
-		_, err := t.do(ctx, http.MethodGet, fmt.Sprintf("%s/pod-%06d", pods, rand.IntN(s.pods)), nil)
-		return err
-	})
-}
-
-// list reads all pods as a whole, one list after the other.
-func list(ctx context.Context, t *target, s *settings) (samples, error) {
-	return many(1, during(s.duration), func() error {
-		response, err := t.send(ctx, t.client, http.MethodGet, pods, nil)
-		if err != nil {
-			return err
-		}
-		return drain(response)
-	})
+	return all
 }

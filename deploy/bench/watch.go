@@ -1,152 +1,149 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/portico-platform/portico/deploy/bench/internal/figures"
+	"github.com/portico-platform/portico/deploy/bench/internal/wire"
 )
 
 const (
-	configMaps = "/api/v1/namespaces/default/configmaps"
 	// streamsPerConnection is how many watchers share a connection.
 	streamsPerConnection = 100
-	// sampled is which part of the watchers measures latency: to decode every
-	// event would measure the client.
+	// sampled is which part of the watchers measures latency.
 	sampled = 50
+	// changers is how many clients make the changes, so that a slow answer does
+	// not hold up the next change.
+	changers = 16
+	stamp    = `"sent":"`
 )
 
 // watch has many watchers follow changes that come at a steady rate. An operation
 // is one change delivered to one watcher; its latency counts from when the change
-// was sent.
-func watch(ctx context.Context, t *target, s *settings) (samples, error) {
+// was due.
+func watch(ctx context.Context, m *measurement) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	version, err := currentVersion(ctx, t)
+	list, err := m.get(ctx, changes)
 	if err != nil {
-		return samples{}, err
+		return err
 	}
-	changes := int(s.duration.Seconds() * float64(s.rate))
-	a := &audience{expected: int64(changes * s.watchers), complete: make(chan struct{}), failed: make(chan error, 1)}
-	clients := make([]*http.Client, (s.watchers+streamsPerConnection-1)/streamsPerConnection)
-	for i := range clients {
-		clients[i] = newClient()
-		defer clients[i].CloseIdleConnections()
-	}
-	var group sync.WaitGroup
-	defer group.Wait()
-	defer cancel() // before the wait
-	for i := range s.watchers {
-		path := configMaps + "?watch=1&resourceVersion=" + version
-		response, err := t.send(ctx, clients[i/streamsPerConnection], http.MethodGet, path, nil)
-		if err != nil {
-			return samples{}, err
-		}
-		group.Go(func() { a.follow(ctx, response, i%sampled == 0) })
-	}
-	if err := change(ctx, t, s.rate, changes); err != nil {
-		return samples{}, err
-	}
-	select {
-	case <-a.complete:
-		return a.samples(), nil
-	case err := <-a.failed:
-		return samples{}, err
-	case <-time.After(patience):
-		return samples{}, fmt.Errorf("only %d of %d deliveries within %v", a.delivered.Load(), a.expected, patience)
-	case <-ctx.Done():
-		return samples{}, ctx.Err()
-	}
-}
-
-func currentVersion(ctx context.Context, t *target) (string, error) {
-	body, err := t.do(ctx, http.MethodGet, configMaps, nil)
+	path := changes + "?watch=1&resourceVersion=" + version(list)
+	rooms, err := m.connect(ctx, (m.settings.watchers+streamsPerConnection-1)/streamsPerConnection)
 	if err != nil {
-		return "", err
+		return err
 	}
-	var list struct {
-		Metadata struct{ ResourceVersion string }
+	makers, err := m.connect(ctx, changers)
+	if err != nil {
+		return err
 	}
-	err = json.Unmarshal(body, &list)
-	return list.Metadata.ResourceVersion, err
-}
-
-// change makes new config maps at a rate; each carries the time it was sent.
-func change(ctx context.Context, t *target, rate, changes int) error {
-	ticks := time.NewTicker(time.Second / time.Duration(rate))
-	defer ticks.Stop()
-	for range changes {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticks.C:
-		}
-		body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"change-"},"data":{"sent":"%d"}}`, time.Now().UnixNano())
-		if _, err := t.do(ctx, http.MethodPost, configMaps, body); err != nil {
+	audience := make([][]*watcher, len(rooms))
+	for i := range m.settings.watchers {
+		room, w := i/streamsPerConnection, &watcher{sampled: i%sampled == 0}
+		if err := rooms[room].Open(wire.Request{Method: http.MethodGet, Path: path}, w.take); err != nil {
 			return err
 		}
+		audience[room] = append(audience[room], w)
 	}
-	return nil
+	return m.measure(ctx, func() (figures.Samples, error) { return m.perform(ctx, makers, rooms, audience) })
 }
 
-// audience is all watchers of one run.
-type audience struct {
-	expected  int64
-	delivered atomic.Int64
-	complete  chan struct{}
-	failed    chan error
-	lock      sync.Mutex
-	latencies []time.Duration
+// perform makes the changes while all watchers follow, until they have seen all.
+func (m *measurement) perform(ctx context.Context, makers, rooms clients, audience [][]*watcher) (figures.Samples, error) {
+	count := int(m.settings.duration.Seconds() * float64(m.settings.rate))
+	ctx, cancel := context.WithTimeoutCause(ctx, m.settings.duration+patience, errors.New("not everything was delivered in time"))
+	defer cancel()
+	err := each(ctx, len(rooms)+1, func(ctx context.Context, i int) error {
+		if i == len(rooms) {
+			return change(ctx, makers, m.settings.rate, count)
+		}
+		stop := context.AfterFunc(ctx, rooms[i].Close)
+		defer stop()
+		return rooms[i].Follow(func() bool { return missing(audience[i], count) })
+	})
+	var all figures.Samples
+	for _, room := range audience {
+		for _, w := range room {
+			all.Operations += w.events
+			all.Latencies = append(all.Latencies, w.latencies...)
+			all.Bytes += w.bytes
+		}
+	}
+	return all, err
 }
 
-// follow reads one watch until its end.
-func (a *audience) follow(ctx context.Context, response *http.Response, sample bool) {
-	defer response.Body.Close()
-	lines := bufio.NewReaderSize(response.Body, 16<<10)
-	for {
-		line, err := lines.ReadSlice('\n')
-		if err != nil {
-			if ctx.Err() == nil && a.delivered.Load() < a.expected {
-				select {
-				case a.failed <- fmt.Errorf("a watch ended early: %w", err):
-				default:
-				}
+// missing tells whether a watcher has not seen everything.
+func missing(room []*watcher, count int) bool {
+	for _, w := range room {
+		if w.events < count {
+			return true
+		}
+	}
+	return false
+}
+
+// change makes new config maps at a rate; each carries the time when it was due.
+func change(ctx context.Context, makers clients, rate, count int) error {
+	began := time.Now()
+	var turn atomic.Int64
+	return each(ctx, len(makers), func(ctx context.Context, i int) error {
+		for {
+			n := turn.Add(1)
+			if n > int64(count) {
+				return nil
 			}
+			due := began.Add(time.Duration(n) * time.Second / time.Duration(rate))
+			if err := pause(ctx, time.Until(due)); err != nil {
+				return err
+			}
+			body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"change-"},"data":{%s%d"}}`, stamp, due.UnixNano())
+			if _, err := makers[i].Do(wire.Request{Method: http.MethodPost, Path: changes, Body: body}, nil); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// watcher counts the events of one watch, which are lines. Some also look when
+// each was sent; all to do so would measure the client.
+type watcher struct {
+	sampled   bool
+	events    int
+	bytes     int64
+	latencies []time.Duration
+	line      []byte // so much of it as has come
+}
+
+func (w *watcher) take(piece []byte) {
+	w.bytes += int64(len(piece))
+	w.events += bytes.Count(piece, []byte{'\n'})
+	if !w.sampled {
+		return
+	}
+	now := time.Now()
+	w.line = append(w.line, piece...)
+	for {
+		line, rest, whole := bytes.Cut(w.line, []byte{'\n'})
+		if !whole {
 			return
 		}
-		if sample {
-			a.note(line)
+		if sent, ok := sentAt(line); ok {
+			w.latencies = append(w.latencies, now.Sub(sent))
 		}
-		if a.delivered.Add(1) == a.expected {
-			close(a.complete)
-		}
+		w.line = append(w.line[:0], rest...)
 	}
 }
 
-func (a *audience) note(line []byte) {
-	var event struct {
-		Object struct{ Data struct{ Sent string } }
-	}
-	if json.Unmarshal(line, &event) != nil {
-		return
-	}
-	sent, err := strconv.ParseInt(event.Object.Data.Sent, 10, 64)
-	if err != nil {
-		return
-	}
-	took := time.Since(time.Unix(0, sent))
-	a.lock.Lock()
-	defer a.lock.Unlock()
-	a.latencies = append(a.latencies, took)
-}
-
-func (a *audience) samples() samples {
-	a.lock.Lock()
-	defer a.lock.Unlock()
-	return samples{operations: int(a.delivered.Load()), latencies: a.latencies}
+func sentAt(line []byte) (time.Time, bool) {
+	_, after, found := bytes.Cut(line, []byte(stamp))
+	digits, _, ended := bytes.Cut(after, []byte{'"'})
+	sent, err := strconv.ParseInt(string(digits), 10, 64)
+	return time.Unix(0, sent), found && ended && err == nil
 }

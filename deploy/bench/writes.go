@@ -4,116 +4,164 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
-	"sync/atomic"
+
+	"github.com/portico-platform/portico/deploy/bench/internal/figures"
+	"github.com/portico-platform/portico/deploy/bench/internal/wire"
 )
 
-// writeScenarios measure writes of small and of usual objects. Every client has
-// an object of its own to change, so that no write waits for another.
-func writeScenarios() []scenario {
-	return []scenario{
-		{"create config maps", false, createSmall},
-		{"replace a config map", false, changing(smallObject, replace)},
-		{"merge patch of a config map", false, changing(smallObject, mergePatch)},
-		{"apply of a deployment", false, changing(noObject, apply(1))},
-		{"apply that changes nothing", false, changing(noObject, apply(1<<30))},
-	}
+const (
+	mergePatchType = "application/merge-patch+json"
+	applyType      = "application/apply-patch+yaml"
+	// applying is how one applies: also over what others own.
+	applying = "?fieldManager=bench&force=true"
+)
+
+// bodies make the objects of one kind that are written, and a merge patch of it.
+type bodies struct {
+	path  string
+	of    func(name string) []byte
+	patch string
 }
 
-const deployments = "/apis/apps/v1/namespaces/default/deployments"
-
-// names tells the objects of all scenarios apart.
-var names atomic.Int64
-
-func createSmall(ctx context.Context, t *target, s *settings) (samples, error) {
-	return many(s.clients, during(s.duration), func() error {
-		_, err := t.do(ctx, http.MethodPost, configMaps, small(fmt.Sprintf("small-%09d", names.Add(1)), 0))
-		return err
-	})
+func podBodies() bodies {
+	return bodies{writtenPods, func(name string) []byte { return pod(name, 1) },
+		`{"metadata":{"annotations":{"example.com/note":"` + neverNumbered + `"}}}`}
 }
 
-func small(name string, i int) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"labels":{"app":"bench"}},"data":{"one":"%d","two":"a-value-of-a-usual-length"}}`, name, i)
+func mapBodies() bodies {
+	return bodies{writtenMaps, configMap, `{"data":{"note":"` + neverNumbered + `"}}`}
 }
 
-// write is one change of a client's object.
-type write func(ctx context.Context, t *target, name string, i int) error
-
-func noObject(context.Context, *target, string, int) error { return nil }
-
-func smallObject(ctx context.Context, t *target, name string, i int) error {
-	_, err := t.do(ctx, http.MethodPost, configMaps, small(name, i))
-	return err
-}
-
-func replace(ctx context.Context, t *target, name string, i int) error {
-	_, err := t.do(ctx, http.MethodPut, configMaps+"/"+name, small(name, i))
-	return err
-}
-
-func mergePatch(ctx context.Context, t *target, name string, i int) error {
-	return t.patch(ctx, configMaps+"/"+name, "application/merge-patch+json", fmt.Appendf(nil, `{"data":{"one":"%d"}}`, i))
-}
-
-// apply applies a deployment of 70 fields that changes with every so manieth time.
-func apply(every int) write {
-	return func(ctx context.Context, t *target, name string, i int) error {
-		body := strings.NewReplacer("NAME", name, "REPLICAS", fmt.Sprint(1+i/every)).Replace(deployment)
-		return t.patch(ctx, deployments+"/"+name+"?fieldManager=bench", "application/apply-patch+yaml", []byte(body))
-	}
-}
-
-// changing has each client prepare an object and then change it again and again.
-func changing(prepare, change write) func(context.Context, *target, *settings) (samples, error) {
-	return func(ctx context.Context, t *target, s *settings) (samples, error) {
-		free := make(chan *owned, s.clients)
-		for range s.clients {
-			o := &owned{name: fmt.Sprintf("own-%09d", names.Add(1))}
-			if err := prepare(ctx, t, o.name, 0); err != nil {
-				return samples{}, err
-			}
-			free <- o
+// create makes new objects: as many on every server, so that all hold the same.
+func create(n int, kind bodies) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		all, err := m.connect(ctx, n)
+		if err != nil {
+			return err
 		}
-		return many(s.clients, during(s.duration), func() error {
-			o := <-free
-			defer func() { free <- o }()
-			o.changes++
-			return change(ctx, t, o.name, o.changes)
+		own := make([]numbered, n)
+		for i := range own {
+			// The first number in the text is the name.
+			if own[i], err = number(kind.of(neverNumbered)); err != nil {
+				return err
+			}
+		}
+		return m.measure(ctx, func() (figures.Samples, error) {
+			return all.load(ctx, times(m.settings.creates), func(i int, c *wire.Conn) (int64, error) {
+				return c.Do(wire.Request{Method: http.MethodPost, Path: kind.path, Body: own[i].set(m.created.Add(1))}, nil)
+			})
 		})
 	}
 }
 
-// owned is the object of one client.
-type owned struct {
-	name    string
-	changes int
+// own makes each client an object of its own and returns its path and how it stands.
+func (m *measurement) own(all clients, kind bodies) (paths []string, standing [][]byte, err error) {
+	for i, c := range all {
+		name := fmt.Sprintf("own-%d", i)
+		if err := ensure(c, kind.path, kind.of(name)); err != nil {
+			return nil, nil, err
+		}
+		body, err := read(c, kind.path+"/"+name)
+		if err != nil {
+			return nil, nil, err
+		}
+		paths, standing = append(paths, kind.path+"/"+name), append(standing, body)
+	}
+	return paths, standing, nil
 }
 
-// patch sends one patch.
-func (t *target) patch(ctx context.Context, path, mediaType string, body []byte) error {
-	response, err := t.sendAs(ctx, t.client, request{http.MethodPatch, path, mediaType, body})
-	if err != nil {
+// put replaces objects: each client its own, with what the last answer told,
+// resourceVersion and all, and one value changed.
+func put(n int, kind bodies) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		all, err := m.connect(ctx, n)
+		if err != nil {
+			return err
+		}
+		paths, standing, err := m.own(all, kind)
+		if err != nil {
+			return err
+		}
+		answers := make([][]byte, n)
+		return m.measure(ctx, func() (figures.Samples, error) {
+			return all.load(ctx, during(m.settings.duration), func(i int, c *wire.Conn) (int64, error) {
+				body, err := number(standing[i])
+				if err != nil {
+					return 0, err
+				}
+				answer := answers[i][:0]
+				size, err := c.Do(wire.Request{Method: http.MethodPut, Path: paths[i], Body: body.set(m.created.Add(1))},
+					func(piece []byte) { answer = append(answer, piece...) })
+				standing[i], answers[i] = answer, standing[i]
+				return size, err
+			})
+		})
+	}
+}
+
+// mergePatch changes one value of each client's own object.
+func mergePatch(n int, kind bodies) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		all, err := m.connect(ctx, n)
+		if err != nil {
+			return err
+		}
+		paths, _, err := m.own(all, kind)
+		if err != nil {
+			return err
+		}
+		own := make([]numbered, n)
+		for i := range own {
+			if own[i], err = number([]byte(kind.patch)); err != nil {
+				return err
+			}
+		}
+		return m.measure(ctx, func() (figures.Samples, error) {
+			return all.load(ctx, during(m.settings.duration), func(i int, c *wire.Conn) (int64, error) {
+				return c.Do(wire.Request{Method: http.MethodPatch, Path: paths[i], Type: mergePatchType, Body: own[i].set(m.created.Add(1))}, nil)
+			})
+		})
+	}
+}
+
+// apply applies each client's own Deployment, with one value changed each time or
+// with none. In the end it looks whether the server wrote when it should.
+func apply(n int, changing bool) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		all, err := m.connect(ctx, n)
+		if err != nil {
+			return err
+		}
+		requests, own := make([]wire.Request, n), make([]numbered, n)
+		for i, c := range all {
+			name := fmt.Sprintf("own-%d", i)
+			if own[i], err = number(deployment(name)); err != nil {
+				return err
+			}
+			requests[i] = wire.Request{Method: http.MethodPatch, Path: writtenApps + "/" + name + applying, Type: applyType, Body: own[i].text}
+			if _, err := c.Do(requests[i], nil); err != nil {
+				return err
+			}
+		}
+		before, err := read(all[0], writtenApps+"/own-0")
+		if err != nil {
+			return err
+		}
+		err = m.measure(ctx, func() (figures.Samples, error) {
+			return all.load(ctx, during(m.settings.duration), func(i int, c *wire.Conn) (int64, error) {
+				if changing {
+					own[i].set(m.created.Add(1))
+				}
+				return c.Do(requests[i], nil)
+			})
+		})
+		if err != nil {
+			return err
+		}
+		after, err := read(all[0], writtenApps+"/own-0")
+		if err == nil && (version(before) != version(after)) != changing {
+			err = fmt.Errorf("resourceVersion was %q and is %q", version(before), version(after))
+		}
 		return err
 	}
-	return drain(response)
 }
-
-// deployment is what a careful team would write.
-const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"NAME","labels":{"app":"web","tier":"front","team":"shop","release":"r1"},
-"annotations":{"example.com/owner":"shop","example.com/repo":"shop/web","example.com/commit":"0123456789abcdef"}},
-"spec":{"replicas":REPLICAS,"revisionHistoryLimit":5,"minReadySeconds":5,"progressDeadlineSeconds":300,"selector":{"matchLabels":{"app":"web","tier":"front"}},
-"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":1,"maxUnavailable":0}},
-"template":{"metadata":{"labels":{"app":"web","tier":"front","team":"shop"},"annotations":{"example.com/scrape":"true","example.com/port":"9090"}},
-"spec":{"serviceAccountName":"web","terminationGracePeriodSeconds":60,"nodeSelector":{"disk":"ssd"},"securityContext":{"runAsNonRoot":true,"runAsUser":1000,"fsGroup":1000},
-"containers":[{"name":"main","image":"registry.example.com/shop/web:1.2.3","imagePullPolicy":"IfNotPresent","args":["--port=8080","--metrics=9090"],
-"ports":[{"name":"http","containerPort":8080,"protocol":"TCP"},{"name":"metrics","containerPort":9090,"protocol":"TCP"}],
-"env":[{"name":"MODE","value":"production"},{"name":"REGION","value":"eu"},{"name":"POD","valueFrom":{"fieldRef":{"apiVersion":"v1","fieldPath":"metadata.name"}}},
-{"name":"PASSWORD","valueFrom":{"secretKeyRef":{"name":"web","key":"password"}}}],
-"resources":{"limits":{"cpu":"1","memory":"512Mi"},"requests":{"cpu":"250m","memory":"256Mi"}},
-"livenessProbe":{"httpGet":{"path":"/live","port":"http","scheme":"HTTP"},"periodSeconds":10,"timeoutSeconds":2},
-"readinessProbe":{"httpGet":{"path":"/ready","port":"http","scheme":"HTTP"},"periodSeconds":5,"failureThreshold":2},
-"volumeMounts":[{"name":"config","mountPath":"/etc/web","readOnly":true},{"name":"cache","mountPath":"/var/cache/web"}],
-"securityContext":{"readOnlyRootFilesystem":true,"allowPrivilegeEscalation":false}},
-{"name":"proxy","image":"registry.example.com/mesh/proxy:4.5","imagePullPolicy":"IfNotPresent","ports":[{"name":"proxy","containerPort":15001,"protocol":"TCP"}],
-"resources":{"limits":{"cpu":"200m","memory":"128Mi"}},"volumeMounts":[{"name":"cache","mountPath":"/var/cache/proxy"}]}],
-"volumes":[{"name":"config","configMap":{"name":"web","defaultMode":420}},{"name":"cache","emptyDir":{"sizeLimit":"1Gi"}}]}}}}`

@@ -24,12 +24,22 @@ func TestBodies(t *testing.T, c *Cluster) {
 		{"Watch", watchChanges},
 		{"WatchFromTheStart", watchFromTheStart},
 		{"Refusals", refusals},
-		{"StalePut", stalePut},
 		{"Large", large},
 		{"Strangers", strangers},
 		{"DeletedNamespace", deletedNamespace},
 		{"DeletedOwners", deletedOwners},
 		{"FurnishedNamespace", furnishedNamespace},
+		{"CrowdedObject", crowdedObject},
+		{"GeneratedNames", generatedNames},
+		{"ConditionalWrites", conditionalWrites},
+		{"FixedObjects", fixedObjects},
+		{"DryRuns", dryRuns},
+		{"HeldObject", heldObject},
+		{"DeleteOptions", deleteOptions},
+		{"Halves", halves},
+		{"UnknownFields", unknownFields},
+		{"TwoVersions", twoVersions},
+		{"NewEvents", newEvents},
 	}
 	for _, body := range bodies {
 		t.Run(body.name, func(t *testing.T) {

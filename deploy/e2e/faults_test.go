@@ -61,7 +61,7 @@ type trial struct {
 	version   int64 // when the recorders began
 	recorders []*recorder
 	reflected []*reflected
-	lists     atomic.Int64 // by the informers
+	requests  requests // of the informers
 	writing   atomic.Bool
 	attempts  atomic.Int64
 	writes    atomic.Int64
@@ -146,12 +146,12 @@ func (x *trial) run(t *testing.T) {
 	stop := x.startWriters(ctx, t, spaces)
 	defer stop()
 	x.await(t, 2*writers)
-	lists := x.lists.Load()
+	before := x.requests.sum()
 	for _, f := range x.quiet() {
 		x.strike(t, f)
 	}
 	x.catchUp(t, spaces)
-	if relists := x.lists.Load() - lists; relists > 0 {
+	if relists := x.requests.sum() - before; relists > 0 {
 		t.Errorf("the informers have listed %d times while only hubs and NATS were struck", relists)
 	}
 	for _, f := range x.loud() {
@@ -231,7 +231,7 @@ func (x *trial) watch(ctx context.Context, t *testing.T, group *sync.WaitGroup, 
 	}
 	var clients []informerClients
 	for _, door := range x.doors {
-		clients = append(clients, newInformerClients(t, door, &x.lists))
+		clients = append(clients, newInformerClients(door, &x.requests))
 	}
 	for i, v := range views(informers, spaces) {
 		r := newReflected(t, clients[i%len(clients)], v, i)
@@ -322,6 +322,9 @@ func (x *trial) during(t *testing.T) {
 // what etcd says until then.
 func (x *trial) catchUp(t *testing.T, spaces []string) {
 	t.Helper()
+	for i, door := range x.replicas["frontdoor"] {
+		x.processes[door].await(t, x.doors[i]) // it may just have been started
+	}
 	histories, events := map[string]truth{}, 0
 	for _, k := range kinds() {
 		last := k.named("")

@@ -20,16 +20,29 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// countLists counts the requests for a whole collection: lists, and watches that
-// begin with what is there.
-type countLists struct {
-	http.RoundTripper
-	lists *atomic.Int64
+// requests counts what informers ask for that is a whole collection: lists, and
+// watches that begin with what is there.
+type requests struct{ lists, watchLists atomic.Int64 }
+
+func (r *requests) sum() int64 { return r.lists.Load() + r.watchLists.Load() }
+
+// count makes the clients of a configuration count.
+func (r *requests) count(config *rest.Config) *rest.Config {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, r} })
+	return config
 }
 
-func (c countLists) RoundTrip(r *http.Request) (*http.Response, error) {
-	if query := r.URL.Query(); query.Get("watch") == "" || query.Get("sendInitialEvents") == "true" {
-		c.lists.Add(1)
+type counted struct {
+	http.RoundTripper
+	requests *requests
+}
+
+func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch query := r.URL.Query(); {
+	case query.Get("watch") == "":
+		c.requests.lists.Add(1)
+	case query.Get("sendInitialEvents") == "true":
+		c.requests.watchLists.Add(1)
 	}
 	return c.RoundTripper.RoundTrip(r)
 }
@@ -40,10 +53,8 @@ type informerClients struct {
 	metadata metadata.Interface
 }
 
-func newInformerClients(t *testing.T, c *Cluster, lists *atomic.Int64) informerClients {
-	t.Helper()
-	config := c.config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return countLists{next, lists} })
+func newInformerClients(c *Cluster, r *requests) informerClients {
+	config := r.count(c.config())
 	return informerClients{dynamic.NewForConfigOrDie(config), metadata.NewForConfigOrDie(metadata.ConfigFor(config))}
 }
 

@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // refusal is a bad request and what has to be said about it.
@@ -74,30 +71,6 @@ func refusals(t *testing.T, c *Cluster) {
 				t.Errorf("the causes name %q, want %s: %.300s", fields, r.field, answer.Body)
 			}
 		})
-	}
-}
-
-// stalePut replaces an object that another writer was faster with.
-func stalePut(t *testing.T, c *Cluster) {
-	client := c.Client(t)
-	in := client.Resource(configMaps()).Namespace(newNamespace(t, client))
-	made, err := in.Create(t.Context(), configMap("a", "1"), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	faster := configMap("a", "2")
-	faster.SetResourceVersion(made.GetResourceVersion())
-	if _, err := in.Update(t.Context(), faster, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	slower := configMap("a", "3")
-	slower.SetResourceVersion(made.GetResourceVersion())
-	if _, err := in.Update(t.Context(), slower, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
-		t.Errorf("a replace with a stale version: %v, want a conflict", err)
-	}
-	read, err := in.Get(t.Context(), "a", metav1.GetOptions{})
-	if err != nil || value(read) != "2" {
-		t.Errorf("the value is %q, %v; want that of the faster writer", value(read), err)
 	}
 }
 

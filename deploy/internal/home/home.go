@@ -105,7 +105,7 @@ func (h *home) keepVocabulary(name string) error {
 func (h *home) setFlags(n *run.Node) error {
 	var errs []error
 	for flag, name := range map[string]string{
-		"tls-cert-file": servingCert, "tls-private-key-file": servingKey,
+		"tls-cert-file": servingCert, "tls-private-key-file": servingKey, "service-account-key-file": servingKey,
 		"cluster-signing-cert-file": signingCert, "cluster-signing-key-file": signingKey,
 		"kubeconfig": workersConfig,
 	} {

@@ -122,6 +122,7 @@ type need struct {
 	from  space
 	given string // the one asked for; any when empty
 	at    *field.Path
+	shown any // what stands there
 	set   func(address string)
 }
 
@@ -141,14 +142,14 @@ func (m *Assignment) meet(ctx context.Context, n need) error {
 	}
 	var problems field.Errors
 	if !n.from.contains(n.given) {
-		problems.Invalid(n.at, n.given, "provided "+n.from.what()+" is not in the valid range. The range of valid "+n.from.what()+"s is "+n.from.String())
+		problems.Invalid(n.at, n.shown, "provided "+n.from.what()+" is not in the valid range. The range of valid "+n.from.what()+"s is "+n.from.String())
 		return m.invalid(problems.Causes())
 	}
 	switch free, err := m.claimGiven(ctx, key); {
 	case err != nil:
 		return err
 	case !free:
-		problems.Invalid(n.at, n.given, "provided "+n.from.what()+" is already allocated")
+		problems.Invalid(n.at, n.shown, "provided "+n.from.what()+" is already allocated")
 		return m.invalid(problems.Causes())
 	}
 	return nil
@@ -192,6 +193,7 @@ func (m *Assignment) Undo(ctx context.Context) { m.giveBack(ctx, m.claimed) }
 
 // Release frees the addresses of a Service that is gone.
 func (a *Assigner) Release(ctx context.Context, service map[string]any) {
+	ctx = context.WithoutCancel(ctx)
 	var claims []claim
 	uid := ownerOf(service).UID
 	for _, key := range a.held(service) {

@@ -63,7 +63,7 @@ func (m *Assignment) clusterIPs(spec, before map[string]any, problems *field.Err
 		if !ok {
 			continue // of a network that the cluster had
 		}
-		needs = append(needs, need{from: network, given: ip, at: atIPs, set: func(address string) {
+		needs = append(needs, need{from: network, given: ip, at: atIPs, shown: s.ips, set: func(address string) {
 			s.ips[i] = address
 			putTexts(spec, "clusterIPs", s.ips)
 			spec["clusterIP"] = s.ips[0]
@@ -97,7 +97,7 @@ func (m *Assignment) nodePorts(spec map[string]any, problems *field.Errors) (nee
 			continue
 		}
 		used[binding{node, protocol}] = true
-		needs = append(needs, need{from: m.NodePorts, given: strconv.FormatInt(node, 10), at: at})
+		needs = append(needs, need{from: m.NodePorts, given: strconv.FormatInt(node, 10), at: at, shown: node})
 	}
 	if kind == loadBalancer && spec["allocateLoadBalancerNodePorts"] == false {
 		return needs
@@ -131,7 +131,7 @@ func (m *Assignment) healthPort(spec, before map[string]any, problems *field.Err
 		problems.Invalid(atHealthPort, given, "field is immutable")
 		return nil
 	}
-	n := need{from: m.NodePorts, at: atHealthPort, set: func(address string) { putNumber(spec, "healthCheckNodePort", address) }}
+	n := need{from: m.NodePorts, at: atHealthPort, shown: given, set: func(address string) { putNumber(spec, "healthCheckNodePort", address) }}
 	if given != 0 {
 		n.given = strconv.FormatInt(given, 10)
 	}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
@@ -68,8 +69,8 @@ func Compile(object map[string]any, v vocabulary.Vocabulary) (Definition, error)
 		names = accepted
 	}
 	d := Definition{accepted: accepted, Name: text(child(object, "metadata"), "name"), Group: text(s, "group"), Names: names, Established: conditionTrue(status, established)}
-	if d.Group == "" || names.Plural == "" || names.Kind == "" {
-		return Definition{}, fmt.Errorf("the definition %q names no group, plural or kind", d.Name)
+	if err := d.checkNames(); err != nil {
+		return Definition{}, err
 	}
 	c := compiler{vocabulary: v, definition: &d, going: child(object, "metadata")["deletionTimestamp"] != nil,
 		namespaced: text(s, "scope") == "Namespaced", keepAll: s["preserveUnknownFields"] == true,
@@ -77,8 +78,8 @@ func Compile(object map[string]any, v vocabulary.Vocabulary) (Definition, error)
 	d.Definitions = map[string]*spec.Schema{}
 	var stored *catalogue.Type
 	for _, version := range children(s, "versions") {
-		if text(version, "name") == "" {
-			continue
+		if len(validation.IsDNS1035Label(text(version, "name"))) > 0 {
+			return Definition{}, fmt.Errorf("the definition %q has a version %q", d.Name, text(version, "name"))
 		}
 		t := c.compile(version)
 		if version["storage"] == true {
@@ -96,6 +97,23 @@ func Compile(object map[string]any, v vocabulary.Vocabulary) (Definition, error)
 		t.Stored = stored
 	}
 	return d, nil
+}
+
+// checkNames refuses names that cannot stand in paths and documents.
+func (d *Definition) checkNames() error {
+	names := []string{d.Names.Plural, strings.ToLower(d.Names.Kind)}
+	if d.Names.ListKind != "" {
+		names = append(names, strings.ToLower(d.Names.ListKind))
+	}
+	for _, name := range names {
+		if len(validation.IsDNS1035Label(name)) > 0 {
+			return fmt.Errorf("the definition %q has the name %q", d.Name, name)
+		}
+	}
+	if len(validation.IsDNS1123Subdomain(d.Group)) > 0 {
+		return fmt.Errorf("the definition %q has the group %q", d.Name, d.Group)
+	}
+	return nil
 }
 
 // asV1 returns a definition in version v1.

@@ -32,12 +32,15 @@ func SubjectOf(s *catalogue.Subresource) Subject {
 // BodyType returns the type of the bodies of a path: that of the resource, or the
 // subresource's own.
 func (e *Engine) BodyType(t *catalogue.Type, s *catalogue.Subresource) *catalogue.Type {
-	if s == nil || s.Version == "" || s.Kind == t.Kind {
+	if s == nil || s.Kind == t.Kind {
 		return t
 	}
-	body := &catalogue.Type{Group: s.Group, Version: s.Version, Kind: s.Kind, Resource: t.Resource, Namespaced: t.Namespaced}
+	body := &catalogue.Type{Group: t.Group, Version: t.Version, Kind: s.Kind, Resource: t.Resource, Namespaced: t.Namespaced, NameRule: t.NameRule}
+	if s.Version != "" {
+		body.Group, body.Version = s.Group, s.Version
+	}
 	body.Stored = body
-	body.Schema, body.Definition, _ = e.Types.Body(s.Group, s.Version, s.Kind)
+	body.Schema, body.Definition, _ = e.Types.Body(body.Group, body.Version, body.Kind)
 	return body
 }
 

@@ -27,6 +27,14 @@ func (e *Engine) apply(r PatchRequest, config map[string]any) (map[string]any, e
 	} else if e.appliedAlready(r, live, config) {
 		return copyOf(live), nil
 	}
+	if object, ok := e.applyQuickly(r, live, config); ok {
+		return object, nil
+	}
+	return e.applyFully(r, live, config)
+}
+
+// applyFully is apply in all cases.
+func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[string]any, error) {
 	o, err := decodeOwners(ownersOf(live))
 	if err != nil {
 		return nil, services.BadRequest("the object's managedFields cannot be read: %v", err)
@@ -115,7 +123,7 @@ func (e *Engine) applyTyped(r PatchRequest, live, config map[string]any, o owner
 	if err != nil {
 		return nil, nil, services.BadRequest("the applied object cannot be merged: %v", err)
 	}
-	return merged, withoutIdentity(fields, key), nil
+	return merged, e.withoutIdentity(fields, key), nil
 }
 
 func applierKey(r PatchRequest) string {

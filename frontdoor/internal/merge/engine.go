@@ -12,6 +12,7 @@ package merge
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/merge/fields"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -52,9 +54,13 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Engine merges. It is immutable and may be used concurrently.
+// Engine merges. It may be used concurrently.
 type Engine struct {
 	Options
+	unowned fields.Tree // the fields that nobody owns
+
+	mu       sync.RWMutex
+	compiled map[kind]*fields.Type
 }
 
 // New returns an engine.
@@ -65,7 +71,7 @@ func New(o Options) *Engine {
 	if o.Convert == nil {
 		o.Convert = rename
 	}
-	return &Engine{Options: o}
+	return &Engine{Options: o, unowned: unowned(), compiled: map[kind]*fields.Type{}}
 }
 
 // rename is the conversion between versions that differ in nothing else.
@@ -93,7 +99,7 @@ func (e *Engine) typed(object map[string]any, o ...typed.ValidationOptions) (*ty
 func (e *Engine) updater(t *catalogue.Type, subresource string, o owners) *smd.Updater {
 	b := smd.UpdaterBuilder{Converter: versions{e, t}}
 	if left := untouched(t, subresource); left != nil {
-		filter := fieldpath.NewExcludeSetFilter(left)
+		filter := fieldpath.NewExcludeSetFilter(setOf(left))
 		b.IgnoreFilter = map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(t.APIVersion()): filter}
 		for _, set := range o.fields {
 			b.IgnoreFilter[set.APIVersion()] = filter

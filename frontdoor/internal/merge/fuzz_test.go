@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -38,7 +39,7 @@ func FuzzPatch(f *testing.F) {
 			r.Manager = "two"
 		}
 		patched, _, err := b.Patch(r)
-		if !equal(before, live) {
+		if !tree.Equal(before, live) {
 			t.Fatal("the current object was modified")
 		}
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -128,14 +129,14 @@ func (b *bench) tell(t *testing.T, s story) story {
 		b.now = b.now.Add(time.Minute)
 		before := copyOf(live)
 		next, err := b.do(t, ty, step, live)
-		if !equal(before, live) {
+		if !tree.Equal(before, live) {
 			t.Errorf("step of %s modified the current object", step.By)
 		}
 		step.Gives, step.Same, step.Error = nil, false, ""
 		switch {
 		case err != nil:
 			step.Error = services.AsStatus(err).Reason + ": " + err.Error()
-		case live != nil && equal(live, next):
+		case live != nil && tree.Equal(live, next):
 			step.Same = true
 		default:
 			live, step.Gives = next, copyOf(next)

@@ -1,6 +1,6 @@
 package merge
 
-import "reflect"
+import "github.com/portico-platform/portico/frontdoor/internal/tree"
 
 // ownersOf returns metadata.managedFields; nil when there is none.
 func ownersOf(object map[string]any) []any {
@@ -50,68 +50,11 @@ func sameContent(a, b map[string]any) bool {
 		metadata, _ := object["metadata"].(map[string]any)
 		return without(metadata, "managedFields", "resourceVersion")
 	}
-	return equal(metadataOf(a), metadataOf(b)) && equal(without(a, "metadata"), without(b, "metadata"))
+	return tree.Equal(metadataOf(a), metadataOf(b)) && tree.Equal(without(a, "metadata"), without(b, "metadata"))
 }
 
 // copyOf returns a deep copy of a value.
 func copyOf[T any](value T) T {
-	copied, _ := deepCopy(value).(T)
+	copied, _ := tree.Copy(value).(T)
 	return copied
-}
-
-func deepCopy(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		if v == nil {
-			return v
-		}
-		m := make(map[string]any, len(v))
-		for key, item := range v {
-			m[key] = deepCopy(item)
-		}
-		return m
-	case []any:
-		if v == nil {
-			return v
-		}
-		list := make([]any, len(v))
-		for i, item := range v {
-			list[i] = deepCopy(item)
-		}
-		return list
-	}
-	return value
-}
-
-// equal compares two values without reflection on the common path.
-func equal(a, b any) bool {
-	switch x := a.(type) {
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		if !ok || len(x) != len(y) {
-			return false
-		}
-		for key, item := range x {
-			other, ok := y[key]
-			if !ok || !equal(item, other) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		y, ok := b.([]any)
-		if !ok || len(x) != len(y) {
-			return false
-		}
-		for i := range x {
-			if !equal(x[i], y[i]) {
-				return false
-			}
-		}
-		return true
-	case string:
-		y, ok := b.(string)
-		return ok && x == y
-	}
-	return reflect.DeepEqual(a, b)
 }

@@ -104,20 +104,12 @@ func (o owners) encode() ([]any, error) {
 	})
 	list := make([]any, 0, len(keys))
 	for _, key := range keys {
-		id, set := identityOf(key), o.fields[key]
+		set := o.fields[key]
 		fields, err := encodeSet(set.Set())
 		if err != nil {
 			return nil, err
 		}
-		entry := map[string]any{"manager": id.name, "operation": id.operation, "apiVersion": string(set.APIVersion()),
-			"fieldsType": fieldsType, "fieldsV1": fields}
-		if id.subresource != "" {
-			entry["subresource"] = id.subresource
-		}
-		if at := o.times[key]; at != "" {
-			entry["time"] = at
-		}
-		list = append(list, entry)
+		list = append(list, newEntry(key, string(set.APIVersion()), fields, o.times[key]))
 	}
 	return list, nil
 }
@@ -220,9 +212,6 @@ func (o owners) bound() {
 		excess--
 	}
 }
-
-// equal tells whether the same managers own the same fields.
-func (o owners) equal(fields fieldpath.ManagedFields) bool { return o.fields.Equals(fields) }
 
 // text returns a string member, or "".
 func text(object map[string]any, name string) string {

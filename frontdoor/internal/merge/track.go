@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 )
 
 // current is the manager that stands for the request itself while fields are
@@ -34,10 +35,19 @@ func (e *Engine) Track(c Change) error {
 		setOwners(c.New, before)
 		return nil
 	}
-	if c.Live != nil && (given == nil || equal(given, before)) && sameContent(c.Live, c.New) {
+	if c.Live != nil && (given == nil || tree.Equal(given, before)) && sameContent(c.Live, c.New) {
 		setOwners(c.New, before)
 		return nil
 	}
+	if list, ok := e.trackQuickly(c, before, given); ok {
+		setOwners(c.New, list)
+		return nil
+	}
+	return e.trackFully(c, before, given)
+}
+
+// trackFully is the end of Track in all cases.
+func (e *Engine) trackFully(c Change, before, given []any) error {
 	o := e.decodeChanged(c, before, given)
 	if len(o.fields) == 0 && c.Live != nil && !e.Vocabulary.Behaviour.ResetOwnsChanges {
 		setOwners(c.New, nil) // untracked so far, and so until the first apply
@@ -130,7 +140,7 @@ func (e *Engine) update(c Change, o owners) (fieldpath.ManagedFields, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withoutIdentity(fields, current), nil
+	return e.withoutIdentity(fields, current), nil
 }
 
 // updaterKey is the entry of the change's manager.
@@ -154,28 +164,16 @@ func emptyOf(t *catalogue.Type) map[string]any {
 
 // withoutIdentity takes away from one manager the fields that name the object or
 // belong to the server: nobody owns them.
-func withoutIdentity(fields fieldpath.ManagedFields, key string) fieldpath.ManagedFields {
+func (e *Engine) withoutIdentity(fields fieldpath.ManagedFields, key string) fieldpath.ManagedFields {
 	set, ok := fields[key]
 	if !ok {
 		return fields
 	}
-	left := set.Set().Difference(unowned())
+	left := set.Set().Difference(setOf(e.unowned))
 	if left.Empty() {
 		delete(fields, key)
 	} else {
 		fields[key] = fieldpath.NewVersionedSet(left, set.APIVersion(), set.Applied())
 	}
 	return fields
-}
-
-// identityFields are the fields of metadata that nobody owns.
-var identityFields = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"}
-
-// unowned returns the fields that nobody owns.
-func unowned() *fieldpath.Set {
-	set := fieldpath.NewSet(fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"), fieldpath.MakePathOrDie("metadata"))
-	for _, name := range identityFields {
-		set.Insert(fieldpath.MakePathOrDie("metadata", name))
-	}
-	return set
 }

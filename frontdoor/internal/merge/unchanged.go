@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 )
 
 // appliedAlready tells, at a fraction of the cost of an apply, that it would
@@ -149,7 +151,7 @@ func sameScalar(recorded, value any) bool {
 			return f == float64(i)
 		}
 	}
-	return equal(recorded, value)
+	return tree.Equal(recorded, value)
 }
 
 // holds tells whether a live value has all of a configured one. Lists are compared
@@ -172,7 +174,7 @@ func holds(live, config any) bool {
 		l, ok := live.([]any)
 		return ok && slices.EqualFunc(l, c, holds)
 	}
-	return equal(live, config)
+	return tree.Equal(live, config)
 }
 
 // without returns the map itself, or a copy that lacks some members.
@@ -210,7 +212,7 @@ func Settle(live, next map[string]any) {
 		return
 	}
 	for i := range before {
-		if !equal(timeless(before[i]), timeless(after[i])) {
+		if !tree.Equal(timeless(before[i]), timeless(after[i])) {
 			return
 		}
 	}

@@ -4,28 +4,49 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/merge/fields"
 )
 
 // untouched returns the fields that a write through the path of the request leaves
 // alone (package strategy), so that nobody comes to own them; nil when there are
 // none.
-func untouched(t *catalogue.Type, subresource string) *fieldpath.Set {
+func untouched(t *catalogue.Type, subresource string) fields.Tree {
 	switch {
 	case t.Subresources["status"] == nil:
 		return nil
 	case subresource == "":
-		return fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+		return fields.Tree{"f:status": fields.Tree{}}
 	case subresource != "status" && subresource != "approval":
 		return nil
 	}
-	set := fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "labels"), fieldpath.MakePathOrDie("metadata", "ownerReferences"))
+	left := fields.Tree{"f:spec": fields.Tree{},
+		"f:metadata": fields.Tree{"f:labels": fields.Tree{}, "f:ownerReferences": fields.Tree{}}}
 	if t.Schema != nil {
 		for name := range t.Schema.Properties {
 			if name != "status" && name != "metadata" {
-				set.Insert(fieldpath.MakePathOrDie(name))
+				left["f:"+name] = fields.Tree{}
 			}
 		}
 	}
-	set.Insert(fieldpath.MakePathOrDie("spec"))
+	return left
+}
+
+// identityFields are the fields of metadata that nobody owns.
+var identityFields = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"}
+
+// unowned returns the fields that name the object or belong to the server: nobody
+// owns them.
+func unowned() fields.Tree {
+	metadata := fields.Tree{".": fields.Tree{}}
+	for _, name := range identityFields {
+		metadata["f:"+name] = fields.Tree{}
+	}
+	return fields.Tree{"f:apiVersion": fields.Tree{}, "f:kind": fields.Tree{}, "f:metadata": metadata}
+}
+
+// setOf returns the library's form of our own fields.
+func setOf(t fields.Tree) *fieldpath.Set {
+	set := &fieldpath.Set{}
+	_ = decodeSet(set, t) // the names of fields always parse
 	return set
 }

@@ -73,7 +73,7 @@ func (w Write) PrepareCreate(obj map[string]any) {
 func (w Write) PrepareUpdate(obj, old map[string]any) {
 	meta, oldMeta := Metadata(obj), Metadata(old)
 	delete(meta, "selfLink")
-	for _, field := range []string{"namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"} {
+	for _, field := range []string{"namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"} {
 		keep(meta, oldMeta, field)
 	}
 	switch {
@@ -85,7 +85,14 @@ func (w Write) PrepareUpdate(obj, old map[string]any) {
 		w.keepAllButStatus(obj, old)
 	}
 	w.updateKind(obj, old)
-	if tracksGeneration(w.Type) && w.Subresource == "" && specChanged(obj, old) {
+}
+
+// Count gives a changed object the next generation. What it compares has to be
+// complete: a default that the client left out is no change.
+func (w Write) Count(obj, old map[string]any) {
+	meta, oldMeta := Metadata(obj), Metadata(old)
+	keep(meta, oldMeta, "generation")
+	if tracksGeneration(w.Type) && w.wantedChanged(obj, old) {
 		generation, _ := oldMeta["generation"].(int64)
 		meta["generation"] = generation + 1
 	}
@@ -153,15 +160,19 @@ func Finished(obj map[string]any) bool {
 	return !ok || grace == 0
 }
 
-// specChanged tells whether anything but metadata and status differs.
-func specChanged(obj, old map[string]any) bool {
+// wantedChanged tells whether anything but metadata and status differs. A custom
+// type without a status subresource has no status in that sense.
+func (w Write) wantedChanged(obj, old map[string]any) bool {
+	ignored := func(field string) bool {
+		return field == "metadata" || field == "status" && (!w.Type.Custom || w.Type.Subresources["status"] != nil)
+	}
 	for field := range obj {
-		if field != "metadata" && field != "status" && !reflect.DeepEqual(obj[field], old[field]) {
+		if !ignored(field) && !reflect.DeepEqual(obj[field], old[field]) {
 			return true
 		}
 	}
 	for field := range old {
-		if _, ok := obj[field]; !ok && field != "metadata" && field != "status" {
+		if _, ok := obj[field]; !ok && !ignored(field) {
 			return true
 		}
 	}
@@ -185,6 +196,9 @@ func number(v any) (int64, bool) {
 // tracksGeneration tells whether metadata.generation counts changes of the spec.
 // Types without a reader of it do not have one.
 func tracksGeneration(t *catalogue.Type) bool {
+	if t.Custom {
+		return true
+	}
 	if t.Key.Group == "" {
 		return t.Kind == "ReplicationController"
 	}

@@ -128,10 +128,14 @@ func (h *Handlers) patched(c *change) (map[string]any, error) {
 	return c.subject.Put(c.live, body)
 }
 
-// prepare drops or reports unknown fields and sets defaults.
+// prepare drops or reports unknown fields and sets defaults, and then knows whether
+// anything has changed.
 func (h *Handlers) prepare(c *change) error {
 	warnings, err := c.Engine.Schemas.Prepare(c.Type, c.next, c.options.FieldValidation, c.body.Strict...)
-	c.warnings = append(c.warnings, warnings...)
+	c.warn(warnings)
+	if c.exists() {
+		c.strategy(h).Count(c.next, c.live)
+	}
 	return err
 }
 
@@ -150,32 +154,11 @@ func (h *Handlers) trackFields(c *change) error {
 
 // validate applies the rules of the type.
 func (h *Handlers) validate(c *change) error {
-	if c.exists() && strategy.Deleting(c.live) {
-		if err := c.checkFinalizers(); err != nil {
-			return err
-		}
-	}
 	if err := c.Engine.Schemas.Validate(c.Type, c.next, c.live); err != nil {
 		return err
 	}
 	if c.Type.Key.String() == "customresourcedefinitions."+h.Vocabulary.Group("apiextensions.") {
 		return custom.Check(c.next, c.live, c.Engine.Schemas, h.Vocabulary)
-	}
-	return nil
-}
-
-// checkFinalizers refuses a finalizer that comes when the object is going already
-// (section "Two-phase deletion of a resource").
-func (c *change) checkFinalizers() error {
-	before := map[string]bool{}
-	for _, name := range strategy.Finalizers(c.live) {
-		before[name] = true
-	}
-	for _, name := range strategy.Finalizers(c.next) {
-		if !before[name] {
-			return services.Invalid(c.Type.Group, c.Type.Kind, c.Name, []services.StatusCause{{Reason: services.CauseForbidden,
-				Field: "metadata.finalizers", Message: fmt.Sprintf("Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers %q", name)}})
-		}
 	}
 	return nil
 }
@@ -241,8 +224,8 @@ func (h *Handlers) pretend(ctx context.Context, c *change, object services.Objec
 // raced turns a lost compare-and-swap into another attempt, where the client set
 // no condition of its own.
 func (c *change) raced(err error) error {
-	if c.unconditional && services.IsReason(err, services.ReasonConflict) {
-		return errRaced
+	if c.unconditional {
+		return raced(err)
 	}
 	return err
 }

@@ -33,6 +33,8 @@ type deletion struct {
 	options *metav1.DeleteOptions
 	dryRun  bool
 	now     time.Time
+	// own marks a deletion of the front door's own, as for a write.
+	own bool
 }
 
 // Delete serves the deletion of one object (section "Two-phase deletion of a
@@ -210,8 +212,10 @@ func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key
 	if err := x.preconditions(current); err != nil {
 		return current, false, err
 	}
-	if err := h.admitDelete(ctx, x, current); err != nil {
-		return current, false, err
+	if !x.own {
+		if err := h.admitDelete(ctx, x, current); err != nil {
+			return current, false, err
+		}
 	}
 	live, err := x.Engine.DecodeStored(current, x.Type.Stored)
 	if err != nil {
@@ -251,10 +255,11 @@ func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current service
 	return updated, false, raced(err)
 }
 
-// raced marks a lost compare-and-swap.
+// raced marks a lost compare-and-swap; it stays the Conflict (409) that it is, for
+// when no further attempt follows.
 func raced(err error) error {
 	if services.IsReason(err, services.ReasonConflict) {
-		return errRaced
+		return fmt.Errorf("%w: %w", errRaced, err)
 	}
 	return err
 }

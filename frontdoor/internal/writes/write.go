@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
@@ -210,6 +211,15 @@ func (h *Handlers) check(ctx context.Context, c *change) error {
 	return err
 }
 
+// warn notes what the client has to be told, once, however often it is found.
+func (x *writing) warn(texts []string) {
+	for _, text := range texts {
+		if !slices.Contains(x.warnings, text) {
+			x.warnings = append(x.warnings, text)
+		}
+	}
+}
+
 // admit asks one half of admission, and keeps what it has to say to the client and
 // for the record.
 func (c *change) admit(ctx context.Context, h *Handlers, ask func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error)) (services.AdmissionResponse, error) {
@@ -220,7 +230,7 @@ func (c *change) admit(ctx context.Context, h *Handlers, ask func(context.Contex
 	if err != nil {
 		return r, err
 	}
-	c.warnings = append(c.warnings, r.Warnings...)
+	c.warn(r.Warnings)
 	for key, value := range r.AuditAnnotations {
 		c.Audit.Annotate(key, value)
 	}

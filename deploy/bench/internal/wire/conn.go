@@ -11,6 +11,7 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -33,7 +34,7 @@ const (
 const (
 	// refill is how much of a stream's window may be used before more is granted.
 	refill = streamWindow / 4
-	// patience bounds how long a server may say nothing to a request that waits.
+	// patience bounds how long a server may take over one answer.
 	patience = 2 * time.Minute
 	// said is how much of the text of an error is kept.
 	said = 300
@@ -52,7 +53,8 @@ type Conn struct {
 	net              *tls.Conn
 	out              *bufio.Writer
 	frames           *http2.Framer
-	header           headerWriter
+	header           bytes.Buffer
+	encoder          *hpack.Encoder
 
 	next    uint32
 	streams map[uint32]*stream
@@ -90,7 +92,7 @@ func Dial(ctx context.Context, base, token string) (*Conn, error) {
 	c.frames.SetReuseFrames()
 	c.frames.SetMaxReadFrameSize(frameSize)
 	c.frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	c.header = newHeaderWriter()
+	c.encoder = hpack.NewEncoder(&c.header)
 	return c, c.greet()
 }
 
@@ -127,12 +129,12 @@ func (c *Conn) Close() { _ = c.net.NetConn().Close() }
 // only counted. It returns how many bytes the body had. Every answer but a 2xx is
 // an error.
 func (c *Conn) Do(r Request, sink func(piece []byte)) (size int64, err error) {
-	s, err := c.start(r, sink)
+	s, err := c.begin(r, sink)
 	for err == nil && !s.over {
-		err = c.read(time.Now().Add(patience))
+		err = c.read()
 	}
 	if err == nil {
-		err = s.failure(r)
+		err = s.failure()
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
@@ -143,12 +145,12 @@ func (c *Conn) Do(r Request, sink func(piece []byte)) (size int64, err error) {
 // Open sends a request whose answer goes on, and returns when it has begun. What
 // comes then is read by Follow.
 func (c *Conn) Open(r Request, sink func(piece []byte)) error {
-	s, err := c.start(r, sink)
+	s, err := c.begin(r, sink)
 	for err == nil && !s.over && (s.status == 0 || s.status >= 300) {
-		err = c.read(time.Now().Add(patience))
+		err = c.read()
 	}
 	if err == nil {
-		err = s.failure(r)
+		err = s.failure()
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
@@ -156,19 +158,30 @@ func (c *Conn) Open(r Request, sink func(piece []byte)) error {
 	return nil
 }
 
-// Follow reads what comes for the opened requests while more says so. It is an
-// error when one of them ends before.
+// Follow reads what comes for the opened requests, for as long as more says that
+// there is more to come. It is an error when one of them ends before.
 func (c *Conn) Follow(more func() bool) error {
+	if err := c.net.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
 	open := len(c.streams)
 	for more() {
-		if err := c.read(time.Now().Add(patience)); err != nil {
+		if err := c.read(); err != nil {
 			return err
 		}
 		if len(c.streams) < open {
-			return fmt.Errorf("%d of %d streams ended early", open-len(c.streams), open)
+			return fmt.Errorf("%d of %d answers ended early", open-len(c.streams), open)
 		}
 	}
 	return nil
+}
+
+// begin starts a request that is answered within patience.
+func (c *Conn) begin(r Request, sink func([]byte)) (*stream, error) {
+	if err := c.net.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return nil, err
+	}
+	return c.start(r, sink)
 }
 
 // start writes a request, as far as the server's windows let it, and waits for
@@ -178,7 +191,7 @@ func (c *Conn) start(r Request, sink func([]byte)) (*stream, error) {
 	c.next += 2
 	c.streams[s.id] = s
 	if err := c.frames.WriteHeaders(http2.HeadersFrameParam{
-		StreamID: s.id, EndHeaders: true, EndStream: len(r.Body) == 0, BlockFragment: c.header.encode(c, r),
+		StreamID: s.id, EndHeaders: true, EndStream: len(r.Body) == 0, BlockFragment: c.fields(r),
 	}); err != nil {
 		return nil, err
 	}
@@ -205,7 +218,7 @@ func (c *Conn) wait(s *stream) error {
 	if err := c.out.Flush(); err != nil {
 		return err
 	}
-	if err := c.read(time.Now().Add(patience)); err != nil {
+	if err := c.read(); err != nil {
 		return err
 	}
 	if s.over {
@@ -214,28 +227,11 @@ func (c *Conn) wait(s *stream) error {
 	return nil
 }
 
-// headerWriter encodes the header fields of requests.
-type headerWriter struct {
-	block   *block
-	encoder *hpack.Encoder
-}
-
-type block struct{ bytes []byte }
-
-func (b *block) Write(p []byte) (int, error) {
-	b.bytes = append(b.bytes, p...)
-	return len(p), nil
-}
-
-func newHeaderWriter() headerWriter {
-	b := &block{}
-	return headerWriter{b, hpack.NewEncoder(b)}
-}
-
-func (h headerWriter) encode(c *Conn, r Request) []byte {
-	h.block.bytes = h.block.bytes[:0]
+// fields encodes the header of a request.
+func (c *Conn) fields(r Request) []byte {
+	c.header.Reset()
 	put := func(name, value string) {
-		_ = h.encoder.WriteField(hpack.HeaderField{Name: name, Value: value}) // a block takes everything
+		_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value}) // a buffer takes everything
 	}
 	put(":method", r.Method)
 	put(":scheme", "https")
@@ -248,7 +244,7 @@ func (h headerWriter) encode(c *Conn, r Request) []byte {
 		put("content-type", orJSON(r.Type))
 		put("content-length", strconv.Itoa(len(r.Body)))
 	}
-	return h.block.bytes
+	return c.header.Bytes()
 }
 
 func orJSON(mediaType string) string {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"golang.org/x/net/http2"
 )
@@ -22,18 +21,23 @@ type stream struct {
 }
 
 // failure returns the error that an answer is, if it is one.
-func (s *stream) failure(Request) error {
+func (s *stream) failure() error {
 	if s.status >= 200 && s.status < 300 {
 		return nil
 	}
-	return fmt.Errorf("%d %s", s.status, s.text)
+	return &StatusError{Code: s.status, Text: string(s.text)}
 }
 
+// StatusError is an answer other than 2xx, with the beginning of its text.
+type StatusError struct {
+	Code int
+	Text string
+}
+
+func (e *StatusError) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Text) }
+
 // read reads one frame and does what it asks for.
-func (c *Conn) read(deadline time.Time) error {
-	if err := c.net.SetReadDeadline(deadline); err != nil {
-		return err
-	}
+func (c *Conn) read() error {
 	frame, err := c.frames.ReadFrame()
 	if err != nil {
 		return err
@@ -56,7 +60,9 @@ func (c *Conn) read(deadline time.Time) error {
 			return c.answer(c.frames.WritePing(true, f.Data))
 		}
 	case *http2.RSTStreamFrame:
-		return fmt.Errorf("the server reset the stream: %v", f.ErrCode)
+		if c.streams[f.StreamID] != nil {
+			return fmt.Errorf("the server reset the stream: %v", f.ErrCode)
+		}
 	case *http2.GoAwayFrame:
 		return fmt.Errorf("the server ends the connection: %v %s", f.ErrCode, f.DebugData())
 	}

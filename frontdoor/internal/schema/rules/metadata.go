@@ -94,13 +94,16 @@ func (c *Check) annotations(metadata map[string]any, at *field.Path) {
 	}
 }
 
-// owners checks ownerReferences: only one of them is the controller. Their
-// required fields are the document's.
+// owners checks ownerReferences: only one of them is the controller, and none is an
+// event, which goes by itself. Their required fields are the document's.
 func (c *Check) owners(metadata map[string]any, at *field.Path) {
 	references, _ := metadata["ownerReferences"].([]any)
 	controller := ""
 	for i, item := range references {
 		reference, _ := item.(map[string]any)
+		if reference["apiVersion"] == "v1" && reference["kind"] == "Event" {
+			c.Invalid(at.Field("ownerReferences"), field.Display(reference), "an Event is disallowed from being an owner")
+		}
 		if reference["controller"] != true {
 			continue
 		}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestTheDeploymentHasSeventyFields(t *testing.T) {
+	var d map[string]any
+	if err := json.Unmarshal(deployment("web"), &d); err != nil {
+		t.Fatal(err)
+	}
+	delete(d, "apiVersion")
+	delete(d, "kind")
+	if got := leaves(d); got != 70 {
+		t.Errorf("got %d fields", got)
+	}
+}
+
+func leaves(value any) (n int) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, each := range v {
+			n += leaves(each)
+		}
+	case []any:
+		for _, each := range v {
+			n += leaves(each)
+		}
+	default:
+		return 1
+	}
+	return n
+}
+
+func TestBodiesAreNumberedInPlace(t *testing.T) {
+	for name, text := range map[string][]byte{
+		"pod": pod("a", 1), "config map": configMap("a"), "deployment": deployment("a"),
+		"pod's patch": []byte(podBodies().patch), "config map's patch": []byte(mapBodies().patch),
+	} {
+		body, err := number(text)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := body.set(4711); !json.Valid(got) || !strings.Contains(string(got), `"tick-0000004711"`) {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+	if _, err := number([]byte(`{"note":"tick-"}`)); err == nil {
+		t.Error("a body without a number was taken")
+	}
+}
+
+func TestWatchersReadEventsInPieces(t *testing.T) {
+	w := watcher{sampled: true}
+	for _, piece := range []string{`{"object":{"data":{"se`, `nt":"` + "1000" + `"}}}` + "\n" + `{"obj`, "ect\":1}\n{", `"sent":"x"}`} {
+		w.take([]byte(piece))
+	}
+	if w.events != 2 || len(w.latencies) != 1 || string(w.line) != `{"sent":"x"}` {
+		t.Errorf("got %d events, %d latencies, rest %q", w.events, len(w.latencies), w.line)
+	}
+}
+
+func TestOnlyChooses(t *testing.T) {
+	chosen, err := choose(scenarios(), "^create pods")
+	if err != nil || len(chosen) != 2 {
+		t.Errorf("got %d scenarios and %v", len(chosen), err)
+	}
+	if _, err := choose(scenarios(), "nothing of the kind"); err == nil || !strings.Contains(err.Error(), "create pods, 64 clients") {
+		t.Errorf("got %v, want an error that tells the names", err)
+	}
+	if _, err := choose(nil, "("); err == nil {
+		t.Error("a malformed expression was taken")
+	}
+}

@@ -1,0 +1,115 @@
+package figures
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Report is what comes out: per part the goals, where there is a peer to hold
+// against, and then every figure of everything that was measured.
+type Report struct {
+	// Summary says under what conditions it was measured.
+	Summary string
+	// Servers are the names of those that were measured, the peer last.
+	Servers  []string
+	Lines    []Line
+	Markdown bool
+}
+
+// Line is one thing that was measured, with the results of each server.
+type Line struct {
+	Name, Part string
+	Goals      []Goal
+	Results    [][]Result
+}
+
+// Print writes the report.
+func (r *Report) Print(w io.Writer) error {
+	var out bytes.Buffer
+	fmt.Fprintln(&out, r.Summary)
+	if len(r.Servers) == 2 {
+		var parts []string
+		for _, l := range r.Lines {
+			if !slices.Contains(parts, l.Part) {
+				parts = append(parts, l.Part)
+				r.table(&out, l.Part+" and their goals", r.goals(l.Part))
+			}
+		}
+	}
+	r.table(&out, "All figures", r.figures())
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+// goals are the rows of one part: own figure, the peer's, and what should be.
+func (r *Report) goals(part string) [][]string {
+	rows := [][]string{{"measurement", "figure", r.Servers[0], r.Servers[1], "ratio", "goal", "met"}}
+	for _, l := range r.Lines {
+		if l.Part != part {
+			continue
+		}
+		for _, g := range l.Goals {
+			own, peer := g.metric.overall(l.Results[0]), g.metric.overall(l.Results[1])
+			met := "no"
+			if g.met(own, peer) {
+				met = "yes"
+			}
+			rows = append(rows, []string{l.Name, g.metric.String(), g.metric.text(own), g.metric.text(peer), ratio(own, peer), g.String(), met})
+		}
+	}
+	return rows
+}
+
+func ratio(a, b float64) string {
+	if b <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", a/b)
+}
+
+// figures are a row for each measurement and server.
+func (r *Report) figures() [][]string {
+	head := []string{"measurement", "server"}
+	for m := range metrics {
+		head = append(head, m.String())
+	}
+	rows := [][]string{head}
+	for _, l := range r.Lines {
+		for i, results := range l.Results {
+			row := []string{l.Name, r.Servers[i]}
+			for m := range metrics {
+				text := ""
+				if m.applies(results[0]) {
+					text = m.text(m.overall(results))
+				}
+				row = append(row, text)
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// table writes rows, the first of which is the head.
+func (r *Report) table(out *bytes.Buffer, title string, rows [][]string) {
+	if !r.Markdown {
+		fmt.Fprintf(out, "\n%s\n", strings.ToUpper(title))
+		columns := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+		for _, row := range rows {
+			fmt.Fprintln(columns, strings.Join(row, "\t"))
+		}
+		_ = columns.Flush() // a buffer takes everything
+		return
+	}
+	fmt.Fprintf(out, "\n### %s\n\n", title)
+	for i, row := range rows {
+		fmt.Fprintf(out, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			fmt.Fprintf(out, "|---|---|%s\n", strings.Repeat("---:|", len(row)-2))
+		}
+	}
+}

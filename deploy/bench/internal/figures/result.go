@@ -1,0 +1,150 @@
+// Package figures is what a benchmark finds out and how it is told: the result of
+// a run, the figures that are taken from it, the goals of the project for them, and
+// the report that sets one server beside the other.
+//
+// It decides what a figure is, how several runs become one, and when a goal is met.
+// It never measures anything, and a goal that is missed is no error to it. It serves
+// the project's own targets; the specification names none.
+package figures
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Samples are the operations of one run.
+type Samples struct {
+	Operations int
+	Latencies  []time.Duration // of all of them, or of some
+	Bytes      int64           // received
+}
+
+// Result is one run of something that is measured.
+type Result struct {
+	Samples
+	Elapsed time.Duration
+	// The CPU time used meanwhile: by the server, by the load, by the rest of the machine.
+	Server, Load, Others time.Duration
+	// The server's resident memory: at its highest meanwhile, and before anything
+	// was measured.
+	Memory, AtRest int64
+}
+
+// String tells all figures in a line.
+func (r Result) String() string {
+	var told []string
+	for m := range metrics {
+		if m.applies(r) {
+			told = append(told, m.String()+" "+m.text(m.of(r)))
+		}
+	}
+	return strings.Join(told, ", ")
+}
+
+// Metric is a figure of a result.
+type Metric int
+
+// The figures.
+const (
+	Throughput Metric = iota // operations a second
+	Median                   // latency
+	Tail                     // latency of the slowest hundredth
+	ServerCPU                // for each operation
+	LoadCPU                  // for each operation, of the load itself
+	Size                     // bytes received for each operation
+	Memory                   // resident, at its highest
+	Growth                   // of it since the server was at rest
+	Others                   // cores that neither server nor load used
+	metrics                  // how many there are
+)
+
+// String is the figure's name in a report.
+func (m Metric) String() string {
+	return [...]string{"per second", "p50", "p99", "server CPU per operation", "load CPU per operation",
+		"size", "memory", "memory growth", "others' cores"}[m]
+}
+
+// applies tells whether a result has the figure: without operations there is
+// nothing to say of one.
+func (m Metric) applies(r Result) bool { return r.Operations > 0 || m >= Memory }
+
+// of returns the figure: times in nanoseconds, sizes in bytes.
+func (m Metric) of(r Result) float64 {
+	each := float64(max(1, r.Operations))
+	switch m {
+	case Throughput:
+		return float64(r.Operations) / r.Elapsed.Seconds()
+	case Median:
+		return r.quantile(0.5)
+	case Tail:
+		return r.quantile(0.99)
+	case ServerCPU:
+		return float64(r.Server) / each
+	case LoadCPU:
+		return float64(r.Load) / each
+	case Size:
+		return float64(r.Bytes) / each
+	case Memory:
+		return float64(r.Memory)
+	case Growth:
+		return float64(r.Memory - r.AtRest)
+	case Others:
+		return float64(r.Others) / float64(r.Elapsed)
+	}
+	return 0
+}
+
+// overall is the median of the figure over several runs.
+func (m Metric) overall(results []Result) float64 {
+	var all []float64
+	for _, r := range results {
+		all = append(all, m.of(r))
+	}
+	slices.Sort(all)
+	middle := len(all) / 2
+	if len(all)%2 == 0 {
+		return (all[middle-1] + all[middle]) / 2
+	}
+	return all[middle]
+}
+
+func (m Metric) text(value float64) string {
+	switch m {
+	case Throughput:
+		return fmt.Sprintf("%.*f", decimals(value), value)
+	case Size:
+		return fmt.Sprintf("%.*f KiB", decimals(value/1024), value/1024)
+	case Memory, Growth:
+		return fmt.Sprintf("%.0f MiB", value/(1<<20))
+	case Others:
+		return fmt.Sprintf("%.2f", value)
+	}
+	return brief(time.Duration(value)).String()
+}
+
+func decimals(value float64) int {
+	if value < 100 {
+		return 1
+	}
+	return 0
+}
+
+func (r Result) quantile(q float64) float64 {
+	if len(r.Latencies) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(r.Latencies))
+	return float64(sorted[int(q*float64(len(sorted)-1))])
+}
+
+// brief rounds to three digits.
+func brief(d time.Duration) time.Duration {
+	for unit := time.Nanosecond; unit < time.Minute; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit)
+		}
+	}
+	return d.Round(time.Second)
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/portico-platform/portico/deploy/bench/internal/figures"
+	"github.com/portico-platform/portico/deploy/bench/internal/wire"
+)
+
+// fillers is how many clients make the pods ready.
+const fillers = 16
+
+func podName(i int) string { return fmt.Sprintf("pod-%06d", i) }
+
+// fill creates the pods that are read.
+func (t *target) fill(ctx context.Context, n int) error {
+	return t.everyPod(ctx, n, func(c *wire.Conn, i int) error { return ensure(c, pods, pod(podName(i), i)) })
+}
+
+// touch changes every pod, so that nothing is kept that was encoded for an earlier
+// list.
+func (t *target) touch(ctx context.Context, n int) error {
+	t.touched++
+	clear(t.listed)
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/touched":"%d"}}}`, t.touched)
+	return t.everyPod(ctx, n, func(c *wire.Conn, i int) error {
+		_, err := c.Do(wire.Request{Method: http.MethodPatch, Path: pods + "/" + podName(i), Type: mergePatchType, Body: body}, nil)
+		return err
+	})
+}
+
+func (t *target) everyPod(ctx context.Context, n int, do func(c *wire.Conn, i int) error) error {
+	return each(ctx, fillers, func(ctx context.Context, filler int) error {
+		c, err := t.dial(ctx)
+		for i := filler; i < n && err == nil; i += fillers {
+			err = do(c, i)
+		}
+		return err
+	})
+}
+
+// settle notes the targets' memory when they have had time to give back what the
+// creation of the pods took.
+func settle(ctx context.Context, s *settings, targets []*target) error {
+	if err := pause(ctx, s.settle); err != nil {
+		return err
+	}
+	for _, t := range targets {
+		if err := t.quiet(ctx); err != nil {
+			return err
+		}
+		t.atRest = resident(t.pids...)
+	}
+	return nil
+}
+
+// rest looks at the memory and does nothing. What counts is what was noted before
+// anything else was done.
+func rest(ctx context.Context, m *measurement) error {
+	err := m.measure(ctx, func() (figures.Samples, error) { return figures.Samples{}, nil })
+	m.result.Memory = m.atRest
+	return err
+}
+
+// lists reads all pods, by several clients at a time, once each.
+func lists(clients int, accept string) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		return m.list(ctx, clients, func() func() bool { return times(clients) }, accept)
+	}
+}
+
+// firstList reads all pods in a form that was not asked for since they changed.
+func firstList(accept string) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		if m.listed[accept] {
+			if err := m.touch(ctx, m.settings.pods); err != nil {
+				return err
+			}
+		}
+		return m.list(ctx, 1, func() func() bool { return times(1) }, accept)
+	}
+}
+
+// repeatedList reads all pods one time after the other, in a form that was asked
+// for before.
+func repeatedList(accept string) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		if !m.listed[accept] {
+			if err := m.list(ctx, 1, func() func() bool { return times(1) }, accept); err != nil {
+				return err
+			}
+		}
+		return m.list(ctx, 1, func() func() bool { return during(m.settings.duration) }, accept)
+	}
+}
+
+// leastPerPod is what a pod takes in any form, with which truncated lists are told.
+const leastPerPod = 200
+
+func (m *measurement) list(ctx context.Context, n int, next func() func() bool, accept string) error {
+	all, err := m.connect(ctx, n)
+	if err != nil {
+		return err
+	}
+	m.listed[accept] = true
+	return m.measure(ctx, func() (figures.Samples, error) {
+		return all.load(ctx, next(), func(_ int, c *wire.Conn) (int64, error) {
+			size, err := c.Do(wire.Request{Method: http.MethodGet, Path: pods, Accept: accept}, nil)
+			if err == nil && size < int64(m.settings.pods)*leastPerPod {
+				err = fmt.Errorf("a list of only %d bytes", size)
+			}
+			return size, err
+		})
+	})
+}
+
+// get reads pods by name.
+func get(clients int) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		all, err := m.connect(ctx, clients)
+		if err != nil {
+			return err
+		}
+		paths := make([]string, m.settings.pods)
+		for i := range paths {
+			paths[i] = pods + "/" + podName(i)
+		}
+		return m.measure(ctx, func() (figures.Samples, error) {
+			return all.load(ctx, during(m.settings.duration), func(_ int, c *wire.Conn) (int64, error) {
+				return c.Do(wire.Request{Method: http.MethodGet, Path: paths[rand.IntN(len(paths))]}, nil)
+			})
+		})
+	}
+}
+
+// The two ways to have a watch begin with what there is.
+const (
+	plainWatch   = "?watch=1"
+	streamedList = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+)
+
+// watchStart opens a watch and reads until it has told every pod.
+func watchStart(query string) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		return m.measure(ctx, func() (figures.Samples, error) {
+			var all figures.Samples
+			for next := during(m.settings.duration); next(); {
+				began := time.Now()
+				size, err := m.startWatch(ctx, query)
+				if err != nil {
+					return all, err
+				}
+				all.Latencies = append(all.Latencies, time.Since(began))
+				all.Bytes += size
+			}
+			all.Operations = len(all.Latencies)
+			return all, nil
+		})
+	}
+}
+
+// startWatch is one such watch, on a connection of its own, with whose end the
+// server learns that it is over.
+func (m *measurement) startWatch(ctx context.Context, query string) (size int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := m.dial(ctx)
+	if err != nil {
+		return 0, err
+	}
+	events, want := 0, m.settings.pods
+	var last []byte
+	if query == streamedList {
+		want++ // the bookmark
+	}
+	err = c.Open(wire.Request{Method: http.MethodGet, Path: pods + query}, func(piece []byte) {
+		events += bytes.Count(piece, []byte{'\n'})
+		size += int64(len(piece))
+		if want-events <= 1 {
+			last = append(last, piece...)
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := c.Follow(func() bool { return events < want }); err != nil {
+		return 0, fmt.Errorf("after %d of %d events: %w", events, want, err)
+	}
+	if query == streamedList && !bytes.Contains(last, []byte("initial-events-end")) {
+		return 0, errors.New("the initial events do not end with their bookmark")
+	}
+	return size, nil
+}

@@ -1,0 +1,145 @@
+package fields
+
+// Tree is a set of fields in the form in which it is recorded: a member for each
+// field, f:name, and item, k:{...} or v:..., with the fields below it. A field is in
+// the set itself when nothing stands below it, or a dot does. Trees are never
+// changed, and share their parts.
+type Tree = map[string]any
+
+// self is the name by which a field with others below it is in the set.
+const self = "."
+
+// below returns what stands below a name.
+func below(t Tree, name string) (Tree, bool) {
+	b, ok := t[name].(map[string]any)
+	return b, ok
+}
+
+// isMember tells whether the field that has these below it is in the set itself.
+func isMember(below Tree) bool {
+	_, ok := below[self]
+	return ok || len(below) == 0
+}
+
+// node puts together what stands below a field, and whether it is in the set
+// itself; nil when nothing is.
+func node(children Tree, member bool) Tree {
+	switch {
+	case len(children) == 0 && !member:
+		return nil
+	case len(children) == 0:
+		return Tree{}
+	case member:
+		children[self] = Tree{}
+	}
+	return children
+}
+
+// Subtract returns the fields of a that are not in b; nil when there are none. What
+// stands below a field of b stays.
+func Subtract(a, b Tree) Tree {
+	return without(a, b, func(a, b Tree) Tree {
+		left := Subtract(children(a), children(b))
+		return node(left, isMember(a) && !isMember(b))
+	})
+}
+
+// Exclude returns the fields of a that are neither in b nor below a field of b.
+func Exclude(a, b Tree) Tree {
+	return without(a, b, func(a, b Tree) Tree {
+		if isMember(b) {
+			return nil
+		}
+		return node(Exclude(children(a), b), isMember(a))
+	})
+}
+
+// without returns a with what remain leaves of the names that both have.
+func without(a, b Tree, remain func(a, b Tree) Tree) Tree {
+	left := Tree(nil)
+	for name := range b {
+		inA, ok := below(a, name)
+		inB, _ := below(b, name)
+		if !ok || name == self {
+			continue
+		}
+		if left == nil {
+			left = copyTop(a)
+		}
+		if rest := remain(inA, inB); rest != nil {
+			left[name] = rest
+		} else {
+			delete(left, name)
+		}
+	}
+	switch {
+	case left == nil && len(a) > 0:
+		return a
+	case len(left) == 0:
+		return nil
+	}
+	return left
+}
+
+// children returns a tree without its own dot, as a copy where there is one.
+func children(t Tree) Tree {
+	if _, ok := t[self]; !ok {
+		return t
+	}
+	c := copyTop(t)
+	delete(c, self)
+	return c
+}
+
+func copyTop(t Tree) Tree {
+	c := make(Tree, len(t))
+	for name, below := range t {
+		c[name] = below
+	}
+	return c
+}
+
+// Union returns the fields of both.
+func Union(a, b Tree) Tree {
+	if len(a) == 0 {
+		return b
+	}
+	all := copyTop(a)
+	for name := range b {
+		inA, ok := below(a, name)
+		inB, _ := below(b, name)
+		if ok && name != self {
+			all[name] = node(copyTop(Union(children(inA), children(inB))), isMember(inA) || isMember(inB))
+		} else if !ok {
+			all[name] = inB
+		}
+	}
+	return all
+}
+
+// Intersect tells whether a field is in both.
+func Intersect(a, b Tree) bool {
+	for name := range b {
+		inA, ok := below(a, name)
+		inB, _ := below(b, name)
+		if ok && name != self && (isMember(inA) && isMember(inB) || Intersect(inA, inB)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Contains tells whether all fields of b are in a.
+func Contains(a, b Tree) bool {
+	for name := range b {
+		if name == self {
+			continue
+		}
+		inA, ok := below(a, name)
+		inB, _ := below(b, name)
+		if !ok || isMember(inB) && !isMember(inA) || !Contains(inA, inB) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,71 @@
+package fake
+
+import (
+	"context"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Store returns the cluster as a store that can be written to, for the tests of the
+// service that writes.
+func (c *Cluster) Store() services.Store { return writable{c} }
+
+type writable struct{ *Cluster }
+
+// Create implements services.Store.
+func (w writable) Create(_ context.Context, r services.CreateRequest) (services.Object, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, exists := w.objects[r.Key]; exists {
+		return services.Object{}, services.AlreadyExists(r.Key.Group, r.Key.Resource, r.Key.Name)
+	}
+	return w.write(services.Added, r.Key, r.Content)
+}
+
+// Update implements services.Store.
+func (w writable) Update(_ context.Context, r services.UpdateRequest) (services.Object, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, err := w.expect(r.Key, r.Revision, ""); err != nil {
+		return services.Object{}, err
+	}
+	return w.write(services.Modified, r.Key, r.Content)
+}
+
+// Delete implements services.Store.
+func (w writable) Delete(_ context.Context, r services.DeleteRequest) (services.Object, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o, err := w.expect(r.Key, r.Revision, r.UID)
+	if err != nil {
+		return o, err
+	}
+	o.Revision = w.note(services.Deleted, o)
+	return o, nil
+}
+
+// expect returns an object if it is there and fulfils the preconditions.
+func (w writable) expect(key resource.Key, revision int64, uid string) (services.Object, error) {
+	o, exists := w.objects[key]
+	switch {
+	case !exists:
+		return o, services.NotFound(key.Group, key.Resource, key.Name)
+	case revision != 0 && revision != o.Revision || uid != "" && uid != o.UID:
+		return o, services.ConflictModified(key.Group, key.Resource, key.Name)
+	}
+	return o, nil
+}
+
+// write keeps an object with its next revision in place.
+func (w writable) write(kind services.ChangeType, key resource.Key, c services.Content) (services.Object, error) {
+	at, err := resource.MetadataOffset(c.JSON)
+	if err != nil {
+		return services.Object{}, services.BadRequest("%v", err)
+	}
+	o := services.Object{Key: key, UID: c.UID, Labels: c.Labels, Fields: c.Fields, JSON: resource.SpliceVersion(c.JSON, at, w.revision+1)}
+	o.Revision = w.note(kind, o)
+	return o, nil
+}
+
+var _ services.Store = writable{}

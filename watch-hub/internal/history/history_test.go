@@ -1,0 +1,124 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/watch-hub/internal/testbed"
+)
+
+var pods = resource.GroupResource{Resource: "pods"}
+
+func pod(name string) resource.Key {
+	return resource.Key{GroupResource: pods, Namespace: "ns", Name: name}
+}
+
+func newReader(etcd *testbed.Etcd) *Reader {
+	return NewReader(etcd.Client, slog.New(slog.DiscardHandler))
+}
+
+func kinds(run Run) (list []string) {
+	for _, c := range run.Changes {
+		list = append(list, c.Type.String())
+	}
+	return list
+}
+
+func TestPast(t *testing.T) {
+	etcd := testbed.StartEtcd(t)
+	reader := newReader(etcd)
+	first := etcd.Write(pod("a"), "one")
+	etcd.Write(pod("a"), "two")
+	deleted := etcd.Remove(pod("a"))
+	quiet := etcd.Write(resource.Key{GroupResource: resource.GroupResource{Resource: "podsandmore"}, Name: "b"}, "one")
+	last := etcd.Write(pod("c"), "three")
+	for _, c := range []struct {
+		what    string
+		query   Query
+		kinds   string
+		through int64
+	}{
+		{"everything", Query{After: 0, Through: last, Limit: 10, Bytes: 1 << 20}, "[ADDED MODIFIED DELETED ADDED]", last},
+		{"after the first", Query{After: first, Through: last, Limit: 10, Bytes: 1 << 20}, "[MODIFIED DELETED ADDED]", last},
+		{"through a quiet revision", Query{After: 0, Through: quiet, Limit: 10, Bytes: 1 << 20}, "[ADDED MODIFIED DELETED]", quiet},
+		{"nothing", Query{After: deleted, Through: quiet, Limit: 10, Bytes: 1 << 20}, "[]", quiet},
+		{"by number", Query{After: 0, Through: last, Limit: 2, Bytes: 1 << 20}, "[ADDED MODIFIED]", first + 1},
+		{"by bytes", Query{After: 0, Through: last, Limit: 10, Bytes: 1}, "[ADDED]", first},
+	} {
+		c.query.GroupResource = pods
+		run, err := reader.Past(t.Context(), c.query)
+		if err != nil || fmt.Sprint(kinds(run)) != c.kinds || run.Through != c.through {
+			t.Errorf("%s: %v through %d, %v; want %s through %d", c.what, kinds(run), run.Through, err, c.kinds, c.through)
+		}
+	}
+}
+
+func TestPastTellsWhatIsGone(t *testing.T) {
+	etcd := testbed.StartEtcd(t)
+	reader := newReader(etcd)
+	first := etcd.Write(pod("a"), "one")
+	deleted := etcd.Remove(pod("a"))
+	last := etcd.Write(pod("b"), "two")
+	if _, err := etcd.Compact(t.Context(), deleted); err != nil {
+		t.Fatal(err)
+	}
+	query := Query{GroupResource: pods, Through: last, Limit: 10, Bytes: 1 << 20}
+	// A watch from the deletion on would be served, without the deletion.
+	for _, after := range []int64{0, first - 1, first, deleted - 1} {
+		query.After = after
+		var compacted Compacted
+		if run, err := reader.Past(t.Context(), query); !errors.As(err, &compacted) {
+			t.Errorf("after %d: %v, %v; want Compacted", after, kinds(run), err)
+		}
+	}
+	query.After = deleted
+	if run, err := reader.Past(t.Context(), query); err != nil || len(run.Changes) != 1 {
+		t.Errorf("after what is gone: %v, %v", kinds(run), err)
+	}
+}
+
+func TestUnreadableValuesAreLeftOut(t *testing.T) {
+	etcd := testbed.StartEtcd(t)
+	reader := newReader(etcd)
+	for key, value := range map[string]string{pod("strange").Path(): "strange", resource.Root + "strange": "strange"} {
+		if _, err := etcd.Put(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := etcd.Write(pod("a"), "one")
+	var heard []services.Change
+	for response := range reader.Watch(t.Context(), resource.Root, 0, time.Second) {
+		run, err := reader.Read(response)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heard = append(heard, run.Changes...)
+		if run.Through >= last {
+			break
+		}
+	}
+	if len(heard) != 1 || heard[0].Object.Key != pod("a") {
+		t.Errorf("heard %+v", heard)
+	}
+}
+
+func TestMissingPreviousMeansCompacted(t *testing.T) {
+	reader := NewReader(nil, slog.New(slog.DiscardHandler))
+	var compacted Compacted
+	for _, kind := range []mvccpb.Event_EventType{mvccpb.Event_PUT, mvccpb.Event_DELETE} {
+		_, err := reader.Read(clientv3.WatchResponse{Events: []*clientv3.Event{{
+			Type: kind, Kv: &mvccpb.KeyValue{Key: []byte(pod("a").Path()), CreateRevision: 1, ModRevision: 7, Value: testbed.Record(pod("a"), "one")},
+		}}})
+		if !errors.As(err, &compacted) || compacted.Through != 7 {
+			t.Errorf("%s: error %v, want Compacted through 7", kind, err)
+		}
+	}
+}
