@@ -4,13 +4,18 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
 	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
+
+// askAgain is the pause before a service that was away is asked again.
+const askAgain = 500 * time.Millisecond
 
 // furnish creates the objects that every cluster starts with, where they are
 // missing.
@@ -27,11 +32,28 @@ func (d *door) furnish(ctx context.Context) error {
 		if !ok {
 			continue // turned off with --runtime-config
 		}
-		if err := d.writes.Create(ctx, e, t, object); err != nil {
+		if err := d.answered(ctx, func() error { return d.writes.Create(ctx, e, t, object) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// answered asks the services behind the door, again as long as they are away: the
+// order in which the services of a suite start is free.
+func (d *door) answered(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		if err == nil || services.AsStatus(err).Code < http.StatusServiceUnavailable {
+			return err
+		}
+		d.log.Warn("not ready, trying again", "error", err)
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func splitAPIVersion(v any) (group, version string) {
@@ -44,7 +66,15 @@ func splitAPIVersion(v any) (group, version string) {
 
 // sealingKey returns the key that continue tokens are sealed with. All replicas
 // share it: the first one to start stores it, outside of what the API shows.
-func (d *door) sealingKey(ctx context.Context) ([]byte, error) {
+func (d *door) sealingKey(ctx context.Context) (key []byte, err error) {
+	err = d.answered(ctx, func() error {
+		key, err = d.findKey(ctx)
+		return err
+	})
+	return key, err
+}
+
+func (d *door) findKey(ctx context.Context) ([]byte, error) {
 	key := resource.Key{GroupResource: resource.GroupResource{Group: "portico", Resource: "sealing-keys"}, Name: "continue"}
 	type stored struct {
 		Metadata map[string]string `json:"metadata"`

@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/actions"
 	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/tokenkey"
 )
 
 // registerTokens declares the flags about tokens that are issued to service
@@ -36,7 +37,7 @@ func newIssuer(n *run.Node) (*actions.Issuer, error) {
 		i.Audiences = []string{i.Name}
 	}
 	switch err := i.Sign(files...); {
-	case errors.Is(err, actions.ErrNoKey):
+	case errors.Is(err, tokenkey.ErrNone):
 		return nil, nil
 	case err != nil:
 		return nil, run.Usagef("--service-account-signing-key-file, --service-account-key-file: %v", err)

@@ -57,7 +57,7 @@ func TestWatchersReadEventsInPieces(t *testing.T) {
 	for _, piece := range []string{`{"object":{"data":{"se`, `nt":"` + "1000" + `"}}}` + "\n" + `{"obj`, "ect\":1}\n{", `"sent":"x"}`} {
 		w.take([]byte(piece))
 	}
-	if w.events != 2 || len(w.latencies) != 1 || string(w.line) != `{"sent":"x"}` {
+	if string(w.last) != `{"object":1}` || w.events != 2 || len(w.latencies) != 1 || string(w.line) != `{"sent":"x"}` {
 		t.Errorf("got %d events, %d latencies, rest %q", w.events, len(w.latencies), w.line)
 	}
 }
@@ -72,5 +72,15 @@ func TestOnlyChooses(t *testing.T) {
 	}
 	if _, err := choose(nil, "("); err == nil {
 		t.Error("a malformed expression was taken")
+	}
+}
+
+func TestEveryScenarioIsNamedAndHasGoals(t *testing.T) {
+	seen := map[string]bool{}
+	for _, sc := range scenarios() {
+		if seen[sc.name] || sc.run == nil || sc.part == "" || len(sc.goals) == 0 {
+			t.Errorf("%q is there twice or has no part, no load or no goal", sc.name)
+		}
+		seen[sc.name] = true
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/portico-platform/portico/deploy/bench/internal/figures"
@@ -57,7 +58,7 @@ func main() {
 	flag.DurationVar(&s.settle, "settle", 150*time.Second, "how long the servers rest before their memory is looked at")
 	flag.IntVar(&s.rounds, "rounds", 3, "how often each measurement is repeated, in turns; the median counts")
 	flag.Parse()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	if err := run(ctx, &s); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -96,36 +97,51 @@ func run(ctx context.Context, s *settings) (err error) {
 		return err
 	}
 	defer os.RemoveAll(work)
-	var targets []*target
+	targets, err := begin(ctx, s, work)
 	defer func() {
 		for _, t := range targets {
 			t.stop()
 		}
 	}()
-	for _, start := range starters(s, work) {
-		t, startError := start(ctx)
-		if t != nil {
-			targets = append(targets, t)
-		}
-		if startError != nil {
-			return startError
-		}
-	}
-	if len(targets) == 0 {
-		return errors.New("nothing to measure: give -portico, -peer or -url")
+	if err != nil {
+		return err
 	}
 	if err := prepare(ctx, s, selected, targets); err != nil {
 		return err
 	}
 	report := figures.Report{Summary: s.summary(targets), Servers: names(targets), Markdown: s.markdown}
+	var failures []error
 	for _, sc := range selected {
 		results, err := alternate(ctx, s, sc, targets)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", sc.name, err)
+			fmt.Fprintf(os.Stderr, "%s: %v\n", sc.name, err)
+			failures = append(failures, fmt.Errorf("%s: %w", sc.name, err))
+			continue
 		}
 		report.Lines = append(report.Lines, figures.Line{Name: sc.name, Part: sc.part, Goals: sc.goals, Results: results})
 	}
-	return report.Print(os.Stdout)
+	return errors.Join(append(failures, report.Print(os.Stdout))...)
+}
+
+// begin starts the targets; those that it returns with an error have to be stopped,
+// too.
+func begin(ctx context.Context, s *settings, work string) (targets []*target, err error) {
+	for _, start := range starters(s, work) {
+		t, err := start(ctx)
+		if t != nil {
+			targets = append(targets, t)
+		}
+		if err != nil {
+			return targets, err
+		}
+	}
+	if len(targets) == 0 {
+		return nil, errors.New("nothing to measure: give -portico, -peer or -url")
+	}
+	return targets, nil
 }
 
 func names(targets []*target) (all []string) {

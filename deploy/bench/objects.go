@@ -21,10 +21,10 @@ const (
 	neverNumbered = mark + "0000000000"
 )
 
-// pod is a pod of about 2.5 KiB, as a controller would make it; some 6 KiB when
+// pod is a pod of about 3 KiB, as a controller would make it; some 6 KiB when
 // the server has added defaults and managed fields.
 func pod(name string, i int) []byte {
-	env := make([]string, 24)
+	env := make([]string, 30)
 	for j := range env {
 		env[j] = fmt.Sprintf(`{"name":"SETTING_%02d","value":"value-%d-%d-of-a-usual-length"}`, j, i, j)
 	}

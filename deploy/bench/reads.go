@@ -151,12 +151,11 @@ func watchStart(query string) func(context.Context, *measurement) error {
 		return m.measure(ctx, func() (figures.Samples, error) {
 			var all figures.Samples
 			for next := during(m.settings.duration); next(); {
-				began := time.Now()
-				size, err := m.startWatch(ctx, query)
+				took, size, err := m.startWatch(ctx, query)
 				if err != nil {
 					return all, err
 				}
-				all.Latencies = append(all.Latencies, time.Since(began))
+				all.Latencies = append(all.Latencies, took)
 				all.Bytes += size
 			}
 			all.Operations = len(all.Latencies)
@@ -167,13 +166,14 @@ func watchStart(query string) func(context.Context, *measurement) error {
 
 // startWatch is one such watch, on a connection of its own, with whose end the
 // server learns that it is over.
-func (m *measurement) startWatch(ctx context.Context, query string) (size int64, err error) {
+func (m *measurement) startWatch(ctx context.Context, query string) (took time.Duration, size int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	c, err := m.dial(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
+	began := time.Now()
 	events, want := 0, m.settings.pods
 	var last []byte
 	if query == streamedList {
@@ -187,13 +187,13 @@ func (m *measurement) startWatch(ctx context.Context, query string) (size int64,
 		}
 	})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	if err := c.Follow(func() bool { return events < want }); err != nil {
-		return 0, fmt.Errorf("after %d of %d events: %w", events, want, err)
+	if err := c.Follow(func() bool { return events < want }); err != nil { // also when the watch ends
+		return 0, 0, fmt.Errorf("after %d of %d events: %w", events, want, err)
 	}
 	if query == streamedList && !bytes.Contains(last, []byte("initial-events-end")) {
-		return 0, errors.New("the initial events do not end with their bookmark")
+		return 0, 0, errors.New("the initial events do not end with their bookmark")
 	}
-	return size, nil
+	return time.Since(began), size, nil
 }

@@ -29,38 +29,40 @@ type scenario struct {
 func scenarios() []scenario {
 	names := vocabulary.K8s()
 	json, protobuf := "application/json", names.Protobuf
-	table := "application/json;as=Table;v=v1;g=" + names.Group("meta")
+	table := "application/json;as=Table;v=v1;g=" + names.Group("meta.")
 
-	dearList := []figures.Goal{figures.AtMost(figures.ServerCPU, 1./8), figures.AtMost(figures.Median, 1./3)}
-	otherList := []figures.Goal{figures.AtMost(figures.ServerCPU, 1./3)}
-	start := []figures.Goal{figures.AtMost(figures.Median, 1./3), figures.AtMost(figures.ServerCPU, 1./3)}
-	write := []figures.Goal{figures.AtLeast(figures.Throughput, 2), figures.AtMost(figures.ServerCPU, 1./2)}
-	applied := []figures.Goal{figures.AtLeast(figures.Throughput, 3), figures.AtMost(figures.ServerCPU, 1./3)}
+	type goals = []figures.Goal
+	cpu := func(most float64) figures.Goal { return figures.AtMost(figures.ServerCPU, most) }
+	took := func(most float64) figures.Goal { return figures.AtMost(figures.Median, most) }
+	rate := func(least float64) figures.Goal { return figures.AtLeast(figures.Throughput, least) }
+	tail, atRest := figures.AtMost(figures.Tail, 1./2), figures.AtMost(figures.Memory, 1./3)
+	growth := figures.Below(figures.Growth, 32<<20)
+
 	all := []scenario{
-		{"pods at rest", reads, true, rest, []figures.Goal{figures.AtMost(figures.Memory, 1./3)}},
-		{"8 JSON lists at a time", reads, true, lists(8, json), []figures.Goal{figures.Below(figures.Growth, 32<<20)}},
-		{"list as JSON, first", reads, true, firstList(json), dearList},
-		{"list as JSON, repeated", reads, true, repeatedList(json), dearList},
-		{"list as Protobuf, first", reads, true, firstList(protobuf), otherList},
-		{"list as Protobuf, repeated", reads, true, repeatedList(protobuf), otherList},
-		{"list as Table, first", reads, true, firstList(table), otherList},
-		{"list as Table, repeated", reads, true, repeatedList(table), otherList},
-		{"watch start", reads, true, watchStart(plainWatch), start},
-		{"watch start, sendInitialEvents", reads, true, watchStart(streamedList), start},
-		{"get a pod, 16 clients", reads, true, get(16), []figures.Goal{figures.AtLeast(figures.Throughput, 3), figures.AtMost(figures.ServerCPU, 1./3)}},
-		{"changes to watchers", reads, false, watch, []figures.Goal{figures.AtMost(figures.ServerCPU, 1./2), figures.AtMost(figures.Tail, 1./2)}},
+		{"pods at rest", reads, true, rest, goals{atRest}},
+		{"8 JSON lists at a time", reads, true, lists(8, json), goals{growth}},
+		{"list as JSON, first", reads, true, firstList(json), goals{cpu(1. / 8), took(1. / 3)}},
+		{"list as JSON, repeated", reads, true, repeatedList(json), goals{cpu(1. / 8), took(1. / 3)}},
+		{"list as Protobuf, first", reads, true, firstList(protobuf), goals{cpu(1. / 3)}},
+		{"list as Protobuf, repeated", reads, true, repeatedList(protobuf), goals{cpu(1. / 3)}},
+		{"list as Table, first", reads, true, firstList(table), goals{cpu(1. / 3)}},
+		{"list as Table, repeated", reads, true, repeatedList(table), goals{cpu(1. / 3)}},
+		{"watch start", reads, true, watchStart(plainWatch), goals{cpu(1. / 3), took(1. / 3)}},
+		{"watch start, sendInitialEvents", reads, true, watchStart(streamedList), goals{cpu(1. / 3), took(1. / 3)}},
+		{"get a pod, 16 clients", reads, true, get(16), goals{rate(3), cpu(1. / 3)}},
+		{"changes to watchers", reads, false, watch, goals{cpu(1. / 2), tail}},
 	}
 	for _, n := range []int{16, 64} {
 		at := func(name string) string { return fmt.Sprintf("%s, %d clients", name, n) }
 		all = append(all, []scenario{
-			{at("create config maps"), writes, false, create(n, mapBodies()), write},
-			{at("create pods"), writes, false, create(n, podBodies()), write},
-			{at("PUT config maps"), writes, false, put(n, mapBodies()), write},
-			{at("PUT pods"), writes, false, put(n, podBodies()), write},
-			{at("merge patch config maps"), writes, false, mergePatch(n, mapBodies()), write},
-			{at("merge patch pods"), writes, false, mergePatch(n, podBodies()), write},
-			{at("apply one field of 70"), writes, false, apply(n, true), applied},
-			{at("apply no change"), writes, false, apply(n, false), applied},
+			{at("create config maps"), writes, false, create(n, mapBodies()), goals{rate(2), cpu(1. / 2)}},
+			{at("create pods"), writes, false, create(n, podBodies()), goals{rate(2), cpu(1. / 2)}},
+			{at("PUT config maps"), writes, false, put(n, mapBodies()), goals{rate(2), cpu(1. / 2)}},
+			{at("PUT pods"), writes, false, put(n, podBodies()), goals{rate(2), cpu(1. / 2)}},
+			{at("merge patch config maps"), writes, false, mergePatch(n, mapBodies()), goals{rate(2), cpu(1. / 2)}},
+			{at("merge patch pods"), writes, false, mergePatch(n, podBodies()), goals{rate(2), cpu(1. / 2)}},
+			{at("apply one field of 70"), writes, false, apply(n, true), goals{rate(3), cpu(1. / 3)}},
+			{at("apply no change"), writes, false, apply(n, false), goals{rate(3), cpu(1. / 3)}},
 		}...)
 	}
 	return all

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"debug/buildinfo"
 	"encoding/pem"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // withoutWorkers starts Portico as the reference server is: it has its controllers
@@ -73,7 +76,26 @@ func startPeer(ctx context.Context, programs, work string) (*target, error) {
 		"--service-account-key-file="+key, "--service-account-signing-key-file="+key); err != nil {
 		return t, err
 	}
-	return t, t.await(ctx)
+	if err := t.await(ctx); err != nil {
+		return t, err
+	}
+	t.version = cmp.Or(moduleVersion(filepath.Join(programs, "apiserver"), "/kubernetes"), t.version)
+	return t, nil
+}
+
+// moduleVersion finds the version of a module in a program: one built from the
+// module proxy was not told its own.
+func moduleVersion(program, module string) string {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return ""
+	}
+	for _, m := range info.Deps {
+		if strings.HasSuffix(m.Path, module) {
+			return m.Version
+		}
+	}
+	return ""
 }
 
 // home makes a target's folder with a token file, and finds a free address.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -29,14 +30,7 @@ const (
 // is one change delivered to one watcher; its latency counts from when the change
 // was due.
 func watch(ctx context.Context, m *measurement) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	list, err := m.get(ctx, changes)
-	if err != nil {
-		return err
-	}
-	path := changes + "?watch=1&resourceVersion=" + version(list)
-	rooms, err := m.connect(ctx, (m.settings.watchers+streamsPerConnection-1)/streamsPerConnection)
 	if err != nil {
 		return err
 	}
@@ -44,19 +38,25 @@ func watch(ctx context.Context, m *measurement) error {
 	if err != nil {
 		return err
 	}
-	audience := make([][]*watcher, len(rooms))
+	connections, err := m.connect(ctx, (m.settings.watchers+streamsPerConnection-1)/streamsPerConnection)
+	if err != nil {
+		return err
+	}
+	rooms := make([]room, len(connections))
 	for i := range m.settings.watchers {
-		room, w := i/streamsPerConnection, &watcher{sampled: i%sampled == 0}
-		if err := rooms[room].Open(wire.Request{Method: http.MethodGet, Path: path}, w.take); err != nil {
+		r := &rooms[i/streamsPerConnection]
+		r.conn = connections[i/streamsPerConnection]
+		w := &watcher{sampled: i%sampled == 0}
+		if err := r.open(w, version(list)); err != nil {
 			return err
 		}
-		audience[room] = append(audience[room], w)
+		r.watchers = append(r.watchers, w)
 	}
-	return m.measure(ctx, func() (figures.Samples, error) { return m.perform(ctx, makers, rooms, audience) })
+	return m.measure(ctx, func() (figures.Samples, error) { return m.perform(ctx, makers, rooms) })
 }
 
 // perform makes the changes while all watchers follow, until they have seen all.
-func (m *measurement) perform(ctx context.Context, makers, rooms clients, audience [][]*watcher) (figures.Samples, error) {
+func (m *measurement) perform(ctx context.Context, makers clients, rooms []room) (figures.Samples, error) {
 	count := int(m.settings.duration.Seconds() * float64(m.settings.rate))
 	ctx, cancel := context.WithTimeoutCause(ctx, m.settings.duration+patience, errors.New("not everything was delivered in time"))
 	defer cancel()
@@ -64,29 +64,71 @@ func (m *measurement) perform(ctx context.Context, makers, rooms clients, audien
 		if i == len(rooms) {
 			return change(ctx, makers, m.settings.rate, count)
 		}
-		stop := context.AfterFunc(ctx, rooms[i].Close)
+		stop := context.AfterFunc(ctx, rooms[i].conn.Close)
 		defer stop()
-		return rooms[i].Follow(func() bool { return missing(audience[i], count) })
+		return rooms[i].follow(count)
 	})
 	var all figures.Samples
-	for _, room := range audience {
-		for _, w := range room {
+	resumed := 0
+	for _, r := range rooms {
+		resumed += r.resumed
+		for _, w := range r.watchers {
 			all.Operations += w.events
 			all.Latencies = append(all.Latencies, w.latencies...)
 			all.Bytes += w.bytes
 		}
 	}
+	if resumed > 0 {
+		fmt.Fprintf(os.Stderr, "%-8s ended %d watches, which were resumed\n", m.name, resumed)
+	}
 	return all, err
 }
 
-// missing tells whether a watcher has not seen everything.
-func missing(room []*watcher, count int) bool {
-	for _, w := range room {
-		if w.events < count {
-			return true
+// room is the watchers that share a connection.
+type room struct {
+	conn     *wire.Conn
+	watchers []*watcher
+	resumed  int
+}
+
+func (r *room) open(w *watcher, version string) error {
+	path := changes + "?watch=1&resourceVersion=" + version
+	return r.conn.Open(wire.Request{Method: http.MethodGet, Path: path}, w.take)
+}
+
+// follow reads until every watcher has seen so many events. A server may end the
+// watch of one that it finds slow, who then resumes as any client would.
+func (r *room) follow(count int) error {
+	for {
+		next := r.behind(count)
+		if next == nil {
+			return nil
+		}
+		if next.ended {
+			if bytes.Contains(next.last, []byte(`"type":"ERROR"`)) || len(next.last) == 0 {
+				return fmt.Errorf("a watch ended for good: %s", next.last)
+			}
+			next.ended = false
+			r.resumed++
+			if err := r.open(next, version(next.last)); err != nil {
+				return err
+			}
+		}
+		if err := r.conn.Follow(func() bool { return next.events < count && !next.ended }); err != nil {
+			return err
 		}
 	}
-	return false
+}
+
+// behind returns a watcher that has not seen so many events, one whose watch has
+// ended before others.
+func (r *room) behind(count int) (found *watcher) {
+	for _, w := range r.watchers {
+		if w.events < count && (found == nil || w.ended) {
+			found = w
+		}
+	}
+	return found
 }
 
 // change makes new config maps at a rate; each carries the time when it was due.
@@ -115,34 +157,43 @@ func change(ctx context.Context, makers clients, rate, count int) error {
 // each was sent; all to do so would measure the client.
 type watcher struct {
 	sampled   bool
+	ended     bool
 	events    int
 	bytes     int64
 	latencies []time.Duration
-	line      []byte // so much of it as has come
+	last      []byte // complete line
+	line      []byte // so much as has come of the next
 }
 
 func (w *watcher) take(piece []byte) {
-	w.bytes += int64(len(piece))
-	w.events += bytes.Count(piece, []byte{'\n'})
-	if !w.sampled {
+	if piece == nil {
+		w.ended = true
+		w.line = w.line[:0]
 		return
 	}
+	w.bytes += int64(len(piece))
 	now := time.Now()
-	w.line = append(w.line, piece...)
 	for {
-		line, rest, whole := bytes.Cut(w.line, []byte{'\n'})
-		if !whole {
+		end := bytes.IndexByte(piece, '\n')
+		if end < 0 {
+			w.line = append(w.line, piece...)
 			return
 		}
-		if sent, ok := sentAt(line); ok {
+		w.line, w.last = w.last[:0], append(w.line, piece[:end]...)
+		w.events++
+		if sent, ok := w.sentAt(); ok {
 			w.latencies = append(w.latencies, now.Sub(sent))
 		}
-		w.line = append(w.line[:0], rest...)
+		piece = piece[end+1:]
 	}
 }
 
-func sentAt(line []byte) (time.Time, bool) {
-	_, after, found := bytes.Cut(line, []byte(stamp))
+// sentAt finds in the last event when it was sent, for a watcher that looks.
+func (w *watcher) sentAt() (time.Time, bool) {
+	if !w.sampled {
+		return time.Time{}, false
+	}
+	_, after, found := bytes.Cut(w.last, []byte(stamp))
 	digits, _, ended := bytes.Cut(after, []byte{'"'})
 	sent, err := strconv.ParseInt(string(digits), 10, 64)
 	return time.Unix(0, sent), found && ended && err == nil

@@ -28,7 +28,7 @@ const (
 	informers = 100
 	writers   = 4
 	// writePause is what a writer waits between two writes.
-	writePause = 100 * time.Millisecond
+	writePause = 50 * time.Millisecond
 	// faultTime bounds how long one fault lasts: when writes still go through, it
 	// ends after some of them.
 	faultTime = 2 * time.Second
@@ -304,7 +304,7 @@ func (x *trial) await(t *testing.T, n int64) {
 // during waits for some writes, or until the time of a fault is over.
 func (x *trial) during(t *testing.T) {
 	t.Helper()
-	until, end := x.writes.Load()+5+x.random.Int64N(30), time.After(faultTime)
+	until, end := x.writes.Load()+10+x.random.Int64N(60), time.After(faultTime)
 	ticks := time.NewTicker(10 * time.Millisecond)
 	defer ticks.Stop()
 	for x.writes.Load() < until {
@@ -340,7 +340,9 @@ func (x *trial) catchUp(t *testing.T, spaces []string) {
 		want := histories[r.view.resource.Resource].events(r.view)
 		events += len(want)
 		eventually(t, fmt.Sprintf("a watcher of %s sees all %d events", r.view, len(want)), func() bool { return r.has(len(want)) })
-		r.check(t, want)
+		if r.check(t, want); t.Failed() {
+			t.FailNow() // the others would say the same
+		}
 	}
 	for _, r := range x.reflected {
 		want := histories[r.view.resource.Resource].events(r.view)

@@ -92,7 +92,8 @@ func newReflected(t *testing.T, c informerClients, v view, i int) *reflected {
 	return r
 }
 
-// note checks that no object goes back.
+// note checks that no object goes back. It may come again as it was, when the
+// informer has listed anew.
 func (r *reflected) note(o any) {
 	object, err := meta.Accessor(o)
 	if err != nil {
@@ -101,7 +102,7 @@ func (r *reflected) note(o any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key, revision := object.GetNamespace()+"/"+object.GetName(), versionOf(object)
-	if revision <= r.last[key] {
+	if revision < r.last[key] {
 		r.faults = append(r.faults, fmt.Sprintf("%s came with revision %d after %d", key, revision, r.last[key]))
 	}
 	r.last[key] = revision

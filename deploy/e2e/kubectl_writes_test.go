@@ -90,9 +90,6 @@ func TestKubectlWrites(t *testing.T) {
 			t.Parallel()
 			k.play(t, act{line: "create namespace " + name})
 			scene(t, k.in(t, name))
-			k.play(t,
-				act{line: "delete namespace " + name + " --timeout=30s", want: []string{"deleted"}},
-				act{line: "get namespace " + name, code: 1, want: []string{"NotFound"}})
 		})
 	}
 }
@@ -197,6 +194,7 @@ func kubectlScale(t *testing.T, k *kubectl) {
 		act{line: "scale statefulset/a replicaset/a replicationcontroller/a --replicas=3", want: []string{"statefulset.apps/a scaled", "replicaset.apps/a scaled", "replicationcontroller/a scaled"}},
 		act{line: "get sts,rs,rc -o jsonpath={.items[*].spec.replicas}", want: []string{"3 3 3"}},
 		act{line: "scale sts a --current-replicas=3 --replicas=4", want: []string{"scaled"}},
+		act{line: "get sts a --subresource=scale", want: []string{"DESIRED", "AVAILABLE", "4"}},
 		act{line: "scale sts a --current-replicas=3 --replicas=5", code: 1, want: []string{"Expected replicas to be 3, was 4"}},
 		act{line: "scale sts nothing --replicas=5", code: 1, want: []string{"not found"}},
 	)
@@ -277,5 +275,8 @@ func kubectlCascade(t *testing.T, k *kubectl) {
 	k.play(t,
 		act{line: "delete configmap nothing", code: 1, want: []string{"NotFound"}},
 		act{line: "delete configmap nothing --ignore-not-found"},
-		act{line: "delete configmap orphan-child --force", want: []string{"force deleted"}})
+		act{line: "delete configmap orphan-child --force", want: []string{"force deleted"}},
+		act{line: "create deployment web --image=web:1"},
+		act{line: "delete namespace cascade --timeout=30s", want: []string{`namespace "cascade" deleted`}},
+		act{line: "get namespace cascade", code: 1, want: []string{"NotFound"}})
 }

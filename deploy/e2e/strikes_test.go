@@ -30,11 +30,21 @@ func (x *trial) quiet() []strike {
 	return x.shuffled(append(strikes, x.partitions(4, isQuiet)...))
 }
 
-// loud returns all others.
+// loud returns all others, and some that happen at the same time.
 func (x *trial) loud() []strike {
-	strikes := []strike{x.restart(false, "store"), x.restart(true, "store-2"), x.restart(true, "etcd"),
-		x.restart(false, "frontdoor"), x.restart(true, "frontdoor-2")}
-	return x.shuffled(append(strikes, x.partitions(6, func(from, to string) bool { return !isQuiet(from, to) })...))
+	strikes := []strike{x.restart(false, "store"), x.restart(true, "store-2"), x.restart(false, "frontdoor"),
+		x.restart(true, "etcd"), x.restart(true, "frontdoor-2", "etcd")} // the latter in this order
+	strikes = append(strikes, x.partitions(5, func(from, to string) bool { return !isQuiet(from, to) })...)
+	any := x.partitions(4, func(string, string) bool { return true })
+	return x.shuffled(append(strikes, both(any[0], any[1]), both(any[2], any[3])))
+}
+
+func both(a, b strike) strike {
+	return strike{
+		what:  a.what + ", and " + b.what,
+		begin: func(t *testing.T) { a.begin(t); b.begin(t) },
+		end:   func(t *testing.T) { a.end(t); b.end(t) },
+	}
 }
 
 func isQuiet(from, to string) bool {

@@ -2,6 +2,8 @@ package engine
 
 import (
 	kjson "sigs.k8s.io/json"
+
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 )
 
 // Copy returns a deep copy.
@@ -9,26 +11,7 @@ func Copy(object map[string]any) map[string]any {
 	if object == nil {
 		return nil
 	}
-	return deepCopy(object).(map[string]any)
-}
-
-// deepCopy copies maps and lists; everything else is immutable.
-func deepCopy(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for key, value := range v {
-			m[key] = deepCopy(value)
-		}
-		return m
-	case []any:
-		l := make([]any, len(v))
-		for i, value := range v {
-			l[i] = deepCopy(value)
-		}
-		return l
-	}
-	return v
+	return tree.Copy(object).(map[string]any)
 }
 
 // Decode reads an object's JSON; integers become int64.

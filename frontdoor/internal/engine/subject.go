@@ -17,7 +17,8 @@ import (
 type Subject interface {
 	// Show returns what a client sees of the object.
 	Show(object map[string]any) (map[string]any, error)
-	// Put returns the object with what a client sent; neither is modified.
+	// Put returns the object with what a client sent. The object is not modified, and
+	// the body is taken over.
 	Put(object, body map[string]any) (map[string]any, error)
 }
 
@@ -41,7 +42,18 @@ func (e *Engine) BodyType(t *catalogue.Type, s *catalogue.Subresource) *catalogu
 	}
 	body.Stored = body
 	body.Schema, body.Definition, _ = e.Types.Body(body.Group, body.Version, body.Kind)
+	if s.Kind == "Scale" {
+		body.Columns = scaleColumns
+	}
 	return body
+}
+
+// scaleColumns are the columns of a scale's Table.
+var scaleColumns = []catalogue.Column{
+	{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name"},
+	{Name: "Desired", Type: "integer", Cell: ".spec.replicas", Description: "Number of replicas that are wanted."},
+	{Name: "Available", Type: "integer", Cell: ".status.replicas", Description: "Number of replicas that there are."},
+	{Name: "Age", Type: "string", Cell: catalogue.CellAge, Description: "Time since the creation of the object."},
 }
 
 func apiVersion(group, version string) string {
@@ -56,7 +68,7 @@ type itself struct{}
 
 func (itself) Show(object map[string]any) (map[string]any, error) { return object, nil }
 
-func (itself) Put(_, body map[string]any) (map[string]any, error) { return Copy(body), nil }
+func (itself) Put(_, body map[string]any) (map[string]any, error) { return body, nil }
 
 // scale shows the number of replicas, whatever the kind of the object.
 type scale struct {

@@ -21,6 +21,7 @@ type history struct {
 	mu      sync.Mutex
 	changes []services.Change
 	from    int64 // what is older is gone
+	away    int   // how often it cannot answer
 	asked   int
 }
 
@@ -28,6 +29,9 @@ func (h *history) Replay(_ context.Context, r services.ReplayRequest) (services.
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked++
+	if h.asked <= h.away {
+		return services.Replay{}, services.Unavailable("away")
+	}
 	if r.After < h.from {
 		return services.Replay{}, services.Expired("too old")
 	}
@@ -212,6 +216,14 @@ func TestALaggardIsServedFromHistory(t *testing.T) {
 
 // TestNothingIsLostUnderLoad lets watchers with all kinds of selections run while
 // changes come in and the ring forgets, and compares what each got.
+func TestALaggardWaitsForAHubThatIsAway(t *testing.T) {
+	hub := &history{changes: []services.Change{change(5, "a", "x")}, away: 3}
+	w := started(hub, 10, 1<<20).watcher(Selection{After: 1})
+	if got := next(t, w); !slices.Equal(got, []int64{5}) || hub.asked != 4 {
+		t.Errorf("got %v after %d questions", got, hub.asked)
+	}
+}
+
 func TestNothingIsLostUnderLoad(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

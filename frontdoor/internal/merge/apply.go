@@ -24,8 +24,6 @@ func (e *Engine) apply(r PatchRequest, config map[string]any) (map[string]any, e
 	live := r.Current
 	if live == nil {
 		live = emptyOf(r.Type)
-	} else if e.appliedAlready(r, live, config) {
-		return copyOf(live), nil
 	}
 	if object, ok := e.applyQuickly(r, live, config); ok {
 		return object, nil

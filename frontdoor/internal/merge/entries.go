@@ -6,6 +6,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/merge/fields"
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 )
 
 // kind names a version of a kind.
@@ -80,7 +81,7 @@ func (all entries) release(taken ...fields.Tree) entries {
 		if len(e.fields) == 0 {
 			continue
 		}
-		if len(taken) > 0 && !sameTree(before, e.fields) {
+		if !tree.Equal(before, e.fields) {
 			e.raw = replaced(e.raw, "fieldsV1", e.fields)
 		}
 		left = append(left, e)

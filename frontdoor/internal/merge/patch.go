@@ -36,7 +36,8 @@ type PatchRequest struct {
 	Subresource string // empty for the resource itself
 }
 
-// Patch returns the patched object, sharing nothing with the current one. For an
+// Patch returns the patched object, sharing nothing with the current one but what is
+// recorded in managedFields, which nobody ever changes in place. For an
 // apply the owners of its fields are recorded already; for the others Track does
 // it. The second result names what a strict reader of the patch objects to:
 // members that are given twice.

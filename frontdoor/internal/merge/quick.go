@@ -75,11 +75,12 @@ func (e *Engine) applyQuickly(r PatchRequest, live, config map[string]any) (obje
 	if !ok || d.Removed != nil || all.owns(fields.Exclude(d.Changed, left), key) {
 		return nil, false
 	}
-	if last != nil && sameTree(last.fields, mine) && tree.Equal(bare, object) {
-		return copyOf(live), true // nothing changes, times neither
+	if last != nil && tree.Equal(last.fields, mine) && tree.Equal(bare, object) {
+		setOwners(object, before) // nothing changes, times neither
+		return object, true
 	}
 	e.syncLastApplied(r, object, config)
-	setOwners(object, copyOf(all.own(key, r.Type.APIVersion(), mine, e.time()).list()))
+	setOwners(object, all.own(key, r.Type.APIVersion(), mine, e.time()).list())
 	return object, true
 }
 
@@ -92,8 +93,6 @@ func (all entries) owns(some fields.Tree, but string) bool {
 	}
 	return false
 }
-
-func sameTree(a, b fields.Tree) bool { return tree.Equal(a, b) }
 
 // replaced returns a copy of a map with another value for one member.
 func replaced(m map[string]any, name string, value any) map[string]any {

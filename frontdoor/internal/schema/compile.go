@@ -22,7 +22,8 @@ const (
 	intOrString
 	quantity
 	timestamp
-	binary // base64
+	microTime // a timestamp with microseconds
+	binary    // base64
 )
 
 // node is one compiled schema. Nodes are immutable once compiled, and definitions
@@ -71,6 +72,9 @@ func (e *Engine) compileDefinition(definition string) *node {
 		return n
 	}
 	e.fill(n, s, e.overlay[short])
+	if short == "meta.v1.MicroTime" {
+		n.kind = microTime
+	}
 	return n
 }
 

@@ -265,7 +265,7 @@ func (c *check) junctors(s *structure, value any, at *field.Path) {
 func (c *check) fitting(nodes []*node, value any, at *field.Path) int {
 	count := 0
 	for _, n := range nodes {
-		trial := &check{rules.Check{Vocabulary: c.Vocabulary}}
+		trial := &check{Check: rules.Check{Vocabulary: c.Vocabulary}}
 		if trial.custom(n, value, nil, at); len(trial.Causes()) == 0 {
 			count++
 		}

@@ -104,22 +104,35 @@ func (b Body) malformed(why string) error {
 	return services.BadRequest("%s in version %q cannot be handled as a %s: %s", b.Kind, b.Version, b.Kind, why)
 }
 
-// Validate returns nil or a Status (422) with every cause. The old object is nil
-// for a create; with one, fields that are fixed at creation may not differ. The
-// object must have been prepared. It is not changed.
-func (e *Engine) Validate(t *catalogue.Type, object, old map[string]any) error {
-	c := &check{rules.Check{Vocabulary: e.vocabulary}}
-	c.Metadata(t, object, old)
-	if root := e.node(t.Definition); root != nil {
-		c.value(root, object, old, nil)
+// Change is an object on its way into the store.
+type Change struct {
+	Type *catalogue.Type
+	// Subresource is the part that the request writes; "" for the object itself.
+	Subresource string
+	// Object has been prepared. Old is what is stored; nil for a create.
+	Object, Old map[string]any
+}
+
+// ValidateChange returns nil or a Status (422) with every cause. What is fixed at
+// creation may not differ from the old object. Neither object is changed.
+func (e *Engine) ValidateChange(ch Change) error {
+	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Old: ch.Old, Subresource: ch.Subresource}}
+	c.Metadata(ch.Type, ch.Object, ch.Old)
+	if root := e.node(ch.Type.Definition); root != nil {
+		c.value(root, ch.Object, ch.Old, nil)
 	}
-	return c.status(t, object)
+	return c.status(ch.Type, ch.Object)
+}
+
+// Validate is ValidateChange for a write of the object itself.
+func (e *Engine) Validate(t *catalogue.Type, object, old map[string]any) error {
+	return e.ValidateChange(Change{Type: t, Object: object, Old: old})
 }
 
 // ValidateMeta is Validate for the metadata alone, which has the same rules in
 // all types.
 func (e *Engine) ValidateMeta(t *catalogue.Type, object, old map[string]any) error {
-	c := &check{rules.Check{Vocabulary: e.vocabulary}}
+	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: object, Old: old}}
 	c.Metadata(t, object, old)
 	return c.status(t, object)
 }

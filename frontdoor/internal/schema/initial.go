@@ -20,7 +20,7 @@ func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors
 	if why := p.wrongType(); why != "" {
 		errs.Invalid(at, s.Default, why)
 	}
-	c := &check{rules.Check{Vocabulary: e.vocabulary}}
+	c := &check{Check: rules.Check{Vocabulary: e.vocabulary}}
 	c.value(n, value, nil, at)
 	errs.Join(&c.Errors)
 }

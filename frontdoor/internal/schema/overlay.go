@@ -14,6 +14,11 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/format"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules/cluster"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules/network"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules/pods"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules/storage"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules/workloads"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -47,6 +52,8 @@ type ruleset struct {
 	// which no two may be given.
 	OneOf     []string `json:"oneOf"`
 	AtMostOne []string `json:"atMostOne"`
+	// Choice is a field whose value says which other field must be given.
+	Choice *choice `json:"choice"`
 	// Checks name functions that compare several fields (package rules).
 	Checks []string `json:"checks"`
 
@@ -58,6 +65,14 @@ type ruleset struct {
 type conditional struct {
 	When map[string]any `json:"when"`
 	Set  map[string]any `json:"set"`
+}
+
+// choice is a union: Of gives, by the value of the field By, the field that belongs to
+// it. The others may not be given. One that is Optional may be left out too.
+type choice struct {
+	By       string            `json:"by"`
+	Of       map[string]string `json:"of"`
+	Optional bool              `json:"optional"`
 }
 
 // fieldRules are the rules of one field. For a list, those on values are about
@@ -82,6 +97,24 @@ type fieldRules struct {
 	pattern   *regexp.Regexp
 	format    format.Format
 	keyFormat format.Format
+}
+
+// The functions that the overlay may name, by subject.
+var (
+	comparisons = [...]map[string]rules.Comparison{rules.Comparisons, pods.Comparisons, workloads.Comparisons, network.Comparisons,
+		storage.Comparisons, cluster.Comparisons}
+	derivations = [...]map[string]rules.Derivation{pods.Derivations, workloads.Derivations, network.Derivations, cluster.Derivations}
+)
+
+// named finds a function.
+func named[F any](name string, subjects []map[string]F) (F, error) {
+	for _, functions := range subjects {
+		if f, ok := functions[name]; ok {
+			return f, nil
+		}
+	}
+	var none F
+	return none, fmt.Errorf("nothing is called %q", name)
 }
 
 // theOverlay is read once: engines come and go with custom types, the overlay stays.
@@ -128,18 +161,18 @@ func readOverlay() (overlay, error) {
 // resolve looks up what the rules name.
 func (r *ruleset) resolve() error {
 	for _, name := range r.Derive {
-		d, ok := rules.Derivations[name]
-		if !ok {
-			return fmt.Errorf("nothing derives %q", name)
+		derive, err := named(name, derivations[:])
+		if err != nil {
+			return err
 		}
-		r.derive = append(r.derive, d)
+		r.derive = append(r.derive, derive)
 	}
 	for _, name := range r.Checks {
-		c, ok := rules.Comparisons[name]
-		if !ok {
-			return fmt.Errorf("there is no check %q", name)
+		compare, err := named(name, comparisons[:])
+		if err != nil {
+			return err
 		}
-		r.checks = append(r.checks, c)
+		r.checks = append(r.checks, compare)
 	}
 	for name, f := range r.Fields {
 		if err := f.resolve(); err != nil {

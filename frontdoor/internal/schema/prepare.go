@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
@@ -101,12 +102,12 @@ func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, o
 	case quantity:
 		return p.quantity(value, at)
 	default:
-		if why := n.scalar(value); why == "" {
-			return nil, false
-		} else {
+		canonical, why := n.scalar(value)
+		if why != "" {
 			p.wrong = append(p.wrong, at.String()+": "+why)
 			return nil, false
 		}
+		return canonical, canonical != value
 	}
 	p.wrong = append(p.wrong, fmt.Sprintf("%s: expected %s, got %s", at.String(), n.kind, describe(value)))
 	return nil, false
@@ -163,9 +164,11 @@ func (p *preparation) quantity(value any, at *field.Path) (any, bool) {
 	return canonical, canonical != value
 }
 
-// scalar returns what is wrong with a value's type, "" when nothing is.
-func (n *node) scalar(value any) string {
+// scalar returns a value as it is kept, or what is wrong with its type: whole numbers
+// are integers, times are in UTC.
+func (n *node) scalar(value any) (canonical any, why string) {
 	ok := false
+	canonical = value
 	switch n.kind {
 	case text:
 		_, ok = value.(string)
@@ -176,34 +179,51 @@ func (n *node) scalar(value any) string {
 		case int64, float64:
 			ok = true
 		}
-	case integer:
+	case integer, intOrString:
+		if _, isText := value.(string); isText && n.kind == intOrString {
+			return value, ""
+		}
 		var i int64
 		if i, ok = rules.Whole(value); ok && n.bits == 32 && (i > math.MaxInt32 || i < math.MinInt32) {
-			return fmt.Sprintf("%d does not fit in 32 bits", i)
+			return nil, fmt.Sprintf("%d does not fit in 32 bits", i)
 		}
-	case intOrString:
-		if _, ok = value.(string); !ok {
-			_, ok = rules.Whole(value)
+		if _, fraction := value.(float64); fraction {
+			canonical = i
 		}
-	case timestamp:
+	case timestamp, microTime, binary:
 		if s, isText := value.(string); isText {
-			if _, err := time.Parse(time.RFC3339, s); err != nil {
-				return fmt.Sprintf("%q is not a time in RFC 3339", s)
-			}
-			ok = true
-		}
-	case binary:
-		if s, isText := value.(string); isText {
-			if _, err := base64.StdEncoding.DecodeString(s); err != nil {
-				return "illegal base64 data"
-			}
-			ok = true
+			return encodings[n.kind](s)
 		}
 	}
 	if ok {
-		return ""
+		return canonical, ""
 	}
-	return "expected " + n.kind.String() + ", got " + describe(value)
+	return nil, "expected " + n.kind.String() + ", got " + describe(value)
+}
+
+// encodings read what is written as text, and return how it is kept.
+var encodings = map[kind]func(string) (any, string){
+	timestamp: func(s string) (any, string) { return inUTC(s, time.RFC3339) },
+	microTime: func(s string) (any, string) { return inUTC(s, metav1.RFC3339Micro) },
+	binary: func(s string) (any, string) {
+		decoded, err := base64.StdEncoding.DecodeString(s)
+		switch {
+		case err != nil:
+			return nil, "illegal base64 data"
+		case strings.ContainsAny(s, "\r\n"):
+			return base64.StdEncoding.EncodeToString(decoded), ""
+		}
+		return s, ""
+	},
+}
+
+// inUTC writes a time as all clients write it.
+func inUTC(s, layout string) (any, string) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return nil, fmt.Sprintf("%q is not a time in RFC 3339", s)
+	}
+	return t.UTC().Format(layout), ""
 }
 
 // zero is what a null counts as where a value must be.
@@ -225,7 +245,7 @@ func (n *node) zero() any {
 // String names the kind in messages.
 func (k kind) String() string {
 	return [...]string{"anything", "an object", "an object", "a list", "a string", "an integer", "a number", "a boolean",
-		"an integer or string", "a quantity", "a time", "base64 text"}[k]
+		"an integer or string", "a quantity", "a time", "a time", "base64 text"}[k]
 }
 
 // describe names the type of a JSON value in messages.

@@ -22,14 +22,16 @@ var update = flag.Bool("update", false, "write what the cases give into their fi
 // golden is one case: an object, and what becomes of it. The file holds input and
 // output together.
 type golden struct {
-	Type     string          `json:"type"` // group/version/resource
-	Mode     FieldValidation `json:"mode,omitempty"`
-	Given    map[string]any  `json:"given"`
-	Old      map[string]any  `json:"old,omitempty"`
-	Prepared map[string]any  `json:"prepared,omitempty"`
-	Warnings []string        `json:"warnings,omitempty"`
-	Error    string          `json:"error,omitempty"`  // of Prepare
-	Causes   []string        `json:"causes,omitempty"` // of Validate
+	Type  string          `json:"type"` // group/version/resource
+	Mode  FieldValidation `json:"mode,omitempty"`
+	Given map[string]any  `json:"given"`
+	Old   map[string]any  `json:"old,omitempty"`
+	// Subresource is what the request writes.
+	Subresource string         `json:"subresource,omitempty"`
+	Prepared    map[string]any `json:"prepared,omitempty"`
+	Warnings    []string       `json:"warnings,omitempty"`
+	Error       string         `json:"error,omitempty"`  // of Prepare
+	Causes      []string       `json:"causes,omitempty"` // of Validate
 }
 
 // TestGolden runs all cases in testdata. After a wanted change, run it with -update
@@ -78,7 +80,7 @@ func run(t *testing.T, types *catalogue.Catalogue, engine *Engine, c golden) gol
 	if !ok {
 		t.Fatalf("no type %s", c.Type)
 	}
-	got := golden{Type: c.Type, Mode: c.Mode, Given: c.Given, Old: c.Old}
+	got := golden{Type: c.Type, Mode: c.Mode, Given: c.Given, Old: c.Old, Subresource: c.Subresource}
 	object := decode(t, dump(t, c.Given))
 	mode := c.Mode
 	if mode == "" {
@@ -98,7 +100,7 @@ func run(t *testing.T, types *catalogue.Catalogue, engine *Engine, c golden) gol
 			t.Fatal(err)
 		}
 	}
-	if err := engine.Validate(ty, object, old); err != nil {
+	if err := engine.ValidateChange(Change{Type: ty, Subresource: c.Subresource, Object: object, Old: old}); err != nil {
 		got.Prepared = nil
 		var s *services.Status
 		if !errors.As(err, &s) {

@@ -1,8 +1,8 @@
 package schema
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
@@ -87,6 +87,9 @@ func (c *check) ruleset(r *ruleset, m, old map[string]any, at *field.Path) {
 			}
 		}
 	}
+	if r.Choice != nil {
+		c.choice(r.Choice, m, at)
+	}
 	for _, compare := range r.checks {
 		compare(&c.Check, m, old, at)
 	}
@@ -111,6 +114,20 @@ func (c *check) oneOf(r *ruleset, m map[string]any, at *field.Path) {
 		}
 		if first == "" && group.required && len(group.fields) > 0 {
 			c.Required(at, "must specify one of: "+join(group.fields))
+		}
+	}
+}
+
+// choice checks that the field is given that belongs to what is chosen, and no other.
+func (c *check) choice(r *choice, m map[string]any, at *field.Path) {
+	chosen, _ := m[r.By].(string)
+	mine, known := r.Of[chosen]
+	if mine != "" && !r.Optional && m[mine] == nil {
+		c.Required(at.Field(mine), "required when "+r.By+" is "+chosen)
+	}
+	for _, name := range r.Of {
+		if name != "" && name != mine && m[name] != nil && known {
+			c.Forbidden(at.Field(name), "may not be specified when "+r.By+" is "+chosen)
 		}
 	}
 }
@@ -164,9 +181,12 @@ func (c *check) listField(r *fieldRules, items []any, at *field.Path) {
 
 // unique checks that no two items of a list have the same identity.
 func (c *check) unique(by []string, items []any, at *field.Path) {
+	if len(items) < 2 {
+		return
+	}
 	seen := make(map[string]bool, len(items))
 	for i, item := range items {
-		key, value, where := identityOf(item, by, at.Item(i))
+		key, value, where := identityOf(item, by, &field.Path{Parent: at, Index: i})
 		if seen[key] {
 			c.Duplicate(where, value)
 		}
@@ -181,7 +201,11 @@ func identityOf(item any, by []string, at *field.Path) (key string, value any, w
 		return field.Display(item), item, at
 	}
 	if len(by) == 1 {
-		return field.Display(m[by[0]]), m[by[0]], at.Field(by[0])
+		value = m[by[0]]
+		if key, ok = value.(string); !ok {
+			key = field.Display(value)
+		}
+		return key, value, &field.Path{Parent: at, Name: by[0]}
 	}
 	some := map[string]any{}
 	for _, name := range by {
@@ -193,12 +217,7 @@ func identityOf(item any, by []string, at *field.Path) (key string, value any, w
 // scalar checks one value that is neither object nor list.
 func (c *check) scalar(r *fieldRules, value any, at *field.Path) {
 	if i, ok := rules.Whole(value); ok {
-		if r.Min != nil && i < *r.Min {
-			c.Invalid(at, value, "must be greater than or equal to "+strconv.FormatInt(*r.Min, 10))
-		}
-		if r.Max != nil && i > *r.Max {
-			c.Invalid(at, value, "must be less than or equal to "+strconv.FormatInt(*r.Max, 10))
-		}
+		r.number(&c.Check, value, i, at)
 		return
 	}
 	s, ok := value.(string)
@@ -219,6 +238,20 @@ func (c *check) scalar(r *fieldRules, value any, at *field.Path) {
 		for _, problem := range r.format(s) {
 			c.Invalid(at, value, problem)
 		}
+	}
+}
+
+// number checks that a number is within its bounds.
+func (r *fieldRules) number(c *rules.Check, value any, i int64, at *field.Path) {
+	below, above := r.Min != nil && i < *r.Min, r.Max != nil && i > *r.Max
+	switch {
+	case !below && !above:
+	case r.Min != nil && r.Max != nil:
+		c.Invalid(at, value, fmt.Sprintf("must be between %d and %d, inclusive", *r.Min, *r.Max))
+	case below:
+		c.Invalid(at, value, fmt.Sprintf("must be greater than or equal to %d", *r.Min))
+	case above:
+		c.Invalid(at, value, fmt.Sprintf("must be less than or equal to %d", *r.Max))
 	}
 }
 

@@ -7,7 +7,6 @@ package strategy
 
 import (
 	"encoding/json"
-	"reflect"
 	"slices"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -167,7 +167,7 @@ func (w Write) wantedChanged(obj, old map[string]any) bool {
 		return field == "metadata" || field == "status" && (!w.Type.Custom || w.Type.Subresources["status"] != nil)
 	}
 	for field := range obj {
-		if !ignored(field) && !reflect.DeepEqual(obj[field], old[field]) {
+		if !ignored(field) && !tree.Equal(obj[field], old[field]) {
 			return true
 		}
 	}

@@ -177,7 +177,11 @@ func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body,
 	case envelope.Kind != kind:
 		return Body{Object: map[string]any{"apiVersion": envelope.Kind.GroupVersion().String(), "kind": envelope.Kind.Kind}}, nil
 	}
-	object, err := c.messages.Decode(kind, envelope.Raw)
+	messages, err := c.messages.Find(kind)
+	if err != nil {
+		return Body{}, err
+	}
+	object, err := messages.Decode(envelope.Raw)
 	return Body{Object: object}, err
 }
 

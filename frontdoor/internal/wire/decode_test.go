@@ -19,7 +19,11 @@ var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
 func envelope(t testing.TB, kind schema.GroupVersionKind, object string) string {
 	t.Helper()
-	message, err := protobuf.NewRegistry(vocabulary.Platform()).Encode(kind, []byte(object))
+	messages, err := protobuf.NewRegistry(vocabulary.Platform()).Find(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	message, err := messages.Append(nil, []byte(object))
 	if err != nil {
 		t.Fatal(err)
 	}

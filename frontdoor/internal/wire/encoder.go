@@ -28,6 +28,8 @@ type Encoder struct {
 	form  Form
 	t     *catalogue.Type
 	rows  *table.Definition // nil unless the form is Table
+	// messages are of what an object is shown as; nil unless the media is Protobuf.
+	messages *protobuf.Message
 }
 
 // Encoder returns the encoder of a form that Negotiate returned for the type.
@@ -38,7 +40,24 @@ func (c *Codec) Encoder(f Form, t *catalogue.Type) *Encoder {
 	if f.As == Table {
 		e.rows = table.Define(t.Columns, c.vocabulary)
 	}
+	if f.Media == Protobuf {
+		e.messages = c.messagesOf(f, t)
+	}
 	return e
+}
+
+// messagesOf returns the messages of a form that Negotiate returned. Those of
+// partial metadata are made of whole objects too: they lack all other fields.
+func (c *Codec) messagesOf(f Form, t *catalogue.Type) *protobuf.Message {
+	kind := c.metaKind(f.MetaVersion, kindPartial)
+	if f.As != Partial {
+		kind = kindOf(t)
+	}
+	messages, err := c.messages.Find(kind)
+	if err != nil {
+		panic(err) // Negotiate has found it
+	}
+	return messages
 }
 
 // Object writes a response with one object. Nothing has been written when it
@@ -66,11 +85,11 @@ func writeBody(w http.ResponseWriter, code int, contentType string, body []byte)
 func (e *Encoder) AppendObject(dst []byte, o services.Object) ([]byte, error) {
 	switch {
 	case e.form.Media == Protobuf:
-		kind, message, err := e.message(o)
+		message, err := e.message(o)
 		if err != nil {
 			return dst, err
 		}
-		return protobuf.AppendEnvelope(dst, kind, message), nil
+		return protobuf.AppendEnvelope(dst, e.messages.Kind, message), nil
 	case e.form.Media == JSON && !e.form.Pretty:
 		dst, err := e.appendJSON(dst, o, true)
 		return append(dst, '\n'), err
@@ -184,27 +203,20 @@ func (e *Encoder) row(o services.Object) (row, error) {
 	return made.(row), nil
 }
 
-// message returns the Protobuf message of what an object is shown as, and its kind.
-func (e *Encoder) message(o services.Object) (schema.GroupVersionKind, []byte, error) {
-	kind, form, source := schema.GroupVersionKind{}, cachedMessage, o.JSON
+// message returns the Protobuf message of what an object is shown as.
+func (e *Encoder) message(o services.Object) ([]byte, error) {
+	form := cachedMessage
 	if e.form.As == Partial {
-		metadata, err := metadataOf(o.JSON)
-		if err != nil {
-			return kind, nil, err
-		}
-		kind, form = e.codec.metaKind(e.form.MetaVersion, kindPartial), cachedPartialMessage
-		source = e.appendPartial(nil, metadata)
-	} else {
-		kind = kindOf(e.t)
+		form = cachedPartialMessage
 	}
 	made, err := e.hot(o, form, func() (any, int, error) {
-		message, err := e.codec.messages.Encode(kind, source)
+		message, err := e.messages.Append(make([]byte, 0, len(o.JSON)), o.JSON)
 		return message, cap(message), err
 	})
 	if err != nil {
-		return kind, nil, err
+		return nil, err
 	}
-	return kind, made.([]byte), nil
+	return made.([]byte), nil
 }
 
 // hot returns a form of an object, made now or before.

@@ -31,11 +31,11 @@ func (e *Encoder) Events() *EventEncoder { return &EventEncoder{e: e} }
 // says it.
 func (v *EventEncoder) Event(dst []byte, event string, o services.Object) ([]byte, error) {
 	if v.e.form.Media == Protobuf {
-		kind, message, err := v.e.message(o)
+		message, err := v.e.message(o)
 		if err != nil {
 			return dst, err
 		}
-		return protobuf.AppendFrame(dst, event, kind, message), nil
+		return protobuf.AppendFrame(dst, event, v.e.messages.Kind, message), nil
 	}
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, event...)

@@ -7,11 +7,9 @@ import (
 	"net/http"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -225,48 +223,4 @@ func (yamlLayout) end(dst []byte, empty bool) []byte {
 	return dst
 }
 
-// messageList writes lists in Protobuf: one envelope, which says in its head how
-// long it is.
-type messageList struct {
-	e    *Encoder
-	w    io.Writer
-	list protobuf.List
-}
-
-func (l *messageList) Begin(meta ListMeta) error {
-	l.list.Kind = l.e.listKind()
-	l.list.Meta = metav1.ListMeta{Continue: meta.Continue, RemainingItemCount: meta.Remaining}
-	if meta.Revision != 0 {
-		l.list.Meta.ResourceVersion = resource.FormatVersion(meta.Revision)
-	}
-	return nil
-}
-
-func (l *messageList) Item(o services.Object) error {
-	_, message, err := l.e.message(o)
-	l.list.Items = append(l.list.Items, message)
-	return err
-}
-
-func (l *messageList) End() error {
-	buffer := l.e.codec.buffer()
-	defer l.e.codec.release(buffer)
-	err := l.list.Write(func(piece []byte) error {
-		*buffer = append(*buffer, piece...)
-		if len(*buffer) < chunk {
-			return nil
-		}
-		_, err := l.w.Write(*buffer)
-		*buffer = (*buffer)[:0]
-		return err
-	})
-	if err == nil {
-		_, err = l.w.Write(*buffer)
-	}
-	return err
-}
-
-var (
-	_ ListWriter = (*textList)(nil)
-	_ ListWriter = (*messageList)(nil)
-)
+var _ ListWriter = (*textList)(nil)

@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/merge"
+	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/services"
 )
@@ -116,7 +117,7 @@ func (h *Handlers) patched(c *change) (map[string]any, error) {
 	if manager == "" && c.mediaType != merge.MediaTypeApply {
 		manager = c.owner()
 	}
-	body, objections, err := c.Engine.Merge.Patch(merge.PatchRequest{Type: c.Engine.BodyType(c.Type, c.Subresource), MediaType: c.mediaType, Body: c.patch,
+	body, objections, err := c.Engine.Merge.Patch(merge.PatchRequest{Type: c.Engine.BodyType(c.Type, c.Subresource), MediaType: c.mediaType, Body: c.raw,
 		Current: shown, Manager: manager, Force: c.options.Force, Subresource: c.SubresourceName()})
 	if err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func (h *Handlers) trackFields(c *change) error {
 
 // validate applies the rules of the type.
 func (h *Handlers) validate(c *change) error {
-	if err := c.Engine.Schemas.Validate(c.Type, c.next, c.live); err != nil {
+	if err := c.Engine.Schemas.ValidateChange(schema.Change{Type: c.Type, Subresource: c.SubresourceName(), Object: c.next, Old: c.live}); err != nil {
 		return err
 	}
 	if c.Type.Key.String() == "customresourcedefinitions."+h.Vocabulary.Group("apiextensions.") {
@@ -193,13 +194,17 @@ func (h *Handlers) store(ctx context.Context, c *change) (services.Object, error
 	case c.options.DryRun:
 		return h.pretend(ctx, c, services.Object{Key: key, JSON: content.JSON})
 	case !c.exists():
+		c.swapped = true
 		return h.Store.Create(ctx, services.CreateRequest{Key: key, Content: content})
 	case strategy.Finished(c.next):
+		c.swapped = true
 		object, err := h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: c.current.Revision})
 		return object, c.raced(err)
 	case h.unchanged(c, content):
+		h.remember(c)
 		return c.current, nil
 	}
+	c.swapped = true
 	object, err := h.Store.Update(ctx, services.UpdateRequest{Key: key, Revision: c.current.Revision, Content: content})
 	return object, c.raced(err)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
-	"github.com/portico-platform/portico/frontdoor/internal/merge"
 	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
@@ -23,9 +22,10 @@ type writing struct {
 	*request.Request
 	options request.WriteOptions
 	form    wire.Form
-	// Body of a create or update; patch holds the bytes of a patch.
-	body      wire.Body
-	patch     []byte
+	raw     []byte // the body; that of a patch is all there is
+	body    wire.Body
+	// sent stands for all of it, mediaType for the raw body's form.
+	sent      digest
 	mediaType string
 	// subject is how the body maps onto the stored object.
 	subject engine.Subject
@@ -33,6 +33,8 @@ type writing struct {
 	// client: the request names no resourceVersion.
 	unconditional bool
 	created       bool
+	// newest is true when only the store's newest state will do.
+	newest bool
 	// own marks a write of the front door itself, which nobody has to admit.
 	own      bool
 	warnings []string
@@ -79,11 +81,26 @@ var errRaced = errors.New("another writer was faster")
 // attempt goes once through the stages of a write.
 func (h *Handlers) attempt(ctx context.Context, x *writing) (services.Object, error) {
 	c := &change{writing: x, now: time.Now()}
+	object, err := h.pass(ctx, c)
+	if h.stands(ctx, c, err) {
+		return object, err
+	}
+	x.newest = true
+	return services.Object{}, errRaced
+}
+
+func (h *Handlers) pass(ctx context.Context, c *change) (services.Object, error) {
+	if err := h.readCurrent(ctx, c); err != nil {
+		return services.Object{}, err
+	}
+	if done, err := h.repeat(ctx, c); done || err != nil {
+		return c.current, err
+	}
 	for _, stage := range []func(context.Context, *change) error{
-		h.loadCurrent, // the stored object, in the version of the request
-		h.makeNext,    // what the client wants it to be
-		h.complete,    // what the service decides, defaults, and admission's changes
-		h.check,       // schema rules, then admission's word
+		h.decodeCurrent, // the stored object, in the version of the request
+		h.makeNext,      // what the client wants it to be
+		h.complete,      // what the service decides, defaults, and admission's changes
+		h.check,         // schema rules, then admission's word
 	} {
 		if err := stage(ctx, c); err != nil {
 			return services.Object{}, err
@@ -100,42 +117,19 @@ type change struct {
 	live    map[string]any  // current, decoded, in the version of the request; nil when there is none
 	next    map[string]any
 	nextRaw []byte // next as JSON, in the version of the request
+	// glanced tells that current is what was at hand, and swapped that the store has
+	// found it to be the newest.
+	glanced, swapped bool
+	// shown is what to remember of a change that turns out to be none; nil when it may
+	// be one the next time.
+	shown *outcome
 }
 
-func (c *change) exists() bool { return c.live != nil }
+func (c *change) exists() bool { return c.current.Revision != 0 }
 
 func (c *change) strategy(h *Handlers) strategy.Write {
 	return strategy.Write{Type: c.Type, Subresource: c.SubresourceName(), Namespace: c.Namespace, User: c.User, Vocabulary: h.Vocabulary, Now: c.now,
 		Customs: c.Engine.Customs}
-}
-
-// loadCurrent reads the object that an update or patch changes. An object that is
-// not there is NotFound, unless the request creates it, and the user may.
-func (h *Handlers) loadCurrent(ctx context.Context, c *change) error {
-	if c.Verb == "create" {
-		return nil
-	}
-	current, err := h.Store.Get(ctx, services.GetRequest{Key: c.Key()})
-	if services.IsReason(err, services.ReasonNotFound) && c.mayCreate() {
-		create := c.Attributes()
-		create.Verb = "create"
-		return h.Allow(c.Request, create)
-	}
-	if err != nil {
-		return err
-	}
-	c.current = current
-	c.live, err = c.Engine.DecodeStored(current, c.Type)
-	return err
-}
-
-// mayCreate tells whether the request creates the object when it is missing: any
-// apply does, and an update of some types.
-func (c *change) mayCreate() bool {
-	if c.Verb == "update" {
-		return c.Subresource == nil && strategy.CreatesOnUpdate(c.Type)
-	}
-	return c.Subresource == nil && c.mediaType == merge.MediaTypeApply
 }
 
 // makeNext joins what the client sent with the current object.
@@ -146,7 +140,7 @@ func (h *Handlers) makeNext(_ context.Context, c *change) error {
 		c.next = engine.Copy(c.body.Object)
 		return c.checkCreate()
 	case "update":
-		c.next, err = c.subject.Put(c.live, c.body.Object)
+		c.next, err = c.subject.Put(c.live, engine.Copy(c.body.Object))
 	case "patch":
 		c.next, err = h.patched(c)
 	}
@@ -187,10 +181,12 @@ func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
 	if c.nextRaw, err = engine.Encode(c.next); err != nil {
 		return err
 	}
+	c.shown = &outcome{engine: c.Engine, mutated: c.nextRaw, warnings: slices.Clone(c.warnings)}
 	response, err := c.admit(ctx, h, h.Admission.Mutate)
 	if err != nil || response.Object == nil {
 		return err
 	}
+	c.shown = nil
 	if c.next, err = engine.Decode(response.Object); err != nil {
 		return err
 	}
@@ -247,16 +243,19 @@ func (h *Handlers) readWriting(w http.ResponseWriter, r *request.Request) (*writ
 	if x.form, err = h.Codec.Negotiate(r.Request, r.Engine.BodyType(r.Type, r.Subresource), wire.Object); err != nil {
 		return nil, err
 	}
-	body, err := r.ReadBody(w)
-	if err != nil {
+	if x.raw, err = r.ReadBody(w); err != nil {
 		return nil, err
 	}
 	x.subject = engine.SubjectOf(r.Subresource)
+	x.newest = !x.mayGlance()
+	if r.Verb != "create" {
+		x.sent = x.digest()
+	}
 	if r.Verb == "patch" {
-		x.patch, x.unconditional = body, true
+		x.unconditional = true
 		return x, h.checkPatchOptions(x)
 	}
-	if x.body, err = h.Codec.Decode(r.Header.Get("Content-Type"), body, r.Engine.BodyType(r.Type, r.Subresource)); err != nil {
+	if x.body, err = h.Codec.Decode(r.Header.Get("Content-Type"), x.raw, r.Engine.BodyType(r.Type, r.Subresource)); err != nil {
 		return nil, err
 	}
 	version, _ := strategy.Metadata(x.body.Object)["resourceVersion"].(string)

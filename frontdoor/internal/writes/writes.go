@@ -33,6 +33,8 @@ type Handlers struct {
 	Codec      *wire.Codec
 	Vocabulary vocabulary.Vocabulary
 	Log        *slog.Logger
+
+	repeats repeats
 }
 
 // Create writes an object of the front door's own. It takes the way of every other

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest/fake"
 )
@@ -43,6 +44,12 @@ func TestUpdateOfMissing(t *testing.T) {
 	c.refused(services.ReasonNotFound, "PUT", configMaps+"/l", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"l"}}`)
 	c.refused(services.ReasonConflict, "PUT", leases+"/l", fmt.Sprintf(lease, `,"resourceVersion":"7"`))
 	c.refused(services.ReasonConflict, "PUT", leases+"/l", fmt.Sprintf(lease, `,"uid":"7"`))
+	allow := c.handlers.Allow
+	c.handlers.Allow = func(_ *request.Request, a services.Attributes) error {
+		return services.Forbidden(a.Group, a.Resource, a.Name, a.Verb)
+	}
+	c.refused(services.ReasonForbidden, "PUT", leases+"/l", fmt.Sprintf(lease, ""))
+	c.handlers.Allow = allow
 	created := c.must("PUT", leases+"/l", fmt.Sprintf(lease, ""))
 	meta := created["metadata"].(map[string]any)
 	c.refused(services.ReasonInvalid, "PUT", leases+"/l", fmt.Sprintf(lease, ""))

@@ -68,7 +68,15 @@ func (m Metric) String() string {
 
 // applies tells whether a result has the figure: without operations there is
 // nothing to say of one.
-func (m Metric) applies(r Result) bool { return r.Operations > 0 || m >= Memory }
+func (m Metric) applies(r Result) bool {
+	switch m {
+	case Growth:
+		return r.AtRest > 0
+	case Memory, Others:
+		return true
+	}
+	return r.Operations > 0
+}
 
 // of returns the figure: times in nanoseconds, sizes in bytes.
 func (m Metric) of(r Result) float64 {

@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -125,8 +126,8 @@ func (c *Conn) greet() error {
 func (c *Conn) Close() { _ = c.net.NetConn().Close() }
 
 // Do sends a request and returns when the answer is complete. The sink is given
-// the body piece by piece and must not keep the pieces; without a sink they are
-// only counted. It returns how many bytes the body had. Every answer but a 2xx is
+// the body piece by piece, and nil when it is over; it must not keep the pieces.
+// Without a sink they are only counted. It returns how many bytes the body had. Every answer but a 2xx is
 // an error.
 func (c *Conn) Do(r Request, sink func(piece []byte)) (size int64, err error) {
 	s, err := c.begin(r, sink)
@@ -159,18 +160,17 @@ func (c *Conn) Open(r Request, sink func(piece []byte)) error {
 }
 
 // Follow reads what comes for the opened requests, for as long as more says that
-// there is more to come. It is an error when one of them ends before.
+// there is more to come. Their sinks learn when one of them ends.
 func (c *Conn) Follow(more func() bool) error {
 	if err := c.net.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
-	open := len(c.streams)
 	for more() {
+		if len(c.streams) == 0 {
+			return errors.New("the server has ended all answers")
+		}
 		if err := c.read(); err != nil {
 			return err
-		}
-		if len(c.streams) < open {
-			return fmt.Errorf("%d of %d answers ended early", open-len(c.streams), open)
 		}
 	}
 	return nil

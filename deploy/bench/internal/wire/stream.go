@@ -156,5 +156,8 @@ func (c *Conn) answer(err error) error {
 
 func (c *Conn) end(s *stream) {
 	s.over = true
+	if s.sink != nil && s.status < 300 {
+		s.sink(nil)
+	}
 	delete(c.streams, s.id)
 }

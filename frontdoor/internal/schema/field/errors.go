@@ -90,11 +90,13 @@ func (e *Errors) TooMany(at *Path, count, limit int) {
 
 // Display writes a value for humans.
 func Display(value any) string {
-	b, err := json.Marshal(value)
-	if err != nil {
+	var text strings.Builder
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
 		return fmt.Sprint(value)
 	}
-	return string(b)
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 func with(what, why string) string {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -25,11 +26,11 @@ var formats = map[string]Format{
 	"dns-label":      validation.IsDNS1123Label,
 	"dns-1035-label": validation.IsDNS1035Label,
 	"dns-subdomain":  validation.IsDNS1123Subdomain,
-	"dns-wildcard":   dnsName,
+	"dns-wildcard":   DNSName,
 	"qualified-name": validation.IsQualifiedName,
 	"label-key":      validation.IsQualifiedName,
 	"label-value":    validation.IsValidLabelValue,
-	"annotation-key": func(key string) []string { return validation.IsQualifiedName(strings.ToLower(key)) },
+	"annotation-key": AnnotationKey,
 	"config-key":     validation.IsConfigMapKey,
 	"env-name":       validation.IsEnvVarName,
 	"port-name":      validation.IsValidPortName,
@@ -52,11 +53,31 @@ var formats = map[string]Format{
 	"path-start":          pathStart,
 	"url-https":           httpsURL,
 	"cron":                cronSchedule,
-	"not-blank":           notBlank,
-	"resource-name":       resourceName,
+	"dns-search":          func(value string) []string { return validation.IsDNS1123Subdomain(strings.TrimSuffix(value, ".")) },
+	"dns-label-or-empty": func(value string) []string {
+		if value == "" {
+			return nil
+		}
+		return validation.IsDNS1123Label(value)
+	},
+	"domain-path":   domainPath,
+	"group-version": groupVersion,
+	"http-header":   validation.IsHTTPHeaderName,
+	"iscsi-name":    iscsiName,
+	"no-backsteps":  noBacksteps,
+	"not-negative":  func(value string) []string { return quantity(value, 0, "must be greater than or equal to 0") },
+	"path-or-star":  pathOrStar,
+	"positive":      func(value string) []string { return quantity(value, 1, "must be positive") },
+	"sysctl":        sysctl,
+	"not-blank":     notBlank,
+	"resource-name": resourceName,
 }
 
-func dnsName(value string) []string {
+// AnnotationKey is a qualified name, in upper case too.
+func AnnotationKey(key string) []string { return validation.IsQualifiedName(strings.ToLower(key)) }
+
+// DNSName is a domain, or any name below one (*.example.com).
+func DNSName(value string) []string {
 	if strings.HasPrefix(value, "*.") {
 		return validation.IsWildcardDNS1123Subdomain(value)
 	}
@@ -148,12 +169,7 @@ func relativePath(value string) []string {
 	if strings.HasPrefix(value, "/") {
 		return []string{"must be a relative path"}
 	}
-	for part := range strings.SplitSeq(value, "/") {
-		if part == ".." {
-			return []string{"must not contain '..'"}
-		}
-	}
-	return nil
+	return noBacksteps(value)
 }
 
 func httpsURL(value string) []string {
@@ -180,72 +196,12 @@ func notBlank(value string) []string {
 // one of an extension.
 func resourceName(value string) []string { return validation.IsQualifiedName(value) }
 
-// cronSchedule is five fields of a cron schedule, or a macro.
-func cronSchedule(value string) []string {
-	wrong := []string{"must be a cron schedule of five fields, or one of @yearly, @monthly, @weekly, @daily, @hourly, @every <duration>"}
-	value = strings.TrimSpace(value)
-	if zone, rest, ok := strings.Cut(value, " "); ok && (strings.HasPrefix(zone, "TZ=") || strings.HasPrefix(zone, "CRON_TZ=")) {
-		value = strings.TrimSpace(rest)
-	}
-	switch value {
-	case "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly":
-		return nil
-	}
-	if strings.HasPrefix(value, "@every ") {
-		return nil
-	}
-	parts := strings.Fields(value)
-	if len(parts) != len(cronRanges) {
-		return wrong
-	}
-	for i, part := range parts {
-		if !cronRanges[i].accepts(part) {
-			return wrong
-		}
+// quantity is an amount whose sign is at least least.
+func quantity(value string, least int, why string) []string {
+	if q, err := resource.ParseQuantity(value); err == nil && q.Sign() < least {
+		return []string{why}
 	}
 	return nil
-}
-
-// cronRange is what one field of a schedule may hold.
-type cronRange struct {
-	low, high int
-	names     string // three letters each, from low on
-}
-
-var cronRanges = [...]cronRange{{0, 59, ""}, {0, 23, ""}, {1, 31, ""}, {1, 12, "janfebmaraprmayjunjulaugsepoctnovdec"}, {0, 7, "sunmontuewedthufrisat"}}
-
-// accepts tells whether a field is a list of values, ranges and steps.
-func (c cronRange) accepts(field string) bool {
-	for part := range strings.SplitSeq(field, ",") {
-		span, step, stepped := strings.Cut(part, "/")
-		if n, err := strconv.Atoi(step); stepped && (err != nil || n <= 0) {
-			return false
-		}
-		if span == "*" || span == "?" {
-			continue
-		}
-		low, high, ranged := strings.Cut(span, "-")
-		from, ok := c.value(low)
-		if !ok {
-			return false
-		}
-		if ranged {
-			if to, ok := c.value(high); !ok || to < from {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func (c cronRange) value(s string) (int, bool) {
-	if n, err := strconv.Atoi(s); err == nil {
-		return n, n >= c.low && n <= c.high
-	}
-	if i := strings.Index(c.names, strings.ToLower(s)); len(s) == 3 && i >= 0 && i%3 == 0 {
-		return c.low + i/3, true
-	}
-	return 0, false
 }
 
 // PathSegment is any text that can stand in a path.

@@ -1,38 +1,73 @@
 package rules
 
-import "reflect"
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
 
 // Reading objects whose types have been checked: what is absent, or of another
 // type, reads as the zero value.
 
-func textOf(m map[string]any, name string) string {
+// Text returns a field's text.
+func Text(m map[string]any, name string) string {
 	s, _ := m[name].(string)
 	return s
 }
 
-func objectOf(m map[string]any, name string) map[string]any {
-	o, _ := m[name].(map[string]any)
-	return o
+// Object returns a field's object, or the one that a path of fields leads to.
+func Object(m map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		m, _ = m[name].(map[string]any)
+	}
+	return m
 }
 
-func listOf(m map[string]any, name string) []any {
+// List returns a field's list.
+func List(m map[string]any, name string) []any {
 	l, _ := m[name].([]any)
 	return l
 }
 
-func numberOf(m map[string]any, name string) int64 {
+// Number returns a field's whole number.
+func Number(m map[string]any, name string) int64 {
 	i, _ := Whole(m[name])
 	return i
 }
 
-// objectsOf returns the items of a list of objects; an item that is none is nil.
-func objectsOf(m map[string]any, name string) []map[string]any {
-	items := listOf(m, name)
+// Objects returns the items of a field's list; an item that is no object is nil.
+func Objects(m map[string]any, name string) []map[string]any {
+	items := List(m, name)
+	if len(items) == 0 {
+		return nil
+	}
 	objects := make([]map[string]any, len(items))
 	for i, item := range items {
 		objects[i], _ = item.(map[string]any)
 	}
 	return objects
+}
+
+// Texts returns the texts of a field's list.
+func Texts(m map[string]any, name string) []string {
+	items := List(m, name)
+	texts := make([]string, 0, len(items))
+	for _, item := range items {
+		if s, ok := item.(string); ok {
+			texts = append(texts, s)
+		}
+	}
+	return texts
+}
+
+// Quantity reads a quantity that Prepare has checked.
+func Quantity(value any) resource.Quantity {
+	s, _ := value.(string)
+	q, err := resource.ParseQuantity(s)
+	if err != nil {
+		return resource.Quantity{}
+	}
+	return q
 }
 
 // Empty tells whether a value counts as not given.
@@ -44,18 +79,59 @@ func Empty(value any) bool {
 		return v == ""
 	case []any:
 		return len(v) == 0
-	case map[string]any:
-		return false // an object that is there says something
 	}
-	return false
+	return false // an object that is there says something
 }
 
-// Same compares two values; what is left out equals what is empty.
+// Same compares two values; what is left out equals what is empty, at any depth.
 func Same(a, b any) bool {
-	if Empty(a) && Empty(b) {
+	if Empty(a) || Empty(b) {
+		return Empty(a) && Empty(b)
+	}
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && within(x, y) && within(y, x)
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !Same(x[i], y[i]) {
+				return false
+			}
+		}
 		return true
+	case string, bool, int64:
+		return a == b
 	}
 	return reflect.DeepEqual(a, b)
+}
+
+// within tells whether all that x says is the same in y.
+func within(x, y map[string]any) bool {
+	for name, value := range x {
+		if !Same(value, y[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Without returns a shallow copy without some members.
+func Without(m map[string]any, names ...string) map[string]any {
+	left := make(map[string]any, len(m))
+members:
+	for name, value := range m {
+		for _, out := range names {
+			if name == out {
+				continue members
+			}
+		}
+		left[name] = value
+	}
+	return left
 }
 
 // Whole returns a JSON number without a fraction.

@@ -45,11 +45,12 @@ var errNoEnvelope = errors.New("the body is no Protobuf envelope: it must start 
 func AppendEnvelope(dst []byte, kind schema.GroupVersionKind, raw []byte) []byte {
 	dst = slices.Grow(dst, envelopeSize(kind, len(raw)))
 	dst = appendHead(dst, kind, len(raw))
-	return append(append(dst, raw...), tail...)
+	return append(append(dst, raw...), Tail...)
 }
 
-// tail is the empty contentEncoding and contentType, which the original writes.
-var tail = string(protowire.AppendString(protowire.AppendTag(protowire.AppendString(protowire.AppendTag(nil,
+// Tail ends every envelope: an empty contentEncoding and contentType, which the
+// original writes.
+var Tail = string(protowire.AppendString(protowire.AppendTag(protowire.AppendString(protowire.AppendTag(nil,
 	unknownContentEncoding, protowire.BytesType), ""), unknownContentType, protowire.BytesType), ""))
 
 // appendHead appends everything up to a raw of the given size.
@@ -72,7 +73,7 @@ func typeMetaSize(apiVersion, kind string) int {
 func fieldSize(n int) int { return 1 + protowire.SizeBytes(n) }
 
 func envelopeSize(kind schema.GroupVersionKind, raw int) int {
-	return len(prefix) + fieldSize(typeMetaSize(kind.GroupVersion().String(), kind.Kind)) + fieldSize(raw) + len(tail)
+	return len(prefix) + fieldSize(typeMetaSize(kind.GroupVersion().String(), kind.Kind)) + fieldSize(raw) + len(Tail)
 }
 
 // OpenEnvelope reads an envelope.
@@ -138,40 +139,20 @@ func fields(message []byte, visit func(protowire.Number, []byte) error) error {
 	return nil
 }
 
-// List is an envelope around a list whose items are messages already. The size
-// of the whole stands in its head, so the items are held until it is written.
-type List struct {
-	Kind schema.GroupVersionKind
-	Meta metav1.ListMeta
-	// Items are referred to, not copied.
-	Items [][]byte
+// ListHead returns what stands before the items of a list: the size of all of
+// them is part of it. The items follow, see AppendItemHead, and then Tail.
+func ListHead(kind schema.GroupVersionKind, meta metav1.ListMeta, items int) ([]byte, error) {
+	encoded, err := meta.Marshal()
+	head := appendHead(nil, kind, fieldSize(len(encoded))+items)
+	return protowire.AppendBytes(protowire.AppendTag(head, listMetadata, protowire.BytesType), encoded), err
 }
 
-// Write hands the pieces of the envelope to put, in order; put must not keep them.
-func (l List) Write(put func([]byte) error) error {
-	meta, err := l.Meta.Marshal()
-	if err != nil {
-		return err
-	}
-	size := fieldSize(len(meta))
-	for _, item := range l.Items {
-		size += fieldSize(len(item))
-	}
-	head := appendHead(nil, l.Kind, size)
-	head = protowire.AppendBytes(protowire.AppendTag(head, listMetadata, protowire.BytesType), meta)
-	if err := put(head); err != nil {
-		return err
-	}
-	for _, item := range l.Items {
-		head = protowire.AppendVarint(protowire.AppendTag(head[:0], listItems, protowire.BytesType), uint64(len(item)))
-		if err := put(head); err != nil {
-			return err
-		}
-		if err := put(item); err != nil {
-			return err
-		}
-	}
-	return put([]byte(tail))
+// ItemSize is what an item takes whose message has the given size.
+func ItemSize(message int) int { return fieldSize(message) }
+
+// AppendItemHead appends what stands before the message of an item.
+func AppendItemHead(dst []byte, message int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(dst, listItems, protowire.BytesType), uint64(message))
 }
 
 // AppendFrame appends one frame of a watch: four bytes of length, most

@@ -7,8 +7,9 @@ package rawjson
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/binary"
 	"iter"
+	"math/bits"
 	"strconv"
 )
 
@@ -49,21 +50,15 @@ func (v Value) Members() iter.Seq2[string, Value] {
 
 func (v Value) rawMembers() iter.Seq2[Value, Value] {
 	return func(yield func(Value, Value) bool) {
-		if len(v) == 0 || v[0] != '{' {
+		c := v.Read()
+		if !c.Open('{') {
 			return
 		}
-		for i := space(v, 1); i < len(v) && v[i] == '"'; {
-			keyEnd := skip(v, i)
-			start := space(v, keyEnd)
-			if start >= len(v) || v[start] != ':' {
+		for c.More('}') {
+			key, ok := c.Key()
+			if !ok || !yield(key, c.Skip()) {
 				return
 			}
-			start = space(v, start+1)
-			end := skip(v, start)
-			if !yield(v[i:keyEnd], v[start:end]) {
-				return
-			}
-			i = next(v, end)
 		}
 	}
 }
@@ -98,15 +93,15 @@ func (x Index) Get(name string, path ...string) Value {
 // Items yields the items of an array.
 func (v Value) Items() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
-		if len(v) == 0 || v[0] != '[' {
+		c := v.Read()
+		if !c.Open('[') {
 			return
 		}
-		for i := space(v, 1); i < len(v) && v[i] != ']'; {
-			end := skip(v, i)
-			if end == i || !yield(v[i:end]) {
+		for c.More(']') {
+			item := c.Skip()
+			if len(item) == 0 || !yield(item) {
 				return
 			}
-			i = next(v, end)
 		}
 	}
 }
@@ -131,11 +126,8 @@ func (v Value) String() string {
 	if bytes.IndexByte(v, '\\') < 0 {
 		return string(v[1 : len(v)-1])
 	}
-	var s string
-	if json.Unmarshal(v, &s) != nil {
-		return ""
-	}
-	return s
+	text, _ := v.appendString(nil)
+	return string(text)
 }
 
 // Text returns a string's text, and the JSON of any other value but null.
@@ -187,7 +179,18 @@ func skip(b []byte, i int) int {
 }
 
 func skipString(b []byte, i int) int {
-	for i++; i < len(b); i++ { // most strings are too short for a faster search
+	for i++; i+8 <= len(b); i += 8 {
+		word := binary.LittleEndian.Uint64(b[i:])
+		stop := equal(word, '"') | equal(word, '\\')
+		if stop == 0 {
+			continue
+		}
+		if i += bits.TrailingZeros64(stop) / 8; b[i] == '"' {
+			return i + 1
+		}
+		i -= 6 // on behind what is escaped
+	}
+	for ; i < len(b); i++ {
 		switch b[i] {
 		case '"':
 			return i + 1
@@ -215,21 +218,6 @@ func skipNested(b []byte, i int) int {
 		i++
 	}
 	return len(b)
-}
-
-// next returns the offset of the member or item after the one that ended at i.
-func next(b []byte, i int) int {
-	if i = space(b, i); i < len(b) && b[i] == ',' {
-		i = space(b, i+1)
-	}
-	return i
-}
-
-func space(b []byte, i int) int {
-	for i < len(b) && b[i] <= ' ' {
-		i++
-	}
-	return i
 }
 
 // Size returns how long the value is that text starts with.

@@ -1,31 +1,32 @@
-package rules
+package cluster
 
 import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
-	"slices"
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // signerOfV1: the signer that takes anything is not for version v1.
-func signerOfV1(c *Check, m, old map[string]any, at *field.Path) {
+func signerOfV1(c *rules.Check, m, old map[string]any, at *field.Path) {
 	legacy := c.Vocabulary.Signers.LegacyUnknown
-	if signer := textOf(objectOf(m, "spec"), "signerName"); old == nil && signer == legacy {
+	if signer := rules.Text(rules.Object(m, "spec"), "signerName"); old == nil && signer == legacy {
 		c.Invalid(at.Field("spec").Field("signerName"), signer, "the legacy signerName is not allowed via this API version")
 	}
 }
 
 // certificateStatus holds the rules on status of section
 // "CertificateSigningRequest".
-func certificateStatus(c *Check, m, old map[string]any, at *field.Path) {
-	status, before := objectOf(m, "status"), objectOf(old, "status")
+func certificateStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
+	status, before := rules.Object(m, "status"), rules.Object(old, "status")
 	at = at.Field("status")
 	seen := map[string]bool{}
-	for i, condition := range objectsOf(status, "conditions") {
-		where, kind := at.Field("conditions").Item(i), textOf(condition, "type")
+	for i, condition := range rules.Objects(status, "conditions") {
+		where, kind := at.Field("conditions").Item(i), rules.Text(condition, "type")
 		switch {
 		case kind == "":
 			c.Required(where.Field("type"), "")
@@ -33,7 +34,7 @@ func certificateStatus(c *Check, m, old map[string]any, at *field.Path) {
 			c.Duplicate(where.Field("type"), kind)
 		}
 		seen[kind] = true
-		switch state := textOf(condition, "status"); state {
+		switch state := rules.Text(condition, "status"); state {
 		case "":
 			c.Required(where.Field("status"), "")
 		case "True", "False", "Unknown":
@@ -44,8 +45,8 @@ func certificateStatus(c *Check, m, old map[string]any, at *field.Path) {
 	if seen["Approved"] && seen["Denied"] {
 		c.Invalid(at.Field("conditions"), "Denied", "Approved and Denied conditions are mutually exclusive")
 	}
-	certificate := textOf(status, "certificate")
-	if certificate != "" && certificate != textOf(before, "certificate") {
+	certificate := rules.Text(status, "certificate")
+	if certificate != "" && certificate != rules.Text(before, "certificate") {
 		if problem := certificatesOnly(certificate); problem != "" {
 			c.Invalid(at.Field("certificate"), "<certificate data>", problem)
 		}
@@ -82,10 +83,10 @@ func certificatesOnly(encoded string) string {
 	return ""
 }
 
-// reviewVersions: a webhook must understand a review that is sent here.
-func reviewVersions(c *Check, m, _ map[string]any, at *field.Path) {
-	versions := listOf(m, "admissionReviewVersions")
-	if len(versions) > 0 && !slices.Contains(versions, any("v1")) && !slices.Contains(versions, any("v1beta1")) {
-		c.Invalid(at.Field("admissionReviewVersions"), versions, "must include at least one of v1, v1beta1")
+// oldSigner gives a request of the older version, which names no signer, the one
+// that accepts anything.
+func oldSigner(m map[string]any, v vocabulary.Vocabulary) {
+	if rules.Empty(m["signerName"]) {
+		m["signerName"] = v.Signers.LegacyUnknown
 	}
 }

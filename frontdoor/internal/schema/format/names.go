@@ -1,0 +1,75 @@
+package format
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// domainPath is a domain and a path, as in example.com/controller.
+func domainPath(value string) []string {
+	domain, path, ok := strings.Cut(value, "/")
+	if !ok || path == "" {
+		return []string{"must be a domain-prefixed path (such as \"acme.io/foo\")"}
+	}
+	problems := validation.IsDNS1123Subdomain(domain)
+	if !pathPattern.MatchString(path) {
+		problems = append(problems, "Invalid path (regex used for validation is '"+pathPattern.String()+"')")
+	}
+	return problems
+}
+
+// Patterns of names that the library does not know.
+var (
+	pathPattern   = regexp.MustCompile(`^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
+	sysctlPattern = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)
+	iscsiPatterns = regexp.MustCompile(`^(iqn\.\d{4}-\d{2}\.([[:alnum:]-.]+)(:[^,;*&$|\s]+)$|eui\.[[:alnum:]]{16}$|naa\.[[:alnum:]]{32}$)`)
+)
+
+// groupVersion is a version, or a group and a version.
+func groupVersion(value string) []string {
+	if strings.Count(value, "/") > 1 {
+		return []string{"must be a version or group/version"}
+	}
+	return nil
+}
+
+func sysctl(value string) []string {
+	if !sysctlPattern.MatchString(value) {
+		return []string{"must match the regex " + sysctlPattern.String()}
+	}
+	return nil
+}
+
+func iscsiName(value string) []string {
+	if !iscsiPatterns.MatchString(value) {
+		return []string{"must be valid format"}
+	}
+	return nil
+}
+
+// noBacksteps is a path that only goes on.
+func noBacksteps(value string) []string {
+	for part := range strings.SplitSeq(value, "/") {
+		if part == ".." {
+			return []string{"must not contain '..'"}
+		}
+	}
+	return nil
+}
+
+// pathOrStar is a path of requests that are for no resource: a star stands for all,
+// or at the end for all below.
+func pathOrStar(value string) []string {
+	switch {
+	case value == "*":
+	case !strings.HasPrefix(value, "/"):
+		return []string{"must start with slash"}
+	case strings.Contains(value, " "), strings.Contains(value, "//"):
+		return []string{"must not contain white-space or double slash"}
+	case strings.Contains(strings.TrimSuffix(value, "*"), "*"):
+		return []string{"wildcard can only do suffix matching"}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+// Package cluster holds the rules of what governs a cluster and extends its API:
+// roles, quotas and limits, nodes, events, certificates, webhooks, services of other
+// groups, and fair shares. It never decides what any of them decides. It serves the
+// sections that those kinds have in the specification.
+package cluster
+
+import (
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Comparisons are those that the overlay may name.
+var Comparisons = map[string]rules.Comparison{
+	"rule about resources or paths":      policyRule,
+	"rules about resources only":         namespacedRules,
+	"selectors of an aggregation":        aggregation,
+	"group of a role":                    roleGroupIs,
+	"subject of its kind":                subject,
+	"new event":                          newEvent,
+	"event is where its object is":       oldEvent,
+	"signer of v1":                       signerOfV1,
+	"certificate and conditions":         certificateStatus,
+	"review version that is spoken here": reviewVersions,
+	"star stands alone":                  stars,
+	"stars among resources":              resourceStars,
+	"name of an API service":             apiServiceName,
+	"trust in an API service":            apiServiceTrust,
+	"priority below the system's":        systemPriority,
+	"scopes of a quota":                  quotaScopes,
+	"resources of a quota":               quotaResources,
+	"operator of a scope":                scopeOperator,
+	"limits of a type":                   limitsOfType,
+	"one CIDR per family":                nodeCIDRs,
+	"taints are told apart":              nodeTaints,
+	"hand fits the queues":               queuing,
+	"namespaces or the cluster":          flowResources,
+	"strategies of a policy":             securityPolicy,
+}
+
+// Derivations are those that the overlay may name.
+var Derivations = map[string]rules.Derivation{
+	"name label":             nameLabel,
+	"group of the role":      roleGroup,
+	"group of the subject":   subjectGroup,
+	"names from kind":        customNames,
+	"version or versions":    customVersions,
+	"signer of old requests": oldSigner,
+	"limits by type":         limitDefaults,
+	"shares and precedence":  zeroMeansDefault,
+}
+
+// nameLabel labels a namespace with its name, for selectors.
+func nameLabel(m map[string]any, v vocabulary.Vocabulary) {
+	metadata := rules.Object(m, "metadata")
+	if name := rules.Text(metadata, "name"); name != "" {
+		rules.Complete(metadata, map[string]any{"labels": map[string]any{}})
+		if labels := rules.Object(metadata, "labels"); labels != nil {
+			labels[v.Qualified("", "metadata.name")] = name
+		}
+	}
+}
+
+// highestPriority is what users may give; above it is the system's own.
+const highestPriority = 1000000000
+
+func systemPriority(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	name := rules.Text(rules.Object(m, "metadata"), "name")
+	system := name == "system-cluster-critical" || name == "system-node-critical"
+	if strings.HasPrefix(name, "system-") && !system {
+		c.Forbidden(at.Field("metadata").Field("name"), "priority class names with 'system-' prefix are reserved for system use only")
+	}
+	if rules.Number(m, "value") > highestPriority && !system {
+		c.Forbidden(at.Field("value"), "maximum allowed value of a user defined priority is 1000000000")
+	}
+}
+
+// nodeCIDRs: a node's pods have one range, or one of each family.
+func nodeCIDRs(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	ranges := rules.Texts(m, "podCIDRs")
+	at = at.Field("podCIDRs")
+	if len(ranges) > 2 || len(ranges) == 2 && strings.Contains(ranges[0], ":") == strings.Contains(ranges[1], ":") {
+		c.Invalid(at, ranges, "may specify no more than one CIDR for each IP family")
+	}
+	if first := rules.Text(m, "podCIDR"); first != "" && len(ranges) > 0 && ranges[0] != first {
+		c.Invalid(at.Item(0), ranges[0], "must be the same as podCIDR")
+	}
+}
+
+// nodeTaints: a key has at most one taint of each effect.
+func nodeTaints(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	seen := map[[2]string]bool{}
+	for i, taint := range rules.Objects(m, "taints") {
+		id := [2]string{rules.Text(taint, "key"), rules.Text(taint, "effect")}
+		if seen[id] {
+			c.Duplicate(at.Field("taints").Item(i), taint)
+		}
+		seen[id] = true
+	}
+}

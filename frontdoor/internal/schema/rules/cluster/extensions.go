@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// reviewVersions: a webhook must understand a review that is sent here.
+func reviewVersions(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	versions := rules.Texts(m, "admissionReviewVersions")
+	if len(versions) > 0 && !slices.Contains(versions, "v1") && !slices.Contains(versions, "v1beta1") {
+		c.Invalid(at.Field("admissionReviewVersions"), versions, "must include at least one of v1, v1beta1")
+	}
+}
+
+// stars: who means all names nothing else.
+func stars(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for _, name := range [...]string{"operations", "apiGroups", "apiVersions"} {
+		if values := rules.Texts(m, name); len(values) > 1 && slices.Contains(values, "*") {
+			c.Invalid(at.Field(name), values, "if '*' is present, must not specify other "+plain[name])
+		}
+	}
+	for _, name := range [...]string{"apiVersions", "resources"} {
+		for i, value := range rules.Texts(m, name) {
+			if value == "" {
+				c.Required(at.Field(name).Item(i), "")
+			}
+		}
+	}
+}
+
+// plain is how messages speak of fields.
+var plain = map[string]string{"operations": "operations", "apiGroups": "API groups", "apiVersions": "API versions"}
+
+// resourceStars: the same for resources and their subresources.
+func resourceStars(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	resources, at := rules.Texts(m, "resources"), at.Field("resources")
+	has := func(name string) bool { return slices.Contains(resources, name) }
+	if has("*/*") && len(resources) > 1 {
+		c.Invalid(at, resources, "if '*/*' is present, must not specify other resources")
+	}
+	for i, name := range resources {
+		of, sub, nested := strings.Cut(name, "/")
+		switch {
+		case !nested && name != "*" && has("*"):
+			c.Invalid(at, resources, "if '*' is present, must not specify other resources without subresources")
+			return
+		case nested && sub != "*" && has(of+"/*"):
+			c.Invalid(at.Item(i), name, "if '"+of+"/*' is present, must not specify "+name)
+		case nested && of != "*" && has("*/"+sub):
+			c.Invalid(at.Item(i), name, "if '*/"+sub+"' is present, must not specify "+name)
+		}
+	}
+}
+
+// apiServiceName: a service of another group is named after what it serves.
+func apiServiceName(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	spec := rules.Object(m, "spec")
+	version, group := rules.Text(spec, "version"), rules.Text(spec, "group")
+	want := version + "." + group
+	if name := rules.Text(rules.Object(m, "metadata"), "name"); name != want && spec != nil {
+		c.Invalid(at.Field("metadata").Field("name"), name, "must be `spec.version+\".\"+spec.group`: "+field.Display(want))
+	}
+	if group == "" && version != "" && version != "v1" {
+		c.Required(at.Field("spec").Field("group"), "only v1 may have an empty group and it better be legacy kube")
+	}
+}
+
+// apiServiceTrust: one trusts a service by its certificate, or without.
+func apiServiceTrust(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	bundle, insecure := !rules.Empty(m["caBundle"]), m["insecureSkipTLSVerify"] == true
+	if service := rules.Object(m, "service"); service != nil {
+		for _, name := range [...]string{"namespace", "name"} {
+			if rules.Text(service, name) == "" {
+				c.Required(at.Field("service").Field(name), "")
+			}
+		}
+		if bundle && insecure {
+			c.Invalid(at.Field("insecureSkipTLSVerify"), true, "may not be true if caBundle is present")
+		}
+		return
+	}
+	if bundle {
+		c.Invalid(at.Field("caBundle"), "<certificate data>", "local APIServices may not have a caBundle")
+	}
+	if insecure {
+		c.Invalid(at.Field("insecureSkipTLSVerify"), true, "local APIServices may not have insecureSkipTLSVerify")
+	}
+}
+
+// customNames completes the names of a custom resource type.
+func customNames(m map[string]any, _ vocabulary.Vocabulary) {
+	if kind := rules.Text(m, "kind"); kind != "" {
+		rules.Complete(m, map[string]any{"singular": strings.ToLower(kind), "listKind": kind + "List"})
+	}
+}
+
+// customVersions lets an old definition name its one version in either way.
+func customVersions(m map[string]any, _ vocabulary.Vocabulary) {
+	versions, version := rules.Objects(m, "versions"), rules.Text(m, "version")
+	switch {
+	case version == "" && len(versions) > 0:
+		if first := rules.Text(versions[0], "name"); first != "" {
+			m["version"] = first
+		}
+	case version != "" && len(versions) == 0:
+		m["versions"] = []any{map[string]any{"name": version, "served": true, "storage": true}}
+	}
+}

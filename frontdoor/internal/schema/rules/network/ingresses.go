@@ -1,0 +1,108 @@
+package network
+
+import (
+	"net/netip"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/format"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+)
+
+func ingressRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if len(rules.List(m, "rules")) == 0 && m["defaultBackend"] == nil && m["backend"] == nil {
+		c.Invalid(at, rules.List(m, "rules"), "either `defaultBackend` or `rules` must be specified")
+	}
+}
+
+// ingressClass: the field replaces the annotation, and does not stand beside it.
+func ingressClass(c *rules.Check, m, old map[string]any, at *field.Path) {
+	name := c.Vocabulary.Qualified("", "ingress.class")
+	_, annotated := rules.Object(m, "metadata", "annotations")[name]
+	if old == nil && annotated && rules.Object(m, "spec")["ingressClassName"] != nil {
+		c.Invalid(at.Field("metadata").Field("annotations").Entry(name), rules.Object(m, "metadata", "annotations")[name],
+			"can not be set when the class field is also set")
+	}
+}
+
+// ingressPath: paths that are matched as paths start with a slash and are clean.
+func ingressPath(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	kind, value := rules.Text(m, "pathType"), rules.Text(m, "path")
+	if kind != "Exact" && kind != "Prefix" {
+		return
+	}
+	at = at.Field("path")
+	if value == "" {
+		c.Invalid(at, value, "must be an absolute path")
+	}
+	for _, part := range [...]string{"//", "/./", "/../", "%2f", "%2F"} {
+		if strings.Contains(value, part) {
+			c.Invalid(at, value, "must not contain '"+part+"'")
+		}
+	}
+	for _, end := range [...]string{"/..", "/."} {
+		if strings.HasSuffix(value, end) {
+			c.Invalid(at, value, "cannot end with '"+end+"'")
+		}
+	}
+}
+
+// hostName: an ingress goes by names.
+func hostName(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	host := rules.Text(m, "host")
+	if _, err := netip.ParseAddr(host); err == nil {
+		c.Invalid(at.Field("host"), host, "must be a DNS name, not an IP address")
+		return
+	}
+	c.Must(format.DNSName, host, at.Field("host"))
+}
+
+// oldBackend holds the rules of a backend in the older versions.
+func oldBackend(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	name, port := rules.Text(m, "serviceName"), m["servicePort"]
+	unset := rules.Empty(port) || port == int64(0)
+	if m["resource"] != nil {
+		if name != "" || !unset {
+			c.Invalid(at, name, "cannot set both resource and service backends")
+		}
+		return
+	}
+	if name == "" {
+		c.Required(at.Field("serviceName"), "")
+	}
+	c.Must(validation.IsDNS1035Label, name, at.Field("serviceName"))
+	if unset {
+		c.Required(at.Field("servicePort"), "port name or number is required")
+	}
+}
+
+// backendPort: a backend's port has a name or a number.
+func backendPort(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	name, number := rules.Text(m, "name"), rules.Number(m, "number")
+	switch {
+	case name != "" && number != 0:
+		c.Invalid(at, name, "cannot set both port name & port number")
+	case name == "" && number == 0 && m["number"] == nil:
+		c.Required(at, "port name or number is required")
+	}
+}
+
+// classParameters: parameters stand in a namespace when their scope says so.
+func classParameters(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	switch namespace := rules.Text(m, "namespace"); rules.Text(m, "scope") {
+	case "Namespace":
+		if namespace == "" {
+			c.Required(at.Field("namespace"), "`parameters.scope` is set to 'Namespace'")
+		}
+	case "Cluster":
+		if namespace != "" {
+			c.Forbidden(at.Field("namespace"), "`parameters.scope` is set to 'Cluster'")
+		}
+	case "":
+		if namespace != "" {
+			c.Forbidden(at.Field("namespace"), "`parameters.scope` is not set")
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package rules
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// IsEmptySelector tells whether a label selector, or the plain map of an older kind,
+// selects everything.
+func IsEmptySelector(selector map[string]any) bool {
+	if !structured(selector) {
+		return len(selector) == 0
+	}
+	return len(Object(selector, "matchLabels")) == 0 && len(List(selector, "matchExpressions")) == 0
+}
+
+func structured(selector map[string]any) bool {
+	_, labels := selector["matchLabels"]
+	_, expressions := selector["matchExpressions"]
+	return labels || expressions
+}
+
+// Selects tells whether a label selector, or the plain map of an older kind, selects
+// what has these labels. A selector that is none has its faults reported elsewhere.
+func Selects(selector, made map[string]any) bool {
+	plain := selector
+	if structured(selector) {
+		plain = Object(selector, "matchLabels")
+	}
+	for key, value := range plain {
+		if made[key] != value {
+			return false
+		}
+	}
+	if !structured(selector) || len(List(selector, "matchExpressions")) == 0 {
+		return true
+	}
+	var typed metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &typed); err != nil {
+		return true
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(&typed)
+	return err != nil || parsed.Matches(labelSet(made))
+}
+
+func labelSet(m map[string]any) labels.Set {
+	set := make(labels.Set, len(m))
+	for key, value := range m {
+		set[key], _ = value.(string)
+	}
+	return set
+}

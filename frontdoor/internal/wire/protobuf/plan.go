@@ -1,0 +1,300 @@
+package protobuf
+
+import (
+	"cmp"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// plan is how the JSON objects of one Go type become its messages.
+type plan struct {
+	fields []field
+	byName names // of fields
+	parts  []part
+}
+
+// field is a member of a JSON object.
+type field struct {
+	value
+	name  string
+	tag   string
+	shape shape
+	// keyTag and valueTag are those within the entries of a dictionary.
+	keyTag, valueTag string
+}
+
+type shape uint8
+
+const (
+	single shape = iota
+	list
+	dictionary // by strings
+)
+
+// part is one field of a message, in the order in which they are written.
+type part struct {
+	number protowire.Number
+	field  int    // whose value it is
+	absent string // written when the object lacks the field; "" for nothing
+	// inlined is a message that JSON shows among the fields of its parent, and
+	// that is written under tag even when all of it is absent.
+	inlined []part
+	tag     string
+}
+
+// value is how one value is written, be it in a field, a list or a dictionary.
+type value struct {
+	kind   kind
+	plan   *plan        // of kindMessage
+	goType reflect.Type // of the others
+	// zero follows the tag where there must be a value and JSON has null or none.
+	zero string
+}
+
+type kind uint8
+
+const (
+	kindString kind = iota
+	kindBool
+	kindInt32
+	kindInt64
+	kindBytes
+	kindStrings // a list that is a message of its own
+	kindMessage
+	kindRaw
+	kindTime
+	kindMicroTime
+	kindQuantity
+	kindIntOrString
+)
+
+// leaves are the messages that JSON shows as something else than an object of
+// their fields.
+var leaves = map[reflect.Type]kind{
+	reflect.TypeFor[runtime.RawExtension](): kindRaw,
+	reflect.TypeFor[metav1.FieldsV1]():      kindRaw,
+	reflect.TypeFor[metav1.Time]():          kindTime,
+	reflect.TypeFor[metav1.MicroTime]():     kindMicroTime,
+	reflect.TypeFor[resource.Quantity]():    kindQuantity,
+	reflect.TypeFor[intstr.IntOrString]():   kindIntOrString,
+}
+
+// marshaler is what generated messages offer.
+type marshaler interface{ Marshal() ([]byte, error) }
+
+// compiler makes plans and remembers them, also of types that contain themselves.
+type compiler map[reflect.Type]*plan
+
+// plan compiles a struct type. An error names what there is no plan for.
+func (c compiler) plan(t reflect.Type) (*plan, error) {
+	if p, ok := c[t]; ok {
+		return p, nil
+	}
+	p := &plan{}
+	c[t] = p
+	var err error
+	if p.parts, err = c.parts(p, t); err == nil {
+		p.byName, err = nameFields(p.fields)
+	}
+	if err != nil {
+		delete(c, t)
+	}
+	return p, err
+}
+
+// parts compiles the fields of a type, or of one that is inlined, into the plan.
+func (c compiler) parts(p *plan, t reflect.Type) ([]part, error) {
+	var parts []part
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, ok := f.Tag.Lookup("protobuf")
+		if !ok {
+			continue // kind and apiVersion, which the envelope holds
+		}
+		made, err := c.part(p, f, tag)
+		if err != nil {
+			return nil, fmt.Errorf("%s.%s: %w", t, f.Name, err)
+		}
+		parts = append(parts, made)
+	}
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.number, b.number) })
+	return parts, nil
+}
+
+func (c compiler) part(p *plan, f reflect.StructField, tag string) (part, error) {
+	number, err := strconv.Atoi(strings.SplitN(tag+",,", ",", 3)[1])
+	if err != nil {
+		return part{}, err
+	}
+	made := part{number: protowire.Number(number)}
+	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+	switch {
+	case name == "-" || strings.Contains(options, "string"):
+		return made, fmt.Errorf("JSON has it as %q", f.Tag.Get("json"))
+	case f.Anonymous && name == "":
+		made.tag = tagOf(made.number, protowire.BytesType)
+		made.inlined, err = c.parts(p, f.Type)
+		return made, err
+	case name == "":
+		name = f.Name
+	}
+	compiled, err := c.field(f.Type, made.number)
+	compiled.name = name
+	switch f.Type.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+	default:
+		made.absent = compiled.tag + compiled.zero
+	}
+	made.field = len(p.fields)
+	p.fields = append(p.fields, compiled)
+	return made, err
+}
+
+func (c compiler) field(t reflect.Type, number protowire.Number) (field, error) {
+	f := field{shape: single}
+	own := t.Implements(reflect.TypeFor[marshaler]())
+	switch {
+	case t.Kind() == reflect.Pointer:
+		t = t.Elem()
+	case t.Kind() == reflect.Slice && !own && t.Elem().Kind() != reflect.Uint8:
+		f.shape, t = list, t.Elem()
+	case t.Kind() == reflect.Map && t.Key().Kind() == reflect.String:
+		f.shape, t = dictionary, t.Elem()
+	}
+	var err error
+	f.value, err = c.value(t)
+	f.tag = tagOf(number, f.wireType())
+	if f.shape == dictionary {
+		f.tag = tagOf(number, protowire.BytesType)
+		f.keyTag, f.valueTag = tagOf(entryKey, protowire.BytesType), tagOf(entryValue, f.wireType())
+	}
+	if f.shape == list && f.kind == kindBytes {
+		err = fmt.Errorf("a list of bytes")
+	}
+	return f, err
+}
+
+func (c compiler) value(t reflect.Type) (value, error) {
+	v := value{goType: t, zero: "\x00"}
+	k, isLeaf := leaves[t]
+	switch {
+	case isLeaf:
+		v.kind = k
+		return v, v.setZero()
+	case speaksJSON(reflect.PointerTo(t)):
+		return v, fmt.Errorf("unknown JSON of %s", t)
+	}
+	switch t.Kind() {
+	case reflect.String:
+		v.kind = kindString
+	case reflect.Bool:
+		v.kind = kindBool
+	case reflect.Int32:
+		v.kind = kindInt32
+	case reflect.Int64:
+		v.kind = kindInt64
+	case reflect.Slice:
+		switch own := t.Implements(reflect.TypeFor[marshaler]()); {
+		case own && t.Elem().Kind() == reflect.String:
+			v.kind = kindStrings
+		case !own && t.Elem().Kind() == reflect.Uint8:
+			v.kind, v.zero = kindBytes, ""
+		default:
+			return v, fmt.Errorf("a list %s within another", t)
+		}
+	case reflect.Struct:
+		var err error
+		v.kind = kindMessage
+		if v.plan, err = c.plan(t); err != nil {
+			return v, err
+		}
+		return v, v.setZero()
+	default:
+		return v, fmt.Errorf("a %s", t.Kind())
+	}
+	return v, nil
+}
+
+func speaksJSON(t reflect.Type) bool {
+	return t.Implements(reflect.TypeFor[json.Unmarshaler]()) || t.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+// setZero asks the generated code for the message of a zero value.
+func (v *value) setZero() error {
+	m, ok := reflect.New(v.goType).Interface().(marshaler)
+	if !ok {
+		return fmt.Errorf("%s is no message", v.goType)
+	}
+	zero, err := m.Marshal()
+	v.zero = string(protowire.AppendBytes(nil, zero))
+	return err
+}
+
+func (v *value) wireType() protowire.Type {
+	switch v.kind {
+	case kindBool, kindInt32, kindInt64:
+		return protowire.VarintType
+	}
+	return protowire.BytesType
+}
+
+func tagOf(n protowire.Number, t protowire.Type) string {
+	return string(protowire.AppendTag(nil, n, t))
+}
+
+// names finds fields by their names: a hash table with room, whose collisions
+// take the next free place.
+type names struct {
+	table []int16 // one more than the index of a field; 0 is free
+	mask  uint32
+}
+
+func nameFields(fields []field) (names, error) {
+	size := 4
+	for size < 4*len(fields) {
+		size *= 2
+	}
+	n := names{make([]int16, size), uint32(size - 1)}
+	for i, f := range fields {
+		at := n.hash([]byte(f.name))
+		for ; n.table[at] != 0; at = (at + 1) & n.mask {
+			if fields[n.table[at]-1].name == f.name {
+				return n, fmt.Errorf("two fields are %s in JSON", f.name)
+			}
+		}
+		n.table[at] = int16(i + 1)
+	}
+	return n, nil
+}
+
+// hash looks at a few bytes only: the names of one type differ soon.
+func (n *names) hash(name []byte) uint32 {
+	if len(name) == 0 {
+		return 0
+	}
+	last := len(name) - 1
+	h := uint32(name[0]) | uint32(name[last])<<8 | uint32(name[last/2])<<16 | uint32(last)<<24
+	return h * 2654435761 >> 16 & n.mask
+}
+
+// find returns the index of a name's field, or -1.
+func (p *plan) find(name []byte) int {
+	n := &p.byName
+	for at := n.hash(name); n.table[at] != 0; at = (at + 1) & n.mask {
+		if i := int(n.table[at]) - 1; p.fields[i].name == string(name) {
+			return i
+		}
+	}
+	return -1
+}
