@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/portico-platform/portico/admission/internal/plugin"
+	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -13,24 +14,26 @@ type chain struct {
 	plugins []plugin.Plugin
 }
 
-// Mutate implements services.Admission.
+// Mutate implements services.Admission. When a webhook has changed the object, all
+// plugins see it once more.
 func (c *chain) Mutate(ctx context.Context, request services.AdmissionRequest) (services.AdmissionResponse, error) {
-	r := &plugin.Review{AdmissionRequest: request}
-	for _, p := range c.plugins {
-		if p.Mutate == nil {
-			continue
-		}
-		if err := p.Mutate(ctx, r); err != nil {
-			return services.AdmissionResponse{}, err
+	r := review.New(request)
+	for again := true; again; again = r.NextRound() {
+		for _, p := range c.plugins {
+			if p.Mutate == nil {
+				continue
+			}
+			if err := p.Mutate(ctx, r); err != nil {
+				return services.AdmissionResponse{}, err
+			}
 		}
 	}
-	object, err := r.Encoded()
-	return services.AdmissionResponse{Object: object}, err
+	return r.Response()
 }
 
 // Validate implements services.Admission.
 func (c *chain) Validate(ctx context.Context, request services.AdmissionRequest) (services.AdmissionResponse, error) {
-	r := &plugin.Review{AdmissionRequest: request}
+	r := review.New(request)
 	for _, p := range c.plugins {
 		if p.Validate == nil {
 			continue
@@ -39,7 +42,7 @@ func (c *chain) Validate(ctx context.Context, request services.AdmissionRequest)
 			return services.AdmissionResponse{}, err
 		}
 	}
-	return services.AdmissionResponse{}, nil
+	return r.Response()
 }
 
 // choice is what the flags say about plugins, by name.

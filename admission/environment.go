@@ -4,7 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/portico-platform/portico/admission/internal/limits"
 	"github.com/portico-platform/portico/admission/internal/plugin"
+	"github.com/portico-platform/portico/admission/internal/serviceaccount"
+	"github.com/portico-platform/portico/admission/internal/usage"
+	"github.com/portico-platform/portico/admission/internal/webhook"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/bus"
 	"github.com/portico-platform/portico/services/changes"
@@ -16,7 +20,7 @@ import (
 // environment connects what the plugins work with and waits until their mirrors
 // are filled.
 func environment(ctx context.Context, n *run.Node) (plugin.Environment, error) {
-	e := plugin.Environment{Vocabulary: n.Vocabulary}
+	e := plugin.Environment{Vocabulary: n.Vocabulary, Log: n.Log}
 	store, err := rpc.Store.Use(ctx, n)
 	if err != nil {
 		return e, err
@@ -37,13 +41,17 @@ func environment(ctx context.Context, n *run.Node) (plugin.Environment, error) {
 	unreachable, _ := n.Flags.GetInt64("default-unreachable-toleration-seconds")
 	e.NotReadyFor, e.UnreachableFor = time.Duration(notReady)*time.Second, time.Duration(unreachable)*time.Second
 	m := mirrors{node: n, store: store, source: changes.Source{Bus: conn, Hub: hub}}
-	e.Namespaces = mirror(&m, resource.GroupResource{Resource: "namespaces"}, plugin.ParseNamespace)
-	e.StorageClasses = mirror(&m, resource.GroupResource{Group: n.Vocabulary.Group("storage."), Resource: "storageclasses"},
-		plugin.StorageClassParser(n.Vocabulary))
-	e.IngressClasses = mirror(&m, resource.GroupResource{Group: n.Vocabulary.Group("networking."), Resource: "ingressclasses"},
-		plugin.IngressClassParser(n.Vocabulary))
-	e.PriorityClasses = mirror(&m, resource.GroupResource{Group: n.Vocabulary.Group("scheduling."), Resource: "priorityclasses"},
-		plugin.ParsePriorityClass)
+	v, find := n.Vocabulary, webhook.ClusterServices(store)
+	e.Namespaces = mirror(&m, "", "namespaces", plugin.NamespaceParser(v))
+	e.StorageClasses = mirror(&m, "storage.", "storageclasses", plugin.StorageClassParser(v))
+	e.IngressClasses = mirror(&m, "networking.", "ingressclasses", plugin.IngressClassParser(v))
+	e.PriorityClasses = mirror(&m, "scheduling.", "priorityclasses", plugin.ParsePriorityClass)
+	e.RuntimeClasses = mirror(&m, "node.", "runtimeclasses", plugin.ParseRuntimeClass)
+	e.Accounts = mirror(&m, "", "serviceaccounts", serviceaccount.Parse)
+	e.LimitRanges = mirror(&m, "", "limitranges", limits.Parse)
+	e.Quotas = mirror(&m, "", "resourcequotas", usage.Parse)
+	e.Mutating = mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(find))
+	e.Validating = mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(find))
 	return e, m.wait(ctx)
 }
 
@@ -55,7 +63,9 @@ type mirrors struct {
 	ready  []<-chan struct{}
 }
 
-func mirror[T any](m *mirrors, gr resource.GroupResource, decode func(services.Object) (T, error)) *changes.Mirror[T] {
+// mirror starts a mirror of a type; its group is in the short form.
+func mirror[T any](m *mirrors, group, plural string, decode func(services.Object) (T, error)) *changes.Mirror[T] {
+	gr := resource.GroupResource{Group: m.node.Vocabulary.Group(group), Resource: plural}
 	made := changes.NewMirror(changes.MirrorConfig[T]{
 		Source: m.source, Store: m.store, GroupResource: gr, Decode: decode, Log: m.node.Log,
 	})

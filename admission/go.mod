@@ -4,7 +4,11 @@ go 1.26.0
 
 require github.com/portico-platform/portico/services v0.0.0
 
-require sigs.k8s.io/yaml v1.6.0 // indirect
+require (
+	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
+	k8s.io/api v0.37.2 // indirect
+	sigs.k8s.io/yaml v1.6.0 // indirect
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -1,13 +1,12 @@
 // Package admission is the service that changes and refuses requests that create,
 // change, delete or connect, after they have been authorized. It is a chain of
 // plugins, of which flags choose the ones that are on. It reads what it needs from
-// the store and mirrors of it; it never writes, and it never sees a request that
-// only reads. It serves section "Admission plugins" of the specification.
+// the store and mirrors of it, and asks webhooks that are configured; it writes nothing
+// but what quotas have in use, and it never sees a request that only reads. It serves section "Admission plugins" of the specification.
 package admission
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -56,22 +55,8 @@ func start(ctx context.Context, n *run.Node) error {
 	if file, _ := n.Flags.GetString("admission-control-config-file"); file != "" {
 		n.Log.Warn("flag without effect yet: no plugin reads its configuration", "flag", "admission-control-config-file")
 	}
-	if names := waiting(plugins); len(names) > 0 {
-		n.Log.Warn("admission plugins that do nothing yet", "plugins", strings.Join(names, ","))
-	}
 	rpc.Admission.Offer(n, &chain{plugins: plugins})
 	return nil
-}
-
-// waiting names the plugins whose work is not in yet.
-func waiting(plugins []plugin.Plugin) []string {
-	var names []string
-	for _, p := range plugins {
-		if p.Waiting {
-			names = append(names, p.Name)
-		}
-	}
-	return names
 }
 
 func unknown(flag, name string) error {

@@ -5,6 +5,9 @@ package services
 // against the peer's certificate; a call without a row is refused, and the row of
 // a method holds instead of the row of its contract.
 //
+// Admission updates one thing: what is in use in the status of a resource quota, with
+// a compare-and-swap, because nobody else sees all that uses something up in time.
+//
 // Workers (csr-signer, token-cleaner ...) have no rows: they are clients of the
 // public API and nothing else.
 func Callers() map[string][]string {
@@ -13,7 +16,7 @@ func Callers() map[string][]string {
 	return map[string][]string{
 		"Store":        readers,
 		"Store/Create": frontdoor,
-		"Store/Update": frontdoor,
+		"Store/Update": {"frontdoor", "admission"},
 		"Store/Delete": frontdoor,
 		"WatchHub":     readers,
 		"Authn":        frontdoor,

@@ -12,7 +12,7 @@ import (
 // etcd transaction each, so that one revision holds one change.
 //
 // It may be called by the front door, authn, authz and admission; only the front
-// door may write.
+// door may write, but for what Callers says about quotas.
 type Store interface {
 	Reader
 

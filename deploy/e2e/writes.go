@@ -178,6 +178,9 @@ func conditionalWrites(t *testing.T, c *Cluster) {
 		}
 	}
 	s.do(http.StatusBadRequest, "PUT "+path, plain(`"name":"b"`, ""))
+	for _, other := range []string{`{"kind":"Secret"}`, `{"apiVersion":"v2"}`, `{"kind":null}`, `{"metadata":{"name":"b"}}`, `{"metadata":{"namespace":"b"}}`} {
+		s.do(http.StatusBadRequest, "PATCH "+path, other)
+	}
 	s.do(http.StatusOK, "DELETE "+path, fmt.Sprintf(`{"preconditions":{"uid":%q,"resourceVersion":%q}}`, second.GetUID(), second.GetResourceVersion()))
 	s.do(http.StatusNotFound, "PUT "+path, plain(`"name":"a"`, ""))
 }

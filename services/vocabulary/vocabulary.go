@@ -134,6 +134,13 @@ func (v Vocabulary) DefinitionFinalizer() string {
 	return "customresourcecleanup." + v.Group("apiextensions.")
 }
 
+// ClaimFinalizer and VolumeFinalizer hold a PersistentVolumeClaim while a pod uses it,
+// and a PersistentVolume while a claim is bound to it.
+func (v Vocabulary) ClaimFinalizer() string { return v.Qualified("", "pvc-protection") }
+
+// VolumeFinalizer: see ClaimFinalizer.
+func (v Vocabulary) VolumeFinalizer() string { return v.Qualified("", "pv-protection") }
+
 // Namespace returns a system namespace: of "system", "public" or "node-lease".
 func (v Vocabulary) Namespace(role string) string { return v.namespacePrefix + role }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -39,7 +40,7 @@ func parseSigningRequest(object []byte) (signingRequest, error) {
 }
 
 // approval checks who approves or denies a request.
-func (p certificates) approval(ctx context.Context, r *Review) error {
+func (p certificates) approval(ctx context.Context, r *review.Review) error {
 	if !r.Is(services.OperationUpdate, p.group, "certificatesigningrequests/approval") {
 		return nil
 	}
@@ -51,7 +52,7 @@ func (p certificates) approval(ctx context.Context, r *Review) error {
 }
 
 // signing checks who issues a certificate for a request.
-func (p certificates) signing(ctx context.Context, r *Review) error {
+func (p certificates) signing(ctx context.Context, r *review.Review) error {
 	if !r.Is(services.OperationUpdate, p.group, "certificatesigningrequests/status") {
 		return nil
 	}
@@ -68,7 +69,7 @@ func (p certificates) signing(ctx context.Context, r *Review) error {
 
 // mayUse asks whether the user may do this for the signer, or for all signers of
 // its domain.
-func (p certificates) mayUse(ctx context.Context, r *Review, signer, verb string) error {
+func (p certificates) mayUse(ctx context.Context, r *review.Review, signer, verb string) error {
 	domain, _, _ := strings.Cut(signer, "/")
 	for _, name := range []string{signer, domain + "/*"} {
 		decision, err := p.authz.Authorize(ctx, services.Attributes{
@@ -85,7 +86,7 @@ func (p certificates) mayUse(ctx context.Context, r *Review, signer, verb string
 }
 
 // subject keeps the masters' group out of requests for client certificates.
-func (p certificates) subject(_ context.Context, r *Review) error {
+func (p certificates) subject(_ context.Context, r *review.Review) error {
 	if !r.Is(services.OperationCreate, p.group, "certificatesigningrequests") {
 		return nil
 	}

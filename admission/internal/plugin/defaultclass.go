@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -11,6 +12,8 @@ import (
 type Class struct {
 	Name    string
 	Default bool
+	// Expands says that volumes of a storage class may grow.
+	Expands bool
 }
 
 // parseClass returns a parser of stored classes, which are marked as the default
@@ -21,9 +24,10 @@ func parseClass(marks ...string) func(services.Object) (Class, error) {
 			Metadata struct {
 				Annotations map[string]string `json:"annotations"`
 			} `json:"metadata"`
+			AllowVolumeExpansion bool `json:"allowVolumeExpansion"`
 		}
 		err := json.Unmarshal(o.JSON, &stored)
-		class := Class{Name: o.Key.Name}
+		class := Class{Name: o.Key.Name, Expands: stored.AllowVolumeExpansion}
 		for _, mark := range marks {
 			class.Default = class.Default || stored.Metadata.Annotations[mark] == "true"
 		}
@@ -34,14 +38,14 @@ func parseClass(marks ...string) func(services.Object) (Class, error) {
 // defaultClass gives a new object that names no class the one that is marked as
 // the default: storage classes for claims, ingress classes for ingresses.
 type defaultClass struct {
-	classes  Collection[Class]
+	classes  review.Collection[Class]
 	groups   []string // that serve the resource
 	resource string
 	// field of the spec, and annotation of old, that name a class.
 	field, annotation string
 }
 
-func (p defaultClass) mutate(_ context.Context, r *Review) error {
+func (p defaultClass) mutate(_ context.Context, r *review.Review) error {
 	if !p.concerns(r) {
 		return nil
 	}
@@ -74,7 +78,7 @@ func (p defaultClass) mutate(_ context.Context, r *Review) error {
 	return r.Forbid("%d classes are marked as the default: %q", len(chosen), chosen)
 }
 
-func (p defaultClass) concerns(r *Review) bool {
+func (p defaultClass) concerns(r *review.Review) bool {
 	for _, group := range p.groups {
 		if r.Is(services.OperationCreate, group, p.resource) {
 			return true

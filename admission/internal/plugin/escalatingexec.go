@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -45,7 +46,7 @@ func (p *hostPod) power() string {
 	return ""
 }
 
-func (p escalatingExec) validate(ctx context.Context, r *Review) error {
+func (p escalatingExec) validate(ctx context.Context, r *review.Review) error {
 	if !r.Is(services.OperationConnect, "", "pods/exec") && !r.Is(services.OperationConnect, "", "pods/attach") {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -32,7 +33,7 @@ type role struct {
 	Subjects []any                       `json:"subjects"`
 }
 
-func (p grants) validate(ctx context.Context, r *Review) error {
+func (p grants) validate(ctx context.Context, r *review.Review) error {
 	if r.Group != p.group || r.Subresource != "" || r.Operation != services.OperationCreate && r.Operation != services.OperationUpdate {
 		return nil
 	}

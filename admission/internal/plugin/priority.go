@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -27,12 +28,12 @@ func ParsePriorityClass(o services.Object) (PriorityClass, error) {
 // priority gives new pods the priority of the class that they name, or of the
 // default one.
 type priority struct {
-	classes Collection[PriorityClass]
+	classes review.Collection[PriorityClass]
 	store   services.Reader
 	group   string // of the classes
 }
 
-func (p priority) mutate(ctx context.Context, r *Review) error {
+func (p priority) mutate(ctx context.Context, r *review.Review) error {
 	if !r.Is(services.OperationCreate, "", "pods") {
 		return nil
 	}
@@ -65,7 +66,7 @@ func (p priority) mutate(ctx context.Context, r *Review) error {
 
 // class returns the class with a name or, when the name is empty, the default one:
 // the lowest of those that say so, or one of priority 0 without a name.
-func (p priority) class(ctx context.Context, r *Review, name string) (PriorityClass, error) {
+func (p priority) class(ctx context.Context, r *review.Review, name string) (PriorityClass, error) {
 	if name == "" {
 		return p.byDefault()
 	}

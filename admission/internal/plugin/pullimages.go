@@ -3,12 +3,13 @@ package plugin
 import (
 	"context"
 
+	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 )
 
 // alwaysPullImages makes new pods pull their images with their own credentials,
 // even where an image is on the node already.
-func alwaysPullImages(_ context.Context, r *Review) error {
+func alwaysPullImages(_ context.Context, r *review.Review) error {
 	if !r.Is(services.OperationCreate, "", "pods") {
 		return nil
 	}

@@ -1,29 +1,37 @@
 package plugin
 
 import (
+	"log/slog"
 	"time"
 
+	"github.com/portico-platform/portico/admission/internal/limits"
+	"github.com/portico-platform/portico/admission/internal/review"
+	"github.com/portico-platform/portico/admission/internal/serviceaccount"
+	"github.com/portico-platform/portico/admission/internal/usage"
+	"github.com/portico-platform/portico/admission/internal/webhook"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/quota"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Collection is a resource type as plugins read it: from memory.
-type Collection[T any] interface {
-	Get(namespace, name string) (T, bool)
-	List(namespace string) []T
-}
-
-// Environment is what the plugins work with.
+// Environment is what the plugins work with. The collections are made with the parsers
+// that go with their elements.
 type Environment struct {
 	Vocabulary vocabulary.Vocabulary
-	Store      services.Reader
+	Store      services.Store // written to by charges to quotas alone
 	Authz      services.Authz
-	Namespaces Collection[Namespace]
-	// StorageClasses and IngressClasses are made with the parsers of this package.
-	StorageClasses Collection[Class]
-	IngressClasses Collection[Class]
-	// PriorityClasses are those of pods.
-	PriorityClasses Collection[PriorityClass]
+	Log        *slog.Logger
+
+	Namespaces      review.Collection[Namespace]
+	StorageClasses  review.Collection[Class]
+	IngressClasses  review.Collection[Class]
+	PriorityClasses review.Collection[PriorityClass]
+	RuntimeClasses  review.Collection[RuntimeClass]
+	Accounts        review.Collection[serviceaccount.Account]
+	LimitRanges     review.Collection[limits.Range]
+	Quotas          review.Collection[quota.Quota]
+	// Mutating and Validating are the configurations of webhooks.
+	Mutating, Validating review.Collection[webhook.Configuration]
 	// How long pods stay on nodes that are not ready, or that cannot be reached.
 	NotReadyFor, UnreachableFor time.Duration
 }
@@ -33,10 +41,15 @@ type Environment struct {
 // and so must see the final object.
 func Table(e Environment) []Plugin {
 	v := e.Vocabulary
+	known := namespaces{mirror: e.Namespaces, store: e.Store, parse: NamespaceParser(v)}
 	lifecycle := namespaceLifecycle{
-		namespaces: e.Namespaces, store: e.Store, reviews: v.Group("authorization."),
+		namespaces: known, reviews: v.Group("authorization."),
 		immortal: []string{"default", v.Namespace("system"), v.Namespace("public")},
 	}
+	accounts := serviceaccount.Plugin{Accounts: e.Accounts, Store: e.Store, Vocabulary: v}
+	ranges := limits.Plugin{Ranges: e.LimitRanges, Vocabulary: v}
+	runtimes := runtimeClass{classes: e.RuntimeClasses, store: e.Store, group: v.Group("node.")}
+	webhooks := webhook.Webhooks{Mutating: e.Mutating, Validating: e.Validating, Labels: known.labels, Vocabulary: v, Log: e.Log}
 	tolerations := defaultTolerations{taints: []taint{
 		{v.Qualified("node", "not-ready"), int64(e.NotReadyFor.Seconds())},
 		{v.Qualified("node", "unreachable"), int64(e.UnreachableFor.Seconds())},
@@ -55,31 +68,30 @@ func Table(e Environment) []Plugin {
 	table := []Plugin{
 		{Name: "grants", Always: true, Validate: granting.validate},
 		{Name: "AlwaysAdmit"},
-		{Name: "NamespaceLifecycle", Default: true, Validate: lifecycle.validate},
-		{Name: "LimitRanger", Default: true, Waiting: true},
-		{Name: "ServiceAccount", Default: true, Waiting: true},
+		{Name: "NamespaceLifecycle", Default: true, Mutate: lifecycle.admit, Validate: lifecycle.admit},
+		{Name: "LimitRanger", Default: true, Mutate: ranges.Mutate, Validate: ranges.Validate},
+		{Name: "ServiceAccount", Default: true, Mutate: accounts.Mutate, Validate: accounts.Validate},
 		{Name: "TaintNodesByCondition", Default: true, Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
 		{Name: "AlwaysPullImages", Mutate: alwaysPullImages},
-		{Name: "PodNodeSelector", Waiting: true},
+		{Name: "PodNodeSelector", Mutate: podNodeSelector{known}.mutate, Validate: podNodeSelector{known}.validate},
 		{Name: "Priority", Default: true, Mutate: priorities.mutate},
 		{Name: "DefaultTolerationSeconds", Default: true, Mutate: tolerations.mutate},
 		{Name: "DefaultStorageClass", Default: true, Mutate: storage.mutate},
-		{Name: "StorageObjectInUseProtection", Default: true, Waiting: true},
-		{Name: "PersistentVolumeClaimResize", Default: true, Waiting: true},
-		{Name: "RuntimeClass", Default: true, Waiting: true},
+		{Name: "StorageObjectInUseProtection", Default: true, Mutate: inUseProtection(v)},
+		{Name: "PersistentVolumeClaimResize", Default: true, Validate: claimResize{e.StorageClasses}.validate},
+		{Name: "RuntimeClass", Default: true, Mutate: runtimes.mutate, Validate: runtimes.validate},
 		{Name: "CertificateApproval", Default: true, Validate: csr.approval},
 		{Name: "CertificateSigning", Default: true, Validate: csr.signing},
 		{Name: "CertificateSubjectRestriction", Default: true, Validate: csr.subject},
 		{Name: "DefaultIngressClass", Default: true, Mutate: ingress.mutate},
-		{Name: "MutatingAdmissionWebhook", Default: true, Waiting: true},
-		{Name: "ValidatingAdmissionWebhook", Default: true, Waiting: true},
-		{Name: "ResourceQuota", Default: true, Waiting: true},
+		{Name: "MutatingAdmissionWebhook", Default: true, Mutate: webhooks.Mutate},
+		{Name: "ValidatingAdmissionWebhook", Default: true, Validate: webhooks.Validate},
 		{Name: "AlwaysDeny", Validate: alwaysDeny},
 	}
 	if v.Behaviour.DenyEscalatingExec {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Validate: escalatingExec{e.Store}.validate})
 	}
-	return table
+	return append(table, Plugin{Name: "ResourceQuota", Default: true, Validate: usage.New(e.Quotas, e.Store, quota.NewCounter(v)).Validate})
 }
 
 // StorageClassParser reads stored storage classes.

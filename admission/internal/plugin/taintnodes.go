@@ -3,13 +3,14 @@ package plugin
 import (
 	"context"
 
+	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 )
 
 // taintNodes keeps pods off new nodes until somebody finds them ready.
 type taintNodes struct{ taint string }
 
-func (p taintNodes) mutate(_ context.Context, r *Review) error {
+func (p taintNodes) mutate(_ context.Context, r *review.Review) error {
 	if !r.Is(services.OperationCreate, "", "nodes") {
 		return nil
 	}

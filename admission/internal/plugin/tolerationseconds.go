@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 
+	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -18,7 +19,7 @@ type taint struct {
 	seconds int64
 }
 
-func (p defaultTolerations) mutate(_ context.Context, r *Review) error {
+func (p defaultTolerations) mutate(_ context.Context, r *review.Review) error {
 	if !r.Is(services.OperationCreate, "", "pods") && !r.Is(services.OperationUpdate, "", "pods") {
 		return nil
 	}

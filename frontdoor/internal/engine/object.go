@@ -16,6 +16,9 @@ func Copy(object map[string]any) map[string]any {
 
 // Decode reads an object's JSON; integers become int64.
 func Decode(raw []byte) (map[string]any, error) {
+	if object, ok := tree.Decode(raw); ok {
+		return object, nil
+	}
 	var object map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
 		return nil, err

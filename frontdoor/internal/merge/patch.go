@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/merge/patches"
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -115,6 +116,9 @@ func decode(r PatchRequest) (patch map[string]any, objections []string, err erro
 			}
 		}
 		body = converted
+	}
+	if patch, ok := tree.Decode(body); ok {
+		return patch, objections, nil
 	}
 	strict, err := kjson.UnmarshalStrict(body, &patch)
 	if err != nil && r.MediaType == MediaTypeApply {

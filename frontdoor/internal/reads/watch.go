@@ -18,9 +18,10 @@ import (
 const (
 	// bookmarkPeriod is how often a watcher that wants bookmarks gets one.
 	bookmarkPeriod = time.Minute
-	// flushCost is what handing a piece of a watch to the connection costs; see
-	// pace.
+	// flushCost is what handing a piece of a watch to the connection costs, and
+	// flushShare which part of a core all watchers together may spend on that.
 	flushCost   = 14 * time.Microsecond
+	flushShare  = 0.35
 	longestPace = 50 * time.Millisecond
 )
 
@@ -277,14 +278,16 @@ func (x *watching) flush() error {
 }
 
 // pace lets changes gather between two flushes of a watch, so that all watchers
-// together spend at most about one core on flushing: nothing for a few of them,
-// some ten milliseconds for a thousand.
+// together cost what flushShare allows: nothing for a few of them, some ten
+// milliseconds for a thousand. They wake at the same moments, so that the frames
+// of those that share a connection leave together.
 func (h *Handlers) pace(ctx context.Context) {
-	pause := min(time.Duration(h.open.Load())*flushCost, longestPace)
+	pause := min(time.Duration(float64(h.open.Load())*float64(flushCost)/flushShare), longestPace)
 	if pause < time.Millisecond {
 		return
 	}
-	timer := time.NewTimer(pause)
+	now := time.Now()
+	timer := time.NewTimer(now.Truncate(pause).Add(pause).Sub(now))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

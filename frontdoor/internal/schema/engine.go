@@ -116,7 +116,7 @@ type Change struct {
 // ValidateChange returns nil or a Status (422) with every cause. What is fixed at
 // creation may not differ from the old object. Neither object is changed.
 func (e *Engine) ValidateChange(ch Change) error {
-	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Old: ch.Old, Subresource: ch.Subresource}}
+	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Subresource: ch.Subresource}}
 	c.Metadata(ch.Type, ch.Object, ch.Old)
 	if root := e.node(ch.Type.Definition); root != nil {
 		c.value(root, ch.Object, ch.Old, nil)
@@ -132,7 +132,7 @@ func (e *Engine) Validate(t *catalogue.Type, object, old map[string]any) error {
 // ValidateMeta is Validate for the metadata alone, which has the same rules in
 // all types.
 func (e *Engine) ValidateMeta(t *catalogue.Type, object, old map[string]any) error {
-	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: object, Old: old}}
+	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: object}}
 	c.Metadata(t, object, old)
 	return c.status(t, object)
 }

@@ -34,6 +34,8 @@ type overlay map[string]*ruleset
 type ruleset struct {
 	// Defaults are filled in where the object says nothing; objects merge.
 	Defaults map[string]any `json:"defaults"`
+	// ZeroIsNone makes numbers of zero count as not given, where there is a default.
+	ZeroIsNone bool `json:"zeroIsNone"`
 	// DefaultsWhen are further defaults for objects that have certain values.
 	DefaultsWhen []conditional `json:"defaultsWhen"`
 	// Derive names functions that compute a default from other fields (package rules).
@@ -200,6 +202,13 @@ func (r *ruleset) isRequired(name string) bool { return r != nil && slices.Conta
 
 // complete applies the defaults to an object, in place.
 func (r *ruleset) complete(m map[string]any, v vocabulary.Vocabulary) {
+	if r.ZeroIsNone {
+		for name := range r.Defaults {
+			if m[name] == int64(0) {
+				delete(m, name)
+			}
+		}
+	}
 	rules.Complete(m, r.Defaults)
 	for _, c := range r.DefaultsWhen {
 		if c.holds(m) {

@@ -103,7 +103,7 @@ func (c *check) oneOf(r *ruleset, m map[string]any, at *field.Path) {
 	}{{r.OneOf, true}, {r.AtMostOne, false}} {
 		first := ""
 		for _, name := range group.fields {
-			if _, given := m[name]; !given {
+			if rules.Empty(m[name]) {
 				continue
 			}
 			if first != "" {
@@ -158,7 +158,9 @@ func (c *check) field(r *fieldRules, value any, at *field.Path) {
 			}
 		}
 	default:
-		c.scalar(r, value, at)
+		if value != "" { // which says nothing; a required one is reported as such
+			c.scalar(r, value, at)
+		}
 	}
 }
 

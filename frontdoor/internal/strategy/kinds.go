@@ -23,6 +23,10 @@ func (w Write) createKind(obj map[string]any) {
 		obj["status"] = map[string]any{"phase": "Pending"}
 	case "certificatesigningrequests." + w.Vocabulary.Group("certificates."):
 		w.nameRequester(obj)
+	case "endpointslices." + w.Vocabulary.Group("discovery."):
+		if w.Type.Version == "v1" {
+			dropTopology(obj, nil)
+		}
 	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
 		custom.Establish(obj, w.Customs, w.Vocabulary, w.Now)
 	}
@@ -45,6 +49,10 @@ func (w Write) updateKind(obj, old map[string]any) {
 		}
 	case "certificatesigningrequests." + w.Vocabulary.Group("certificates."):
 		w.updateSigningRequest(obj, old)
+	case "endpointslices." + w.Vocabulary.Group("discovery."):
+		if w.Type.Version == "v1" {
+			dropTopology(obj, old)
+		}
 	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
 		if w.Subresource == "" && !Deleting(obj) {
 			custom.Establish(obj, w.Customs, w.Vocabulary, w.Now)

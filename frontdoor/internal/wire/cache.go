@@ -30,6 +30,8 @@ const (
 	cachedRow cachedForm = iota
 	cachedMessage
 	cachedPartialMessage
+	cachedSize // of a message
+	cachedPartialSize
 )
 
 type shard struct {

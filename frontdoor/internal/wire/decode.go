@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 )
@@ -46,7 +47,7 @@ func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type) (Body
 		b, err = decodeText(media, body)
 	}
 	if err == nil {
-		err = checkKind(b.Object, kind)
+		err = CheckKind(b.Object, t)
 	}
 	var status *services.Status
 	if err != nil && !errors.As(err, &status) {
@@ -132,6 +133,10 @@ func decodeText(media Media, body []byte) (Body, error) {
 			return b, err
 		}
 	}
+	if object, ok := tree.Decode(body); ok {
+		b.Object = object
+		return b, nil
+	}
 	strict, err := json.UnmarshalStrict(body, &b.Object, json.DisallowDuplicateFields)
 	if err != nil {
 		return b, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
@@ -185,8 +190,9 @@ func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body,
 	return Body{Object: object}, err
 }
 
-// checkKind compares what an object says of itself with what the path asks for.
-func checkKind(object map[string]any, want schema.GroupVersionKind) error {
+// CheckKind compares what an object says of itself with what the path asks for.
+func CheckKind(object map[string]any, t *catalogue.Type) error {
+	want := kindOf(t)
 	kind, _ := object["kind"].(string)
 	version, _ := object["apiVersion"].(string)
 	switch {

@@ -205,11 +205,7 @@ func (e *Encoder) row(o services.Object) (row, error) {
 
 // message returns the Protobuf message of what an object is shown as.
 func (e *Encoder) message(o services.Object) ([]byte, error) {
-	form := cachedMessage
-	if e.form.As == Partial {
-		form = cachedPartialMessage
-	}
-	made, err := e.hot(o, form, func() (any, int, error) {
+	made, err := e.hot(o, e.messageForm(cachedMessage), func() (any, int, error) {
 		message, err := e.messages.Append(make([]byte, 0, len(o.JSON)), o.JSON)
 		return message, cap(message), err
 	})
@@ -217,6 +213,14 @@ func (e *Encoder) message(o services.Object) ([]byte, error) {
 		return nil, err
 	}
 	return made.([]byte), nil
+}
+
+// messageForm returns the form for what is shown, of a form for whole objects.
+func (e *Encoder) messageForm(whole cachedForm) cachedForm {
+	if e.form.As == Partial {
+		return whole + (cachedPartialMessage - cachedMessage)
+	}
+	return whole
 }
 
 // hot returns a form of an object, made now or before.

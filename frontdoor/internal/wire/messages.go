@@ -11,113 +11,116 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// heldBytes is about how much of a list in Protobuf is held ready. A page of the
-// size that clients ask for stays below.
-const heldBytes = 4 << 20
-
 // messageList writes lists in Protobuf: one envelope, which says in its head how
-// long it is. The first messages are held until then; of the others only the
-// size is kept and the object itself, which the store holds anyway, and they are
-// made a second time. So a list needs no second copy of itself, however long.
+// long the whole is, so that nothing can be written before all is measured. How
+// large messages are is remembered while hot. A message of known size is made
+// when it is written; another one is made now and held until then, in chunks and
+// up to a bound. What is beyond the bound is made twice.
 type messageList struct {
-	e    *Encoder
-	w    io.Writer
-	meta metav1.ListMeta
-	size int       // of all items
-	held []*[]byte // chunks with the first items
-	rest []measured
-	made *[]byte // the last message
+	e     *Encoder
+	w     io.Writer
+	meta  metav1.ListMeta
+	size  int // of all items, in the envelope
+	items []messageItem
+	held  []*[]byte // chunks with what is made already
+	next  *[]byte   // the message just made
 }
 
-// measured is an item whose message will be made again.
-type measured struct {
-	json []byte
-	size int
+// messageItem is an item before it is written.
+type messageItem struct {
+	text []byte // its message if it is made, else its JSON
+	size int    // of the message
+	made bool
 }
+
+// heldChunks bounds what one list holds.
+const heldChunks = (64 << 20) / chunk
 
 func (l *messageList) Begin(meta ListMeta) error {
 	l.meta = metav1.ListMeta{Continue: meta.Continue, RemainingItemCount: meta.Remaining}
 	if meta.Revision != 0 {
 		l.meta.ResourceVersion = resource.FormatVersion(meta.Revision)
 	}
-	l.made = l.e.codec.buffer()
-	l.held = append(l.held, l.e.codec.buffer())
+	l.next = l.e.codec.buffer()
 	return nil
 }
 
 func (l *messageList) Item(o services.Object) error {
-	if err := l.make(o.JSON); err != nil {
+	made := false
+	size, err := l.e.hot(o, l.e.messageForm(cachedSize), func() (any, int, error) {
+		made = true
+		err := l.make(o.JSON)
+		return len(*l.next), 8, err
+	})
+	if err != nil {
 		return err
 	}
-	size := len(*l.made)
-	l.size += protobuf.ItemSize(size)
-	if len(l.held) > heldBytes/chunk {
-		l.rest = append(l.rest, measured{o.JSON, size})
-		return nil
+	item := messageItem{text: o.JSON, size: size.(int)}
+	if made && len(l.held) < heldChunks {
+		item.text, item.made = l.hold(*l.next), true
 	}
-	last := l.held[len(l.held)-1]
-	*last = append(protobuf.AppendItemHead(*last, size), *l.made...)
-	if len(*last) >= chunk {
-		l.held = append(l.held, l.e.codec.buffer())
-	}
+	l.items = append(l.items, item)
+	l.size += protobuf.ItemSize(item.size)
 	return nil
 }
 
 func (l *messageList) make(object []byte) error {
-	message, err := l.e.messages.Append((*l.made)[:0], object)
-	*l.made = message
+	message, err := l.e.messages.Append((*l.next)[:0], object)
+	*l.next = message
 	return err
 }
 
+// hold copies a message to where it stays until the list is written.
+func (l *messageList) hold(message []byte) []byte {
+	last := len(l.held) - 1
+	if last < 0 || cap(*l.held[last])-len(*l.held[last]) < len(message) {
+		l.held = append(l.held, l.e.codec.buffer())
+		last++
+	}
+	into := l.held[last]
+	start := len(*into)
+	*into = append(*into, message...)
+	return (*into)[start:]
+}
+
 func (l *messageList) End() error {
+	buffer := l.e.codec.buffer()
+	defer l.release(buffer)
 	head, err := protobuf.ListHead(l.e.listKind(), l.meta, l.size)
 	if err != nil {
 		return err
 	}
-	if _, err := l.w.Write(head); err != nil {
-		return err
-	}
-	for _, piece := range l.held {
-		if err := l.flush(piece); err != nil {
-			return err
+	*buffer = append(*buffer, head...)
+	for _, item := range l.items {
+		message := item.text
+		if !item.made {
+			if err := l.make(item.text); err != nil {
+				return err
+			}
+			message = *l.next
 		}
-	}
-	return l.writeRest(l.held[0])
-}
-
-// writeRest makes and writes what was not held, by way of a buffer, and ends the
-// list.
-func (l *messageList) writeRest(buffer *[]byte) error {
-	for _, item := range l.rest {
-		if err := l.make(item.json); err != nil {
-			return err
+		if len(message) != item.size {
+			return fmt.Errorf("a message of %d bytes was measured as %d", len(message), item.size)
 		}
-		if len(*l.made) != item.size {
-			return fmt.Errorf("an object of a list has changed while it was written")
-		}
-		*buffer = append(protobuf.AppendItemHead(*buffer, item.size), *l.made...)
+		*buffer = append(protobuf.AppendItemHead(*buffer, item.size), message...)
 		if len(*buffer) < chunk {
 			continue
 		}
-		if err := l.flush(buffer); err != nil {
+		if _, err := l.w.Write(*buffer); err != nil {
 			return err
 		}
+		*buffer = (*buffer)[:0]
 	}
 	*buffer = append(*buffer, protobuf.Tail...)
-	if err := l.flush(buffer); err != nil {
-		return err
-	}
-	for _, piece := range append(l.held, l.made) {
-		l.e.codec.release(piece)
-	}
-	return nil
+	_, err = l.w.Write(*buffer)
+	return err
 }
 
-// flush writes a buffer and empties it.
-func (l *messageList) flush(buffer *[]byte) error {
-	_, err := l.w.Write(*buffer)
-	*buffer = (*buffer)[:0]
-	return err
+func (l *messageList) release(buffer *[]byte) {
+	for _, b := range append(l.held, l.next, buffer) {
+		l.e.codec.release(b)
+	}
+	l.held, l.next, l.items = nil, nil, nil
 }
 
 var _ ListWriter = (*messageList)(nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/merge"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -117,9 +118,13 @@ func (h *Handlers) patched(c *change) (map[string]any, error) {
 	if manager == "" && c.mediaType != merge.MediaTypeApply {
 		manager = c.owner()
 	}
-	body, objections, err := c.Engine.Merge.Patch(merge.PatchRequest{Type: c.Engine.BodyType(c.Type, c.Subresource), MediaType: c.mediaType, Body: c.raw,
+	bodyType := c.Engine.BodyType(c.Type, c.Subresource)
+	body, objections, err := c.Engine.Merge.Patch(merge.PatchRequest{Type: bodyType, MediaType: c.mediaType, Body: c.raw,
 		Current: shown, Manager: manager, Force: c.options.Force, Subresource: c.SubresourceName()})
 	if err != nil {
+		return nil, err
+	}
+	if err := wire.CheckKind(body, bodyType); err != nil {
 		return nil, err
 	}
 	c.body.Strict = objections

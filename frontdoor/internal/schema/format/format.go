@@ -23,28 +23,22 @@ type Format func(value string) []string
 
 // formats are those that the overlay may name.
 var formats = map[string]Format{
-	"dns-label":      validation.IsDNS1123Label,
-	"dns-1035-label": validation.IsDNS1035Label,
-	"dns-subdomain":  validation.IsDNS1123Subdomain,
-	"dns-wildcard":   DNSName,
-	"qualified-name": validation.IsQualifiedName,
-	"label-key":      validation.IsQualifiedName,
-	"label-value":    validation.IsValidLabelValue,
-	"annotation-key": AnnotationKey,
-	"config-key":     validation.IsConfigMapKey,
-	"env-name":       validation.IsEnvVarName,
-	"port-name":      validation.IsValidPortName,
-	"percent":        validation.IsValidPercent,
-	"percent-of-all": percentOfAll,
-	"path-segment":   PathSegment,
-	"signer":         signer,
-	"webhook-name":   webhookName,
-	"dns-subdomain-or-empty": func(value string) []string {
-		if value == "" {
-			return nil
-		}
-		return validation.IsDNS1123Subdomain(value)
-	},
+	"dns-label":           validation.IsDNS1123Label,
+	"dns-1035-label":      validation.IsDNS1035Label,
+	"dns-subdomain":       validation.IsDNS1123Subdomain,
+	"dns-wildcard":        DNSName,
+	"qualified-name":      validation.IsQualifiedName,
+	"label-key":           validation.IsQualifiedName,
+	"label-value":         validation.IsValidLabelValue,
+	"annotation-key":      AnnotationKey,
+	"config-key":          validation.IsConfigMapKey,
+	"env-name":            validation.IsEnvVarName,
+	"port-name":           validation.IsValidPortName,
+	"percent":             validation.IsValidPercent,
+	"percent-of-all":      percentOfAll,
+	"path-segment":        PathSegment,
+	"signer":              signer,
+	"webhook-name":        webhookName,
 	"certificate-request": certificateRequest,
 	"ip":                  ipAddress,
 	"cidr":                cidr,
@@ -54,23 +48,17 @@ var formats = map[string]Format{
 	"url-https":           httpsURL,
 	"cron":                cronSchedule,
 	"dns-search":          func(value string) []string { return validation.IsDNS1123Subdomain(strings.TrimSuffix(value, ".")) },
-	"dns-label-or-empty": func(value string) []string {
-		if value == "" {
-			return nil
-		}
-		return validation.IsDNS1123Label(value)
-	},
-	"domain-path":   domainPath,
-	"group-version": groupVersion,
-	"http-header":   validation.IsHTTPHeaderName,
-	"iscsi-name":    iscsiName,
-	"no-backsteps":  noBacksteps,
-	"not-negative":  func(value string) []string { return quantity(value, 0, "must be greater than or equal to 0") },
-	"path-or-star":  pathOrStar,
-	"positive":      func(value string) []string { return quantity(value, 1, "must be positive") },
-	"sysctl":        sysctl,
-	"not-blank":     notBlank,
-	"resource-name": resourceName,
+	"domain-path":         domainPath,
+	"group-version":       groupVersion,
+	"http-header":         validation.IsHTTPHeaderName,
+	"iscsi-name":          iscsiName,
+	"no-backsteps":        noBacksteps,
+	"not-negative":        func(value string) []string { return quantity(value, 0, "must be greater than or equal to 0") },
+	"path-or-star":        pathOrStar,
+	"positive":            func(value string) []string { return quantity(value, 1, "must be positive") },
+	"sysctl":              sysctl,
+	"not-blank":           notBlank,
+	"resource-name":       resourceName,
 }
 
 // AnnotationKey is a qualified name, in upper case too.

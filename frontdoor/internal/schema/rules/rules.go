@@ -17,8 +17,8 @@ import (
 type Check struct {
 	field.Errors
 	Vocabulary vocabulary.Vocabulary
-	// Root is the whole object, and Old what is stored of it; nil for a create.
-	Root, Old map[string]any
+	// Root is the whole object.
+	Root map[string]any
 	// Subresource is the part that the request writes; "" for the object itself.
 	Subresource string
 }

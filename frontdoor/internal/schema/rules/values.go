@@ -146,11 +146,12 @@ func Whole(value any) (int64, bool) {
 	return 0, false
 }
 
-// Complete fills in what an object does not say, level by level.
+// Complete fills in what an object does not say, level by level. An empty text says
+// nothing.
 func Complete(m, defaults map[string]any) {
 	for name, value := range defaults {
 		given, ok := m[name]
-		if !ok || given == nil {
+		if !ok || given == nil || given == "" {
 			m[name] = Copy(value)
 			continue
 		}

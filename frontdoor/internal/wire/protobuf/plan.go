@@ -256,8 +256,13 @@ func tagOf(n protowire.Number, t protowire.Type) string {
 // names finds fields by their names: a hash table with room, whose collisions
 // take the next free place.
 type names struct {
-	table []int16 // one more than the index of a field; 0 is free
+	table []named
 	mask  uint32
+}
+
+type named struct {
+	name  string // "" is a free place
+	field int
 }
 
 func nameFields(fields []field) (names, error) {
@@ -265,15 +270,15 @@ func nameFields(fields []field) (names, error) {
 	for size < 4*len(fields) {
 		size *= 2
 	}
-	n := names{make([]int16, size), uint32(size - 1)}
+	n := names{make([]named, size), uint32(size - 1)}
 	for i, f := range fields {
 		at := n.hash([]byte(f.name))
-		for ; n.table[at] != 0; at = (at + 1) & n.mask {
-			if fields[n.table[at]-1].name == f.name {
+		for ; n.table[at].name != ""; at = (at + 1) & n.mask {
+			if n.table[at].name == f.name {
 				return n, fmt.Errorf("two fields are %s in JSON", f.name)
 			}
 		}
-		n.table[at] = int16(i + 1)
+		n.table[at] = named{f.name, i}
 	}
 	return n, nil
 }
@@ -289,11 +294,10 @@ func (n *names) hash(name []byte) uint32 {
 }
 
 // find returns the index of a name's field, or -1.
-func (p *plan) find(name []byte) int {
-	n := &p.byName
-	for at := n.hash(name); n.table[at] != 0; at = (at + 1) & n.mask {
-		if i := int(n.table[at]) - 1; p.fields[i].name == string(name) {
-			return i
+func (n *names) find(name []byte) int {
+	for at := n.hash(name); n.table[at].name != ""; at = (at + 1) & n.mask {
+		if n.table[at].name == string(name) {
+			return n.table[at].field
 		}
 	}
 	return -1

@@ -64,7 +64,7 @@ func (t *transcoder) fields(p *plan) bool {
 		if !ok {
 			return false
 		}
-		i := p.find(key[1 : len(key)-1])
+		i := p.byName.find(key[1 : len(key)-1])
 		if i < 0 {
 			if bytes.IndexByte(key, '\\') >= 0 {
 				return false

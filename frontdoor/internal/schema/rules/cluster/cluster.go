@@ -49,7 +49,6 @@ var Derivations = map[string]rules.Derivation{
 	"version or versions":    customVersions,
 	"signer of old requests": oldSigner,
 	"limits by type":         limitDefaults,
-	"shares and precedence":  zeroMeansDefault,
 }
 
 // nameLabel labels a namespace with its name, for selectors.

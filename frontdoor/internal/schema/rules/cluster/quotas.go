@@ -86,14 +86,15 @@ func limitsOfType(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	ascending := [...]string{"min", "defaultRequest", "default", "max"}
 	for i, low := range ascending {
 		for _, high := range ascending[i+1:] {
-			below(c, m, low, high, at)
+			below(c, m, [2]string{low, high}, at)
 		}
 	}
 	ratios(c, m, at)
 }
 
-// below checks that no limit is above another one of the same resource.
-func below(c *rules.Check, m map[string]any, low, high string, at *field.Path) {
+// below checks that no limit of the first kind is above one of the second kind.
+func below(c *rules.Check, m map[string]any, kinds [2]string, at *field.Path) {
+	low, high := kinds[0], kinds[1]
 	upper := rules.Object(m, high)
 	for name, value := range rules.Object(m, low) {
 		bound, bounded := upper[name]
@@ -150,14 +151,5 @@ func queuing(c *rules.Check, m, _ map[string]any, at *field.Path) {
 func flowResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if len(rules.List(m, "namespaces")) == 0 && m["clusterScope"] != true {
 		c.Required(at.Field("namespaces"), "resource rules that are not cluster scoped must supply at least one namespace")
-	}
-}
-
-// zeroMeansDefault: shares and precedences of zero are not given.
-func zeroMeansDefault(m map[string]any, _ vocabulary.Vocabulary) {
-	for name, usual := range map[string]int64{"matchingPrecedence": 1000, "assuredConcurrencyShares": 30, "queues": 64, "handSize": 8, "queueLengthLimit": 50} {
-		if value, given := m[name]; given && value == int64(0) {
-			m[name] = usual
-		}
 	}
 }

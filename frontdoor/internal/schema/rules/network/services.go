@@ -82,7 +82,7 @@ func serviceType(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 	outside, balanced := kind == "NodePort" || kind == "LoadBalancer", kind == "LoadBalancer"
 	if !outside {
-		forbid(c, m, "externalTrafficPolicy", "may only be set for externally-accessible services", at)
+		forbid(c, m["externalTrafficPolicy"], "may only be set for externally-accessible services", at.Field("externalTrafficPolicy"))
 		for i, port := range rules.Objects(m, "ports") {
 			if rules.Number(port, "nodePort") != 0 {
 				c.Forbidden(at.Field("ports").Item(i).Field("nodePort"), "may not be used when `type` is '"+kind+"'")
@@ -91,7 +91,7 @@ func serviceType(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 	if !balanced {
 		for _, name := range [...]string{"loadBalancerSourceRanges", "loadBalancerClass", "allocateLoadBalancerNodePorts"} {
-			forbid(c, m, name, "may only be used when `type` is 'LoadBalancer'", at)
+			forbid(c, m[name], "may only be used when `type` is 'LoadBalancer'", at.Field(name))
 		}
 	} else if was := rules.Text(old, "loadBalancerClass"); old["type"] == kind && was != rules.Text(m, "loadBalancerClass") {
 		c.Invalid(at.Field("loadBalancerClass"), m["loadBalancerClass"], "may not change once set")
@@ -101,14 +101,14 @@ func serviceType(c *rules.Check, m, old map[string]any, at *field.Path) {
 			"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'")
 	}
 	if m["sessionAffinity"] == "None" {
-		forbid(c, m, "sessionAffinityConfig", "must not be set when session affinity is None", at)
+		forbid(c, m["sessionAffinityConfig"], "must not be set when session affinity is None", at.Field("sessionAffinityConfig"))
 	}
 }
 
-// forbid notes a field that is given.
-func forbid(c *rules.Check, m map[string]any, name, why string, at *field.Path) {
-	if !rules.Empty(m[name]) {
-		c.Forbidden(at.Field(name), why)
+// forbid notes a value that is given.
+func forbid(c *rules.Check, value any, why string, at *field.Path) {
+	if !rules.Empty(value) {
+		c.Forbidden(at, why)
 	}
 }
 
@@ -119,8 +119,8 @@ func externalName(c *rules.Check, m map[string]any, at *field.Path) {
 		c.Required(at.Field("externalName"), "")
 	}
 	c.Must(validation.IsDNS1123Subdomain, name, at.Field("externalName"))
-	forbid(c, m, "clusterIP", "may not be set for ExternalName services", at)
-	forbid(c, m, "clusterIPs", "may not be set for ExternalName services", at)
+	forbid(c, m["clusterIP"], "may not be set for ExternalName services", at.Field("clusterIP"))
+	forbid(c, m["clusterIPs"], "may not be set for ExternalName services", at.Field("clusterIPs"))
 }
 
 // clusterAddress: the address of a service is an IP or None, and stays.

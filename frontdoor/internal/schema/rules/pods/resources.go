@@ -31,7 +31,9 @@ func requestsWithinLimits(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		exact := !standard[name]
 		switch {
 		case limited:
-			within(c, name, value, limit, at.Field("requests"))
+			if problem := within(name, value, limit); problem != "" {
+				c.Invalid(at.Field("requests"), value, problem)
+			}
 		case exact && !strings.HasPrefix(name, "hugepages-"):
 			c.Required(at.Field("limits"), "Limit must be set for non overcommitable resources")
 		}
@@ -55,18 +57,19 @@ func resourceOfNode(c *rules.Check, name string, value any, at *field.Path) {
 	}
 }
 
-// within compares a request with its limit.
-func within(c *rules.Check, name string, value, limit any, at *field.Path) {
+// within says what is wrong with a request beside its limit; "" when nothing is.
+func within(name string, value, limit any) string {
 	if value == limit {
-		return
+		return ""
 	}
 	asked, allowed := rules.Quantity(value), rules.Quantity(limit)
 	switch order := asked.Cmp(allowed); {
 	case order != 0 && !standard[name]:
-		c.Invalid(at, value, fmt.Sprintf("must be equal to %s limit of %v", name, limit))
+		return fmt.Sprintf("must be equal to %s limit of %v", name, limit)
 	case order > 0:
-		c.Invalid(at, value, fmt.Sprintf("must be less than or equal to %s limit of %v", name, limit))
+		return fmt.Sprintf("must be less than or equal to %s limit of %v", name, limit)
 	}
+	return ""
 }
 
 // hugePages tells whether large pages are used, and whether CPU or memory are.

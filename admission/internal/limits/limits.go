@@ -1,0 +1,170 @@
+// Package limits applies LimitRanges: new pods get the requests and limits that the
+// ranges of their namespace give to containers that have none, and pods and claims
+// that ask for too little or too much are refused. It decides by the ranges alone; how
+// much a namespace may use in all is a matter of quotas. It serves LimitRanger under
+// "Admission plugins" of the specification.
+package limits
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/portico-platform/portico/admission/internal/review"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// amounts are quantities by the name of what there is to have.
+type amounts map[string]resource.Quantity
+
+// Range is the part of a stored LimitRange that admission looks at.
+type Range struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Limits []item `json:"limits"`
+	} `json:"spec"`
+}
+
+// item is what a range says about one kind of thing: Container, Pod or
+// PersistentVolumeClaim.
+type item struct {
+	Type           string  `json:"type"`
+	Max            amounts `json:"max"`
+	Min            amounts `json:"min"`
+	Default        amounts `json:"default"`
+	DefaultRequest amounts `json:"defaultRequest"`
+	MaxRatio       amounts `json:"maxLimitRequestRatio"`
+}
+
+// Parse reads a stored LimitRange.
+func Parse(o services.Object) (Range, error) {
+	var r Range
+	return r, json.Unmarshal(o.JSON, &r)
+}
+
+// Plugin applies the ranges.
+type Plugin struct {
+	Ranges     review.Collection[Range]
+	Vocabulary vocabulary.Vocabulary
+}
+
+// Mutate fills in what the containers of a new pod do not ask for.
+func (p *Plugin) Mutate(_ context.Context, r *review.Review) error {
+	ranges := p.Ranges.List(r.Namespace)
+	if !r.Is(services.OperationCreate, "", "pods") || len(ranges) == 0 {
+		return nil
+	}
+	pod, err := r.Decoded()
+	if err != nil {
+		return err
+	}
+	spec, _ := pod["spec"].(map[string]any)
+	var notes []string
+	for _, each := range ranges {
+		for _, item := range each.Spec.Limits {
+			if item.Type == "Container" {
+				notes = append(notes, item.fill(spec)...)
+			}
+		}
+	}
+	if len(notes) == 0 {
+		return nil
+	}
+	annotations := below(below(pod, "metadata"), "annotations")
+	annotations[p.Vocabulary.Qualified("", "limit-ranger")] = "LimitRanger plugin set: " + strings.Join(notes, "; ")
+	r.Changed()
+	return nil
+}
+
+// fill gives the containers of a pod their defaults, and says which.
+func (i *item) fill(spec map[string]any) (notes []string) {
+	for _, list := range []struct{ field, called string }{{"containers", "container"}, {"initContainers", "init container"}} {
+		containers, _ := spec[list.field].([]any)
+		for _, c := range containers {
+			container, ok := c.(map[string]any)
+			if !ok {
+				continue
+			}
+			requests, limits := fillIn(container, "requests", i.DefaultRequest), fillIn(container, "limits", i.Default)
+			for _, set := range []struct {
+				names []string
+				what  string
+			}{{requests, "request"}, {limits, "limit"}} {
+				if len(set.names) > 0 {
+					notes = append(notes, fmt.Sprintf("%s %s for %s %v", strings.Join(set.names, ", "), set.what, list.called, container["name"]))
+				}
+			}
+		}
+	}
+	return notes
+}
+
+// fillIn sets the amounts that a container does not have, and returns their names.
+func fillIn(container map[string]any, field string, defaults amounts) (set []string) {
+	for _, name := range slices.Sorted(maps.Keys(defaults)) {
+		asked := below(below(container, "resources"), field)
+		if asked[name] == nil {
+			q := defaults[name]
+			asked[name] = q.String()
+			set = append(set, name)
+		}
+	}
+	return set
+}
+
+// below returns the field's object, which it makes when there is none.
+func below(parent map[string]any, name string) map[string]any {
+	child, ok := parent[name].(map[string]any)
+	if !ok {
+		child = map[string]any{}
+		parent[name] = child
+	}
+	return child
+}
+
+// Validate refuses what is out of bounds, and tells all that is.
+func (p *Plugin) Validate(_ context.Context, r *review.Review) error {
+	claim := r.Is(services.OperationCreate, "", "persistentvolumeclaims") || r.Is(services.OperationUpdate, "", "persistentvolumeclaims")
+	if !claim && !r.Is(services.OperationCreate, "", "pods") {
+		return nil
+	}
+	ranges := p.Ranges.List(r.Namespace)
+	if len(ranges) == 0 {
+		return nil
+	}
+	var o asking
+	if err := json.Unmarshal(r.Object, &o); err != nil {
+		return services.BadRequest("the object is not readable: %v", err)
+	}
+	var violations []error
+	for _, each := range ranges {
+		for _, item := range each.Spec.Limits {
+			switch {
+			case claim && item.Type == "PersistentVolumeClaim":
+				violations = append(violations, item.check(wants{Requests: o.Spec.Resources.Requests}, false)...)
+			case !claim && item.Type == "Container":
+				for _, c := range slices.Concat(o.Spec.Containers, o.Spec.InitContainers) {
+					violations = append(violations, item.check(c.Resources, true)...)
+				}
+			case !claim && item.Type == "Pod":
+				violations = append(violations, item.check(o.total(), true)...)
+			}
+		}
+	}
+	switch len(violations) {
+	case 0:
+		return nil
+	case 1:
+		return r.Forbid("%v", violations[0])
+	}
+	return r.Forbid("[%s]", strings.ReplaceAll(errors.Join(violations...).Error(), "\n", ", "))
+}

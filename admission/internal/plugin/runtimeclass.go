@@ -1,0 +1,152 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/portico-platform/portico/admission/internal/review"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// RuntimeClass is the part of a stored runtime class that admission looks at.
+type RuntimeClass struct {
+	Overhead struct {
+		PodFixed map[string]quantity.Quantity `json:"podFixed"`
+	} `json:"overhead"`
+	Scheduling struct {
+		NodeSelector map[string]string `json:"nodeSelector"`
+		Tolerations  []map[string]any  `json:"tolerations"`
+	} `json:"scheduling"`
+}
+
+// ParseRuntimeClass reads a stored runtime class.
+func ParseRuntimeClass(o services.Object) (RuntimeClass, error) {
+	var class RuntimeClass
+	return class, json.Unmarshal(o.JSON, &class)
+}
+
+// runtimeClass gives new pods what the runtime class that they name costs, and keeps
+// them on nodes that have it.
+type runtimeClass struct {
+	classes review.Collection[RuntimeClass]
+	store   services.Reader
+	group   string // of the classes
+}
+
+func (p runtimeClass) mutate(ctx context.Context, r *review.Review) error {
+	spec, class, err := p.read(ctx, r)
+	if err != nil || class == nil {
+		return err
+	}
+	if len(class.Overhead.PodFixed) > 0 {
+		if given := spec["overhead"]; given != nil && !equality.Semantic.DeepEqual(quantities(given), class.Overhead.PodFixed) {
+			return r.Forbid("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+		}
+		spec["overhead"] = class.Overhead.PodFixed
+	}
+	if err := class.place(r, spec); err != nil {
+		return err
+	}
+	r.Changed()
+	return nil
+}
+
+// place gives a pod the selector and the tolerations of the class.
+func (c *RuntimeClass) place(r *review.Review, spec map[string]any) error {
+	selector, _ := spec["nodeSelector"].(map[string]any)
+	if selector == nil && len(c.Scheduling.NodeSelector) > 0 {
+		selector = map[string]any{}
+		spec["nodeSelector"] = selector
+	}
+	for key, value := range c.Scheduling.NodeSelector {
+		if given, ok := selector[key]; ok && given != value {
+			return r.Forbid("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %v", key, value, key, given)
+		}
+		selector[key] = value
+	}
+	tolerations, _ := spec["tolerations"].([]any)
+	for _, wanted := range c.Scheduling.Tolerations {
+		if !slices.ContainsFunc(tolerations, func(t any) bool { return sameToleration(t, wanted) }) {
+			tolerations = append(tolerations, wanted)
+		}
+	}
+	if len(tolerations) > 0 {
+		spec["tolerations"] = tolerations
+	}
+	return nil
+}
+
+// sameToleration compares what two tolerations are about.
+func sameToleration(t any, wanted map[string]any) bool {
+	given, _ := t.(map[string]any)
+	for _, field := range []string{"key", "operator", "value", "effect"} {
+		if given[field] != wanted[field] {
+			return false
+		}
+	}
+	return true
+}
+
+// validate refuses pods whose overhead is not that of their class.
+func (p runtimeClass) validate(ctx context.Context, r *review.Review) error {
+	spec, class, err := p.read(ctx, r)
+	if err != nil || spec == nil {
+		return err
+	}
+	given := spec["overhead"]
+	switch {
+	case class == nil && given != nil:
+		return r.Forbid("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+	case class != nil && (given != nil || len(class.Overhead.PodFixed) > 0) && !equality.Semantic.DeepEqual(quantities(given), class.Overhead.PodFixed):
+		return r.Forbid("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+	}
+	return nil
+}
+
+// read returns the spec of a new pod, and the class that it names; nil when there is none.
+func (p runtimeClass) read(ctx context.Context, r *review.Review) (map[string]any, *RuntimeClass, error) {
+	if !r.Is(services.OperationCreate, "", "pods") {
+		return nil, nil, nil
+	}
+	pod, err := r.Decoded()
+	if err != nil {
+		return nil, nil, err
+	}
+	spec, _ := pod["spec"].(map[string]any)
+	name, _ := spec["runtimeClassName"].(string)
+	if name == "" {
+		return spec, nil, nil
+	}
+	if class, ok := p.classes.Get("", name); ok {
+		return spec, &class, nil
+	}
+	// The mirror may be a moment behind: only the newest state refuses.
+	key := resource.Key{GroupResource: resource.GroupResource{Group: p.group, Resource: "runtimeclasses"}, Name: name}
+	stored, err := p.store.Get(ctx, services.GetRequest{Key: key})
+	if services.IsReason(err, services.ReasonNotFound) {
+		return nil, nil, r.Forbid("pod rejected: RuntimeClass %q not found", name)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	class, err := ParseRuntimeClass(stored)
+	return spec, &class, err
+}
+
+// quantities reads amounts in an object; nil for what is none.
+func quantities(value any) map[string]quantity.Quantity {
+	if value == nil {
+		return nil
+	}
+	encoded, err := json.Marshal(value)
+	read := map[string]quantity.Quantity{}
+	if err != nil || json.Unmarshal(encoded, &read) != nil {
+		return nil
+	}
+	return read
+}

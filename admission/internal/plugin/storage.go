@@ -1,0 +1,79 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	quantity "k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/portico-platform/portico/admission/internal/review"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// inUseProtection holds new volumes and claims with a finalizer, so that they do not
+// go while somebody uses them.
+func inUseProtection(v vocabulary.Vocabulary) func(context.Context, *review.Review) error {
+	finalizers := map[string]string{"persistentvolumes": v.VolumeFinalizer(), "persistentvolumeclaims": v.ClaimFinalizer()}
+	return func(_ context.Context, r *review.Review) error {
+		finalizer := finalizers[r.Resource]
+		if finalizer == "" || !r.Is(services.OperationCreate, "", r.Resource) {
+			return nil
+		}
+		object, err := r.Decoded()
+		if err != nil {
+			return err
+		}
+		metadata, _ := object["metadata"].(map[string]any)
+		held, _ := metadata["finalizers"].([]any)
+		if metadata == nil || slices.Contains(held, any(finalizer)) {
+			return nil
+		}
+		metadata["finalizers"] = append(held, finalizer)
+		r.Changed()
+		return nil
+	}
+}
+
+// claimResize lets only those claims grow whose volume can: bound ones, of a class
+// that says so.
+type claimResize struct{ classes review.Collection[Class] }
+
+// storageClaim is the part of a claim that its growth depends on.
+type storageClaim struct {
+	Spec struct {
+		StorageClassName string `json:"storageClassName"`
+		Resources        struct {
+			Requests struct {
+				Storage quantity.Quantity `json:"storage"`
+			} `json:"requests"`
+		} `json:"resources"`
+	} `json:"spec"`
+	Status struct {
+		Phase string `json:"phase"`
+	} `json:"status"`
+}
+
+func (p claimResize) validate(_ context.Context, r *review.Review) error {
+	if !r.Is(services.OperationUpdate, "", "persistentvolumeclaims") {
+		return nil
+	}
+	var before, after storageClaim
+	if err := json.Unmarshal(r.OldObject, &before); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(r.Object, &after); err != nil {
+		return services.BadRequest("the claim is not readable: %v", err)
+	}
+	if after.Spec.Resources.Requests.Storage.Cmp(before.Spec.Resources.Requests.Storage) <= 0 {
+		return nil
+	}
+	if before.Status.Phase != "Bound" {
+		return r.Forbid("Only bound persistent volume claims can be expanded")
+	}
+	if class, ok := p.classes.Get("", after.Spec.StorageClassName); !ok || !class.Expands || before.Spec.StorageClassName == "" {
+		return r.Forbid("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
+	}
+	return nil
+}

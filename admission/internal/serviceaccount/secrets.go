@@ -1,0 +1,65 @@
+package serviceaccount
+
+import "slices"
+
+// pulling is where a pod names the secrets that its images are pulled with.
+const pulling = "spec.imagePullSecrets"
+
+// use is a secret that a pod reaches for, and where it does.
+type use struct{ secret, at string }
+
+// secretsOf returns the secrets that a pod reaches for.
+func secretsOf(spec map[string]any) []use {
+	var found []use
+	note := func(at string, reference any, field string) {
+		object, _ := reference.(map[string]any)
+		if name, _ := object[field].(string); name != "" {
+			found = append(found, use{name, at})
+		}
+	}
+	for _, v := range objects(spec["volumes"]) {
+		note("spec.volumes", v["secret"], "secretName")
+		projected, _ := v["projected"].(map[string]any)
+		for _, source := range objects(projected["sources"]) {
+			note("spec.volumes", source["secret"], "name")
+		}
+	}
+	for _, list := range []string{"initContainers", "containers"} {
+		for _, c := range objects(spec[list]) {
+			for _, variable := range objects(c["env"]) {
+				from, _ := variable["valueFrom"].(map[string]any)
+				note("spec."+list+".env", from["secretKeyRef"], "name")
+			}
+			for _, from := range objects(c["envFrom"]) {
+				note("spec."+list+".envFrom", from["secretRef"], "name")
+			}
+		}
+	}
+	for _, reference := range objects(spec["imagePullSecrets"]) {
+		note(pulling, reference, "name")
+	}
+	return found
+}
+
+// lets tells whether the account names a secret that a pod reaches for.
+func (a *Account) lets(u use) bool {
+	if u.at == pulling {
+		return slices.ContainsFunc(a.PullSecrets, func(reference any) bool {
+			object, _ := reference.(map[string]any)
+			return object["name"] == u.secret
+		})
+	}
+	return slices.ContainsFunc(a.Secrets, func(own named) bool { return own.Name == u.secret })
+}
+
+// objects returns the objects in a list.
+func objects(list any) []map[string]any {
+	items, _ := list.([]any)
+	var found []map[string]any
+	for _, item := range items {
+		if object, ok := item.(map[string]any); ok {
+			found = append(found, object)
+		}
+	}
+	return found
+}

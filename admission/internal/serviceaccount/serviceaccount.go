@@ -1,0 +1,220 @@
+// Package serviceaccount gives every new pod the service account that it runs as: the
+// one called default when it names none, with the account's pull secrets and, where
+// nobody objects, a token mounted into its containers. It decides what a pod has to
+// say about its account and refuses accounts that do not exist; it makes neither
+// accounts nor tokens. It serves ServiceAccount under "Admission plugins" and "Service
+// account token flags" of the specification.
+package serviceaccount
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/portico-platform/portico/admission/internal/review"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+const (
+	// fallback is the account of pods that name none.
+	fallback = "default"
+	// A new namespace gets its default account a moment later: a pod waits for it,
+	// that often at most and with that time between.
+	attempts, between = 20, 100 * time.Millisecond
+	// tokenFor is how long a mounted token holds, in seconds: an hour and what it takes
+	// to notice.
+	tokenFor = 3607
+)
+
+// Account is the part of a stored service account that pods depend on.
+type Account struct {
+	AutomountToken *bool   `json:"automountServiceAccountToken"`
+	Secrets        []named `json:"secrets"`
+	PullSecrets    []any   `json:"imagePullSecrets"`
+	Metadata       struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+}
+
+type named struct {
+	Name string `json:"name"`
+}
+
+// Parse reads a stored service account.
+func Parse(o services.Object) (Account, error) {
+	var a Account
+	return a, json.Unmarshal(o.JSON, &a)
+}
+
+// Plugin gives pods their accounts.
+type Plugin struct {
+	Accounts   review.Collection[Account]
+	Store      services.Reader
+	Vocabulary vocabulary.Vocabulary
+}
+
+// Mutate names the account, and mounts its token.
+func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
+	if !r.Is(services.OperationCreate, "", "pods") {
+		return nil
+	}
+	pod, err := r.Decoded()
+	if err != nil {
+		return err
+	}
+	spec, _ := pod["spec"].(map[string]any)
+	if spec == nil || p.mirrored(pod) {
+		return nil
+	}
+	name, _ := spec["serviceAccountName"].(string)
+	if name == "" {
+		name = fallback
+		spec["serviceAccountName"] = name
+		r.Changed()
+	}
+	account, err := p.account(ctx, r, name)
+	if err != nil {
+		return err
+	}
+	if account.mounts(spec) && p.mountToken(spec) {
+		r.Changed()
+	}
+	if own, _ := spec["imagePullSecrets"].([]any); len(own) == 0 && len(account.PullSecrets) > 0 {
+		spec["imagePullSecrets"] = account.PullSecrets
+		r.Changed()
+	}
+	return nil
+}
+
+// mirrored tells whether a pod only shows one that a node runs by itself.
+func (p *Plugin) mirrored(pod map[string]any) bool {
+	metadata, _ := pod["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return annotations[p.Vocabulary.Qualified("", "config.mirror")] != nil
+}
+
+// account returns the account that a pod names. The mirror may be a moment behind:
+// only the newest state refuses.
+func (p *Plugin) account(ctx context.Context, r *review.Review, name string) (Account, error) {
+	if known, ok := p.Accounts.Get(r.Namespace, name); ok {
+		return known, nil
+	}
+	key := resource.Key{GroupResource: resource.GroupResource{Resource: "serviceaccounts"}, Namespace: r.Namespace, Name: name}
+	for attempt := 1; ; attempt++ {
+		stored, err := p.Store.Get(ctx, services.GetRequest{Key: key})
+		if err == nil {
+			return Parse(stored)
+		}
+		if !services.IsReason(err, services.ReasonNotFound) {
+			return Account{}, err
+		}
+		if name != fallback || attempt == attempts || !p.exists(ctx, r.Namespace) {
+			return Account{}, r.Forbid("error looking up service account %s/%s: %v", r.Namespace, name, err)
+		}
+		select {
+		case <-time.After(between):
+		case <-ctx.Done():
+			return Account{}, ctx.Err()
+		}
+	}
+}
+
+// exists tells whether there is a namespace at all, so that waiting in it makes sense.
+func (p *Plugin) exists(ctx context.Context, namespace string) bool {
+	_, err := p.Store.Get(ctx, services.GetRequest{Key: resource.Key{GroupResource: resource.GroupResource{Resource: "namespaces"}, Name: namespace}})
+	return err == nil
+}
+
+// mounts tells whether a pod gets the account's token. The pod has the last word.
+func (a *Account) mounts(spec map[string]any) bool {
+	if own, ok := spec["automountServiceAccountToken"].(bool); ok {
+		return own
+	}
+	return a.AutomountToken == nil || *a.AutomountToken
+}
+
+// mountToken mounts a token into every container that has nothing at its place, and
+// tells whether there was one.
+func (p *Plugin) mountToken(spec map[string]any) bool {
+	place := "/var/run/secrets/" + p.Vocabulary.Domain + "/serviceaccount"
+	var name string
+	for _, list := range []string{"initContainers", "containers"} {
+		containers, _ := spec[list].([]any)
+		for _, c := range containers {
+			container, ok := c.(map[string]any)
+			mounts, _ := container["volumeMounts"].([]any)
+			if !ok || mountsAt(mounts, place) {
+				continue
+			}
+			if name == "" {
+				name = p.Vocabulary.Namespace("api-access-") + rand.String(5)
+			}
+			container["volumeMounts"] = append(mounts, map[string]any{"name": name, "readOnly": true, "mountPath": place})
+		}
+	}
+	if name == "" {
+		return false
+	}
+	volumes, _ := spec["volumes"].([]any)
+	spec["volumes"] = append(volumes, p.volume(name))
+	return true
+}
+
+func mountsAt(mounts []any, place string) bool {
+	for _, m := range mounts {
+		if mount, _ := m.(map[string]any); mount["mountPath"] == place {
+			return true
+		}
+	}
+	return false
+}
+
+// volume holds a token, whom to trust for the API, and the namespace.
+func (p *Plugin) volume(name string) map[string]any {
+	return map[string]any{"name": name, "projected": map[string]any{"defaultMode": 0o644, "sources": []any{
+		map[string]any{"serviceAccountToken": map[string]any{"expirationSeconds": tokenFor, "path": "token"}},
+		map[string]any{"configMap": map[string]any{"name": p.Vocabulary.RootCertificate(),
+			"items": []any{map[string]any{"key": "ca.crt", "path": "ca.crt"}}}},
+		map[string]any{"downwardAPI": map[string]any{"items": []any{map[string]any{"path": "namespace",
+			"fieldRef": map[string]any{"apiVersion": "v1", "fieldPath": "metadata.namespace"}}}}},
+	}}}
+}
+
+// Validate refuses pods that reach for what their account does not have.
+func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
+	if !r.Is(services.OperationCreate, "", "pods") {
+		return nil
+	}
+	pod, err := r.Decoded()
+	if err != nil {
+		return err
+	}
+	spec, _ := pod["spec"].(map[string]any)
+	name, _ := spec["serviceAccountName"].(string)
+	if p.mirrored(pod) {
+		if name != "" {
+			return r.Forbid("a mirror pod may not reference service accounts")
+		}
+		if len(secretsOf(spec)) > 0 {
+			return r.Forbid("a mirror pod may not reference secrets")
+		}
+		return nil
+	}
+	if name == "" {
+		return r.Forbid("no service account specified for pod %s/%s", r.Namespace, r.Name)
+	}
+	account, err := p.account(ctx, r, name)
+	if err != nil || account.Metadata.Annotations[p.Vocabulary.Qualified("", "enforce-mountable-secrets")] != "true" {
+		return err
+	}
+	for _, used := range secretsOf(spec) {
+		if !account.lets(used) {
+			return r.Forbid("%s references secret %q, which service account %s does not", used.at, used.secret, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package webhook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/portico-platform/portico/admission/internal/review"
+	"github.com/portico-platform/portico/services"
+)
+
+// mostAnswered is the longest answer that is read.
+const mostAnswered = 8 << 20
+
+// answer is what a webhook says that admits the object.
+type answer = admissionv1.AdmissionResponse
+
+// callFailure is why no answer came that can be believed: the webhook's failure policy
+// says what that means.
+type callFailure struct{ err error }
+
+func (f *callFailure) Error() string { return f.err.Error() }
+
+// ask puts the request before a webhook. A refusal, and a dry run that the webhook
+// must not see, are a Status; else an error is a callFailure.
+func (w *Webhooks) ask(ctx context.Context, h *hook, r *review.Review) (answer, error) {
+	if r.DryRun && !h.pure {
+		return answer{}, services.BadRequest("admission webhook %q does not support dry run", h.name)
+	}
+	question := &admissionv1.AdmissionReview{Request: question(r)}
+	question.Kind, question.APIVersion = "AdmissionReview", w.Vocabulary.Group("admission.")+"/"+h.version
+	reply, err := h.exchange(ctx, question)
+	if err == nil {
+		err = believable(question, reply)
+	}
+	if err != nil {
+		return answer{}, &callFailure{err}
+	}
+	if !reply.Response.Allowed {
+		return answer{}, h.refusal(reply.Response.Result)
+	}
+	return *reply.Response, nil
+}
+
+// question describes the request. The caller has seen to it that Object is current.
+func question(r *review.Review) *admissionv1.AdmissionRequest {
+	kind := metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+	of := metav1.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
+	q := &admissionv1.AdmissionRequest{
+		UID: uuid.NewUUID(), Kind: kind, Resource: of, SubResource: r.Subresource,
+		RequestKind: &kind, RequestResource: &of, RequestSubResource: r.Subresource,
+		Name: r.Name, Namespace: r.Namespace, Operation: admissionv1.Operation(r.Operation),
+		Object: runtime.RawExtension{Raw: r.Object}, OldObject: runtime.RawExtension{Raw: r.OldObject},
+		DryRun: &r.DryRun, Options: runtime.RawExtension{Raw: r.Options},
+		UserInfo: authenticationv1.UserInfo{Username: r.User.Name, UID: r.User.UID, Groups: r.User.Groups},
+	}
+	if isNamespace(r) {
+		q.Namespace = r.Name
+	}
+	if len(r.User.Extra) > 0 {
+		q.UserInfo.Extra = map[string]authenticationv1.ExtraValue{}
+		for key, values := range r.User.Extra {
+			q.UserInfo.Extra[key] = values
+		}
+	}
+	return q
+}
+
+// exchange sends the question and reads the reply.
+func (h *hook) exchange(ctx context.Context, question *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
+	if h.version == "" {
+		return nil, errors.New("it understands neither v1 nor v1beta1 of AdmissionReview")
+	}
+	if h.target.err != nil {
+		return nil, h.target.err
+	}
+	body, err := json.Marshal(question)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.target.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	query := request.URL.Query()
+	query.Set("timeout", h.timeout.String())
+	request.URL.RawQuery = query.Encode()
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", "portico-admission")
+	response, err := h.target.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, mostAnswered))
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode/100 != 2 {
+		return nil, fmt.Errorf("it answered %s", response.Status)
+	}
+	reply := &admissionv1.AdmissionReview{}
+	if err := json.Unmarshal(text, reply); err != nil {
+		return nil, fmt.Errorf("it answered no AdmissionReview: %w", err)
+	}
+	return reply, nil
+}
+
+// believable checks that a reply is one to this question. Webhooks of v1beta1 need
+// name neither it nor themselves.
+func believable(question, reply *admissionv1.AdmissionReview) error {
+	response := reply.Response
+	if response == nil {
+		return errors.New("its answer has no response")
+	}
+	if strings.HasSuffix(question.APIVersion, "/v1beta1") {
+		return nil
+	}
+	switch {
+	case reply.TypeMeta != question.TypeMeta:
+		return fmt.Errorf("it answered %s of %s, not %s of %s", reply.Kind, reply.APIVersion, question.Kind, question.APIVersion)
+	case response.UID != question.Request.UID:
+		return fmt.Errorf("it answered request %q, not %q", response.UID, question.Request.UID)
+	case (len(response.Patch) > 0) != (response.PatchType != nil):
+		return errors.New("its response has only one of patch and patchType")
+	case response.PatchType != nil && *response.PatchType != admissionv1.PatchTypeJSONPatch:
+		return fmt.Errorf("its patch is of unknown type %q", *response.PatchType)
+	}
+	return nil
+}
+
+// refusal puts a webhook's word into an error of this API.
+func (h *hook) refusal(result *metav1.Status) *services.Status {
+	if result == nil {
+		result = &metav1.Status{}
+	}
+	message := fmt.Sprintf("admission webhook %q denied the request", h.name)
+	if said := cmp.Or(result.Message, string(result.Reason)); said != "" {
+		message += ": " + said
+	} else {
+		message += " without explanation"
+	}
+	s := &services.Status{Code: result.Code, Reason: string(result.Reason), Message: message}
+	if s.Code < http.StatusBadRequest {
+		s.Code = http.StatusBadRequest
+	}
+	if s.Reason == "" {
+		s.Reason = reasonOf(s.Code)
+	}
+	if d := result.Details; d != nil {
+		s.Details = &services.StatusDetails{Name: d.Name, Group: d.Group, Kind: d.Kind, UID: string(d.UID), RetryAfterSeconds: d.RetryAfterSeconds}
+		for _, c := range d.Causes {
+			s.Details.Causes = append(s.Details.Causes, services.StatusCause{Reason: string(c.Type), Message: c.Message, Field: c.Field})
+		}
+	}
+	return s
+}
+
+// reasonOf names the reason of a code for a webhook that has given none.
+func reasonOf(code int32) string {
+	switch code {
+	case http.StatusForbidden:
+		return services.ReasonForbidden
+	case http.StatusNotFound:
+		return services.ReasonNotFound
+	case http.StatusConflict:
+		return services.ReasonConflict
+	case http.StatusUnprocessableEntity:
+		return services.ReasonInvalid
+	case http.StatusTooManyRequests:
+		return services.ReasonTooManyRequests
+	}
+	if code >= http.StatusInternalServerError {
+		return services.ReasonInternalError
+	}
+	return services.ReasonBadRequest
+}

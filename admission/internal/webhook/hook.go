@@ -1,0 +1,96 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// Configuration is a stored webhook configuration of either kind.
+type Configuration struct {
+	hooks []*hook
+}
+
+// hook is one webhook of a configuration, ready to be asked.
+type hook struct {
+	configuration, name string
+	rules               []admissionregistrationv1.RuleWithOperations
+	namespaces, objects labels.Selector
+	// equivalent lets the rules mean all versions of the types that they name.
+	equivalent bool
+	// ignorable lets requests pass when the webhook cannot be asked.
+	ignorable bool
+	// pure says that the webhook leaves nothing behind in a dry run.
+	pure bool
+	// again lets the webhook see the object again when others have changed it.
+	again   bool
+	timeout time.Duration
+	version string // of the AdmissionReview; empty when it understands none of ours
+	target  target
+}
+
+func (h *hook) key() string { return h.configuration + "/" + h.name }
+
+// Parser returns a parser of stored configurations, whose webhooks find services of
+// the cluster with a resolver.
+func Parser(find Resolver) func(services.Object) (Configuration, error) {
+	return func(o services.Object) (Configuration, error) {
+		var stored struct {
+			// A validating webhook has all that a mutating one has, but for the second round.
+			Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"`
+		}
+		if err := json.Unmarshal(o.JSON, &stored); err != nil {
+			return Configuration{}, err
+		}
+		var c Configuration
+		for _, w := range stored.Webhooks {
+			hook, err := newHook(o.Key.Name, &w, find)
+			if err != nil {
+				return c, fmt.Errorf("webhook %q: %w", w.Name, err)
+			}
+			c.hooks = append(c.hooks, hook)
+		}
+		return c, nil
+	}
+}
+
+func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, find Resolver) (*hook, error) {
+	h := &hook{configuration: configuration, name: w.Name, rules: w.Rules, timeout: 10 * time.Second,
+		equivalent: w.MatchPolicy == nil || *w.MatchPolicy == admissionregistrationv1.Equivalent,
+		ignorable:  w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
+		again:      w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
+		target:     newTarget(w.ClientConfig, find),
+	}
+	if w.TimeoutSeconds != nil {
+		h.timeout = time.Duration(*w.TimeoutSeconds) * time.Second
+	}
+	if w.SideEffects != nil {
+		h.pure = *w.SideEffects == admissionregistrationv1.SideEffectClassNone || *w.SideEffects == admissionregistrationv1.SideEffectClassNoneOnDryRun
+	}
+	for _, version := range w.AdmissionReviewVersions {
+		if version == "v1" || version == "v1beta1" {
+			h.version = version
+			break
+		}
+	}
+	var err error
+	if h.namespaces, err = selector(w.NamespaceSelector); err != nil {
+		return nil, err
+	}
+	h.objects, err = selector(w.ObjectSelector)
+	return h, err
+}
+
+// selector reads a selector; none selects everything.
+func selector(s *metav1.LabelSelector) (labels.Selector, error) {
+	if s == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(s)
+}

@@ -1,0 +1,133 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/portico-platform/portico/admission/internal/review"
+	"github.com/portico-platform/portico/services"
+)
+
+// wanted tells whether a webhook is to be asked about a request: one of its rules, and
+// both of its selectors, have to match.
+func (w *Webhooks) wanted(ctx context.Context, h *hook, r *review.Review) (bool, error) {
+	if w.exempt(r) || !slices.ContainsFunc(h.rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return w.covers(h, &rule, r) }) {
+		return false, nil
+	}
+	if !h.objects.Empty() {
+		current, err := r.Current()
+		if err != nil || !selects(h.objects, current) && !selects(h.objects, r.OldObject) {
+			return false, err
+		}
+	}
+	if h.namespaces.Empty() {
+		return true, nil
+	}
+	own, err := w.namespaceLabels(ctx, r)
+	return err == nil && (own == nil || h.namespaces.Matches(own)), err
+}
+
+// namespaceLabels returns the labels of the namespace that a request is about or is
+// made in; nil when there is none, so that no namespace selector concerns it.
+func (w *Webhooks) namespaceLabels(ctx context.Context, r *review.Review) (labels.Set, error) {
+	own := map[string]string{}
+	switch {
+	case isNamespace(r) && r.Subresource == "" && r.Operation != services.OperationDelete:
+		current, err := r.Current()
+		if err != nil {
+			return nil, err
+		}
+		if found, ok := labelsOf(current); ok {
+			own = found
+		}
+	case isNamespace(r):
+		if found, ok := labelsOf(r.OldObject); ok {
+			own = found
+		}
+	case r.Namespace == "":
+		return nil, nil
+	default:
+		found, err := w.Labels(ctx, r.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			own = found
+		}
+	}
+	return own, nil
+}
+
+func isNamespace(r *review.Review) bool { return r.Group == "" && r.Resource == "namespaces" }
+
+func selects(s labels.Selector, object []byte) bool {
+	own, ok := labelsOf(object)
+	return ok && s.Matches(labels.Set(own))
+}
+
+// labelsOf returns the labels of an object; false for what is none.
+func labelsOf(object []byte) (map[string]string, bool) {
+	var o struct {
+		Metadata *struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+	}
+	if object == nil || json.Unmarshal(object, &o) != nil || o.Metadata == nil {
+		return nil, false
+	}
+	return o.Metadata.Labels, true
+}
+
+// covers tells whether a rule is about the request.
+func (w *Webhooks) covers(h *hook, rule *admissionregistrationv1.RuleWithOperations, r *review.Review) bool {
+	if !includes(rule.Operations, admissionregistrationv1.OperationType(r.Operation)) || !inScope(rule.Scope, r) {
+		return false
+	}
+	if !slices.ContainsFunc(rule.Resources, func(path string) bool { return coversPath(path, r) }) {
+		return false
+	}
+	if includes(rule.APIGroups, r.Group) && includes(rule.APIVersions, r.Version) {
+		return true
+	}
+	return h.equivalent && slices.ContainsFunc(w.groups(r), func(group string) bool { return includes(rule.APIGroups, group) })
+}
+
+// groups returns the groups that show the objects of the request's type.
+func (w *Webhooks) groups(r *review.Review) []string {
+	for _, shown := range []struct {
+		resource string
+		in       []string
+	}{
+		{"ingresses", []string{w.Vocabulary.Group("networking."), "extensions"}},
+		{"events", []string{"", w.Vocabulary.Group("events.")}},
+	} {
+		if r.Resource == shown.resource && slices.Contains(shown.in, r.Group) {
+			return shown.in
+		}
+	}
+	return []string{r.Group}
+}
+
+func includes[T ~string](list []T, value T) bool {
+	return slices.Contains(list, "*") || slices.Contains(list, value)
+}
+
+// coversPath tells whether a rule's resource, as in pods, pods/exec, pods/*, */scale or
+// */*, is that of the request. A * alone means no subresources.
+func coversPath(path string, r *review.Review) bool {
+	resource, subresource, _ := strings.Cut(path, "/")
+	return (resource == "*" || resource == r.Resource) && (subresource == "*" || subresource == r.Subresource)
+}
+
+func inScope(scope *admissionregistrationv1.ScopeType, r *review.Review) bool {
+	if scope == nil || *scope == admissionregistrationv1.AllScopes {
+		return true
+	}
+	namespaced := r.Namespace != "" && !isNamespace(r)
+	return namespaced == (*scope == admissionregistrationv1.NamespacedScope)
+}

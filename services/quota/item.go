@@ -1,0 +1,146 @@
+package quota
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	names "github.com/portico-platform/portico/services/resource"
+)
+
+// Item is one object as quotas see it.
+type Item struct {
+	Used Amounts
+	pod  *pod // nil for other objects
+}
+
+// stored is an object of a type that Weighs, its spec still to be read.
+type stored struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec   json.RawMessage `json:"spec"`
+	Status struct {
+		Phase string `json:"phase"`
+	} `json:"status"`
+}
+
+// Read returns what an object counts for, given as JSON in any of its versions.
+func (c Counter) Read(gr names.GroupResource, object []byte) (Item, error) {
+	item := Item{Used: number(gr)}
+	if !Weighs(gr) {
+		return item, nil
+	}
+	o := stored{Spec: json.RawMessage("{}")}
+	err := json.Unmarshal(object, &o)
+	if err == nil {
+		err = c.weigh(gr, &o, &item)
+	}
+	if err != nil {
+		return item, fmt.Errorf("reading what one of %s counts for: %w", gr, err)
+	}
+	return item, nil
+}
+
+// weigh adds what is in the object to its number.
+func (c Counter) weigh(gr names.GroupResource, o *stored, item *Item) error {
+	switch gr {
+	case pods:
+		item.pod = &pod{}
+		if err := json.Unmarshal(o.Spec, item.pod); err != nil {
+			return err
+		}
+		if phase := o.Status.Phase; phase != "Succeeded" && phase != "Failed" { // else it uses nothing any more
+			item.Used = item.Used.Plus(c.ofPod(item.pod))
+		}
+	case services:
+		var s service
+		if err := json.Unmarshal(o.Spec, &s); err != nil {
+			return err
+		}
+		item.Used = item.Used.Plus(s.amounts())
+	case claims:
+		var asked claim
+		if err := json.Unmarshal(o.Spec, &asked); err != nil {
+			return err
+		}
+		if class := o.Metadata.Annotations[c.vocabulary.Qualified("volume.beta", "storage-class")]; class != "" {
+			asked.StorageClassName = class
+		}
+		item.Used = item.Used.Plus(asked.amounts(c.perClass))
+	}
+	return nil
+}
+
+// service is the spec of a Service.
+type service struct {
+	Type                          string `json:"type"`
+	Ports                         []any  `json:"ports"`
+	AllocateLoadBalancerNodePorts *bool  `json:"allocateLoadBalancerNodePorts"`
+}
+
+func (s *service) amounts() Amounts {
+	used := Amounts{}
+	ports := *resource.NewQuantity(int64(len(s.Ports)), resource.DecimalSI)
+	switch s.Type {
+	case "NodePort":
+		used["services.nodeports"] = ports
+	case "LoadBalancer":
+		used["services.loadbalancers"] = *resource.NewQuantity(1, resource.DecimalSI)
+		if s.AllocateLoadBalancerNodePorts == nil || *s.AllocateLoadBalancerNodePorts {
+			used["services.nodeports"] = ports
+		}
+	}
+	return used
+}
+
+// claim is the spec of a PersistentVolumeClaim.
+type claim struct {
+	StorageClassName string `json:"storageClassName"`
+	Resources        wants  `json:"resources"`
+}
+
+func (c *claim) amounts(perClass string) Amounts {
+	used := Amounts{}
+	storage, asked := c.Resources.Requests["storage"]
+	if asked {
+		used["requests.storage"] = storage
+	}
+	if c.StorageClassName == "" {
+		return used
+	}
+	used[c.StorageClassName+perClass+"persistentvolumeclaims"] = *resource.NewQuantity(1, resource.DecimalSI)
+	if asked {
+		used[c.StorageClassName+perClass+"requests.storage"] = storage
+	}
+	return used
+}
+
+// In tells whether the object counts in a quota at all. Only pods count in a quota
+// with scopes.
+func (i Item) In(q *Quota) bool {
+	scopes := q.scopes()
+	return len(scopes) == 0 || i.pod != nil && !slices.ContainsFunc(scopes, func(s Scope) bool { return !i.pod.in(s) })
+}
+
+// Lacking names, in order, what a pod must ask for, in each of its containers, to be
+// counted in a quota with these limits, and does not.
+func (i Item) Lacking(hard Amounts) []string {
+	if i.pod == nil {
+		return nil
+	}
+	lacking := map[string]bool{}
+	for _, container := range slices.Concat(i.pod.Containers, i.pod.InitContainers) {
+		asked := container.Resources.amounts()
+		for _, name := range []string{"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"} {
+			_, limited := hard[name]
+			if _, ok := asked[name]; limited && !ok {
+				lacking[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(lacking))
+}

@@ -1,0 +1,180 @@
+// Package quota knows what a ResourceQuota limits and what an object counts for in
+// it. Admission charges new objects by it, and the worker that keeps the quotas true
+// counts what is there: both must come to the same amounts. It decides amounts and
+// scopes; it reads nothing, writes nothing and refuses nothing. It serves
+// "ResourceQuota" under "Admission plugins" of the specification.
+package quota
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	names "github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Amounts are quantities by name, as in "cpu", "requests.storage" or "count/secrets".
+type Amounts map[string]resource.Quantity
+
+// Plus returns the sums.
+func (a Amounts) Plus(b Amounts) Amounts {
+	sum := Amounts{}
+	for name, q := range a {
+		sum[name] = q.DeepCopy()
+	}
+	for name, q := range b {
+		s := sum[name].DeepCopy()
+		s.Add(q)
+		sum[name] = s
+	}
+	return sum
+}
+
+// Beyond returns by how much a is more than b, where it is.
+func (a Amounts) Beyond(b Amounts) Amounts {
+	more := Amounts{}
+	for name, q := range a {
+		d := q.DeepCopy()
+		if d.Sub(b[name]); d.Sign() > 0 {
+			more[name] = d
+		}
+	}
+	return more
+}
+
+// Of returns the amounts whose names are in b.
+func (a Amounts) Of(b Amounts) Amounts {
+	shared := maps.Clone(a)
+	maps.DeleteFunc(shared, func(name string, _ resource.Quantity) bool {
+		_, ok := b[name]
+		return !ok
+	})
+	return shared
+}
+
+// Equal tells whether the amounts are the same, however they are written.
+func (a Amounts) Equal(b Amounts) bool {
+	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
+}
+
+// String lists the amounts in the order of their names.
+func (a Amounts) String() string {
+	parts := make([]string, 0, len(a))
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		q := a[name]
+		parts = append(parts, fmt.Sprintf("%s=%s", name, q.String()))
+	}
+	return strings.Join(parts, ",")
+}
+
+// Quota is a stored ResourceQuota.
+type Quota struct {
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Hard          Amounts  `json:"hard"`
+		Scopes        []string `json:"scopes"`
+		ScopeSelector *struct {
+			MatchExpressions []Scope `json:"matchExpressions"`
+		} `json:"scopeSelector"`
+	} `json:"spec"`
+	Status Status `json:"status"`
+}
+
+// Status is what holds now: the limits, and how much of them is in use.
+type Status struct {
+	Hard Amounts `json:"hard,omitempty"`
+	Used Amounts `json:"used,omitempty"`
+}
+
+// Scope is one condition for objects to count in a quota.
+type Scope struct {
+	Name     string   `json:"scopeName"`
+	Operator string   `json:"operator"`
+	Values   []string `json:"values"`
+}
+
+// scopes returns all conditions of the quota, those of the short form too.
+func (q *Quota) scopes() []Scope {
+	var all []Scope
+	for _, name := range q.Spec.Scopes {
+		all = append(all, Scope{Name: name, Operator: "Exists"})
+	}
+	if q.Spec.ScopeSelector != nil {
+		all = append(all, q.Spec.ScopeSelector.MatchExpressions...)
+	}
+	return all
+}
+
+// Counter tells what objects count for. Its zero value is of no use.
+type Counter struct {
+	vocabulary vocabulary.Vocabulary
+	// perClass ends the names of amounts of one storage class.
+	perClass string
+}
+
+// NewCounter returns a counter that speaks the names of a vocabulary.
+func NewCounter(v vocabulary.Vocabulary) Counter {
+	return Counter{vocabulary: v, perClass: ".storageclass." + v.Group("storage.") + "/"}
+}
+
+// The types that count for more than their number.
+var (
+	pods     = names.GroupResource{Resource: "pods"}
+	services = names.GroupResource{Resource: "services"}
+	claims   = names.GroupResource{Resource: "persistentvolumeclaims"}
+)
+
+// Weighs tells whether objects of a type count for more than their number, so that
+// one has to look into them.
+func Weighs(gr names.GroupResource) bool { return gr == pods || gr == services || gr == claims }
+
+// Counted returns the type whose objects use up an amount; false when there is none.
+func (c Counter) Counted(name string) (names.GroupResource, bool) {
+	if counted, ok := strings.CutPrefix(name, "count/"); ok {
+		of, group, _ := strings.Cut(counted, ".")
+		return names.GroupResource{Group: group, Resource: of}, of != ""
+	}
+	switch name {
+	case "services", "services.loadbalancers", "services.nodeports":
+		return services, true
+	case "persistentvolumeclaims", "requests.storage":
+		return claims, true
+	case "replicationcontrollers", "resourcequotas", "secrets", "configmaps":
+		return names.GroupResource{Resource: name}, true
+	}
+	if strings.Contains(name, c.perClass) {
+		return claims, true
+	}
+	return pods, name == "pods" || c.computed(name)
+}
+
+// computed tells whether an amount is one of what pods ask for.
+func (c Counter) computed(name string) bool {
+	asked := strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.")
+	switch {
+	case asked == "cpu", asked == "memory", asked == "ephemeral-storage", strings.HasPrefix(asked, "hugepages-"):
+		return true
+	}
+	return strings.HasPrefix(name, "requests.") && c.extended(asked)
+}
+
+// extended tells whether a resource of containers is one that a vendor has added.
+func (c Counter) extended(name string) bool {
+	return strings.Contains(name, "/") && !strings.Contains(name, c.vocabulary.Domain+"/") && !strings.HasPrefix(name, "requests.")
+}
+
+// number returns the amounts that one object of a type is, by whatever name.
+func number(gr names.GroupResource) Amounts {
+	one := Amounts{"count/" + gr.String(): *resource.NewQuantity(1, resource.DecimalSI)}
+	switch gr.String() {
+	case "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "services", "persistentvolumeclaims":
+		one[gr.Resource] = *resource.NewQuantity(1, resource.DecimalSI)
+	}
+	return one
+}

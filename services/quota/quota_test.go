@@ -1,0 +1,108 @@
+package quota_test
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/services/quota"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+func item(t *testing.T, plural, manifest string) quota.Item {
+	t.Helper()
+	json, err := yaml.YAMLToJSON([]byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := quota.NewCounter(vocabulary.Platform()).Read(resource.GroupResource{Resource: plural}, json)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func TestUsed(t *testing.T) {
+	for _, x := range []struct{ plural, manifest, want string }{
+		{"secrets", `{}`, "count/secrets=1,secrets=1"},
+		{"bindings", `{}`, "count/bindings=1"},
+		{"services", `{spec: {type: LoadBalancer, ports: [{}, {}]}}`, "count/services=1,services=1,services.loadbalancers=1,services.nodeports=2"},
+		{"services", `{spec: {type: LoadBalancer, ports: [{}], allocateLoadBalancerNodePorts: false}}`, "count/services=1,services=1,services.loadbalancers=1"},
+		{"services", `{}`, "count/services=1,services=1"},
+		{"persistentvolumeclaims", `{spec: {storageClassName: fast, resources: {requests: {storage: 1Gi}}}}`, "count/persistentvolumeclaims=1," +
+			"fast.storageclass.storage.platform.io/persistentvolumeclaims=1,fast.storageclass.storage.platform.io/requests.storage=1Gi," +
+			"persistentvolumeclaims=1,requests.storage=1Gi"},
+		{"pods", `{status: {phase: Failed}}`, "count/pods=1"},
+		{"pods", `{spec: {overhead: {cpu: 1}, initContainers: [{resources: {requests: {cpu: 9}}}, {resources: {requests: {memory: 1}}}],
+			containers: [{resources: {requests: {cpu: 1, memory: 5}, limits: {cpu: 2}}}, {resources: {requests: {cpu: 1, example.com/gpu: 1}}}]}}`,
+			"count/pods=1,cpu=10,limits.cpu=3,memory=5,pods=1,requests.cpu=10,requests.example.com/gpu=1,requests.memory=5"},
+	} {
+		if got := item(t, x.plural, x.manifest).Used.String(); got != x.want {
+			t.Errorf("%s %s:\n%s, want\n%s", x.plural, x.manifest, got, x.want)
+		}
+	}
+}
+
+func TestScopes(t *testing.T) {
+	plain, quick := `{spec: {containers: [{}]}}`, `{spec: {activeDeadlineSeconds: 5, priorityClassName: high, containers: [{resources: {limits: {cpu: 1}}}]}}`
+	social := `{spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{namespaces: [other]}]}}}}`
+	for _, x := range []struct {
+		spec, pod string
+		want      bool
+	}{
+		{`{}`, plain, true},
+		{`{scopes: [BestEffort, NotTerminating]}`, plain, true},
+		{`{scopes: [BestEffort, Terminating]}`, plain, false},
+		{`{scopes: [NotBestEffort, Terminating]}`, quick, true},
+		{`{scopes: [PriorityClass]}`, plain, false},
+		{`{scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}}`, quick, true},
+		{`{scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [high]}]}}`, quick, false},
+		{`{scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}}`, plain, true},
+		{`{scopes: [CrossNamespacePodAffinity]}`, social, true},
+		{`{scopes: [CrossNamespacePodAffinity]}`, plain, false},
+	} {
+		var q quota.Quota
+		if err := yaml.Unmarshal([]byte(x.spec), &q.Spec); err != nil {
+			t.Fatal(err)
+		}
+		if got := item(t, "pods", x.pod).In(&q); got != x.want {
+			t.Errorf("%s in %s: %v", x.pod, x.spec, got)
+		}
+		if len(q.Spec.Scopes) > 0 && item(t, "secrets", `{}`).In(&q) {
+			t.Errorf("a secret counts in %s", x.spec)
+		}
+	}
+}
+
+func TestLacking(t *testing.T) {
+	var hard quota.Amounts
+	if err := yaml.Unmarshal([]byte(`{cpu: 1, limits.memory: 1, pods: 1}`), &hard); err != nil {
+		t.Fatal(err)
+	}
+	for pod, want := range map[string]string{
+		`{spec: {containers: [{resources: {requests: {cpu: 1}, limits: {memory: 1}}}]}}`:                    "",
+		`{spec: {containers: [{resources: {requests: {cpu: 1}, limits: {memory: 1}}}, {}]}}`:                "cpu,limits.memory",
+		`{spec: {initContainers: [{resources: {requests: {cpu: 1}}}], containers: []}}`:                     "limits.memory",
+		`{spec: {containers: [{resources: {requests: {cpu: 1, memory: 1}, limits: {cpu: 1, memory: 1}}}]}}`: "",
+	} {
+		if got := strings.Join(item(t, "pods", pod).Lacking(hard), ","); got != want {
+			t.Errorf("%s lacks %q, want %q", pod, got, want)
+		}
+	}
+}
+
+func TestCounted(t *testing.T) {
+	c := quota.NewCounter(vocabulary.Platform())
+	for name, want := range map[string]string{
+		"count/deployments.apps": "deployments.apps", "count/pods": "pods", "limits.cpu": "pods", "hugepages-2Mi": "pods",
+		"requests.example.com/gpu": "pods", "requests.storage": "persistentvolumeclaims", "services.nodeports": "services", "secrets": "secrets",
+		"fast.storageclass.storage.platform.io/requests.storage": "persistentvolumeclaims", "example.com/gpu": "", "nothing": "", "count/": "",
+	} {
+		gr, ok := c.Counted(name)
+		if ok != (want != "") || ok && gr.String() != want {
+			t.Errorf("%s counts %v, %v", name, gr, ok)
+		}
+	}
+}

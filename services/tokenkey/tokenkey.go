@@ -1,0 +1,102 @@
+// Package tokenkey reads the key that tokens of service accounts are signed with.
+// It decides which key of the files that flags name is taken, with which algorithm it
+// signs and how tokens name it. It signs nothing and knows no tokens. It serves
+// "Service account token flags" of the specification.
+package tokenkey
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Key is a private key.
+type Key struct {
+	crypto.Signer
+	// Algorithm is its name in tokens, as in RS256.
+	Algorithm string
+	// ID is made from its public half.
+	ID string
+}
+
+// ErrNone says that no file has a private key in it.
+var ErrNone = errors.New("no private key to sign with")
+
+// Read returns the first private key in PEM files, of which the others may hold
+// public keys; ErrNone when there is none.
+func Read(files ...string) (*Key, error) {
+	for _, file := range files {
+		signer, err := readFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if signer != nil {
+			return newKey(signer)
+		}
+	}
+	return nil, ErrNone
+}
+
+func newKey(signer crypto.Signer) (*Key, error) {
+	algorithm, err := algorithmOf(signer)
+	if err != nil {
+		return nil, err
+	}
+	public, err := x509.MarshalPKIXPublicKey(signer.Public())
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(public)
+	return &Key{Signer: signer, Algorithm: algorithm, ID: base64.RawURLEncoding.EncodeToString(sum[:])}, nil
+}
+
+func algorithmOf(signer crypto.Signer) (string, error) {
+	switch key := signer.(type) {
+	case *rsa.PrivateKey:
+		return "RS256", nil
+	case *ecdsa.PrivateKey:
+		algorithms := map[int]string{256: "ES256", 384: "ES384", 521: "ES512"}
+		if algorithm := algorithms[key.Curve.Params().BitSize]; algorithm != "" {
+			return algorithm, nil
+		}
+	}
+	return "", fmt.Errorf("a key of type %T does not sign tokens", signer)
+}
+
+// readFile returns the first private key in a file; nil when there is none.
+func readFile(file string) (crypto.Signer, error) {
+	rest, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return nil, nil
+		}
+		var key any
+		switch block.Type {
+		case "RSA PRIVATE KEY":
+			key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+		case "EC PRIVATE KEY":
+			key, err = x509.ParseECPrivateKey(block.Bytes)
+		case "PRIVATE KEY":
+			key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+		default:
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", file, block.Type, err)
+		}
+		if signer, ok := key.(crypto.Signer); ok {
+			return signer, nil
+		}
+	}
+}
