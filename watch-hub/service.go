@@ -29,7 +29,7 @@ func Service() run.Service {
 
 func flags(fs *pflag.FlagSet) {
 	fs.Duration("watch-history", 5*time.Minute, "how long watches can be resumed and lists continued before they expire")
-	fs.Int64("watch-history-bytes", 64<<20, "bytes of history to hold in memory; older changes come from etcd")
+	fs.Int64("watch-history-bytes", 32<<20, "bytes of history to hold in memory; older changes come from etcd")
 	fs.String("watch-hub-name", "", "name of this watch hub among several (default the host's name)")
 }
 

@@ -46,6 +46,9 @@ type overlayKind struct {
 		Default string `json:"default"`
 	} `json:"selectable"`
 	Columns []Column `json:"columns"`
+	// Subresources that the document lacks: parts of the object itself that are
+	// read and changed on a path of their own.
+	Subresources []string `json:"subresources"`
 	// Deprecated versions.
 	Deprecated map[string]Deprecation `json:"deprecated"`
 }
@@ -129,6 +132,9 @@ func (o *overlay) describe(t *Type, k *overlayKind) {
 			at = s.Name
 		}
 		t.Selectable = append(t.Selectable, SelectableField{Name: s.Name, Path: strings.Split(at, "."), Default: s.Default})
+	}
+	for _, name := range k.Subresources {
+		t.Subresources[name] = &Subresource{Name: name, Kind: t.Kind, Verbs: []string{"get", "patch", "update"}}
 	}
 	if d, ok := k.Deprecated[t.Version]; ok {
 		d.Replacement = o.replacement(d.Replacement)

@@ -82,7 +82,7 @@ func TestStockClient(t *testing.T) {
 				}
 			}
 		}
-		if len(groups) != 21 || types != 86 || subresources != 49 {
+		if len(groups) != 21 || types != 86 || subresources != 50 {
 			t.Errorf("legacy %v: %d groups, %d types, %d subresources", legacy, len(groups), types, subresources)
 		}
 		resources, err := restmapper.GetAPIGroupResources(client)

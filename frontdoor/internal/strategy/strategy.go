@@ -7,6 +7,7 @@ package strategy
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -83,6 +84,8 @@ func (w Write) PrepareUpdate(obj, old map[string]any) {
 		}
 	case w.Subresource == "status" || w.Subresource == "approval":
 		w.keepAllButStatus(obj, old)
+	case w.Subresource == "ephemeralcontainers":
+		keepAllButEphemeral(obj, old)
 	}
 	w.updateKind(obj, old)
 }
@@ -115,6 +118,26 @@ func (w Write) keepAllButStatus(obj, old map[string]any) {
 		keep(Metadata(obj), Metadata(old), "labels")
 	}
 	keep(Metadata(obj), Metadata(old), "ownerReferences")
+}
+
+// keepAllButEphemeral undoes what a write of a pod's ephemeral containers changed
+// elsewhere.
+func keepAllButEphemeral(obj, old map[string]any) {
+	added, given := element(obj["spec"])["ephemeralContainers"]
+	for field := range obj {
+		if field != "metadata" {
+			keep(obj, old, field)
+		}
+	}
+	spec := maps.Clone(element(old["spec"]))
+	delete(spec, "ephemeralContainers")
+	if given {
+		spec["ephemeralContainers"] = added
+	}
+	obj["spec"], obj["status"] = spec, old["status"]
+	for _, field := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
+		keep(Metadata(obj), Metadata(old), field)
+	}
 }
 
 // keep gives obj the field's value in old, or none.

@@ -27,7 +27,7 @@ type cacheKey struct {
 type cachedForm uint8
 
 const (
-	cachedRow cachedForm = iota
+	cachedCells cachedForm = iota
 	cachedMessage
 	cachedPartialMessage
 	cachedSize // of a message

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -167,17 +168,17 @@ func (e *Encoder) appendTableHead(dst []byte, meta ListMeta, columns bool) []byt
 }
 
 func (e *Encoder) appendRow(dst []byte, o services.Object) ([]byte, error) {
-	row, err := e.row(o)
+	cells, err := e.cells(o)
 	if err != nil {
 		return dst, err
 	}
 	dst = append(dst, `{"cells":[`...)
-	dst = row.cells.Append(dst, e.codec.now())
+	dst = cells.Append(dst, e.codec.now())
 	dst = append(dst, ']')
 	switch e.form.Include {
 	case IncludeMetadata:
 		dst = append(dst, `,"object":`...)
-		dst = e.appendPartial(dst, o.JSON[row.start:row.end])
+		dst = e.appendPartial(dst, o.JSON[cells.MetadataStart:cells.MetadataEnd])
 	case IncludeObject:
 		dst = append(dst, `,"object":`...)
 		dst = append(dst, o.JSON...)
@@ -185,22 +186,18 @@ func (e *Encoder) appendRow(dst []byte, o services.Object) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// row is what a Table row is made of: the cells, and where the metadata stands.
-type row struct {
-	cells      table.Cells
-	start, end int
-}
-
-func (e *Encoder) row(o services.Object) (row, error) {
-	made, err := e.hot(o, cachedRow, func() (any, int, error) {
-		start, end, err := metadataRange(o.JSON)
+func (e *Encoder) cells(o services.Object) (table.Cells, error) {
+	made, err := e.hot(o, cachedCells, func() (any, int, error) {
 		cells := e.rows.Cells(o.JSON)
-		return row{cells, start, end}, cells.Size(), err
+		if cells.MetadataEnd == 0 {
+			return nil, 0, errors.New("object without metadata")
+		}
+		return cells, cells.Size(), nil
 	})
 	if err != nil {
-		return row{}, err
+		return table.Cells{}, err
 	}
-	return made.(row), nil
+	return made.(table.Cells), nil
 }
 
 // message returns the Protobuf message of what an object is shown as.
@@ -241,16 +238,10 @@ func (e *Encoder) hot(o services.Object, form cachedForm, produce func() (any, i
 
 // metadataOf returns the JSON of an object's metadata.
 func metadataOf(object []byte) ([]byte, error) {
-	start, end, err := metadataRange(object)
-	return object[start:end], err
-}
-
-// metadataRange returns where the JSON of an object's metadata stands.
-func metadataRange(object []byte) (start, end int, err error) {
 	inside, err := resource.MetadataOffset(object)
 	if err != nil {
-		return 0, 0, fmt.Errorf("object without metadata: %w", err)
+		return nil, fmt.Errorf("object without metadata: %w", err)
 	}
-	start = bytes.LastIndexByte(object[:inside], '{')
-	return start, start + rawjson.Size(object[start:]), nil
+	start := bytes.LastIndexByte(object[:inside], '{')
+	return object[start : start+rawjson.Size(object[start:])], nil
 }

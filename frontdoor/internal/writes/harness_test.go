@@ -68,12 +68,16 @@ func newClient(t testing.TB, store services.Store, network string) *client {
 		Addresses: addresses.New(addresses.Config{Store: store, Networks: networks, NodePorts: ports, Log: log})}}
 }
 
-// do sends a request and returns the object of the answer.
+// do sends a request and returns the object of the answer. APPLY stands for the patch
+// that applies.
 func (c *client) do(method, path, body string) (map[string]any, error) {
 	c.t.Helper()
 	media := "application/json"
-	if method == http.MethodPatch {
+	switch method {
+	case http.MethodPatch:
 		media = "application/merge-patch+json"
+	case "APPLY":
+		method, media = http.MethodPatch, "application/apply-patch+yaml"
 	}
 	r := httptest.NewRequestWithContext(c.t.Context(), method, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", media)

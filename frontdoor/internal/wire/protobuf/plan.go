@@ -118,27 +118,27 @@ func (c compiler) parts(p *plan, t reflect.Type) ([]part, error) {
 	var parts []part
 	for i := range t.NumField() {
 		f := t.Field(i)
-		tag, ok := f.Tag.Lookup("protobuf")
-		if !ok {
-			continue // kind and apiVersion, which the envelope holds
+		tag, written := f.Tag.Lookup("protobuf")
+		if !written && !f.Anonymous {
+			continue
 		}
 		made, err := c.part(p, f, tag)
 		if err != nil {
 			return nil, fmt.Errorf("%s.%s: %w", t, f.Name, err)
 		}
-		parts = append(parts, made)
+		if written { // else it is read only: kind and apiVersion, which the envelope holds
+			parts = append(parts, made)
+		}
 	}
 	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.number, b.number) })
 	return parts, nil
 }
 
 func (c compiler) part(p *plan, f reflect.StructField, tag string) (part, error) {
-	number, err := strconv.Atoi(strings.SplitN(tag+",,", ",", 3)[1])
-	if err != nil {
-		return part{}, err
-	}
+	number, _ := strconv.Atoi(strings.SplitN(tag+",,", ",", 3)[1])
 	made := part{number: protowire.Number(number)}
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+	var err error
 	switch {
 	case name == "-" || strings.Contains(options, "string"):
 		return made, fmt.Errorf("JSON has it as %q", f.Tag.Get("json"))
@@ -146,6 +146,8 @@ func (c compiler) part(p *plan, f reflect.StructField, tag string) (part, error)
 		made.tag = tagOf(made.number, protowire.BytesType)
 		made.inlined, err = c.parts(p, f.Type)
 		return made, err
+	case number == 0:
+		return made, fmt.Errorf("no field number in %q", tag)
 	case name == "":
 		name = f.Name
 	}

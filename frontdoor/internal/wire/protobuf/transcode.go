@@ -90,7 +90,7 @@ func (t *transcoder) fields(p *plan) bool {
 func (t *transcoder) appendParts(dst []byte, parts []part, found []span) []byte {
 	for i := range parts {
 		p := &parts[i]
-		if p.inlined != nil {
+		if p.tag != "" {
 			start := len(dst)
 			dst = t.appendParts(dst, p.inlined, found)
 			dst = closeMessage(dst, start, start, p.tag)

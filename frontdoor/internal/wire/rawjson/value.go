@@ -68,17 +68,40 @@ type Index []member
 
 type member struct{ key, value Value }
 
-// Index returns the members of an object.
-func (v Value) Index() Index {
-	var index Index
-	for key, value := range v.rawMembers() {
-		if index == nil {
-			index = make(Index, 0, 16)
+// Index returns the members of an object, and in the same scan the members of
+// those of them for which within has a place. What is in the places and in
+// index is overwritten.
+func (v Value) Index(index Index, within func(key Value) *Index) Index {
+	c := v.Read()
+	return c.members(index[:0], within)
+}
+
+func (c *Cursor) members(index Index, within func(key Value) *Index) Index {
+	if !c.Open('{') {
+		c.Skip()
+		return index
+	}
+	for c.More('}') {
+		key, ok := c.Key()
+		if !ok {
+			break
 		}
-		index = append(index, member{key, value})
+		c.Peek()
+		start := c.at
+		if place := within(key); place != nil {
+			*place = c.members((*place)[:0], nowhere)
+		} else {
+			c.Skip()
+		}
+		index = append(index, member{key, c.text[start:c.at]})
 	}
 	return index
 }
+
+func nowhere(Value) *Index { return nil }
+
+// Offset returns where a value stands that was found within v.
+func (v Value) Offset(found Value) int { return cap(v) - cap(found) }
 
 // Get returns the value that a path of member names leads to.
 func (x Index) Get(name string, path ...string) Value {

@@ -26,12 +26,36 @@ func TestGet(t *testing.T) {
 			t.Errorf("got %v, want %v", c.got, c.want)
 		}
 	}
+	if found := v.Get("a", "b"); v.Offset(found) != 13 {
+		t.Errorf("%s is at %d", []byte(found), v.Offset(found))
+	}
 	var last Value
 	for item := range v.Get("a", "b").Items() {
 		last = item
 	}
 	if got := last.Get("c").String(); got != `x"}y` {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestIndex finds the members of two levels in one scan.
+func TestIndex(t *testing.T) {
+	v := Value(`{"a":{"x":1, "y":[{}]},"b":{"x":2},"c":null,"d":"s"}`)
+	below := map[string]*Index{"a": {}, "c": {}}
+	index := v.Index(nil, func(key Value) *Index { return below[key.String()] })
+	for _, c := range []struct{ got, want Value }{
+		{index.Get("a"), v.Get("a")},
+		{index.Get("b", "x"), v.Get("b", "x")},
+		{index.Get("c"), v.Get("c")},
+		{index.Get("d"), v.Get("d")},
+		{index.Get("e"), nil},
+		{below["a"].Get("x"), v.Get("a", "x")},
+		{below["a"].Get("y"), v.Get("a", "y")},
+		{below["c"].Get("x"), nil},
+	} {
+		if string(c.got) != string(c.want) || v.Offset(c.got) != v.Offset(c.want) {
+			t.Errorf("got %s, want %s", c.got, c.want)
+		}
 	}
 }
 
@@ -45,7 +69,7 @@ func FuzzValue(f *testing.F) {
 		v := Value(b)
 		n := v.Len()
 		_, _ = v.Text(), v.Get("a", "b").Int()
-		index := v.Index()
+		index := v.Index(nil, nowhere)
 		for name := range v.Members() {
 			if got, want := index.Get(name), v.Get(name); string(got) != string(want) {
 				t.Errorf("%s: %s is %s in the index, else %s", b, name, got, want)

@@ -52,8 +52,11 @@ func (p path) find(o *object) rawjson.Value {
 	if p.complex != nil {
 		return p.evaluate(o)
 	}
-	if len(p.names) < 2 {
-		return o.Get(p.names...)
+	switch len(p.names) {
+	case 0:
+		return o.Value
+	case 1:
+		return o.Get(p.names[0])
 	}
 	switch name, rest := p.names[1], p.names[2:]; p.names[0] {
 	case "metadata":
@@ -63,7 +66,7 @@ func (p path) find(o *object) rawjson.Value {
 	case "status":
 		return o.status.Get(name, rest...)
 	}
-	return o.Get(p.names...)
+	return o.Get(p.names[0], p.names[1:]...)
 }
 
 // evaluate returns the first result of a complex path.

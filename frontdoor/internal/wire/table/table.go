@@ -6,8 +6,10 @@
 package table
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,10 +20,12 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Definition is the columns of a type, ready for making rows. It is immutable.
+// Definition is the columns of a type, ready for making rows. It is safe for
+// concurrent use.
 type Definition struct {
 	columns []column
 	names   vocabulary.Vocabulary
+	objects sync.Pool // of *object
 }
 
 type column struct {
@@ -97,6 +101,10 @@ func (d *Definition) Columns() []byte {
 // Cells are the cells of one row, with gaps where an age goes, so that they stay
 // right while time passes.
 type Cells struct {
+	// MetadataStart and MetadataEnd are where the object's metadata stands in its
+	// JSON; both are 0 when it has none.
+	MetadataStart, MetadataEnd int
+
 	text []byte
 	ages []age
 }
@@ -108,13 +116,24 @@ type age struct {
 
 // Cells returns the row of an object's JSON.
 func (d *Definition) Cells(objectJSON []byte) Cells {
-	o := open(objectJSON, d.names)
-	var c Cells
+	o, ok := d.objects.Get().(*object)
+	if !ok {
+		o = &object{names: d.names}
+	}
+	defer d.objects.Put(o)
+	o.open(objectJSON)
+	c := Cells{text: o.text[:0]}
 	for i := range d.columns {
 		if i > 0 {
 			c.text = append(c.text, ',')
 		}
 		c.add(d.columns[i].value(o))
+	}
+	o.text = c.text
+	c.text = bytes.Clone(c.text)
+	if metadata := o.top.Get("metadata"); metadata != nil {
+		c.MetadataStart = o.Offset(metadata)
+		c.MetadataEnd = c.MetadataStart + len(metadata)
 	}
 	return c
 }
@@ -162,19 +181,38 @@ func (c Cells) Append(dst []byte, now time.Time) []byte {
 }
 
 // Size is about how much memory the cells take.
-func (c Cells) Size() int { return cap(c.text) + 32*cap(c.ages) + 48 }
+func (c Cells) Size() int { return cap(c.text) + 32*cap(c.ages) + 64 }
 
-// object is an object with its parts at hand.
+// object is an object with its parts at hand, all found in one scan.
 type object struct {
 	rawjson.Value
-	metadata, spec, status rawjson.Index
-	pod                    *containers // of a pod, once somebody asked
-	names                  vocabulary.Vocabulary
+	top, metadata, spec, status rawjson.Index
+
+	pod   *containers // of a pod, once somebody asked
+	names vocabulary.Vocabulary
+	text  []byte // of the last row
 }
 
-func open(objectJSON []byte, names vocabulary.Vocabulary) *object {
-	o := &object{Value: objectJSON, names: names}
-	top := o.Value.Index()
-	o.metadata, o.spec, o.status = top.Get("metadata").Index(), top.Get("spec").Index(), top.Get("status").Index()
-	return o
+func (o *object) open(objectJSON []byte) {
+	o.Value, o.pod = objectJSON, nil
+	o.metadata, o.spec, o.status = o.metadata[:0], o.spec[:0], o.status[:0]
+	o.top = o.Value.Index(o.top, o.part)
+}
+
+// part returns where the members of a part are kept.
+func (o *object) part(key rawjson.Value) *rawjson.Index {
+	switch string(key) {
+	case `"metadata"`:
+		return &o.metadata
+	case `"spec"`:
+		return &o.spec
+	case `"status"`:
+		return &o.status
+	}
+	return nil
+}
+
+// Get returns the value that a path of member names leads to.
+func (o *object) Get(name string, path ...string) rawjson.Value {
+	return o.top.Get(name, path...)
 }

@@ -1,0 +1,104 @@
+package writes
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// behind is a store whose state at hand can be old: reads that take any revision
+// answer from what was there when it was frozen.
+type behind struct {
+	services.Store
+	old map[resource.Key]services.Object
+}
+
+func (b *behind) freeze(keys ...resource.Key) {
+	b.old = map[resource.Key]services.Object{}
+	for _, key := range keys {
+		if o, err := b.Store.Get(context.Background(), services.GetRequest{Key: key}); err == nil {
+			b.old[key] = o
+		}
+	}
+}
+
+func (b *behind) Get(ctx context.Context, r services.GetRequest) (services.Object, error) {
+	if b.old == nil || r.Read.Mode != services.AnyRevision {
+		return b.Store.Get(ctx, r)
+	}
+	if o, ok := b.old[r.Key]; ok {
+		return o, nil
+	}
+	return services.Object{}, services.NotFound(r.Key.Group, r.Key.Resource, r.Key.Name)
+}
+
+// TestOldStateIsNeverToldOf writes through a front door whose state at hand is old,
+// after a client has written, or removed, the newest.
+func TestOldStateIsNeverToldOf(t *testing.T) {
+	const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"%s},"data":{"a":%q}}`
+	key := resource.Key{GroupResource: resource.GroupResource{Resource: "configmaps"}, Namespace: "default", Name: "a"}
+	store := &behind{Store: fake.New(t).Store()}
+	c := newClient(t, store, "10.0.0.0/24")
+	value := func(object map[string]any) any { return object["data"].(map[string]any)["a"] }
+	version := func(object map[string]any) string {
+		return object["metadata"].(map[string]any)["resourceVersion"].(string)
+	}
+	named := func(version string) string { return fmt.Sprintf(`,"resourceVersion":%q`, version) }
+
+	store.freeze() // nothing is known of it
+	c.must("POST", configMaps, fmt.Sprintf(body, "", "one"))
+	two := c.must("PATCH", configMaps+"/a", `{"data":{"a":"two"}}`)
+	store.freeze(key)
+	three := c.must("PUT", configMaps+"/a", fmt.Sprintf(body, named(version(two)), "three"))
+	if got := c.must("PUT", configMaps+"/a", fmt.Sprintf(body, "", "two")); value(got) != "two" || version(got) == version(two) {
+		t.Errorf("what was there before is taken for what is there: %v", got)
+	}
+	c.refused(services.ReasonConflict, "PUT", configMaps+"/a", fmt.Sprintf(body, named(version(three)), "x"))
+	c.refused(services.ReasonConflict, "PUT", configMaps+"/a", fmt.Sprintf(body, named(version(two)), "x"))
+	c.must("DELETE", configMaps+"/a", "")
+	c.refused(services.ReasonNotFound, "PATCH", configMaps+"/a", `{"data":{"a":"four"}}`)
+}
+
+// counting counts what admission is asked.
+type counting struct {
+	admitAll
+	asked, refuse int
+}
+
+func (c *counting) Mutate(_ context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
+	if c.asked++; len(r.Object) == 0 || len(r.OldObject) == 0 && r.Operation == services.OperationUpdate {
+		return services.AdmissionResponse{}, services.BadRequest("admission is not shown the objects")
+	}
+	if c.asked == c.refuse {
+		return services.AdmissionResponse{}, services.Forbidden("", r.Resource, r.Name, "no")
+	}
+	return services.AdmissionResponse{}, nil
+}
+
+// TestRepeats sends a request that changes nothing again: it is answered alike, also
+// by admission, until something else has changed.
+func TestRepeats(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	admission := &counting{refuse: 5}
+	c.handlers.Admission = admission
+	version := func(object map[string]any) any { return object["metadata"].(map[string]any)["resourceVersion"] }
+	const same = `{"data":{"a":"b"}}`
+	first := c.must("POST", configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"b"}}`)
+	for range 3 {
+		if got := c.must("PATCH", configMaps+"/a", same); version(got) != version(first) {
+			t.Error("it has changed")
+		}
+	}
+	c.refused(services.ReasonForbidden, "PATCH", configMaps+"/a", same)
+	if admission.asked != 5 || len(c.handlers.repeats.of) != 1 {
+		t.Errorf("admission was asked %d times, %d requests are remembered", admission.asked, len(c.handlers.repeats.of))
+	}
+	c.must("PATCH", configMaps+"/a", `{"data":{"a":"c"}}`)
+	if got := c.must("PATCH", configMaps+"/a", same); got["data"].(map[string]any)["a"] != "b" {
+		t.Error("a change was taken for a repetition")
+	}
+}
