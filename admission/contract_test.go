@@ -78,7 +78,7 @@ func TestMutations(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		c.Put(t, classes, fmt.Sprintf(`{metadata: {name: %s, annotations: {ingressclass.platform.io/is-default-class: "true"}}}`, name))
 	}
-	a := started(t, c, "--enable-admission-plugins=AlwaysPullImages", "--disable-admission-plugins=Priority", "--default-not-ready-toleration-seconds=42")
+	a := started(t, c, "--enable-admission-plugins=AlwaysPullImages", "--disable-admission-plugins=Priority,ServiceAccount", "--default-not-ready-toleration-seconds=42")
 	tolerations := `"tolerations":[{"effect":"NoExecute","key":"node.platform.io/not-ready","operator":"Exists","tolerationSeconds":42},` +
 		`{"effect":"NoExecute","key":"node.platform.io/unreachable","operator":"Exists","tolerationSeconds":300}]`
 	for _, x := range []struct {
@@ -109,7 +109,7 @@ func TestPriority(t *testing.T) {
 	c := cluster(t)
 	classes := resource.GroupResource{Group: "scheduling.platform.io", Resource: "priorityclasses"}
 	c.Put(t, classes, `{metadata: {name: usual}, value: 7, globalDefault: true}`)
-	a := started(t, c, "--disable-admission-plugins=DefaultTolerationSeconds")
+	a := started(t, c, "--disable-admission-plugins=DefaultTolerationSeconds,ServiceAccount")
 	c.Put(t, classes, `{metadata: {name: new}, value: 8, preemptionPolicy: Never}`) // the mirror need not know it yet
 	for spec, want := range map[string]string{
 		`{}`: `{"preemptionPolicy":"PreemptLowerPriority","priority":7,"priorityClassName":"usual"}`,

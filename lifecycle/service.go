@@ -1,36 +1,50 @@
 // Package lifecycle is the worker that finishes what others have begun: it empties
-// deleted namespaces and custom resource types, deletes what has lost its owners, and
-// furnishes new namespaces. It is a client of the public API and nothing else. It
-// decides which controllers run and what they share; each decides about its own
-// subject, in a folder below. It serves "Two-phase deletion of a resource" and
-// "namespace-scoped type" of the specification.
+// deleted namespaces and custom resource types, deletes what has lost its owners, lets
+// volumes go that nobody uses, furnishes new namespaces, gives service accounts their
+// tokens and counts what quotas limit. It is a client of the public API and nothing
+// else. It decides which controllers run and what they share; each decides about its
+// own subject, in a folder below. It serves "Two-phase deletion of a resource",
+// "namespace-scoped type" and "Service account secret" of the specification.
 package lifecycle
 
 import (
 	"context"
 	"errors"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/portico-platform/portico/lifecycle/internal/accounttokens"
 	"github.com/portico-platform/portico/lifecycle/internal/customresources"
 	"github.com/portico-platform/portico/lifecycle/internal/furnish"
 	"github.com/portico-platform/portico/lifecycle/internal/garbagecollector"
+	"github.com/portico-platform/portico/lifecycle/internal/inuse"
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
 	"github.com/portico-platform/portico/lifecycle/internal/namespace"
+	"github.com/portico-platform/portico/lifecycle/internal/resourcequota"
+	"github.com/portico-platform/portico/services/quota"
 	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/tokenkey"
 	"github.com/portico-platform/portico/services/worker"
 )
+
+// keyFiles is the flag for the keys of service account tokens, which the services that
+// accept tokens have too.
+const keyFiles = "service-account-key-file"
 
 // Service describes lifecycle to the kit.
 func Service() run.Service {
 	return run.Service{
 		Name:  "lifecycle",
-		About: "empties deleted namespaces, collects garbage, furnishes new namespaces",
+		About: "empties deleted namespaces, collects garbage, furnishes new namespaces, signs account tokens, counts for quotas",
 		Needs: []run.Dependency{worker.API},
+		Flags: func(fs *pflag.FlagSet) {
+			fs.StringArray(keyFiles, nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
+		},
 		Start: start,
 	}
 }
@@ -48,7 +62,9 @@ func start(ctx context.Context, n *run.Node) error {
 	if err := l.connect(); err != nil {
 		return err
 	}
-	for _, part := range []func() error{l.startNamespace, l.startCustomResources, l.startGarbageCollector, l.startFurnishing} {
+	for _, part := range []func() error{
+		l.startNamespace, l.startCustomResources, l.startGarbageCollector, l.startFurnishing, l.startTokens, l.startQuotas, l.startVolumes,
+	} {
 		if err := part(); err != nil {
 			return err
 		}
@@ -69,6 +85,7 @@ func start(ctx context.Context, n *run.Node) error {
 type lifecycle struct {
 	*run.Node
 	config           *rest.Config
+	roots            []byte // certificates by which the API is known, as PEM; may be none
 	client, metadata dynamic.Interface
 	inventory        *inventory.Source
 	namespaces       cache.SharedIndexInformer
@@ -83,6 +100,11 @@ func (l *lifecycle) connect() error {
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
+	trust := rest.CopyConfig(l.config)
+	if err := rest.LoadTLSFiles(trust); err != nil {
+		return run.Usagef("--kubeconfig: %v", err)
+	}
+	l.roots = trust.CAData
 	l.namespaces = worker.NewInformer(l.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}), "")
 	return nil
 }
@@ -131,13 +153,9 @@ func (l *lifecycle) startGarbageCollector() error {
 }
 
 func (l *lifecycle) startFurnishing() error {
-	trust := rest.CopyConfig(l.config)
-	if err := rest.LoadTLSFiles(trust); err != nil {
-		return run.Usagef("--kubeconfig: %v", err)
-	}
 	things := []furnish.Thing{furnish.ServiceAccount()}
-	if len(trust.CAData) > 0 {
-		things = append(things, furnish.RootCertificate(l.Vocabulary, trust.CAData))
+	if len(l.roots) > 0 {
+		things = append(things, furnish.RootCertificate(l.Vocabulary, l.roots))
 	} else {
 		l.Log.Info("namespaces get no root certificate: --kubeconfig trusts those of the system")
 	}
@@ -151,6 +169,58 @@ func (l *lifecycle) startFurnishing() error {
 		}
 		l.on = true
 		l.Go("furnishing namespaces: "+thing.Controller, c.Run)
+	}
+	return nil
+}
+
+func (l *lifecycle) startTokens() error {
+	if !worker.Enabled(l.Node, accounttokens.Name, true) {
+		return nil
+	}
+	files, _ := l.Flags.GetStringArray(keyFiles)
+	key, err := tokenkey.Read(files...)
+	switch {
+	case errors.Is(err, tokenkey.ErrNone):
+		l.Log.Info("service accounts get no token secrets: there is no private key to sign with", "flag", keyFiles)
+		return nil
+	case err != nil:
+		return run.Usagef("--%s: %v", keyFiles, err)
+	}
+	c, err := accounttokens.New(accounttokens.Config{Client: l.client, Vocabulary: l.Vocabulary, Key: key, RootCertificate: l.roots, Log: l.Log})
+	if err != nil {
+		return err
+	}
+	l.on = true
+	l.Go("giving service accounts their tokens", c.Run)
+	return nil
+}
+
+func (l *lifecycle) startQuotas() error {
+	if !worker.Enabled(l.Node, resourcequota.Name, true) {
+		return nil
+	}
+	c, err := resourcequota.New(resourcequota.Config{
+		Client: l.client, Metadata: l.metadata, Inventory: l.inventory, Counter: quota.NewCounter(l.Vocabulary), Log: l.Log,
+	})
+	if err != nil {
+		return err
+	}
+	l.on = true
+	l.Go("counting what quotas limit", c.Run)
+	return nil
+}
+
+func (l *lifecycle) startVolumes() error {
+	for _, kind := range []inuse.Kind{inuse.Claims(l.Vocabulary), inuse.Volumes(l.Vocabulary)} {
+		if !worker.Enabled(l.Node, kind.Controller, true) {
+			continue
+		}
+		c, err := inuse.New(kind, l.client, l.Log)
+		if err != nil {
+			return err
+		}
+		l.on = true
+		l.Go("letting go what nobody uses: "+kind.Controller, c.Run)
 	}
 	return nil
 }

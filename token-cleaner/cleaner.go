@@ -2,7 +2,6 @@ package tokencleaner
 
 import (
 	"context"
-	"encoding/base64"
 	"log/slog"
 	"time"
 
@@ -44,11 +43,6 @@ func (c *cleaner) reconcile(ctx context.Context, secret *unstructured.Unstructur
 
 // expiration returns when a token ends; false when it says nothing readable.
 func expiration(secret *unstructured.Unstructured) (time.Time, bool) {
-	encoded, _, _ := unstructured.NestedString(secret.Object, "data", "expiration")
-	text, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		return time.Time{}, false
-	}
-	expires, err := time.Parse(time.RFC3339, string(text))
+	expires, err := time.Parse(time.RFC3339, text(secret, "expiration"))
 	return expires, err == nil
 }

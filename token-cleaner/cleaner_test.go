@@ -28,10 +28,10 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func TestExpiredTokensAreDeleted(t *testing.T) {
 	secrets := client(
-		token("expired", epoch.Add(-time.Second).Format(time.RFC3339)),
-		token("later", epoch.Add(time.Hour).Format(time.RFC3339)),
-		token("endless", ""),
-		token("unreadable", "tomorrow"),
+		secret("expired", epoch.Add(-time.Second).Format(time.RFC3339)),
+		secret("later", epoch.Add(time.Hour).Format(time.RFC3339)),
+		secret("endless", ""),
+		secret("unreadable", "tomorrow"),
 	)
 	now := clock.NewFakeClock(epoch)
 	cleaning(t, secrets, now)
@@ -45,11 +45,11 @@ func TestExpiredTokensAreDeleted(t *testing.T) {
 }
 
 func TestRenewedTokensStay(t *testing.T) {
-	secrets := client(token("a", epoch.Add(time.Minute).Format(time.RFC3339)))
+	secrets := client(secret("a", epoch.Add(time.Minute).Format(time.RFC3339)))
 	now := clock.NewFakeClock(epoch)
 	informer := cleaning(t, secrets, now)
 	waitFor(t, informer.HasSynced)
-	renewed := token("a", epoch.Add(2*time.Hour).Format(time.RFC3339))
+	renewed := secret("a", epoch.Add(2*time.Hour).Format(time.RFC3339))
 	if _, err := secrets.Update(t.Context(), renewed, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func cleaning(t *testing.T, secrets dynamic.ResourceInterface, now *clock.FakeCl
 	t.Helper()
 	c := &cleaner{secrets: secrets, clock: now, log: slog.New(slog.DiscardHandler)}
 	informer := worker.NewInformer(secrets, "")
-	work := worker.Controller{Name: controller, Informer: informer, Reconcile: c.reconcile, Clock: now, Log: c.log}
+	work := worker.Controller{Name: cleanerName, Informer: informer, Reconcile: c.reconcile, Clock: now, Log: c.log}
 	done := make(chan error, 1)
 	go func() { done <- work.Run(t.Context()) }()
 	t.Cleanup(func() {
@@ -88,7 +88,7 @@ func client(objects ...runtime.Object) dynamic.ResourceInterface {
 	return fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...).Resource(secrets).Namespace(namespace)
 }
 
-func token(name, expiration string) *unstructured.Unstructured {
+func secret(name, expiration string) *unstructured.Unstructured {
 	data := map[string]any{}
 	if expiration != "" {
 		data["expiration"] = base64.StdEncoding.EncodeToString([]byte(expiration))

@@ -22,7 +22,7 @@ users: [{name: u, user: {token: t}}], clusters: [{name: c, cluster: {server: "ht
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, controllers := range []string{"*", "*,tokencleaner"} {
+	for _, controllers := range []string{"*", "*,tokencleaner,bootstrapsigner"} {
 		running, err := run.Start(t.Context(), app, []string{"--log-level=error", "--kubeconfig=" + path, "--controllers=" + controllers})
 		if err != nil {
 			t.Fatal(err)

@@ -1,28 +1,30 @@
-// Package tokencleaner is the worker that deletes bootstrap tokens when they
-// expire. It is a client of the public API and nothing else. It decides by the
-// expiration in a token's secret alone: a secret that has none, or one that cannot
-// be read as a time, stays. It serves "Bootstrap token" under "States and
-// transitions" of the specification.
+// Package tokencleaner is the worker that looks after bootstrap tokens: it deletes
+// those that have expired, and signs cluster-info with those that are for that. It is
+// a client of the public API and nothing else. It decides by what a token's secret
+// says: one without an expiration, or with one that cannot be read as a time, is not
+// deleted. It serves "Bootstrap token" under "States and transitions", and
+// "Cluster-info ConfigMap", of the specification.
 package tokencleaner
 
 import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/services/worker"
 )
 
-// controller is the worker's name in --controllers; it is off by default.
-const controller = "tokencleaner"
+// The worker's names in --controllers; both are off by default.
+const cleanerName, signerName = "tokencleaner", "bootstrapsigner"
 
 // Service describes token-cleaner to the kit.
 func Service() run.Service {
 	return run.Service{
 		Name:  "token-cleaner",
-		About: "deletes bootstrap tokens that have expired (--controllers=*,tokencleaner)",
+		About: "deletes expired bootstrap tokens and signs cluster-info (--controllers=*,tokencleaner,bootstrapsigner)",
 		Needs: []run.Dependency{worker.API},
 		Start: start,
 	}
@@ -33,15 +35,30 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	if !worker.Enabled(n, controller, false) {
-		n.Log.Info("off: --controllers does not name it", "controller", controller)
+	cleans, signs := worker.Enabled(n, cleanerName, false), worker.Enabled(n, signerName, false)
+	if !cleans && !signs {
+		n.Log.Info("off: --controllers names neither of its controllers", "controllers", []string{cleanerName, signerName})
 		return nil
 	}
-	secrets := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(n.Vocabulary.Namespace("system"))
-	informer := worker.NewInformer(secrets, "type="+n.Vocabulary.Qualified("bootstrap", "token"))
-	c := &cleaner{secrets: secrets, clock: clock.RealClock{}, log: n.Log}
-	n.Health.Add(worker.Ready(n.Service, informer))
-	n.Go("cleaning", worker.Controller{
-		Name: controller, Informer: informer, Reconcile: c.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)
+	core := func(plural, role string) dynamic.ResourceInterface {
+		return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: plural}).Namespace(n.Vocabulary.Namespace(role))
+	}
+	secrets, kind := core("secrets", "system"), "type="+n.Vocabulary.Qualified("bootstrap", "token")
+	if cleans {
+		informer := worker.NewInformer(secrets, kind)
+		c := &cleaner{secrets: secrets, clock: clock.RealClock{}, log: n.Log}
+		n.Health.Add(worker.Ready(n.Service, informer))
+		n.Go("cleaning", worker.Controller{
+			Name: cleanerName, Informer: informer, Reconcile: c.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)
+	}
+	if signs {
+		configMaps := core("configmaps", "public")
+		s := &signer{
+			configMaps: configMaps, info: worker.NewInformer(configMaps, "metadata.name="+clusterInfo), tokens: worker.NewInformer(secrets, kind),
+			fullToken: n.Vocabulary.Behaviour.ClusterInfoFullToken, queue: worker.NewQueue[string](signerName, n.Log), clock: clock.RealClock{}, log: n.Log,
+		}
+		n.Health.Add(worker.Ready(signerName, s.tokens))
+		n.Go("signing", s.run)
+	}
 	return nil
 }

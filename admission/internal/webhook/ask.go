@@ -62,8 +62,7 @@ func question(r *review.Review) *admissionv1.AdmissionRequest {
 		UID: uuid.NewUUID(), Kind: kind, Resource: of, SubResource: r.Subresource,
 		RequestKind: &kind, RequestResource: &of, RequestSubResource: r.Subresource,
 		Name: r.Name, Namespace: r.Namespace, Operation: admissionv1.Operation(r.Operation),
-		Object: runtime.RawExtension{Raw: r.Object}, OldObject: runtime.RawExtension{Raw: r.OldObject},
-		DryRun: &r.DryRun, Options: runtime.RawExtension{Raw: r.Options},
+		Object: raw(r.Object), OldObject: raw(r.OldObject), DryRun: &r.DryRun, Options: raw(r.Options),
 		UserInfo: authenticationv1.UserInfo{Username: r.User.Name, UID: r.User.UID, Groups: r.User.Groups},
 	}
 	if isNamespace(r) {
@@ -76,6 +75,14 @@ func question(r *review.Review) *admissionv1.AdmissionRequest {
 		}
 	}
 	return q
+}
+
+// raw carries JSON as it is; none is null.
+func raw(object []byte) runtime.RawExtension {
+	if len(object) == 0 {
+		return runtime.RawExtension{}
+	}
+	return runtime.RawExtension{Raw: object}
 }
 
 // exchange sends the question and reads the reply.

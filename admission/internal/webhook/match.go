@@ -28,39 +28,26 @@ func (w *Webhooks) wanted(ctx context.Context, h *hook, r *review.Review) (bool,
 	if h.namespaces.Empty() {
 		return true, nil
 	}
-	own, err := w.namespaceLabels(ctx, r)
-	return err == nil && (own == nil || h.namespaces.Matches(own)), err
+	own, inNone, err := w.namespaceLabels(ctx, r)
+	return err == nil && (inNone || h.namespaces.Matches(own)), err
 }
 
 // namespaceLabels returns the labels of the namespace that a request is about or is
-// made in; nil when there is none, so that no namespace selector concerns it.
-func (w *Webhooks) namespaceLabels(ctx context.Context, r *review.Review) (labels.Set, error) {
-	own := map[string]string{}
+// made in. No namespace selector concerns a request in none.
+func (w *Webhooks) namespaceLabels(ctx context.Context, r *review.Review) (own labels.Set, inNone bool, err error) {
 	switch {
 	case isNamespace(r) && r.Subresource == "" && r.Operation != services.OperationDelete:
-		current, err := r.Current()
-		if err != nil {
-			return nil, err
-		}
-		if found, ok := labelsOf(current); ok {
-			own = found
-		}
+		var current []byte
+		current, err = r.Current()
+		own, _ = labelsOf(current)
 	case isNamespace(r):
-		if found, ok := labelsOf(r.OldObject); ok {
-			own = found
-		}
+		own, _ = labelsOf(r.OldObject)
 	case r.Namespace == "":
-		return nil, nil
+		inNone = true
 	default:
-		found, err := w.Labels(ctx, r.Namespace)
-		if err != nil {
-			return nil, err
-		}
-		if found != nil {
-			own = found
-		}
+		own, err = w.Labels(ctx, r.Namespace)
 	}
-	return own, nil
+	return own, inNone, err
 }
 
 func isNamespace(r *review.Review) bool { return r.Group == "" && r.Resource == "namespaces" }

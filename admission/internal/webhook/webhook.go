@@ -95,7 +95,7 @@ func same(a, b []byte) bool {
 
 // patched applies a JSON patch.
 func patched(object, patch []byte) ([]byte, error) {
-	if object == nil {
+	if len(object) == 0 {
 		return nil, fmt.Errorf("it patches an object where the operation has none")
 	}
 	operations, err := jsonpatch.DecodePatch(patch)

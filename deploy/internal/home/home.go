@@ -103,9 +103,13 @@ func (h *home) keepVocabulary(name string) error {
 // chosen files of their own. Lists get an entry more: the administrator of the
 // folder and the certificates of its signer are good beside the user's.
 func (h *home) setFlags(n *run.Node) error {
-	var errs []error
+	accountKey := h.path(servingKey) // the server's key, whose ever it is
+	if f := n.Flags.Lookup("tls-private-key-file"); f != nil && f.Changed {
+		accountKey = f.Value.String()
+	}
+	errs := []error{n.Default("service-account-key-file", accountKey)}
 	for flag, name := range map[string]string{
-		"tls-cert-file": servingCert, "tls-private-key-file": servingKey, "service-account-key-file": servingKey,
+		"tls-cert-file": servingCert, "tls-private-key-file": servingKey,
 		"cluster-signing-cert-file": signingCert, "cluster-signing-key-file": signingKey,
 		"kubeconfig": workersConfig,
 	} {

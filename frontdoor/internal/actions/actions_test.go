@@ -5,9 +5,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"log/slog"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -68,15 +72,24 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := newSigner(key)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, store := vocabulary.K8s(), fake.New(t).Store()
+	file := filepath.Join(t.TempDir(), "key.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := vocabulary.K8s()
+	issuer := &Issuer{Name: "https://api", Audiences: []string{"https://api"}, Claim: v.Domain}
+	if err := issuer.Sign(file); err != nil {
+		t.Fatal(err)
+	}
+	store := fake.New(t).Store()
 	codec := wire.New(wire.Config{Vocabulary: v})
 	return &bench{T: t, store: store, engine: e, key: key, handlers: &Handlers{Store: store, Admission: admitAll{}, Codec: codec, Vocabulary: v,
 		Writes: &writes.Handlers{Store: store, Admission: admitAll{}, Codec: codec, Vocabulary: v, Log: slog.New(slog.DiscardHandler)},
-		Tokens: &Issuer{Name: "https://api", Audiences: []string{"https://api"}, Claim: v.Domain, signer: signer},
+		Tokens: issuer,
 		Now:    func() time.Time { return now }}}
 }
 

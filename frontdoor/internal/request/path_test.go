@@ -52,6 +52,20 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
+// TestSelected asks which one name a request is about.
+func TestSelected(t *testing.T) {
+	for _, c := range []struct{ verb, name, query, want string }{
+		{"get", "x", "", "x"}, {"list", "", "", ""}, {"list", "", "fieldSelector=metadata.name%3Dy", "y"},
+		{"watch", "", "fieldSelector=metadata.name%3Dy,type%3Dz", "y"}, {"deletecollection", "", "fieldSelector=metadata.name!%3Dy", ""},
+		{"create", "", "fieldSelector=metadata.name%3Dy", ""}, {"list", "", "fieldSelector=%2C%2C%3D", ""},
+	} {
+		query, _ := url.ParseQuery(c.query)
+		if got := (&Request{Verb: c.verb, Name: c.name, Query: query}).selected(); got != c.want {
+			t.Errorf("%s %s?%s: got %q, want %q", c.verb, c.name, c.query, got, c.want)
+		}
+	}
+}
+
 // FuzzParsePath looks for paths whose parts escape their place.
 func FuzzParsePath(f *testing.F) {
 	for _, seed := range []string{"/api/v1/namespaces/a/pods/x", "/apis/a/b/c/%2e%2e/d", "//", "/api/v1/watch", "/api/v1/namespaces/a/status"} {

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"k8s.io/apimachinery/pkg/fields"
+
 	"github.com/portico-platform/portico/frontdoor/internal/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
@@ -60,7 +62,7 @@ func (r *Request) Attributes() services.Attributes {
 		return a
 	}
 	a.Group, a.Version, a.Resource = r.Type.Group, r.Type.Version, r.Type.Resource
-	a.Namespace, a.Name = r.Namespace, r.Name
+	a.Namespace, a.Name = r.Namespace, r.selected()
 	if r.Subresource != nil {
 		a.Subresource = r.Subresource.Name
 	}
@@ -68,6 +70,20 @@ func (r *Request) Attributes() services.Attributes {
 		a.Namespace = r.Name // a namespace is in its own scope
 	}
 	return a
+}
+
+// selected returns the one name that the request is about, be it by its path or by the
+// field selector of a collection.
+func (r *Request) selected() string {
+	if r.Name != "" || r.Verb != "list" && r.Verb != "watch" && r.Verb != "deletecollection" {
+		return r.Name
+	}
+	selector, err := fields.ParseSelector(r.Query.Get("fieldSelector"))
+	if err != nil {
+		return "" // the handler says what is wrong with it
+	}
+	name, _ := selector.RequiresExactMatch("metadata.name")
+	return name
 }
 
 // SubresourceName returns the name of the subresource, or "".

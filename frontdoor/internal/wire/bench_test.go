@@ -46,7 +46,7 @@ func pods(n int) []services.Object {
 }
 
 // BenchmarkList writes lists of 10,000 pods: cold ones make every form anew, hot
-// ones find them made.
+// ones find rows made and know the sizes of messages.
 func BenchmarkList(b *testing.B) {
 	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform()})
 	if err != nil {

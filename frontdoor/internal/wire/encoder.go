@@ -203,8 +203,11 @@ func (e *Encoder) cells(o services.Object) (table.Cells, error) {
 // message returns the Protobuf message of what an object is shown as.
 func (e *Encoder) message(o services.Object) ([]byte, error) {
 	made, err := e.hot(o, e.messageForm(cachedMessage), func() (any, int, error) {
-		message, err := e.messages.Append(make([]byte, 0, len(o.JSON)), o.JSON)
-		return message, cap(message), err
+		buffer := e.codec.buffer()
+		defer e.codec.release(buffer)
+		message, err := e.messages.Append(*buffer, o.JSON)
+		*buffer = message
+		return bytes.Clone(message), len(message), err
 	})
 	if err != nil {
 		return nil, err

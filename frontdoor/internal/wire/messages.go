@@ -23,6 +23,7 @@ type messageList struct {
 	size  int // of all items, in the envelope
 	items []messageItem
 	held  []*[]byte // chunks with what is made already
+	room  int       // how many more chunks may be held
 	next  *[]byte   // the message just made
 }
 
@@ -33,8 +34,8 @@ type messageItem struct {
 	made bool
 }
 
-// heldChunks bounds what one list holds.
-const heldChunks = (64 << 20) / chunk
+// heldChunks bounds what one list holds, at about 32 MiB.
+const heldChunks = (32 << 20) / chunk
 
 func (l *messageList) Begin(meta ListMeta) error {
 	l.meta = metav1.ListMeta{Continue: meta.Continue, RemainingItemCount: meta.Remaining}
@@ -56,7 +57,7 @@ func (l *messageList) Item(o services.Object) error {
 		return err
 	}
 	item := messageItem{text: o.JSON, size: size.(int)}
-	if made && len(l.held) < heldChunks {
+	if made && l.room > 0 {
 		item.text, item.made = l.hold(*l.next), true
 	}
 	l.items = append(l.items, item)
@@ -75,6 +76,7 @@ func (l *messageList) hold(message []byte) []byte {
 	last := len(l.held) - 1
 	if last < 0 || cap(*l.held[last])-len(*l.held[last]) < len(message) {
 		l.held = append(l.held, l.e.codec.buffer())
+		l.room--
 		last++
 	}
 	into := l.held[last]

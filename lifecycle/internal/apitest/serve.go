@@ -116,7 +116,7 @@ func (a *API) delete(k key, o *unstructured.Unstructured, body []byte) error {
 func (a *API) deleteAll(k key, body []byte) any {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, each := range a.matching(k, "") {
+	for _, each := range a.matching(k, func(*unstructured.Unstructured) bool { return true }) {
 		at := k
 		at.namespace, at.name = each.GetNamespace(), each.GetName()
 		_ = a.delete(at, each, body)
@@ -129,19 +129,29 @@ func (a *API) list(r *http.Request, k key, t Type) any {
 	defer a.mu.Unlock()
 	return map[string]any{"kind": t.Kind + "List", "apiVersion": t.GroupVersion().String(),
 		"metadata": map[string]any{"resourceVersion": strconv.FormatInt(a.revision, 10)},
-		"items":    a.matching(k, wantedName(r)),
+		"items":    a.matching(k, selected(r)),
 	}
 }
 
-// wantedName returns the name of a field selector; empty when any will do.
-func wantedName(r *http.Request) string {
-	return strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+// selected tells which objects the field selector of a request lets through: by name, by
+// the type that secrets have, or all.
+func selected(r *http.Request) func(*unstructured.Unstructured) bool {
+	field, value, _ := strings.Cut(r.URL.Query().Get("fieldSelector"), "=")
+	return func(o *unstructured.Unstructured) bool {
+		switch field {
+		case "metadata.name":
+			return o.GetName() == value
+		case "type":
+			return o.Object["type"] == value
+		}
+		return true
+	}
 }
 
-func (a *API) matching(k key, name string) []*unstructured.Unstructured {
+func (a *API) matching(k key, wanted func(*unstructured.Unstructured) bool) []*unstructured.Unstructured {
 	found := []*unstructured.Unstructured{}
 	for at, o := range a.objects {
-		if at.resource == k.resource && (k.namespace == "" || k.namespace == at.namespace) && (name == "" || name == at.name) {
+		if at.resource == k.resource && (k.namespace == "" || k.namespace == at.namespace) && wanted(o) {
 			found = append(found, o)
 		}
 	}
@@ -154,6 +164,7 @@ func (a *API) matching(k key, name string) []*unstructured.Unstructured {
 // watch sends what happens after a revision.
 func (a *API) watch(w http.ResponseWriter, r *http.Request, k key) {
 	revision, _ := strconv.ParseInt(r.URL.Query().Get("resourceVersion"), 10, 64)
+	wanted := selected(r)
 	w.Header().Set("Content-Type", "application/json")
 	w.(http.Flusher).Flush()
 	for {
@@ -161,7 +172,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, k key) {
 		news, history := a.news, a.history
 		a.mu.Unlock()
 		for _, c := range history {
-			if c.revision <= revision || c.resource != k.resource || wantedName(r) != "" && wantedName(r) != c.name {
+			if c.revision <= revision || c.resource != k.resource || !wanted(c.object) {
 				continue
 			}
 			if err := json.NewEncoder(w).Encode(map[string]any{"type": c.event, "object": c.object.Object}); err != nil {

@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -28,7 +26,7 @@ func (c *Controller) reconcile(ctx context.Context, namespace string) (time.Dura
 	case found.(*unstructured.Unstructured).GetDeletionTimestamp() == nil:
 		err = c.correct(ctx, namespace, found.(*unstructured.Unstructured))
 	}
-	return 0, outrun(err)
+	return 0, worker.Outrun(err)
 }
 
 // correct gives the fields of the thing their values, where they have others.
@@ -43,17 +41,5 @@ func (c *Controller) correct(ctx context.Context, namespace string, found *unstr
 		return nil
 	}
 	_, err := c.client.Namespace(namespace).Update(ctx, corrected, metav1.UpdateOptions{})
-	return err
-}
-
-// outrun makes nothing of having been late: others made the thing, or the namespace
-// is on its way out. A thing that changed meanwhile is looked at again.
-func outrun(err error) error {
-	switch {
-	case apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil
-	case apierrors.IsConflict(err):
-		return worker.ErrLater
-	}
 	return err
 }

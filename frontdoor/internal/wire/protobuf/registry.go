@@ -91,15 +91,18 @@ func (r *Registry) Knows(kind schema.GroupVersionKind) bool {
 	return err == nil
 }
 
-// largestKept is the size above which a transcoder is left to the collector.
-const largestKept = 1 << 20
+// Above these sizes a transcoder is left to the collector.
+const (
+	largestKept = 1 << 20
+	mostEntries = 4 << 10
+)
 
 // Append appends the message of an object's JSON, without an envelope.
 func (m *Message) Append(dst, object []byte) ([]byte, error) {
 	if m.plan != nil {
 		t := m.transcoders.Get().(*transcoder)
 		dst, ok := t.transcode(dst, m.plan, object)
-		if cap(t.out) <= largestKept {
+		if cap(t.out) <= largestKept && cap(t.entries) <= mostEntries {
 			m.transcoders.Put(t)
 		}
 		if ok {

@@ -111,6 +111,9 @@ func shown(c catalogue.Column, v rawjson.Value) any {
 		}
 		return nil
 	}
+	if v[0] == '"' {
+		return json.RawMessage(v)
+	}
 	return v.Text()
 }
 

@@ -1,0 +1,130 @@
+package usage_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/portico-platform/portico/admission/internal/review"
+	"github.com/portico-platform/portico/admission/internal/usage"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/quota"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+var quotas = resource.GroupResource{Resource: "resourcequotas"}
+
+// known are the quotas as a mirror has them.
+type known []quota.Quota
+
+func (k known) List(string) []quota.Quota { return slices.Clone(k) }
+
+func (k known) Get(string, string) (quota.Quota, bool) { return quota.Quota{}, false }
+
+// cluster stores quotas and returns two plugins, as of two replicas, that charge them.
+func cluster(t *testing.T, manifests ...string) (*fake.Cluster, [2]*usage.Plugin) {
+	t.Helper()
+	c := fake.New(t)
+	var all known
+	for _, manifest := range manifests {
+		c.Put(t, quotas, manifest)
+	}
+	page, err := c.List(t.Context(), services.ListRequest{GroupResource: quotas})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range page.Objects {
+		q, err := usage.Parse(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, q)
+	}
+	counter := quota.NewCounter(vocabulary.Platform())
+	return c, [2]*usage.Plugin{usage.New(all, c.Store(), counter), usage.New(all, c.Store(), counter)}
+}
+
+func used(t *testing.T, c *fake.Cluster, name string) string {
+	t.Helper()
+	stored, err := c.Get(t.Context(), services.GetRequest{Key: resource.Key{GroupResource: quotas, Namespace: "here", Name: name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := usage.Parse(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q.Status.Used.String()
+}
+
+func request(plural, object string) services.AdmissionRequest {
+	return services.AdmissionRequest{Operation: services.OperationCreate, Version: "v1", Resource: plural, Namespace: "here", Name: "x", Object: []byte(object)}
+}
+
+func manifest(name, hard, status string) string {
+	return fmt.Sprintf(`{metadata: {name: %s, namespace: here, uid: u, labels: {a: b}}, spec: {hard: {%s}}, status: {%s}}`, name, hard, status)
+}
+
+// TestTheLastPlaceIsTakenOnce lets two replicas admit far more than there is room for.
+func TestTheLastPlaceIsTakenOnce(t *testing.T) {
+	c, replicas := cluster(t, manifest("q", `count/secrets: 20`, `hard: {count/secrets: 20}, used: {count/secrets: 3}`))
+	var admitted atomic.Int32
+	var group sync.WaitGroup
+	for i := range 60 {
+		group.Go(func() {
+			err := replicas[i%2].Validate(t.Context(), review.New(request("secrets", `{}`)))
+			switch {
+			case err == nil:
+				admitted.Add(1)
+			case !services.IsReason(err, services.ReasonForbidden):
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if got := used(t, c, "q"); admitted.Load() != 17 || got != "count/secrets=20" {
+		t.Errorf("%d were admitted, in use: %s", admitted.Load(), got)
+	}
+}
+
+func TestCharges(t *testing.T) {
+	status := `hard: {requests.cpu: 2, pods: 5}, used: {requests.cpu: 1, pods: 1}`
+	c, replicas := cluster(t, manifest("a", `requests.cpu: 2, pods: 5`, status), manifest("b", `pods: 2`, `hard: {pods: 2}, used: {pods: 1}`),
+		manifest("new", `configmaps: 5`, ``), manifest("storage", `requests.storage: 3Gi`, `hard: {requests.storage: 3Gi}, used: {requests.storage: 1Gi}`))
+	pod := func(cpu string) string {
+		return `{"spec":{"containers":[{"resources":{"requests":{"cpu":"` + cpu + `"}}}]}}`
+	}
+	dry, resize, status2 := request("pods", pod("1")), request("persistentvolumeclaims", `{"spec":{"resources":{"requests":{"storage":"3Gi"}}}}`), request("pods", pod("9"))
+	dry.DryRun, status2.Subresource = true, "status"
+	resize.Operation, resize.OldObject = services.OperationUpdate, []byte(`{"spec":{"resources":{"requests":{"storage":"1Gi"}}}}`)
+	for _, x := range []struct {
+		name    string
+		request services.AdmissionRequest
+		refused string
+	}{
+		{"too much", request("pods", pod("1500m")), "pods \"x\" is forbidden: exceeded quota: a, requested: requests.cpu=1500m, used: requests.cpu=1, limited: requests.cpu=2"},
+		{"nothing asked for", request("pods", `{"spec":{"containers":[{}]}}`), "failed quota: a: must specify requests.cpu"},
+		{"a dry run", dry, ""},
+		{"enough", request("pods", pod("1")), ""},
+		{"one too many", request("pods", pod("0")), "exceeded quota: b"},
+		{"a subresource", status2, ""},
+		{"a quota that nobody has counted", request("configmaps", `{}`), "status unknown for quota: new, resources: configmaps"},
+		{"what no quota counts", request("secrets", `{}`), ""},
+		{"growing", resize, ""},
+	} {
+		err := replicas[0].Validate(t.Context(), review.New(x.request))
+		if x.refused == "" && err != nil || x.refused != "" && (err == nil || !strings.Contains(err.Error(), x.refused)) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+	for name, want := range map[string]string{"a": "pods=2,requests.cpu=2", "b": "pods=2", "storage": "requests.storage=3Gi"} {
+		if got := used(t, c, name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package admission_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// only turns on nothing but some plugins.
+func only(names ...string) []string {
+	off := []string{"TaintNodesByCondition", "DefaultTolerationSeconds", "Priority", "ServiceAccount", "LimitRanger", "RuntimeClass"}
+	var disabled []string
+	for _, name := range off {
+		if !strings.Contains(strings.Join(names, ","), name) {
+			disabled = append(disabled, name)
+		}
+	}
+	return []string{"--disable-admission-plugins=" + strings.Join(disabled, ",")}
+}
+
+// mutated returns what becomes of an object; refused is a part of the message when
+// it is forbidden.
+func mutated(t *testing.T, a services.Admission, r services.AdmissionRequest, refused string) string {
+	t.Helper()
+	got, err := a.Mutate(t.Context(), r)
+	if err == nil {
+		if got.Object != nil {
+			r.Object = got.Object
+		}
+		_, err = a.Validate(t.Context(), r)
+	}
+	switch {
+	case refused == "" && err != nil:
+		t.Errorf("%s: %v", r.Object, err)
+	case refused != "" && (!services.IsReason(err, services.ReasonForbidden) || !strings.Contains(err.Error(), refused)):
+		t.Errorf("%s: got %v, want %q", r.Object, err, refused)
+	}
+	return string(got.Object)
+}
+
+func core(plural string) resource.GroupResource { return resource.GroupResource{Resource: plural} }
+
+func TestServiceAccount(t *testing.T) {
+	c := cluster(t)
+	accounts := core("serviceaccounts")
+	c.Put(t, accounts, `{metadata: {name: quiet, namespace: here}, automountServiceAccountToken: false, imagePullSecrets: [{name: pull}]}`)
+	c.Put(t, accounts, `{metadata: {name: strict, namespace: here, annotations: {platform.io/enforce-mountable-secrets: "true"}},
+		automountServiceAccountToken: false, secrets: [{name: mine}], imagePullSecrets: [{name: pull}]}`)
+	a := started(t, c, only("ServiceAccount")...)
+	timer := time.AfterFunc(50*time.Millisecond, func() { c.Put(t, accounts, `{metadata: {name: default, namespace: here}}`) })
+	defer timer.Stop()
+
+	got := mutated(t, a, createOf("", "pods", `{"spec":{"containers":[{},{"volumeMounts":[{"mountPath":"/var/run/secrets/platform.io/serviceaccount","name":"own"}]}]}}`), "")
+	volume := regexp.MustCompile(`platform-api-access-\w{5}`)
+	want := `{"spec":{"containers":[{"volumeMounts":[{"mountPath":"/var/run/secrets/platform.io/serviceaccount","name":"V","readOnly":true}]},` +
+		`{"volumeMounts":[{"mountPath":"/var/run/secrets/platform.io/serviceaccount","name":"own"}]}],"serviceAccountName":"default",` +
+		`"volumes":[{"name":"V","projected":{"defaultMode":420,"sources":[{"serviceAccountToken":{"expirationSeconds":3607,"path":"token"}},` +
+		`{"configMap":{"items":[{"key":"ca.crt","path":"ca.crt"}],"name":"platform-root-ca.crt"}},` +
+		`{"downwardAPI":{"items":[{"fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"},"path":"namespace"}]}}]}}]}}`
+	if got = volume.ReplaceAllString(got, "V"); got != want {
+		t.Errorf("a pod without an account:\n%s, want\n%s", got, want)
+	}
+	for _, x := range []struct{ pod, want, refused string }{
+		{`{"spec":{"serviceAccountName":"quiet"}}`, `{"spec":{"imagePullSecrets":[{"name":"pull"}],"serviceAccountName":"quiet"}}`, ""},
+		{`{"spec":{"serviceAccountName":"missing"}}`, ``, `serviceaccounts "missing" not found`},
+		{`{"metadata":{"annotations":{"platform.io/config.mirror":"x"}},"spec":{}}`, ``, ""},
+		{`{"metadata":{"annotations":{"platform.io/config.mirror":"x"}},"spec":{"serviceAccountName":"quiet"}}`, ``, "mirror pod"},
+		{`{"spec":{"serviceAccountName":"strict","imagePullSecrets":[{"name":"pull"}],"volumes":[{"secret":{"secretName":"mine"}}]}}`, ``, ""},
+		{`{"spec":{"serviceAccountName":"strict","volumes":[{"secret":{"secretName":"pull"}}]}}`, `*`, `references secret "pull"`},
+		{`{"spec":{"serviceAccountName":"strict","containers":[{"env":[{"valueFrom":{"secretKeyRef":{"name":"other"}}}]}]}}`, `*`, `spec.containers.env references secret "other"`},
+	} {
+		if got := mutated(t, a, createOf("", "pods", x.pod), x.refused); got != x.want && x.want != "*" {
+			t.Errorf("%s: %s, want %s", x.pod, got, x.want)
+		}
+	}
+}
+
+func TestLimitRanger(t *testing.T) {
+	c := cluster(t)
+	c.Put(t, core("limitranges"), `{metadata: {name: l, namespace: here}, spec: {limits: [
+		{type: Container, default: {cpu: 500m}, defaultRequest: {cpu: 100m}, max: {cpu: 1}, maxLimitRequestRatio: {cpu: 10}},
+		{type: Pod, max: {memory: 2Gi}},
+		{type: PersistentVolumeClaim, min: {storage: 1Gi}, max: {storage: 5Gi}}]}}`)
+	a := started(t, c, only("LimitRanger")...)
+	memory := `"limits":{"memory":"1Gi"}`
+	got := mutated(t, a, createOf("", "pods", `{"metadata":{},"spec":{"containers":[{"name":"a","resources":{`+memory+`}}]}}`), "")
+	want := `{"metadata":{"annotations":{"platform.io/limit-ranger":"LimitRanger plugin set: cpu request for container a; cpu limit for container a"}},` +
+		`"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"500m","memory":"1Gi"},"requests":{"cpu":"100m"}}}]}}`
+	if got != want {
+		t.Errorf("a pod that asks for nothing:\n%s, want\n%s", got, want)
+	}
+	for _, x := range []struct{ kind, object, refused string }{
+		{"pods", `{"spec":{"containers":[{"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2","memory":"1Gi"}}}]}}`, "maximum cpu usage per Container is 1, but limit is 2"},
+		{"pods", `{"spec":{"containers":[{"resources":{"requests":{"cpu":"10m"},"limits":{"cpu":"500m","memory":"1Gi"}}}]}}`, "ratio"},
+		{"pods", `{"spec":{"containers":[{"resources":{` + memory + `}},{"resources":{"limits":{"memory":"1025Mi"}}}]}}`, "maximum memory usage per Pod is 2Gi, but limit is 2049Mi"},
+		{"pods", `{"spec":{"containers":[{"resources":{` + memory + `}},{}]}}`, "maximum memory usage per Pod is 2Gi.  No limit is specified"},
+		{"persistentvolumeclaims", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`, ""},
+		{"persistentvolumeclaims", `{"spec":{"resources":{"requests":{"storage":"6Gi"}}}}`, "maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 6Gi"},
+		{"persistentvolumeclaims", `{"spec":{"resources":{"requests":{"storage":"1"}}}}`, "minimum storage usage"},
+	} {
+		r := createOf("", x.kind, x.object)
+		if _, err := a.Validate(t.Context(), r); x.kind != "pods" && (err != nil) != (x.refused != "") {
+			t.Errorf("%s: %v", x.object, err)
+		}
+		mutated(t, a, r, x.refused)
+	}
+}
+
+func TestRuntimeClass(t *testing.T) {
+	c := cluster(t)
+	c.Put(t, resource.GroupResource{Group: "node.platform.io", Resource: "runtimeclasses"}, `{metadata: {name: safe}, overhead: {podFixed: {cpu: 250m}},
+		scheduling: {nodeSelector: {safe: "yes"}, tolerations: [{key: safe, operator: Exists}]}}`)
+	a := started(t, c, only("RuntimeClass")...)
+	for _, x := range []struct{ spec, want, refused string }{
+		{`{"runtimeClassName":"safe"}`, `{"nodeSelector":{"safe":"yes"},"overhead":{"cpu":"250m"},"runtimeClassName":"safe","tolerations":[{"key":"safe","operator":"Exists"}]}`, ""},
+		{`{"nodeSelector":{"a":"b"},"overhead":{"cpu":"0.25"},"runtimeClassName":"safe","tolerations":[{"key":"safe","operator":"Exists"}]}`,
+			`{"nodeSelector":{"a":"b","safe":"yes"},"overhead":{"cpu":"250m"},"runtimeClassName":"safe","tolerations":[{"key":"safe","operator":"Exists"}]}`, ""},
+		{`{"runtimeClassName":"safe","nodeSelector":{"safe":"no"}}`, "", "conflict"},
+		{`{"runtimeClassName":"safe","overhead":{"cpu":"1"}}`, "", "doesn't match"},
+		{`{"overhead":{"cpu":"1"}}`, "", "without corresponding"},
+		{`{"runtimeClassName":"none"}`, "", `RuntimeClass "none" not found`},
+	} {
+		got := mutated(t, a, createOf("", "pods", `{"spec":`+x.spec+`}`), x.refused)
+		if x.want != "" && got != `{"spec":`+x.want+`}` {
+			t.Errorf("%s:\n%s, want\n%s", x.spec, got, x.want)
+		}
+	}
+}
+
+func TestPodNodeSelector(t *testing.T) {
+	c := cluster(t)
+	c.Put(t, namespaces, `{metadata: {name: here, annotations: {scheduler.alpha.platform.io/node-selector: "zone=a, disk=fast"}}}`)
+	c.Put(t, namespaces, `{metadata: {name: broken, annotations: {scheduler.alpha.platform.io/node-selector: "zone"}}}`)
+	a := started(t, c, append(only(), "--enable-admission-plugins=PodNodeSelector")...)
+	if got, want := mutated(t, a, createOf("", "pods", `{"spec":{"nodeSelector":{"own":"x"}}}`), ""), `{"spec":{"nodeSelector":{"disk":"fast","own":"x","zone":"a"}}}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	mutated(t, a, createOf("", "pods", `{"spec":{"nodeSelector":{"zone":"b"}}}`), "conflicts")
+	broken := createOf("", "pods", `{"spec":{}}`)
+	broken.Namespace = "broken"
+	mutated(t, a, broken, "not readable")
+}
+
+func TestVolumes(t *testing.T) {
+	c := cluster(t)
+	classes := resource.GroupResource{Group: "storage.platform.io", Resource: "storageclasses"}
+	c.Put(t, classes, `{metadata: {name: grows}, allowVolumeExpansion: true}`)
+	c.Put(t, classes, `{metadata: {name: fixed}}`)
+	a := started(t, c)
+	for plural, want := range map[string]string{
+		"persistentvolumes":      `{"metadata":{"finalizers":["mine","platform.io/pv-protection"]}}`,
+		"persistentvolumeclaims": `{"metadata":{"finalizers":["mine","platform.io/pvc-protection"]}}`,
+	} {
+		if got := mutated(t, a, createOf("", plural, `{"metadata":{"finalizers":["mine"]}}`), ""); got != want {
+			t.Errorf("%s: %s", plural, got)
+		}
+		if got := mutated(t, a, createOf("", plural, want), ""); got != "" {
+			t.Errorf("%s that are held already: %s", plural, got)
+		}
+	}
+	claim := func(class, size, phase string) []byte {
+		encoded, _ := json.Marshal(map[string]any{"spec": map[string]any{"storageClassName": class,
+			"resources": map[string]any{"requests": map[string]any{"storage": size}}}, "status": map[string]any{"phase": phase}})
+		return encoded
+	}
+	for _, x := range []struct {
+		class, size, phase string
+		want               bool
+	}{
+		{"grows", "2Gi", "Bound", true}, {"grows", "2Gi", "Pending", false}, {"fixed", "2Gi", "Bound", false},
+		{"missing", "2Gi", "Bound", false}, {"fixed", "1024Mi", "Pending", true},
+	} {
+		_, err := a.Validate(t.Context(), services.AdmissionRequest{Operation: services.OperationUpdate, Resource: "persistentvolumeclaims",
+			Namespace: "here", Name: "c", OldObject: claim(x.class, "1Gi", x.phase), Object: claim(x.class, x.size, x.phase)})
+		if x.want != (err == nil) {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+}

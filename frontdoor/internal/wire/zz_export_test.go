@@ -1,2 +1,0 @@
-package wire
-var KindOf = kindOf

@@ -1,0 +1,128 @@
+// Package accounttokens gives every service account a secret with a token that proves
+// to be the account, and fills the token secrets that others make. It decides what is
+// in such a secret, and deletes it with its account; a token ends with its secret, and
+// with nothing else. It never touches secrets of other types. It serves "Service
+// account secret" and "Service account token flags" of the specification.
+package accounttokens
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/go-jose/go-jose/v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/portico-platform/portico/services/tokenkey"
+	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// Name is the controller's name in --controllers.
+const Name = "serviceaccount-token"
+
+// workers is how many accounts, and how many secrets, are looked at at a time.
+const workers = 5
+
+// Config is what the controller works with.
+type Config struct {
+	Client     dynamic.Interface
+	Vocabulary vocabulary.Vocabulary
+	Key        *tokenkey.Key
+	// RootCertificate is whom to trust for the API, as PEM; it may be empty.
+	RootCertificate []byte
+	Log             *slog.Logger
+}
+
+// Controller keeps the tokens of service accounts.
+type Controller struct {
+	Config
+	signer            jose.Signer
+	accounts, secrets dynamic.NamespaceableResourceInterface
+	// seenAccounts and seenSecrets see what there is; the latter only token secrets.
+	seenAccounts, seenSecrets cache.SharedIndexInformer
+	accountQueue, secretQueue *worker.Queue[cache.ObjectName]
+}
+
+// ofAccount indexes token secrets by the account that they name.
+const ofAccount = "account"
+
+// New returns a controller. It follows nothing before it runs.
+func New(config Config) (*Controller, error) {
+	core := func(plural string) dynamic.NamespaceableResourceInterface {
+		return config.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: plural})
+	}
+	c := &Controller{Config: config, accounts: core("serviceaccounts"), secrets: core("secrets"),
+		accountQueue: worker.NewQueue[cache.ObjectName](Name, config.Log), secretQueue: worker.NewQueue[cache.ObjectName](Name, config.Log)}
+	var err error
+	c.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(config.Key.Algorithm),
+		Key: jose.JSONWebKey{Key: config.Key.Signer, KeyID: config.Key.ID}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	c.seenAccounts = worker.NewInformer(c.accounts, "")
+	c.seenSecrets = worker.NewInformer(c.secrets, "type="+c.secretType())
+	err = c.seenSecrets.AddIndexers(cache.Indexers{ofAccount: func(o any) ([]string, error) {
+		return []string{c.accountOf(o.(*unstructured.Unstructured)).String()}, nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	for _, follow := range []struct {
+		queue    *worker.Queue[cache.ObjectName]
+		informer cache.SharedIndexInformer
+		key      func(*unstructured.Unstructured) cache.ObjectName
+	}{
+		{c.accountQueue, c.seenAccounts, nameOf}, {c.accountQueue, c.seenSecrets, c.accountOf}, {c.secretQueue, c.seenSecrets, nameOf},
+	} {
+		if err := follow.queue.Follow(follow.informer, follow.key); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	go c.seenAccounts.RunWithContext(ctx)
+	go c.seenSecrets.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), c.seenAccounts.HasSynced, c.seenSecrets.HasSynced) {
+		return nil
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.secretQueue.Run(ctx, workers, c.reconcileSecret)
+	}()
+	c.accountQueue.Run(ctx, workers, c.reconcileAccount)
+	<-ended
+	return nil
+}
+
+func nameOf(o *unstructured.Unstructured) cache.ObjectName {
+	return cache.ObjectName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// accountOf returns the account that a token secret names.
+func (c *Controller) accountOf(secret *unstructured.Unstructured) cache.ObjectName {
+	return cache.ObjectName{Namespace: secret.GetNamespace(), Name: secret.GetAnnotations()[c.annotation("name")]}
+}
+
+func (c *Controller) secretType() string {
+	return c.Vocabulary.Qualified("", "service-account-token")
+}
+
+// annotation names the annotation of a token secret with the account's name or uid.
+func (c *Controller) annotation(of string) string {
+	return c.Vocabulary.Qualified("", "service-account."+of)
+}
+
+// seen returns an object as an informer has it; nil when it has none.
+func seen(informer cache.SharedIndexInformer, name cache.ObjectName) *unstructured.Unstructured {
+	if found, exists, _ := informer.GetStore().GetByKey(name.String()); exists {
+		return found.(*unstructured.Unstructured)
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package accounttokens
+
+import (
+	"context"
+	"encoding/base64"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4/jwt"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// userStart begins the names of service accounts as users.
+const userStart = "system:serviceaccount:"
+
+// reconcileSecret fills a token secret, or deletes one whose account is gone.
+func (c *Controller) reconcileSecret(ctx context.Context, name cache.ObjectName) (time.Duration, error) {
+	secret := seen(c.seenSecrets, name)
+	if secret == nil || secret.GetDeletionTimestamp() != nil {
+		return 0, nil
+	}
+	account, err := c.account(ctx, c.accountOf(secret), secret.GetAnnotations()[c.annotation("uid")])
+	if err != nil {
+		return 0, err
+	}
+	if account == nil {
+		uid, version := secret.GetUID(), secret.GetResourceVersion()
+		err := c.secrets.Namespace(name.Namespace).Delete(ctx, name.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+		return 0, worker.Outrun(err)
+	}
+	filled, err := c.filled(secret, account)
+	if err != nil || reflect.DeepEqual(filled.Object, secret.Object) {
+		return 0, err
+	}
+	_, err = c.secrets.Namespace(name.Namespace).Update(ctx, filled, metav1.UpdateOptions{})
+	return 0, worker.Outrun(err)
+}
+
+// account returns the account with a name and, unless that is empty, a uid; nil when the
+// API itself says that there is none.
+func (c *Controller) account(ctx context.Context, name cache.ObjectName, uid string) (*unstructured.Unstructured, error) {
+	if name.Name == "" {
+		return nil, nil
+	}
+	account := seen(c.seenAccounts, name)
+	if account == nil || uid != "" && string(account.GetUID()) != uid {
+		var err error
+		account, err = c.accounts.Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if uid != "" && string(account.GetUID()) != uid {
+		return nil, nil
+	}
+	return account, nil
+}
+
+// filled returns a token secret with all that belongs in it. A token that is there
+// stays.
+func (c *Controller) filled(secret, account *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	filled := secret.DeepCopy()
+	annotations := filled.GetAnnotations()
+	annotations[c.annotation("uid")] = string(account.GetUID())
+	filled.SetAnnotations(annotations)
+	data, _, _ := unstructured.NestedStringMap(filled.Object, "data")
+	if data == nil {
+		data = map[string]string{}
+	}
+	encode := base64.StdEncoding.EncodeToString
+	if len(c.RootCertificate) > 0 {
+		data[corev1.ServiceAccountRootCAKey] = encode(c.RootCertificate)
+	}
+	if data[corev1.ServiceAccountNamespaceKey] == "" {
+		data[corev1.ServiceAccountNamespaceKey] = encode([]byte(secret.GetNamespace()))
+	}
+	if data[corev1.ServiceAccountTokenKey] == "" {
+		token, err := c.token(secret.GetName(), account)
+		if err != nil {
+			return nil, err
+		}
+		data[corev1.ServiceAccountTokenKey] = encode([]byte(token))
+	}
+	return filled, unstructured.SetNestedStringMap(filled.Object, data, "data")
+}
+
+// token signs a token that holds as long as the secret does.
+func (c *Controller) token(secret string, account *unstructured.Unstructured) (string, error) {
+	claim := func(name string) string { return c.Vocabulary.Qualified("", "serviceaccount/"+name) }
+	standard := jwt.Claims{Issuer: c.Vocabulary.LegacyTokenIssuer, Subject: userStart + account.GetNamespace() + ":" + account.GetName()}
+	return jwt.Signed(c.signer).Claims(standard).Claims(map[string]any{
+		claim("namespace"): account.GetNamespace(), claim("secret.name"): secret,
+		claim("service-account.name"): account.GetName(), claim("service-account.uid"): string(account.GetUID()),
+	}).Serialize()
+}
+
+// reconcileAccount makes a token secret for an account that lists none, and takes the
+// names of those that are gone off its list.
+func (c *Controller) reconcileAccount(ctx context.Context, name cache.ObjectName) (time.Duration, error) {
+	known := seen(c.seenAccounts, name)
+	if known == nil {
+		return 0, c.forget(name)
+	}
+	if known.GetDeletionTimestamp() != nil || slices.ContainsFunc(listed(known), func(secret string) bool { return c.seesToken(known, secret) }) {
+		return 0, nil
+	}
+	// What is seen may be behind: only on the newest state a secret is made.
+	account, err := c.accounts.Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+	if err != nil || account.GetDeletionTimestamp() != nil {
+		return 0, worker.Outrun(err)
+	}
+	var kept []any
+	references, _, _ := unstructured.NestedSlice(account.Object, "secrets")
+	for _, reference := range references {
+		secret := nameIn(reference)
+		if strings.HasPrefix(secret, prefix(account)) {
+			_, err := c.secrets.Namespace(name.Namespace).Get(ctx, secret, metav1.GetOptions{})
+			if !apierrors.IsNotFound(err) {
+				return 0, err // it is there, and will be seen
+			}
+			continue
+		}
+		kept = append(kept, reference)
+	}
+	return 0, c.provide(ctx, account, kept)
+}
+
+// provide makes a token secret and puts it on the account's list, beside the secrets
+// that stay there.
+func (c *Controller) provide(ctx context.Context, account *unstructured.Unstructured, others []any) error {
+	secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": c.secretType()}}
+	secret.SetNamespace(account.GetNamespace())
+	secret.SetName(prefix(account) + rand.String(suffix))
+	secret.SetAnnotations(map[string]string{c.annotation("name"): account.GetName()})
+	secret, err := c.filled(secret, account)
+	if err != nil {
+		return err
+	}
+	secrets := c.secrets.Namespace(account.GetNamespace())
+	if secret, err = secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+		return worker.Outrun(err)
+	}
+	if err = unstructured.SetNestedSlice(account.Object, append(others, map[string]any{"name": secret.GetName()}), "secrets"); err == nil {
+		_, err = c.accounts.Namespace(account.GetNamespace()).Update(ctx, account, metav1.UpdateOptions{})
+	}
+	if err != nil { // the next attempt makes another one
+		_ = secrets.Delete(ctx, secret.GetName(), metav1.DeleteOptions{})
+	}
+	return worker.Outrun(err)
+}
+
+// forget looks at the secrets of an account that is gone.
+func (c *Controller) forget(account cache.ObjectName) error {
+	left, err := c.seenSecrets.GetIndexer().ByIndex(ofAccount, account.String())
+	for _, secret := range left {
+		c.secretQueue.Add(nameOf(secret.(*unstructured.Unstructured)))
+	}
+	return err
+}
+
+// seesToken tells whether a secret is there that holds a token of the account.
+func (c *Controller) seesToken(account *unstructured.Unstructured, secret string) bool {
+	found := seen(c.seenSecrets, cache.ObjectName{Namespace: account.GetNamespace(), Name: secret})
+	return found != nil && found.GetDeletionTimestamp() == nil && c.accountOf(found) == nameOf(account)
+}
+
+// listed returns the names of the secrets that an account lists.
+func listed(account *unstructured.Unstructured) (names []string) {
+	references, _, _ := unstructured.NestedSlice(account.Object, "secrets")
+	for _, reference := range references {
+		names = append(names, nameIn(reference))
+	}
+	return names
+}
+
+func nameIn(reference any) string {
+	object, _ := reference.(map[string]any)
+	name, _ := object["name"].(string)
+	return name
+}
+
+const (
+	// suffix is how many random letters end the name of a secret that is made here.
+	suffix = 5
+	// longestName bounds names of secrets.
+	longestName = 253
+)
+
+// prefix begins the names of the secrets that are made here for an account.
+func prefix(account *unstructured.Unstructured) string {
+	const middle = "-token-"
+	name := account.GetName()
+	return name[:min(len(name), longestName-len(middle)-suffix)] + middle
+}

@@ -1,0 +1,69 @@
+// Package inuse lets deleted volumes and claims go when nobody uses them any more: it
+// takes away the finalizers that admission has given them. It decides who is a user: of
+// a claim, every pod that mounts it and has a node and has not ended; of a volume, the
+// claim that it is bound to. It never deletes anything. It serves
+// StorageObjectInUseProtection under "Admission plugins", and "Two-phase deletion of a
+// resource", of the specification.
+package inuse
+
+import (
+	"context"
+	"log/slog"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// workers is how many objects are looked at at a time.
+const workers = 5
+
+// Kind is what objects are let go.
+type Kind struct {
+	// Controller is the name of its controller in --controllers.
+	Controller string
+	Resource   schema.GroupVersionResource
+	Finalizer  string
+	// used tells whether somebody uses an object.
+	used func(ctx context.Context, client dynamic.Interface, o *unstructured.Unstructured) (bool, error)
+}
+
+// Claims are held by pods.
+func Claims(v vocabulary.Vocabulary) Kind {
+	return Kind{"pvc-protection", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, v.ClaimFinalizer(), mounted}
+}
+
+// Volumes are held by claims.
+func Volumes(v vocabulary.Vocabulary) Kind {
+	return Kind{"pv-protection", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}, v.VolumeFinalizer(), bound}
+}
+
+// Controller lets objects of one kind go.
+type Controller struct {
+	Kind
+	client dynamic.Interface
+	seen   cache.SharedIndexInformer
+	queue  *worker.Queue[cache.ObjectName]
+}
+
+// New returns a controller. It follows nothing before it runs.
+func New(kind Kind, client dynamic.Interface, log *slog.Logger) (*Controller, error) {
+	c := &Controller{Kind: kind, client: client, seen: worker.NewInformer(client.Resource(kind.Resource), ""),
+		queue: worker.NewQueue[cache.ObjectName](kind.Controller, log)}
+	return c, c.queue.Follow(c.seen, func(o *unstructured.Unstructured) cache.ObjectName {
+		return cache.ObjectName{Namespace: o.GetNamespace(), Name: o.GetName()}
+	})
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	go c.seen.RunWithContext(ctx)
+	if cache.WaitForCacheSync(ctx.Done(), c.seen.HasSynced) {
+		c.queue.Run(ctx, workers, c.reconcile)
+	}
+	return nil
+}

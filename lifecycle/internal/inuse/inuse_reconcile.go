@@ -1,0 +1,77 @@
+package inuse
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// reconcile takes the finalizer of a deleted object away, or waits for its users.
+func (c *Controller) reconcile(ctx context.Context, name cache.ObjectName) (time.Duration, error) {
+	found, exists, err := c.seen.GetStore().GetByKey(name.String())
+	if err != nil || !exists {
+		return 0, err
+	}
+	object := found.(*unstructured.Unstructured)
+	if object.GetDeletionTimestamp() == nil || !slices.Contains(object.GetFinalizers(), c.Finalizer) {
+		return 0, nil
+	}
+	used, err := c.used(ctx, c.client, object)
+	if err != nil {
+		return 0, err
+	}
+	if used {
+		return 0, worker.ErrLater
+	}
+	object = object.DeepCopy()
+	object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(), func(f string) bool { return f == c.Finalizer }))
+	_, err = c.client.Resource(c.Resource).Namespace(name.Namespace).Update(ctx, object, metav1.UpdateOptions{})
+	return 0, worker.Outrun(err)
+}
+
+// mounted tells whether a pod uses a claim.
+func mounted(ctx context.Context, client dynamic.Interface, claim *unstructured.Unstructured) (bool, error) {
+	pods := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(claim.GetNamespace())
+	list, err := pods.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	for _, each := range list.Items {
+		var pod corev1.Pod
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(each.Object, &pod); err != nil {
+			return false, err
+		}
+		if uses(&pod, claim.GetName()) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// uses tells whether a pod uses a claim now. One without a node does not yet, and will
+// not get one while the claim is deleted.
+func uses(pod *corev1.Pod, claim string) bool {
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim ||
+			v.Ephemeral != nil && pod.Name+"-"+v.Name == claim
+	})
+}
+
+// bound tells whether a claim uses a volume.
+func bound(_ context.Context, _ dynamic.Interface, volume *unstructured.Unstructured) (bool, error) {
+	phase, _, err := unstructured.NestedString(volume.Object, "status", "phase")
+	return phase == string(corev1.VolumeBound), err
+}

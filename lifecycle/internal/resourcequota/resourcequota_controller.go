@@ -1,0 +1,95 @@
+// Package resourcequota keeps the status of ResourceQuotas true: it counts what is in
+// use when a quota is new or changed, when something that it counts is gone, and now
+// and then. In between, admission adds to the count whatever it lets in. It decides
+// amounts and refuses nothing. It follows only the types that some quota counts. It
+// serves "ResourceQuota" under "Admission plugins" of the specification.
+package resourcequota
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/portico-platform/portico/lifecycle/internal/inventory"
+	"github.com/portico-platform/portico/services/quota"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// Name is the controller's name in --controllers.
+const Name = "resourcequota"
+
+const (
+	// workers is how many namespaces are counted at a time.
+	workers = 5
+	// recount is how long a count may be wrong, because of objects that admission has
+	// counted and that then were not stored.
+	recount = 5 * time.Minute
+)
+
+// Config is what the controller works with.
+type Config struct {
+	Client, Metadata dynamic.Interface
+	Inventory        *inventory.Source
+	Counter          quota.Counter
+	Log              *slog.Logger
+}
+
+// Controller counts what quotas limit.
+type Controller struct {
+	Config
+	quotas dynamic.NamespaceableResourceInterface
+	seen   cache.SharedIndexInformer // all quotas
+	queue  *worker.Queue[string]     // of namespaces
+
+	mu      sync.Mutex
+	counted map[resource.GroupResource]*tally
+	tallies sync.WaitGroup
+}
+
+// New returns a controller. It follows nothing before it runs.
+func New(config Config) (*Controller, error) {
+	c := &Controller{Config: config, quotas: config.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}),
+		queue: worker.NewQueue[string](Name, config.Log), counted: map[resource.GroupResource]*tally{}}
+	c.seen = worker.NewInformer(c.quotas, "")
+	if err := c.seen.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
+		return nil, err
+	}
+	_, err := c.seen.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { c.queue.Add(o.(*unstructured.Unstructured).GetNamespace()) },
+		// What admission counts is no reason to count again.
+		UpdateFunc: func(_, o any) {
+			changed := o.(*unstructured.Unstructured)
+			if q, err := read(changed); err != nil || !q.Spec.Hard.Equal(q.Status.Hard) {
+				c.queue.Add(changed.GetNamespace())
+			}
+		},
+	})
+	return c, err
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	go c.seen.RunWithContext(ctx)
+	if cache.WaitForCacheSync(ctx.Done(), c.seen.HasSynced) {
+		c.queue.Run(ctx, workers, c.reconcile)
+	}
+	c.tallies.Wait()
+	return nil
+}
+
+func read(o *unstructured.Unstructured) (quota.Quota, error) {
+	var q quota.Quota
+	encoded, err := json.Marshal(o.Object)
+	if err != nil {
+		return q, err
+	}
+	return q, json.Unmarshal(encoded, &q)
+}

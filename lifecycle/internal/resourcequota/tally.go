@@ -1,0 +1,120 @@
+package resourcequota
+
+import (
+	"context"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/portico-platform/portico/services/quota"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/worker"
+)
+
+// tally counts the objects of one type in all namespaces. It keeps of each what it
+// counts for, and nothing else.
+type tally struct{ objects cache.SharedIndexInformer }
+
+// counted is an object in a tally.
+type counted struct {
+	metav1.ObjectMeta
+	quota.Item
+}
+
+// used adds up what counts in a quota of a namespace.
+func (t *tally) used(namespace string, q *quota.Quota) quota.Amounts {
+	sum := quota.Amounts{}
+	found, _ := t.objects.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	for _, each := range found {
+		if item := each.(*counted).Item; item.In(q) {
+			sum = sum.Plus(item.Used)
+		}
+	}
+	return sum
+}
+
+// tally returns the tally of a type, which it starts when there is none; nil when the
+// API does not serve the type. ErrLater while the tally is not complete.
+func (c *Controller) tally(ctx context.Context, gr resource.GroupResource) (*tally, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.counted[gr]
+	if t == nil {
+		var err error
+		if t, err = c.startTally(ctx, gr); t == nil {
+			return nil, err
+		}
+		c.counted[gr] = t
+	}
+	if !t.objects.HasSynced() {
+		return nil, worker.ErrLater
+	}
+	return t, nil
+}
+
+// startTally starts a tally that lives as long as ctx, which is that of Run.
+func (c *Controller) startTally(ctx context.Context, gr resource.GroupResource) (*tally, error) {
+	served, err := c.Inventory.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range served.Types {
+		if kind.Group != gr.Group || kind.Resource != gr.Resource || !kind.Namespaced || !kind.Can("list", "watch") {
+			continue
+		}
+		client := c.Metadata // the number of objects is told by their metadata
+		if quota.Weighs(gr) {
+			client = c.Client
+		}
+		t := &tally{objects: worker.NewInformer(client.Resource(kind.GroupVersionResource), "")}
+		if err := c.prepare(t, gr); err != nil {
+			return nil, err
+		}
+		c.tallies.Go(func() { t.objects.RunWithContext(ctx) })
+		return t, nil
+	}
+	return nil, nil
+}
+
+// prepare lets a tally reduce what it sees, and have counted again where something is
+// not in use any more.
+func (c *Controller) prepare(t *tally, gr resource.GroupResource) error {
+	if err := t.objects.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
+		return err
+	}
+	err := t.objects.SetTransform(func(o any) (any, error) {
+		object, ok := o.(*unstructured.Unstructured)
+		if !ok {
+			return o, nil // reduced before
+		}
+		encoded, err := json.Marshal(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		reduced := &counted{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+			ResourceVersion: object.GetResourceVersion()}}
+		reduced.Item, err = c.Counter.Read(gr, encoded)
+		return reduced, err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = t.objects.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			if after := after.(*counted); !before.(*counted).Used.Equal(after.Used) {
+				c.queue.Add(after.Namespace)
+			}
+		},
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			if gone, ok := o.(*counted); ok {
+				c.queue.Add(gone.Namespace)
+			}
+		},
+	})
+	return err
+}
