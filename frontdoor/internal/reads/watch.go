@@ -198,6 +198,10 @@ func (x *watching) follow(ctx context.Context, watcher *feed.Watcher) error {
 		if err == nil {
 			err = x.flush()
 		}
+		var unencoded encodingError
+		if errors.As(err, &unencoded) {
+			return x.fail(unencoded.error)
+		}
 		if err != nil {
 			return nil // the client is gone
 		}
@@ -210,7 +214,7 @@ func (x *watching) send(events []feed.Event) error {
 	for _, e := range events {
 		frame, err := x.frame(e)
 		if err != nil {
-			return err
+			return encodingError{err}
 		}
 		x.buffer = append(x.buffer, frame...)
 		if len(x.buffer) >= wireChunk {
@@ -221,6 +225,9 @@ func (x *watching) send(events []feed.Event) error {
 	}
 	return nil
 }
+
+// encodingError is a failure of the service's own: the client is told.
+type encodingError struct{ error }
 
 // frame returns the bytes of an event. Those that are the same for every watcher
 // of the form are made once.

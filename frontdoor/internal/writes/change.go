@@ -153,7 +153,7 @@ func (h *Handlers) trackFields(c *change) error {
 	}
 	err := c.Engine.Merge.Track(merge.Change{Type: c.Type, Live: c.live, New: c.next, Manager: c.owner(), Subresource: c.SubresourceName()})
 	if err != nil { // the owners stay as they were; the write itself is sound
-		h.Log.Warn("field owners were not recorded", "resource", c.Type.Key, "name", c.Name, "error", err)
+		h.Log.Debug("field owners were not recorded", "resource", c.Type.Key, "name", c.Name, "error", err)
 	}
 	return nil
 }

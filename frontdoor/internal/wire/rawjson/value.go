@@ -1,8 +1,10 @@
-// Package rawjson reads single values out of an object's JSON without decoding
-// the rest: the few cells of a table row, or the metadata of an object, cost a
-// scan and no allocation. It trusts its input to be valid, which stored objects
-// are; on anything else it finds nothing, and never panics or loops. It decides
-// nothing and serves "Table representation" of the specification.
+// Package rawjson reads an object's JSON in place. A Value finds single values
+// without decoding the rest: the few cells of a table row, or the metadata of an
+// object, cost a scan and no allocation. A Cursor reads a whole object from start
+// to end, for those who write it in another form. Both trust their input to be
+// valid, which stored objects are; on anything else they find nothing, and never
+// panic or loop. The package decides nothing and serves "Table representation" and
+// "Protobuf envelope" of the specification.
 package rawjson
 
 import (
