@@ -44,7 +44,7 @@ func programs() []program {
 		{name: "csr-signer", files: map[string]string{"kubeconfig": "workers.kubeconfig",
 			"cluster-signing-cert-file": "pki/signing-ca.crt", "cluster-signing-key-file": "pki/signing-ca.key"}},
 		{name: "token-cleaner", files: map[string]string{"kubeconfig": "workers.kubeconfig"}},
-		{name: "lifecycle", files: map[string]string{"kubeconfig": "workers.kubeconfig"}},
+		{name: "lifecycle", files: map[string]string{"kubeconfig": "workers.kubeconfig", "service-account-key-file": "pki/serving.key"}},
 	}
 }
 

@@ -182,7 +182,22 @@ func (c *change) review(h *Handlers) services.AdmissionRequest {
 	} else if raw, err := c.Engine.View(c.current, c.Type); err == nil {
 		r.OldObject = raw.JSON
 	}
+	r.Options = c.reviewOptions(h)
 	return r
+}
+
+// reviewOptions returns the options of the write as admission reads them.
+func (c *change) reviewOptions(h *Handlers) []byte {
+	options := map[string]any{"kind": map[string]string{"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}[c.Verb],
+		"apiVersion": h.Vocabulary.Group("meta.") + "/v1", "fieldManager": c.owner()}
+	if c.options.DryRun {
+		options["dryRun"] = []any{"All"}
+	}
+	if c.options.Force {
+		options["force"] = true
+	}
+	raw, _ := engine.Encode(options) // plain values always encode
+	return raw
 }
 
 // store is the last step: a dry-run stops before it. An object that a write makes

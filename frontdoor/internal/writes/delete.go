@@ -35,6 +35,20 @@ type deletion struct {
 	now     time.Time
 	// own marks a deletion of the front door's own, as for a write.
 	own bool
+
+	mu       sync.Mutex // several objects may go at a time
+	warnings []string
+}
+
+// warn notes what the client has to be told, once.
+func (x *deletion) warn(texts []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, text := range texts {
+		if !slices.Contains(x.warnings, text) {
+			x.warnings = append(x.warnings, text)
+		}
+	}
 }
 
 // Delete serves the deletion of one object (section "Two-phase deletion of a
@@ -49,6 +63,7 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	object, removed, err := h.remove(r.Context(), x, r.Key())
+	tell(w, x.warnings)
 	if err != nil {
 		return err
 	}
@@ -84,6 +99,7 @@ func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) e
 		return err
 	}
 	deleted, revision, err := h.removeEach(r.Context(), x, list)
+	tell(w, x.warnings)
 	if err != nil {
 		return err
 	}
@@ -289,7 +305,9 @@ func (h *Handlers) admitDelete(ctx context.Context, x *deletion, current service
 	if err != nil {
 		return err
 	}
-	options, err := json.Marshal(x.options)
+	typed := *x.options
+	typed.Kind, typed.APIVersion = "DeleteOptions", h.Vocabulary.Group("meta.")+"/v1"
+	options, err := json.Marshal(typed)
 	if err != nil {
 		return err
 	}
@@ -301,6 +319,7 @@ func (h *Handlers) admitDelete(ctx context.Context, x *deletion, current service
 		if err != nil {
 			return err
 		}
+		x.warn(response.Warnings)
 		for key, value := range response.AuditAnnotations {
 			x.Audit.Annotate(key, value)
 		}

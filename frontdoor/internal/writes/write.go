@@ -265,14 +265,18 @@ func (h *Handlers) readWriting(w http.ResponseWriter, r *request.Request) (*writ
 
 // answerWrite sends the object as it is now.
 func (h *Handlers) answerWrite(w http.ResponseWriter, x *writing, object services.Object) error {
-	for _, text := range x.warnings {
-		Warn(w, text)
-	}
+	tell(w, x.warnings)
 	status := http.StatusOK
 	if x.created {
 		status = h.Vocabulary.Behaviour.CreatedStatus
 	}
 	return reads.Reply{Object: object, Form: x.form, Status: status}.Send(w, x.Request, h.Codec)
+}
+
+func tell(w http.ResponseWriter, warnings []string) {
+	for _, text := range warnings {
+		Warn(w, text)
+	}
 }
 
 // Warn adds a Warning header (RFC 7234 section 5.5) to an answer.
