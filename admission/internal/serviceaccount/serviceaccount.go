@@ -151,7 +151,7 @@ func (p *Plugin) mountToken(spec map[string]any) bool {
 				continue
 			}
 			if name == "" {
-				name = p.Vocabulary.Namespace("api-access-") + rand.String(5)
+				name = p.Vocabulary.TokenVolume() + rand.String(5)
 			}
 			container["volumeMounts"] = append(mounts, map[string]any{"name": name, "readOnly": true, "mountPath": place})
 		}

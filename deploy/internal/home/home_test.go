@@ -29,6 +29,7 @@ func neighbour(seen *pflag.FlagSet) run.Service {
 			fs.String("tls-private-key-file", "", "")
 			fs.String("kubeconfig", "", "")
 			fs.StringSlice("token-auth-file", nil, "")
+			fs.StringArray("service-account-key-file", nil, "")
 		},
 		Start: func(_ context.Context, n *run.Node) error {
 			*seen = *n.Flags
@@ -94,6 +95,22 @@ func TestFirstStartMakesWhatLaterStartsKeep(t *testing.T) {
 	for name, content := range contents(t, dir) {
 		if first[name] != content {
 			t.Errorf("%s was changed by the second start", name)
+		}
+	}
+}
+
+func TestAccountTokensAreSignedWithTheServersKey(t *testing.T) {
+	dir := t.TempDir()
+	for args, want := range map[string]string{
+		"": filepath.Join(dir, servingKey), "--tls-private-key-file=mine.key": "mine.key", "--service-account-key-file=own.key": "own.key",
+		"--tls-private-key-file=mine.key --service-account-key-file=own.key": "own.key",
+	} {
+		flags, err := startHome(t, dir, strings.Fields(args)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := flags.GetStringArray("service-account-key-file"); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q, want %s", args, got, want)
 		}
 	}
 }
