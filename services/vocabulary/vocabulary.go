@@ -134,6 +134,9 @@ func (v Vocabulary) DefinitionFinalizer() string {
 	return "customresourcecleanup." + v.Group("apiextensions.")
 }
 
+// TokenVolume begins the names of volumes with which pods get the token of their account.
+func (v Vocabulary) TokenVolume() string { return v.namespacePrefix + "api-access-" }
+
 // ClaimFinalizer and VolumeFinalizer hold a PersistentVolumeClaim while a pod uses it,
 // and a PersistentVolume while a claim is bound to it.
 func (v Vocabulary) ClaimFinalizer() string { return v.Qualified("", "pvc-protection") }

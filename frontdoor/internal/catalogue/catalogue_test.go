@@ -48,7 +48,7 @@ func TestTypes(t *testing.T) {
 			key                      resource.GroupResource
 			names                    NameRule
 		}{
-			{"", "v1", "pods", "Pod", true, allVerbs, "attach binding eviction exec log portforward proxy status", "v1", resource.GroupResource{Resource: "pods"}, NameSubdomain},
+			{"", "v1", "pods", "Pod", true, allVerbs, "attach binding ephemeralcontainers eviction exec log portforward proxy status", "v1", resource.GroupResource{Resource: "pods"}, NameSubdomain},
 			{"", "v1", "namespaces", "Namespace", false, without("deletecollection"), "finalize status", "v1", resource.GroupResource{Resource: "namespaces"}, NameLabel},
 			{"", "v1", "services", "Service", true, without("deletecollection"), "proxy status", "v1", resource.GroupResource{Resource: "services"}, NameLabel1035},
 			{"", "v1", "serviceaccounts", "ServiceAccount", true, allVerbs, "token", "v1", resource.GroupResource{Resource: "serviceaccounts"}, NameSubdomain},

@@ -164,7 +164,7 @@ func (c *Controller) start(ctx context.Context, t *inventory.Type, group *sync.W
 	}
 	c.monitors[kind] = m
 	group.Go(func() {
-		m.run(ctx, c.Metadata)
+		m.run(ctx, c.Inventory.Follow(t))
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.monitors[kind] == nil {

@@ -6,15 +6,10 @@ import (
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
-	"github.com/portico-platform/portico/services/worker"
 )
 
 // monitor keeps the graph true about the objects of one type. The graph is all that
@@ -31,24 +26,7 @@ type monitor struct {
 }
 
 // run follows the type until ctx ends.
-func (m *monitor) run(ctx context.Context, client dynamic.Interface) {
-	in := client.Resource(m.kind.GroupVersionResource)
-	source := worker.ListThenWatch(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list, err := in.List(ctx, options)
-			if err != nil {
-				return nil, err
-			}
-			return slimList(list), nil
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			w, err := in.Watch(ctx, options)
-			if err != nil {
-				return nil, err
-			}
-			return watch.Filter(w, slimEvent), nil
-		},
-	})
+func (m *monitor) run(ctx context.Context, source cache.ListerWatcher) {
 	options := cache.ReflectorOptions{Name: m.kind.GroupVersionResource.String()}
 	cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, m, options).RunWithContext(ctx)
 }
@@ -101,32 +79,6 @@ func (m *monitor) object(o any) *object {
 		known.deleted = p.DeletionTimestamp.Time
 	}
 	return known
-}
-
-// slim keeps of an object what the graph and the reflector need.
-func slim(o metav1.Object) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
-		DeletionTimestamp: o.GetDeletionTimestamp(), Finalizers: o.GetFinalizers(), OwnerReferences: o.GetOwnerReferences(),
-	}}
-}
-
-func slimList(list *unstructured.UnstructuredList) *metav1.PartialObjectMetadataList {
-	slimmed := &metav1.PartialObjectMetadataList{
-		ListMeta: metav1.ListMeta{ResourceVersion: list.GetResourceVersion(), Continue: list.GetContinue()},
-		Items:    make([]metav1.PartialObjectMetadata, len(list.Items)),
-	}
-	for i := range list.Items {
-		slimmed.Items[i] = *slim(&list.Items[i])
-	}
-	return slimmed
-}
-
-func slimEvent(e watch.Event) (watch.Event, bool) {
-	if o, ok := e.Object.(*unstructured.Unstructured); ok && e.Type != watch.Error {
-		e.Object = slim(o)
-	}
-	return e, true
 }
 
 var _ cache.ReflectorStore = (*monitor)(nil)

@@ -1,7 +1,8 @@
 // Package inventory knows which resource types the API serves at a moment, built-in
 // and custom ones. It decides which version of a type a worker uses, and says which
-// part of the API it could not learn about. It keeps nothing: who needs the present
-// state reads it again. It serves "Versioning" and "Endpoints" of the specification.
+// part of the API it could not learn about. It lets a worker read and follow the
+// metadata of objects of any type. It keeps nothing: who needs the present state reads
+// it again. It serves "Versioning" and "Endpoints" of the specification.
 package inventory
 
 import (
@@ -13,6 +14,7 @@ import (
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -52,10 +54,11 @@ type Inventory struct {
 // is none.
 func (i *Inventory) Kind(kind schema.GroupVersionKind) *Type { return i.kinds[kind] }
 
-// Source reads the inventory.
+// Source reads the inventory, and follows the objects of the types in it.
 type Source struct {
-	client rest.Interface
-	accept string
+	client, objects rest.Interface
+	// accept and metadata are the representations of discovery and of objects.
+	accept, metadata string
 	// events is the group that shows the events of the core group once more.
 	events string
 }
@@ -66,9 +69,13 @@ func NewSource(config *rest.Config, names vocabulary.Vocabulary) (*Source, error
 	if err != nil {
 		return nil, err
 	}
+	objects, err := rest.UnversionedRESTClientFor(dynamic.ConfigFor(config))
+	if err != nil {
+		return nil, err
+	}
 	group := names.Group("apidiscovery.")
 	accept := fmt.Sprintf("application/json;g=%s;v=v2;as=APIGroupDiscoveryList", group)
-	return &Source{client: client.RESTClient(), accept: accept, events: names.Group("events.")}, nil
+	return &Source{client: client.RESTClient(), objects: objects, accept: accept, metadata: partial(names), events: names.Group("events.")}, nil
 }
 
 // Read asks the API, with two requests. An error means that nothing is known.

@@ -14,10 +14,13 @@ import (
 // type, and nothing else of them.
 func NewMetadataClient(config *rest.Config, names vocabulary.Vocabulary) (dynamic.Interface, error) {
 	own := rest.CopyConfig(config)
-	group := names.Group("meta.")
-	accept := fmt.Sprintf("application/json;as=PartialObjectMetadataList;g=%[1]s;v=v1,application/json;as=PartialObjectMetadata;g=%[1]s;v=v1,application/json", group)
-	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return metadataOnly{next, accept} })
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return metadataOnly{next, partial(names)} })
 	return dynamic.NewForConfig(own)
+}
+
+// partial accepts the metadata of objects, of lists and of watches.
+func partial(names vocabulary.Vocabulary) string {
+	return fmt.Sprintf("application/json;as=PartialObjectMetadataList;g=%[1]s;v=v1,application/json;as=PartialObjectMetadata;g=%[1]s;v=v1,application/json", names.Group("meta."))
 }
 
 // metadataOnly asks for metadata in the API's own vocabulary. The stock metadata

@@ -1,0 +1,123 @@
+package resourcequota_test
+
+import (
+	"log/slog"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/portico-platform/portico/lifecycle/internal/apitest"
+	"github.com/portico-platform/portico/lifecycle/internal/inventory"
+	"github.com/portico-platform/portico/lifecycle/internal/resourcequota"
+	"github.com/portico-platform/portico/services/quota"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+func served(group, version, plural, kind string) apitest.Type {
+	return apitest.Type{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: plural}, Kind: kind, Namespaced: true}
+}
+
+var (
+	quotas  = served("", "v1", "resourcequotas", "ResourceQuota")
+	pods    = served("", "v1", "pods", "Pod")
+	widgets = served("example.com", "v2", "widgets", "Widget")
+)
+
+func start(t *testing.T) *apitest.API {
+	t.Helper()
+	a := apitest.Start(t, quotas, pods, widgets)
+	names := vocabulary.Platform()
+	client, err := dynamic.NewForConfig(a.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata, err := inventory.NewMetadataClient(a.Config(), names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := inventory.NewSource(a.Config(), names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := resourcequota.New(resourcequota.Config{Client: client, Metadata: metadata, Inventory: source,
+		Counter: quota.NewCounter(names), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loops sync.WaitGroup
+	loops.Go(func() { _ = c.Run(t.Context()) })
+	t.Cleanup(loops.Wait)
+	return a
+}
+
+// status awaits what the status of a quota says is limited and in use.
+func status(t *testing.T, in apitest.Objects, name string, hard, used map[string]string) {
+	t.Helper()
+	same := func(want map[string]string, field string) bool {
+		got, _, _ := unstructured.NestedStringMap(in.Get(name).Object, "status", field)
+		if len(got) != len(want) {
+			return false
+		}
+		for key, value := range want {
+			if got[key] != value {
+				return false
+			}
+		}
+		return true
+	}
+	apitest.Eventually(t, "the quota is counted", func() bool { return same(hard, "hard") && same(used, "used") })
+}
+
+func TestCounts(t *testing.T) {
+	a := start(t)
+	in := func(of apitest.Type) apitest.Objects { return a.Objects(t, of.GroupVersionResource, "here") }
+	pod := func(name, cpu string) {
+		in(pods).Create(map[string]any{"name": name}, map[string]any{"spec": map[string]any{"containers": []any{
+			map[string]any{"resources": map[string]any{"requests": map[string]any{"cpu": cpu}}}}}})
+	}
+	pod("a", "1")
+	pod("b", "500m")
+	in(widgets).Create(map[string]any{"name": "w"})
+	a.Objects(t, widgets.GroupVersionResource, "elsewhere").Create(map[string]any{"name": "w"})
+	limits := map[string]string{"requests.cpu": "4", "pods": "9", "count/widgets.example.com": "1", "count/gadgets.example.com": "1", "nonsense": "1"}
+	hard := map[string]any{}
+	for name, value := range limits {
+		hard[name] = value
+	}
+	in(quotas).Create(map[string]any{"name": "q"}, map[string]any{"spec": map[string]any{"hard": hard}})
+	in(quotas).Create(map[string]any{"name": "scoped"}, map[string]any{"spec": map[string]any{"hard": map[string]any{"pods": "1"}, "scopes": []any{"BestEffort"}}})
+	status(t, in(quotas), "q", limits, map[string]string{"requests.cpu": "1500m", "pods": "2", "count/widgets.example.com": "1"})
+	status(t, in(quotas), "scoped", map[string]string{"pods": "1"}, map[string]string{"pods": "0"})
+
+	in(pods).Change("a", func(o *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(o.Object, "Succeeded", "status", "phase")
+	})
+	in(widgets).Delete("w", metav1.DeletePropagationBackground)
+	status(t, in(quotas), "q", limits, map[string]string{"requests.cpu": "500m", "pods": "1", "count/widgets.example.com": "0"})
+
+	in(quotas).Change("q", func(o *unstructured.Unstructured) {
+		_ = unstructured.SetNestedMap(o.Object, map[string]any{"pods": "3"}, "spec", "hard")
+	})
+	status(t, in(quotas), "q", map[string]string{"pods": "3"}, map[string]string{"pods": "1"})
+}
+
+// TestChargesStand lets admission charge: that is no reason to count again.
+func TestChargesStand(t *testing.T) {
+	a := start(t)
+	in := a.Objects(t, quotas.GroupVersionResource, "here")
+	spec := map[string]any{"spec": map[string]any{"hard": map[string]any{"pods": "9"}}}
+	in.Create(map[string]any{"name": "q"}, spec)
+	status(t, in, "q", map[string]string{"pods": "9"}, map[string]string{"pods": "0"})
+	in.Change("q", func(o *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(o.Object, "4", "status", "used", "pods")
+	})
+	// What has been counted elsewhere has been seen after that.
+	elsewhere := a.Objects(t, quotas.GroupVersionResource, "elsewhere")
+	elsewhere.Create(map[string]any{"name": "q"}, spec)
+	status(t, elsewhere, "q", map[string]string{"pods": "9"}, map[string]string{"pods": "0"})
+	status(t, in, "q", map[string]string{"pods": "9"}, map[string]string{"pods": "4"})
+}
