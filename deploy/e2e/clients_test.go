@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -255,16 +256,17 @@ func deployment(name string) *appsv1.Deployment {
 func pages(t *testing.T, c *Cluster) {
 	client := kubernetes.NewForConfigOrDie(c.protobuf())
 	in := client.CoreV1().Secrets(newNamespace(t, c.Client(t)))
+	ours := map[string]string{"e2e": "pages"} // the namespace's account has a token of its own
 	const count = 23
 	for i := range count {
-		if _, err := in.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("s%02d", i)}}, metav1.CreateOptions{}); err != nil {
+		if _, err := in.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("s%02d", i), Labels: ours}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	chunks := pager.New(pager.SimplePageFunc(func(o metav1.ListOptions) (runtime.Object, error) { return in.List(t.Context(), o) }))
 	chunks.PageSize = 5
 	names := map[string]bool{}
-	if err := chunks.EachListItem(t.Context(), metav1.ListOptions{}, func(o runtime.Object) error {
+	if err := chunks.EachListItem(t.Context(), metav1.ListOptions{LabelSelector: labels.FormatLabels(ours)}, func(o runtime.Object) error {
 		names[o.(*corev1.Secret).Name] = true
 		return nil
 	}); err != nil || len(names) != count {

@@ -76,8 +76,11 @@ func replicated() (all []program) {
 		}
 		p.replica = p.name
 		first := p
-		if p.name == "watch-hub" {
+		switch p.name {
+		case "watch-hub":
 			first.args = []string{"--watch-hub-name=one"}
+		case "admission": // without lifecycle, which is a client, there are no accounts
+			first.args = []string{"--disable-admission-plugins=ServiceAccount"}
 		}
 		all = append(all, first)
 		p.replica = p.name + "-2"
