@@ -19,7 +19,7 @@ run: build ## build and run the all-in-one, with its data in ./portico-data
 
 .PHONY: build
 build: ## build static binaries into bin/
-	CGO_ENABLED=0 go build -trimpath -o bin/ $(COMMANDS)
+	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/ $(COMMANDS)
 
 .PHONY: test
 test: ## run all tests of all modules with the race detector

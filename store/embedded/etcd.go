@@ -26,7 +26,7 @@ const (
 	tickMs, electionMs = 10, 100
 	// snapshotEntries is how many raft entries etcd keeps in memory and in the log
 	// between two snapshots. A single member has no follower to send them to.
-	snapshotEntries = 5_000
+	snapshotEntries = 1_000
 )
 
 // Server is an etcd member in this process.

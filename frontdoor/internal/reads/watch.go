@@ -21,7 +21,7 @@ const (
 	// flushCost is what handing a piece of a watch to the connection costs, and
 	// flushShare which part of a core all watchers together may spend on that.
 	flushCost   = 14 * time.Microsecond
-	flushShare  = 0.35
+	flushShare  = 0.6
 	longestPace = 50 * time.Millisecond
 )
 

@@ -30,8 +30,6 @@ const (
 	cachedCells cachedForm = iota
 	cachedMessage
 	cachedPartialMessage
-	cachedSize // of a message
-	cachedPartialSize
 )
 
 type shard struct {

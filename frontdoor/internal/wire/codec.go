@@ -25,7 +25,7 @@ type Codec struct {
 // Config is what a Codec is made of.
 type Config struct {
 	Vocabulary vocabulary.Vocabulary
-	// CacheBytes bounds the forms kept while hot; 0 is 32 MiB.
+	// CacheBytes bounds the forms kept while hot; 0 is 96 MiB.
 	CacheBytes int
 	// Now tells the time, for ages in Tables; nil is the clock.
 	Now func() time.Time
@@ -34,7 +34,7 @@ type Config struct {
 // New returns a Codec.
 func New(cfg Config) *Codec {
 	if cfg.CacheBytes == 0 {
-		cfg.CacheBytes = 32 << 20
+		cfg.CacheBytes = 96 << 20
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

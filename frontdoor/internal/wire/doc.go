@@ -7,10 +7,9 @@
 // What is stored is already the JSON of the wire, so the JSON forms copy bytes
 // and never parse them. Tables and Protobuf are made from the same bytes, each in
 // one scan. What is small and asked for by many is kept while hot, by object,
-// revision and form: the cells of rows, the messages of single objects and watch
-// events. A list is written while it is read; only Protobuf, whose envelope starts
-// with the size of the whole, is measured first. Lists keep the sizes of messages
-// hot but not the messages: making one costs less than the memory to hold it.
+// revision and form: the cells of rows and the messages of objects. A list is
+// written while it is read; only Protobuf, whose envelope starts with the size of
+// the whole, holds the messages of its items until the end.
 //
 // A request goes through one Codec, of which a front door has one:
 //

@@ -202,7 +202,7 @@ func (e *Encoder) cells(o services.Object) (table.Cells, error) {
 
 // message returns the Protobuf message of what an object is shown as.
 func (e *Encoder) message(o services.Object) ([]byte, error) {
-	made, err := e.hot(o, e.messageForm(cachedMessage), func() (any, int, error) {
+	made, err := e.hot(o, e.messageForm(), func() (any, int, error) {
 		buffer := e.codec.buffer()
 		defer e.codec.release(buffer)
 		message, err := e.messages.Append(*buffer, o.JSON)
@@ -215,12 +215,12 @@ func (e *Encoder) message(o services.Object) ([]byte, error) {
 	return made.([]byte), nil
 }
 
-// messageForm returns the form for what is shown, of a form for whole objects.
-func (e *Encoder) messageForm(whole cachedForm) cachedForm {
+// messageForm returns the form under which a message is kept while hot.
+func (e *Encoder) messageForm() cachedForm {
 	if e.form.As == Partial {
-		return whole + (cachedPartialMessage - cachedMessage)
+		return cachedPartialMessage
 	}
-	return whole
+	return cachedMessage
 }
 
 // hot returns a form of an object, made now or before.

@@ -39,7 +39,7 @@ const chunk = 32 << 10
 func (e *Encoder) List(w http.ResponseWriter) ListWriter {
 	w.Header().Set("Content-Type", e.form.ContentType)
 	if e.form.Media == Protobuf {
-		return &messageList{e: e, w: w, room: heldChunks}
+		return &messageList{e: e, w: w}
 	}
 	l := &textList{e: e, w: w, buffer: e.codec.buffer()}
 	switch {

@@ -14,16 +14,15 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestMessageList writes one list in all ways that a message can take: held, made
-// twice for want of room, and made once since its size is known.
+// TestMessageList writes one list of messages that are made for it, made and kept,
+// and hot.
 func TestMessageList(t *testing.T) {
 	codec := New(Config{Vocabulary: vocabulary.K8s()})
 	configMaps := &catalogue.Type{Version: "v1", Kind: "ConfigMap", ListKind: "ConfigMapList"}
 	const items = 300
-	write := func(room int, identified bool) string {
+	write := func(identified bool) string {
 		w := httptest.NewRecorder()
-		l := codec.Encoder(Form{Media: Protobuf}, configMaps).List(w).(*messageList)
-		l.room = room
+		l := codec.Encoder(Form{Media: Protobuf}, configMaps).List(w)
 		err := l.Begin(ListMeta{Revision: 9})
 		for i := 0; i < items && err == nil; i++ {
 			o := services.Object{JSON: fmt.Appendf(nil, `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c%d"},"data":{"k":%q}}`, i, strings.Repeat("v", i*3))}
@@ -40,10 +39,10 @@ func TestMessageList(t *testing.T) {
 		}
 		return w.Body.String()
 	}
-	held := write(100, false)
-	for name, got := range map[string]string{"made twice": write(0, false), "partly held": write(2, true), "of known size": write(100, true)} {
-		if got != held {
-			t.Errorf("a list %s has %d bytes, want %d", name, len(got), len(held))
+	held := write(false)
+	for _, what := range []string{"kept", "hot"} {
+		if got := write(true); got != held {
+			t.Errorf("a list of messages that are %s has %d bytes, want %d", what, len(got), len(held))
 		}
 	}
 	envelope, err := protobuf.OpenEnvelope([]byte(held))
