@@ -41,15 +41,13 @@ func (h health) serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// of returns the checks of an endpoint, ping first.
+// of returns the checks of an endpoint.
 func (h health) of(endpoint string) []run.Check {
-	checks := []run.Check{{Name: "ping", Live: true}}
-	for _, c := range h.checks.Checks() {
-		if c.Live || endpoint == "readyz" {
-			checks = append(checks, c)
-		}
+	checks := h.checks.Checks()
+	if endpoint == "readyz" {
+		return checks
 	}
-	return checks
+	return slices.DeleteFunc(checks, func(c run.Check) bool { return !c.Live })
 }
 
 // probe runs the checks and writes a line for each. Why one failed is for the
@@ -61,7 +59,7 @@ func probe(r *http.Request, checks []run.Check, excluded []string) (report strin
 		case slices.Contains(excluded, c.Name):
 			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", c.Name)
 			excluded = slices.DeleteFunc(slices.Clone(excluded), func(s string) bool { return s == c.Name })
-		case c.Probe != nil && c.Probe(r.Context()) != nil:
+		case c.Probe(r.Context()) != nil:
 			failed = true
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
 		default:
