@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 )
 
 // BenchmarkDeployment prepares and validates a Deployment of some 70 fields, which
@@ -20,7 +20,7 @@ func BenchmarkDeployment(b *testing.B) {
 	if _, err := engine.Prepare(ty, object, Strict); err != nil {
 		b.Fatal(err)
 	}
-	old, _ := rules.Copy(object).(map[string]any)
+	old, _ := tree.Copy(object).(map[string]any)
 	b.Run("Prepare", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -11,6 +11,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/keywords"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -183,7 +184,7 @@ func (p *preparation) custom(n *node, value any, at *field.Path) {
 func (s *structure) complete(n *node, m map[string]any) {
 	for _, name := range s.initials {
 		if _, given := m[name]; !given {
-			m[name] = rules.Copy(n.fields[name].custom.initial)
+			m[name] = tree.Copy(n.fields[name].custom.initial)
 		}
 	}
 }

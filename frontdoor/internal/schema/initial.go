@@ -5,13 +5,14 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 )
 
 // CheckDefault notes what is wrong with the default of a custom type's schema: it
 // may have no field that would be dropped, and must be valid where it stands.
 func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors) {
 	n := e.structural(s)
-	value := rules.Copy(s.Default)
+	value := tree.Copy(s.Default)
 	p := preparation{vocabulary: e.vocabulary}
 	p.value(n, value, at)
 	for _, name := range p.unknownFields() {

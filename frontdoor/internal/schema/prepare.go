@@ -13,6 +13,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -229,7 +230,7 @@ func inUTC(s, layout string) (any, string) {
 // zero is what a null counts as where a value must be.
 func (n *node) zero() any {
 	if n.custom != nil {
-		return rules.Copy(n.custom.initial)
+		return tree.Copy(n.custom.initial)
 	}
 	switch n.kind {
 	case object, dictionary:

@@ -4,6 +4,8 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 )
 
 // Reading objects whose types have been checked: what is absent, or of another
@@ -152,7 +154,7 @@ func Complete(m, defaults map[string]any) {
 	for name, value := range defaults {
 		given, ok := m[name]
 		if !ok || given == nil || given == "" {
-			m[name] = Copy(value)
+			m[name] = tree.Copy(value)
 			continue
 		}
 		below, isObject := value.(map[string]any)
@@ -160,23 +162,4 @@ func Complete(m, defaults map[string]any) {
 			Complete(into, below)
 		}
 	}
-}
-
-// Copy returns a deep copy of a JSON value.
-func Copy(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for key, item := range v {
-			m[key] = Copy(item)
-		}
-		return m
-	case []any:
-		list := make([]any, len(v))
-		for i, item := range v {
-			list[i] = Copy(item)
-		}
-		return list
-	}
-	return value
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/frontdoor/internal/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -135,7 +136,7 @@ func labelsOfTemplate(m map[string]any, _ vocabulary.Vocabulary) {
 		return
 	}
 	if len(rules.Object(spec, "selector")) == 0 {
-		spec["selector"] = rules.Copy(labels)
+		spec["selector"] = tree.Copy(labels)
 	}
 	if len(rules.Object(m, "metadata", "labels")) == 0 {
 		rules.Complete(m, map[string]any{"metadata": map[string]any{"labels": labels}})
