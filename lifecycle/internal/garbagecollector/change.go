@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,7 +29,7 @@ func (c *Controller) delete(ctx context.Context, o *object, live *unstructured.U
 	}
 	uid, version := live.GetUID(), live.GetResourceVersion()
 	c.Log.Debug("deletes an object without owners", "controller", Name, "type", o.kind.Resource, "namespace", o.namespace, "name", o.name)
-	return settled(c.at(o).Delete(ctx, o.name, metav1.DeleteOptions{
+	return worker.Outrun(c.at(o).Delete(ctx, o.name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
 	}))
 }
@@ -91,17 +90,5 @@ func (c *Controller) patch(ctx context.Context, o *object, live *unstructured.Un
 		return err
 	}
 	_, err = c.at(o).Patch(ctx, o.name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return settled(err)
-}
-
-// settled makes nothing of an object that is gone, and of a lost race a reason to
-// look again.
-func settled(err error) error {
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case apierrors.IsConflict(err):
-		return worker.ErrLater
-	}
-	return err
+	return worker.Outrun(err)
 }

@@ -33,7 +33,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	began := c.Clock.Now()
 	found := c.sweep(ctx, name)
 	if ns, err = c.report(ctx, ns, found); err != nil {
-		return 0, ignoreGone(err)
+		return 0, worker.Outrun(err)
 	}
 	if err := found.err(); err != nil {
 		return 0, err
@@ -65,19 +65,7 @@ func (c *Controller) finalize(ctx context.Context, ns *unstructured.Unstructured
 	if err == nil {
 		c.Log.Info("emptied a deleted namespace", "namespace", ns.GetName())
 	}
-	return ignoreGone(err)
-}
-
-// ignoreGone makes of a lost race a reason to look again, and nothing of a
-// namespace that is gone.
-func ignoreGone(err error) error {
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case apierrors.IsConflict(err):
-		return worker.ErrLater
-	}
-	return err
+	return worker.Outrun(err)
 }
 
 // err joins what kept the contents from being seen or deleted.
