@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/portico-platform/portico/deploy/internal/loopback"
 )
 
 // withoutWorkers starts Portico as the reference server is: it has its controllers
@@ -57,7 +59,7 @@ func startPeer(ctx context.Context, programs, work string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	etcd, err := freeAddress()
+	etcd, err := loopback.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -104,19 +106,11 @@ func home(work, name string) (address, tokens string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", "", err
 	}
-	if address, err = freeAddress(); err != nil {
+	if address, err = loopback.FreeAddress(); err != nil {
 		return "", "", err
 	}
 	tokens = filepath.Join(work, name+"-tokens.csv")
 	return address, tokens, os.WriteFile(tokens, []byte(adminToken+",bench,bench,\"system:masters\"\n"), 0o600)
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // accountKey writes the key that the reference server wants for its tokens.

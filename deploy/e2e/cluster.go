@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -172,13 +171,4 @@ func (a Answer) decode(t *testing.T, into any) {
 	if err := json.Unmarshal([]byte(a.Body), into); err != nil {
 		t.Fatalf("%v in %.300s", err, a.Body)
 	}
-}
-
-// FreeAddress returns a loopback address that nobody listens on.
-func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

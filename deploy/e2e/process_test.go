@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/portico-platform/portico/deploy/internal/loopback"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -137,7 +138,7 @@ type allInOne struct {
 
 func startAllInOne(t *testing.T, v vocabulary.Vocabulary, args ...string) *allInOne {
 	t.Helper()
-	address, err := FreeAddress()
+	address, err := loopback.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/deploy/internal/home"
+	"github.com/portico-platform/portico/deploy/internal/loopback"
 	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/services/run/peertls"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -119,7 +120,7 @@ func newSuite(t *testing.T, v vocabulary.Vocabulary) *suite {
 func (s *suite) add(t *testing.T, program, replica string) {
 	t.Helper()
 	var err error
-	if s.addresses[replica], err = FreeAddress(); err != nil {
+	if s.addresses[replica], err = loopback.FreeAddress(); err != nil {
 		t.Fatal(err)
 	}
 	s.replicas[program] = append(s.replicas[program], replica)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/deploy/e2e"
+	"github.com/portico-platform/portico/deploy/internal/loopback"
 	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -24,7 +25,7 @@ func TestInOneProcess(t *testing.T) {
 
 func start(t *testing.T, v vocabulary.Vocabulary) *e2e.Cluster {
 	t.Helper()
-	address, err := e2e.FreeAddress()
+	address, err := loopback.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
