@@ -56,6 +56,10 @@ type Change struct {
 	// OldLabels and OldFields are those before the change; nil for Added.
 	OldLabels map[string]string
 	OldFields map[string]string
+	// OldJSON is the object before the change, carrying the revision of the change.
+	// It is there when the change may take the object out of a selection, its labels
+	// or fields being others than before: who selected it is shown this state.
+	OldJSON []byte
 }
 
 // Progress tells followers how far the hub has come, so that quiet resource

@@ -73,6 +73,7 @@ func (v view) shows(o *storedObject) bool {
 // event is one change as a watcher sees it.
 type event struct {
 	kind, object string
+	tier         string // its label: an object that left the view is shown as it was
 	revision     int64
 }
 
@@ -136,16 +137,16 @@ func newTransition(t *testing.T, e *clientv3.Event) transition {
 func (h truth) events(v view) (events []event) {
 	for _, e := range h {
 		was, is := v.shows(e.before), v.shows(e.after)
-		kind := "MODIFIED"
+		kind, shown := "MODIFIED", e.after
 		switch {
 		case !was && !is:
 			continue
 		case !was:
 			kind = "ADDED"
 		case !is:
-			kind = "DELETED"
+			kind, shown = "DELETED", e.before
 		}
-		events = append(events, event{kind, e.object, e.revision})
+		events = append(events, event{kind, e.object, shown.Metadata.Labels["tier"], e.revision})
 	}
 	return events
 }
@@ -221,9 +222,12 @@ func (r *recorder) note(line []byte) bool {
 	var e struct {
 		Type   string
 		Object struct {
-			Metadata struct{ Name, Namespace, ResourceVersion string }
-			Code     int
-			Message  string
+			Metadata struct {
+				Name, Namespace, ResourceVersion string
+				Labels                           map[string]string
+			}
+			Code    int
+			Message string
 		}
 	}
 	if err := json.Unmarshal(line, &e); err != nil {
@@ -243,7 +247,7 @@ func (r *recorder) note(line []byte) bool {
 	defer r.mu.Unlock()
 	r.version = max(r.version, revision)
 	if e.Type != "BOOKMARK" {
-		r.events = append(r.events, event{e.Type, e.Object.Metadata.Namespace + "/" + e.Object.Metadata.Name, revision})
+		r.events = append(r.events, event{e.Type, e.Object.Metadata.Namespace + "/" + e.Object.Metadata.Name, e.Object.Metadata.Labels["tier"], revision})
 	}
 	return true
 }

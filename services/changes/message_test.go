@@ -26,7 +26,7 @@ func TestMessageKeepsChanges(t *testing.T) {
 		{Type: services.Added, Previous: 3, Object: services.Object{Key: key, Revision: 4, UID: "u", JSON: []byte(`{}`)}},
 		{Type: services.Modified, Previous: 4, Object: services.Object{Key: key, Revision: 7, UID: "u", JSON: []byte(`{"a":1}`),
 			Labels: map[string]string{"new": "1"}, Fields: map[string]string{"f": "2"}},
-			OldLabels: map[string]string{"old": "1"}, OldFields: map[string]string{"f": "1"}},
+			OldLabels: map[string]string{"old": "1"}, OldFields: map[string]string{"f": "1"}, OldJSON: []byte(`{"a":0}`)},
 		{Type: services.Deleted, Previous: 7, Object: services.Object{Key: key, Revision: 8, JSON: []byte(`{}`)}},
 	}
 	var message []byte

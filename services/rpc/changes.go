@@ -53,7 +53,7 @@ var errUnknownChange = errors.New("not a change: it has no type that is known he
 func changeOut(c services.Change) *pb.Change {
 	return &pb.Change{
 		Type: pb.ChangeType(c.Type), Previous: c.Previous, Object: objectOut(c.Object),
-		OldLabels: c.OldLabels, OldFields: c.OldFields,
+		OldLabels: c.OldLabels, OldFields: c.OldFields, OldJson: c.OldJSON,
 	}
 }
 
@@ -65,6 +65,6 @@ func changeIn(m *pb.Change) (services.Change, error) {
 	}
 	return services.Change{
 		Type: services.ChangeType(m.GetType()), Previous: m.GetPrevious(), Object: objectIn(m.GetObject()),
-		OldLabels: m.GetOldLabels(), OldFields: m.GetOldFields(),
+		OldLabels: m.GetOldLabels(), OldFields: m.GetOldFields(), OldJSON: m.GetOldJson(),
 	}, nil
 }

@@ -206,4 +206,4 @@ func (e *Entry) Encoded(form string, encode func() ([]byte, error)) ([]byte, err
 
 // size is what the entry is charged for: its object, and as much again for its
 // frame once somebody watches.
-func (e *Entry) size() int { return 2*len(e.Object.JSON) + 512 }
+func (e *Entry) size() int { return 2*(len(e.Object.JSON)+len(e.OldJSON)) + 512 }

@@ -143,23 +143,27 @@ func TestEntersAndLeavesTheSelection(t *testing.T) {
 		c := change(revision, "a", "x")
 		c.OldFields, c.Object.Fields = map[string]string{"spec.nodeName": before}, map[string]string{"spec.nodeName": after}
 		c.OldLabels, c.Object.Labels = map[string]string{"app": before}, map[string]string{"app": after}
+		c.Object.JSON = []byte(after)
+		if before != after {
+			c.OldJSON = []byte(before)
+		}
 		return c
 	}
 	f.add(step(2, "", "n1"), step(3, "n1", "n1"), step(4, "n1", "web"), step(5, "web", ""))
 	for _, c := range []struct {
 		w    *Watcher
-		want []services.ChangeType
+		want []string
 	}{
-		{onNode, []services.ChangeType{services.Added, services.Modified, services.Deleted}},
-		{labelled, []services.ChangeType{services.Added, services.Deleted}},
+		{onNode, []string{"ADDED n1 at 2", "MODIFIED n1 at 3", "DELETED n1 at 4"}},
+		{labelled, []string{"ADDED web at 4", "DELETED web at 5"}},
 	} {
 		events, err := c.w.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got []services.ChangeType
+		var got []string
 		for _, e := range events {
-			got = append(got, e.Type)
+			got = append(got, fmt.Sprintf("%s %s at %d", e.Type, e.Object().JSON, e.Object().Revision))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("got %v, want %v", got, c.want)

@@ -26,6 +26,17 @@ type Event struct {
 	Entry *Entry
 }
 
+// Object returns what the watcher is shown: the object after the change, or, when
+// that took it out of the selection, as it was before.
+func (e Event) Object() services.Object {
+	object := e.Entry.Object
+	if e.Type == services.Deleted && e.Entry.OldJSON != nil {
+		object.JSON = e.Entry.OldJSON
+		object.UID = "" // under its uid and revision, the stored state is known
+	}
+	return object
+}
+
 // batchEvents and batchBytes bound one batch of events, so that a slow watcher
 // holds little.
 const (

@@ -233,7 +233,7 @@ type encodingError struct{ error }
 // of the form are made once.
 func (x *watching) frame(e feed.Event) ([]byte, error) {
 	encode := func() ([]byte, error) {
-		object, err := x.r.Engine.View(e.Entry.Object, x.r.Type)
+		object, err := x.r.Engine.View(e.Object(), x.r.Type)
 		if err != nil {
 			return nil, err
 		}

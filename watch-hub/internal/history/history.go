@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -202,7 +203,11 @@ func decode(event *clientv3.Event) (services.Change, error) {
 		return services.Change{}, err
 	}
 	object, err := decodeObject(key, event.Kv, event.Kv.ModRevision)
-	return services.Change{Type: services.Modified, Object: object, OldLabels: old.Labels, OldFields: old.Fields}, err
+	change := services.Change{Type: services.Modified, Object: object, OldLabels: old.Labels, OldFields: old.Fields}
+	if !maps.Equal(old.Labels, object.Labels) || !maps.Equal(old.Fields, object.Fields) {
+		change.OldJSON = resource.SpliceVersion(old.JSON, old.At, event.Kv.ModRevision)
+	}
+	return change, err
 }
 
 func decodeObject(key resource.Key, kv *mvccpb.KeyValue, revision int64) (services.Object, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +59,25 @@ func TestPast(t *testing.T) {
 		if err != nil || fmt.Sprint(kinds(run)) != c.kinds || run.Through != c.through {
 			t.Errorf("%s: %v through %d, %v; want %s through %d", c.what, kinds(run), run.Through, err, c.kinds, c.through)
 		}
+	}
+}
+
+// TestFormerStates: an object that may have left a selection is carried as it was.
+func TestFormerStates(t *testing.T) {
+	etcd := testbed.StartEtcd(t)
+	first := etcd.Write(pod("a"), "one")
+	etcd.Write(pod("a"), "one")
+	labelled := etcd.Write(pod("a"), "two")
+	run, err := newReader(etcd).Past(t.Context(), Query{GroupResource: pods, After: first, Through: labelled, Limit: 10, Bytes: 1 << 20})
+	if err != nil || len(run.Changes) != 2 {
+		t.Fatalf("%v, %v", kinds(run), err)
+	}
+	if old := run.Changes[0].OldJSON; old != nil {
+		t.Errorf("selectors see no difference, but the former state is carried: %s", old)
+	}
+	old := string(run.Changes[1].OldJSON)
+	if want := fmt.Sprintf(`"resourceVersion":"%d"`, labelled); !strings.Contains(old, want) || !strings.Contains(old, `"one"`) {
+		t.Errorf("former state %s, want that of the value one with %s", old, want)
 	}
 }
 

@@ -190,7 +190,7 @@ func (w *Window) Held() (changes int, bytes int64) {
 
 // Size is about what a change takes in memory.
 func Size(c services.Change) int64 {
-	n := overhead + len(c.Object.JSON)
+	n := overhead + len(c.Object.JSON) + len(c.OldJSON)
 	for _, m := range []map[string]string{c.Object.Labels, c.Object.Fields, c.OldLabels, c.OldFields} {
 		for name, value := range m {
 			n += len(name) + len(value) + 48
