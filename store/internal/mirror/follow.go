@@ -9,8 +9,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/metadata"
 
+	"github.com/portico-platform/portico/services/etcd"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/object"
 )
@@ -33,9 +33,7 @@ const (
 // way is logged and tried again: until then the mirror stands still, and only
 // those notice who ask for something newer.
 func (m *Mirror) Run(ctx context.Context) error {
-	// Progress is asked for per watch stream, and streams are shared by the client
-	// among equal metadata: this one must be the mirror's alone.
-	ctx = metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "portico-watch", "mirror")
+	ctx = clientv3.WithRequireLeader(ctx)
 	loaded, delay := false, retryDelay
 	for ctx.Err() == nil {
 		before := m.reached()
@@ -113,7 +111,7 @@ func (m *Mirror) changeOf(kv *mvccpb.KeyValue) change {
 
 // watch applies etcd's changes from a revision on, until the watch ends.
 func (m *Mirror) watch(ctx context.Context, from int64) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(etcd.OwnStream(ctx))
 	defer cancel()
 	events := m.client.Watch(ctx, resource.Root, clientv3.WithPrefix(),
 		clientv3.WithRev(from), clientv3.WithProgressNotify())

@@ -12,16 +12,14 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -45,9 +43,8 @@ var errEnded = errors.New("etcd ended a watch")
 
 // Reader reads etcd's history.
 type Reader struct {
-	client  *clientv3.Client
-	log     *slog.Logger
-	streams atomic.Int64
+	client *clientv3.Client
+	log    *slog.Logger
 }
 
 // NewReader returns a reader.
@@ -67,12 +64,10 @@ type Run struct {
 // the present, and asks etcd at least every so often how far it has come.
 // Responses go through Read. The watch ends with ctx.
 func (r *Reader) Watch(ctx context.Context, prefix string, after int64, every time.Duration) clientv3.WatchChan {
-	// etcd answers about the progress of all watches of a stream at once, and not
-	// while one of them lags; metadata of its own gives each watch its own stream.
-	ctx = metadata.AppendToOutgoingContext(ctx, "portico-watch", strconv.FormatInt(r.streams.Add(1), 10))
-	responses := r.client.Watch(clientv3.WithRequireLeader(ctx), prefix, clientv3.WithPrefix(), clientv3.WithPrevKV(),
+	ctx = etcd.OwnStream(clientv3.WithRequireLeader(ctx))
+	responses := r.client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithPrevKV(),
 		clientv3.WithRev(after+1), clientv3.WithFragment())
-	go r.askProgress(clientv3.WithRequireLeader(ctx), every)
+	go r.askProgress(ctx, every)
 	return responses
 }
 
