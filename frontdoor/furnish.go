@@ -10,6 +10,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
 	"github.com/portico-platform/portico/frontdoor/internal/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -25,6 +26,7 @@ func (d *door) furnish(ctx context.Context) error {
 		return err
 	}
 	e := d.types.Load().engine
+	stored := map[resource.GroupResource]map[resource.Key]bool{}
 	for _, object := range objects {
 		group, version := splitAPIVersion(object["apiVersion"])
 		kind, _ := object["kind"].(string)
@@ -32,11 +34,46 @@ func (d *door) furnish(ctx context.Context) error {
 		if !ok {
 			continue // turned off with --runtime-config
 		}
-		if err := d.answered(ctx, func() error { return d.writes.Create(ctx, e, t, object) }); err != nil {
+		key := keyOf(t.GroupResource(), object)
+		err := d.answered(ctx, func() (err error) {
+			if stored[key.GroupResource] == nil {
+				stored[key.GroupResource], err = d.keys(ctx, key.GroupResource)
+			}
+			if err != nil || stored[key.GroupResource][key] {
+				return err
+			}
+			return d.writes.Create(ctx, e, t, object)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func keyOf(gr resource.GroupResource, object map[string]any) resource.Key {
+	meta := strategy.Metadata(object)
+	name, _ := meta["name"].(string)
+	namespace, _ := meta["namespace"].(string)
+	return resource.Key{GroupResource: gr, Namespace: namespace, Name: name}
+}
+
+// keys returns the keys of all objects of a type.
+func (d *door) keys(ctx context.Context, gr resource.GroupResource) (map[resource.Key]bool, error) {
+	keys := map[resource.Key]bool{}
+	for r := (services.ListRequest{GroupResource: gr}); ; {
+		page, err := d.store.List(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range page.Objects {
+			keys[o.Key] = true
+		}
+		if page.Next == "" {
+			return keys, nil
+		}
+		r.After, r.Read = page.Next, services.Read{Mode: services.Exact, Revision: page.Revision}
+	}
 }
 
 // answered asks the services behind the door, again as long as they are away: the

@@ -32,6 +32,9 @@ const (
 	// faultTime bounds how long one fault lasts: when writes still go through, it
 	// ends after some of them.
 	faultTime = 2 * time.Second
+	// informerPatience is more than the longest pause of the stock informers, which
+	// they double up to a minute with every fault that they meet within two.
+	informerPatience = 90 * time.Second
 )
 
 // TestFaults restarts services and cuts the ways between them while 200 clients
@@ -349,7 +352,7 @@ func (x *trial) catchUp(t *testing.T, spaces []string) {
 	}
 	for _, r := range x.reflected {
 		want := histories[r.view.resource.Resource].events(r.view)
-		eventually(t, "an informer of "+r.view.String()+" sees the last event", func() bool { return len(want) == 0 || r.through() >= want[len(want)-1].revision })
+		within(t, informerPatience, "an informer of "+r.view.String()+" sees the last event", func() bool { return len(want) == 0 || r.through() >= want[len(want)-1].revision })
 	}
 	t.Logf("%d events of %d watchers compared", events, len(x.recorders))
 	if x.writing.Load() {

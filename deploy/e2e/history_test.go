@@ -177,8 +177,12 @@ type recorder struct {
 	faults  []string
 }
 
+// resumeEvery is the least time between two watches of a recorder. All together
+// must leave the services room to start again.
+const resumeEvery = 250 * time.Millisecond
+
 func (r *recorder) run(ctx context.Context) {
-	retry := time.NewTicker(50 * time.Millisecond)
+	retry := time.NewTicker(resumeEvery)
 	defer retry.Stop()
 	for ctx.Err() == nil {
 		r.watch(ctx)

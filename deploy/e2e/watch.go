@@ -14,12 +14,17 @@ import (
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
+	within(t, patience, what, holds)
+}
+
+func within(t *testing.T, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
 	ticks := time.NewTicker(20 * time.Millisecond)
 	defer ticks.Stop()
-	for deadline := time.After(patience); !holds(); {
+	for deadline := time.After(limit); !holds(); {
 		select {
 		case <-deadline:
-			t.Fatalf("not within %v: %s", patience, what)
+			t.Fatalf("not within %v: %s", limit, what)
 		case <-ticks.C:
 		}
 	}

@@ -43,14 +43,9 @@ type Handlers struct {
 func (h *Handlers) Create(ctx context.Context, e *engine.Engine, t *catalogue.Type, object map[string]any) error {
 	apiserver := services.UserInfo{Name: "system:apiserver", Groups: []string{services.GroupMasters, services.GroupAuthenticated}}
 	meta := strategy.Metadata(object)
-	name, _ := meta["name"].(string)
 	namespace, _ := meta["namespace"].(string)
 	r := &request.Request{Request: (&http.Request{Header: http.Header{}}).WithContext(ctx), Engine: e, Verb: "create", Type: t,
-		Namespace: namespace, Name: name, User: apiserver, Caller: apiserver, Audit: &audit.Record{}}
-	if _, err := h.Store.Get(ctx, services.GetRequest{Key: r.Key()}); err == nil {
-		return nil
-	}
-	r.Name = ""
+		Namespace: namespace, User: apiserver, Caller: apiserver, Audit: &audit.Record{}}
 	x := &writing{Request: r, subject: engine.SubjectOf(nil), own: true, body: wire.Body{Object: object}}
 	x.options.Manager = "portico"
 	_, err := h.attempt(ctx, x)
