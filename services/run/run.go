@@ -63,10 +63,13 @@ func Run(ctx context.Context, app App, args []string) error {
 	if err != nil || running == nil {
 		return err
 	}
+	tidying, done := context.WithCancel(ctx)
+	go newHousekeeper().run(tidying)
 	select {
 	case <-ctx.Done():
 	case err = <-running.Failed():
 	}
+	done()
 	running.Stop()
 	return err
 }
