@@ -9,27 +9,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/tree"
 )
 
-// kind names a version of a kind.
-type kind struct{ apiVersion, name string }
-
-// fieldsOf returns the compiled fields of a type; nil when it has no schema.
-func (e *Engine) fieldsOf(t *catalogue.Type) *fields.Type {
-	k := kind{t.APIVersion(), t.Kind}
-	e.mu.RLock()
-	compiled, ok := e.compiled[k]
-	e.mu.RUnlock()
-	if ok {
-		return compiled
-	}
-	if empty, err := e.typed(emptyOf(t)); err == nil {
-		compiled = fields.Compile(empty.Schema(), empty.TypeRef())
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.compiled[k] = compiled
-	return compiled
-}
-
 // entry is one entry of managedFields as it stands: with the fields as they are
 // recorded.
 type entry struct {

@@ -8,13 +8,13 @@ import (
 // trackQuickly is Track for the changes that most are, without the field-set
 // library; not ok when it is not sure to do as that would.
 func (e *Engine) trackQuickly(c Change, before, given []any) (list []any, ok bool) {
-	compiled := e.fieldsOf(c.Type)
-	live := withoutOwners(c.Live)
+	known := e.of(c.Type)
+	compiled, live := known.fields, withoutOwners(c.Live)
 	switch {
 	case compiled == nil:
 		return nil, false
 	case c.Live == nil:
-		live = emptyOf(c.Type)
+		live = known.blank
 		ok = given == nil
 	default:
 		ok = len(before) > 0 && (given == nil || tree.Equal(given, before))
@@ -47,7 +47,7 @@ func (e *Engine) trackQuickly(c Change, before, given []any) (list []any, ok boo
 // nothing that was applied before, and fight with nobody. Not ok when it is not
 // sure to do as the field-set library would.
 func (e *Engine) applyQuickly(r PatchRequest, live, config map[string]any) (object map[string]any, ok bool) {
-	compiled := e.fieldsOf(r.Type)
+	compiled := e.of(r.Type).fields
 	before := ownersOf(live)
 	if compiled == nil || r.Current != nil && len(before) == 0 {
 		return nil, false

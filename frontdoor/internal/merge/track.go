@@ -125,7 +125,7 @@ func (e *Engine) track(c Change, o owners) ([]any, error) {
 func (e *Engine) update(c Change, o owners) (fieldpath.ManagedFields, error) {
 	live := c.Live
 	if live == nil {
-		live = emptyOf(c.Type)
+		live = e.of(c.Type).blank
 	}
 	liveTyped, err := e.typed(live, typed.AllowDuplicates)
 	if err != nil {
@@ -156,11 +156,6 @@ func managerOr(name string) string {
 }
 
 func (e *Engine) time() string { return e.Now().UTC().Format(time.RFC3339) }
-
-// emptyOf is the object that a create starts from.
-func emptyOf(t *catalogue.Type) map[string]any {
-	return map[string]any{"apiVersion": t.APIVersion(), "kind": t.Kind}
-}
 
 // withoutIdentity takes away from one manager the fields that name the object or
 // belong to the server: nobody owns them.

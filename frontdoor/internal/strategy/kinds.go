@@ -1,7 +1,6 @@
 package strategy
 
 import (
-	"encoding/base64"
 	"slices"
 	"time"
 
@@ -13,10 +12,10 @@ func (w Write) createKind(obj map[string]any) {
 	switch w.Type.Key.String() {
 	case "namespaces":
 		w.createNamespace(obj)
-	case "secrets":
-		mergeStringData(obj)
 	case "services":
 		createService(obj)
+	case "jobs.batch":
+		selectByUID(obj)
 	case "pods":
 		obj["status"] = map[string]any{"phase": "Pending"}
 	case "persistentvolumes", "persistentvolumeclaims":
@@ -41,8 +40,6 @@ func (w Write) updateKind(obj, old map[string]any) {
 		} else {
 			keep(obj, old, "status")
 		}
-	case "secrets":
-		mergeStringData(obj)
 	case "services":
 		if w.Subresource == "" {
 			updateService(obj, old)
@@ -68,22 +65,6 @@ func (w Write) createNamespace(obj map[string]any) {
 		spec["finalizers"] = append(slices.Clone(held), name)
 	}
 	obj["status"] = map[string]any{"phase": "Active"}
-}
-
-// mergeStringData moves a secret's stringData, which is write-only, into data.
-func mergeStringData(obj map[string]any) {
-	plain, ok := obj["stringData"].(map[string]any)
-	if !ok {
-		delete(obj, "stringData")
-		return
-	}
-	data := object(obj, "data")
-	for key, value := range plain {
-		if text, ok := value.(string); ok {
-			data[key] = base64.StdEncoding.EncodeToString([]byte(text))
-		}
-	}
-	delete(obj, "stringData")
 }
 
 // nameRequester writes into a certificate request who asks, whatever it says.

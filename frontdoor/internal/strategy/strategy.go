@@ -41,9 +41,8 @@ const (
 	longestBase     = 63 - generatedSuffix
 )
 
-// PrepareCreate completes a new object: name, identity, times, and no status
-// where that is a subresource.
-func (w Write) PrepareCreate(obj map[string]any) {
+// Identify gives a new object its name, identity and times. Nobody owns these fields.
+func (w Write) Identify(obj map[string]any) {
 	meta := Metadata(obj)
 	for _, field := range []string{"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "generation"} {
 		delete(meta, field)
@@ -63,6 +62,11 @@ func (w Write) PrepareCreate(obj map[string]any) {
 	if tracksGeneration(w.Type) {
 		meta["generation"] = int64(1)
 	}
+}
+
+// PrepareCreate completes a new object that is identified: no status where that is
+// a subresource, and what its kind asks for.
+func (w Write) PrepareCreate(obj map[string]any) {
 	if w.Type.Subresources["status"] != nil && !keepsStatusOnCreate(w.Type) {
 		delete(obj, "status")
 	}

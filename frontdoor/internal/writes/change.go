@@ -134,28 +134,38 @@ func (h *Handlers) patched(c *change) (map[string]any, error) {
 	return c.subject.Put(c.live, body)
 }
 
-// prepare drops or reports unknown fields and sets defaults, and then knows whether
-// anything has changed.
+// prepare drops or reports unknown fields and sets defaults.
 func (h *Handlers) prepare(c *change) error {
 	warnings, err := c.Engine.Schemas.Prepare(c.Type, c.next, c.options.FieldValidation, c.body.Strict...)
 	c.warn(warnings)
-	if c.exists() {
-		c.strategy(h).Count(c.next, c.live)
-	}
 	return err
 }
 
-// trackFields records who owns which field; an apply has done so already.
-func (h *Handlers) trackFields(c *change) error {
-	if c.Verb == "patch" && c.mediaType == merge.MediaTypeApply {
-		merge.Settle(c.live, c.next)
-		return nil
+// applies tells whether the request is an apply, which records itself who owns what.
+func (c *change) applies() bool { return c.Verb == "patch" && c.mediaType == merge.MediaTypeApply }
+
+// trackFields records who owns which field.
+func (h *Handlers) trackFields(c *change) {
+	if c.applies() {
+		return
 	}
 	err := c.Engine.Merge.Track(merge.Change{Type: c.Type, Live: c.live, New: c.next, Manager: c.owner(), Subresource: c.SubresourceName()})
 	if err != nil { // the owners stay as they were; the write itself is sound
 		h.Log.Debug("field owners were not recorded", "resource", c.Type.Key, "name", c.Name, "error", err)
 	}
-	return nil
+}
+
+// recordOwners puts the owners into the finished object. An apply that has changed
+// nothing after all leaves them as they were.
+func (h *Handlers) recordOwners(c *change, owners any) (err error) {
+	if owners != nil {
+		strategy.Metadata(c.next)["managedFields"] = owners
+	}
+	if c.applies() {
+		merge.Settle(c.live, c.next)
+	}
+	c.nextRaw, err = engine.WithOwners(c.nextRaw, strategy.Metadata(c.next)["managedFields"])
+	return err
 }
 
 // validate applies the rules of the type.

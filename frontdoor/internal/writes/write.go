@@ -150,30 +150,28 @@ func (h *Handlers) makeNext(_ context.Context, c *change) error {
 	return c.checkUpdate()
 }
 
-// complete lets the service and mutating admission finish the object.
+// complete lets the service and mutating admission finish the object. Who owns which
+// field is decided before these two add to what the client wants.
 func (h *Handlers) complete(ctx context.Context, c *change) error {
 	s := c.strategy(h)
-	if c.exists() {
-		s.PrepareUpdate(c.next, c.live)
-	} else {
-		s.PrepareCreate(c.next)
+	if !c.exists() {
+		s.Identify(c.next)
 	}
 	if err := h.prepare(c); err != nil {
 		return err
+	}
+	h.trackFields(c)
+	if c.exists() {
+		s.PrepareUpdate(c.next, c.live)
+		s.Count(c.next, c.live)
+	} else {
+		s.PrepareCreate(c.next)
 	}
 	owners := engine.Owners(c.next)
 	if err := h.mutate(ctx, c); err != nil {
 		return err
 	}
-	if owners != nil {
-		strategy.Metadata(c.next)["managedFields"] = owners
-	}
-	if err := h.trackFields(c); err != nil {
-		return err
-	}
-	var err error
-	c.nextRaw, err = engine.WithOwners(c.nextRaw, strategy.Metadata(c.next)["managedFields"])
-	return err
+	return h.recordOwners(c, owners)
 }
 
 // mutate encodes the object and lets admission change it.
@@ -193,6 +191,9 @@ func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
 	engine.Owners(c.next) // admission does not say who owns what
 	if err := h.prepare(c); err != nil {
 		return err
+	}
+	if c.exists() {
+		c.strategy(h).Count(c.next, c.live)
 	}
 	c.nextRaw, err = engine.Encode(c.next)
 	return err

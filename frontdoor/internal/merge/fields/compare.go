@@ -14,7 +14,8 @@ type Difference struct {
 
 func (d Difference) empty() bool { return d.Changed == nil && d.Removed == nil }
 
-// Compare returns what a change of an object does to its fields.
+// Compare returns what a change of an object does to its fields. An object or list
+// that was null was there: what comes into it is new, and it is not.
 func (t *Type) Compare(before, after map[string]any) (Difference, bool) {
 	return t.compare(before, after)
 }
@@ -28,7 +29,7 @@ func (t *Type) compare(before, after any) (Difference, bool) {
 	case t.shape == object:
 		b, isObject := before.(map[string]any)
 		a, ok := after.(map[string]any)
-		if !isObject || !ok {
+		if !ok || !isObject && (before != nil || len(a) == 0) {
 			return Difference{}, false
 		}
 		return t.compareObjects(b, a)
@@ -36,7 +37,7 @@ func (t *Type) compare(before, after any) (Difference, bool) {
 	b, isList := before.([]any)
 	a, ok := after.([]any)
 	switch {
-	case !isList || !ok:
+	case !ok || !isList && (before != nil || len(a) == 0):
 		return Difference{}, false
 	case tree.Equal(before, after):
 		return Difference{}, t.fits(after, false)

@@ -49,6 +49,7 @@ var Derivations = map[string]rules.Derivation{
 	"version or versions":    customVersions,
 	"signer of old requests": oldSigner,
 	"limits by type":         limitDefaults,
+	"data from text":         textData,
 }
 
 // nameLabel labels a namespace with its name, for selectors.

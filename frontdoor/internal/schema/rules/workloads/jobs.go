@@ -73,16 +73,3 @@ func completions(m map[string]any, _ vocabulary.Vocabulary) {
 		spec["parallelism"] = int64(1)
 	}
 }
-
-// jobSelector lets a job select its pods by its own uid, which it is given before
-// it is prepared.
-func jobSelector(m map[string]any, _ vocabulary.Vocabulary) {
-	metadata, spec := rules.Object(m, "metadata"), rules.Object(m, "spec")
-	uid := rules.Text(metadata, "uid")
-	if uid == "" || spec == nil || spec["manualSelector"] == true || spec["selector"] != nil {
-		return
-	}
-	spec["selector"] = map[string]any{"matchLabels": map[string]any{uidLabel: uid}}
-	rules.Complete(spec, map[string]any{"template": map[string]any{"metadata": map[string]any{
-		"labels": map[string]any{uidLabel: uid, "job-name": metadata["name"]}}}})
-}

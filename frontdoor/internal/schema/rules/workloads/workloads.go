@@ -35,7 +35,6 @@ var Derivations = map[string]rules.Derivation{
 	"selector and labels of template": labelsOfTemplate,
 	"claim templates":                 claimTemplates,
 	"completions and parallelism":     completions,
-	"selector by uid":                 jobSelector,
 	"CPU target of the oldest":        oldestTarget,
 }
 

@@ -1,4 +1,9 @@
-package protobuf
+// Package published holds the Go types in which the API is published, and says what
+// those show of themselves: the kinds that there are, and which members an object
+// has even when nobody has set them. They are looked at once per kind, never for a
+// request. It serves "Protobuf envelope" and "Managed-fields entry" of the
+// specification.
+package published
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -46,10 +51,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// published returns the Go types of the published API, by their original group,
+// Types returns the Go types of the published API, by their original group,
 // version and kind. Versions that the 1.21 document serves and this list lacks
 // (the betas of autoscaling/v2) have no Protobuf, like custom resources.
-func published() *runtime.Scheme {
+func Types() *runtime.Scheme {
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		metav1.AddMetaToScheme, metav1beta1.AddMetaToScheme,
