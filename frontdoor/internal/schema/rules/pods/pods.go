@@ -39,6 +39,7 @@ var Derivations = map[string]rules.Derivation{
 	"pull policy by image tag":       pullPolicy,
 	"service account alias":          serviceAccountAlias,
 	"requests are limits":            podRequests,
+	"quality of service":             quality,
 	"host ports on the host network": hostPorts,
 	"empty dir without a source":     emptyDir,
 }
