@@ -52,14 +52,23 @@ func (w Write) grace(obj map[string]any, options *metav1.DeleteOptions) int64 {
 		return 0
 	}
 	if options.GracePeriodSeconds != nil {
-		return max(*options.GracePeriodSeconds, 0)
+		return shortest(*options.GracePeriodSeconds)
 	}
 	if seconds, ok, _ := unstructured.NestedFieldNoCopy(obj, "spec", "terminationGracePeriodSeconds"); ok {
 		if n, ok := number(seconds); ok {
-			return n
+			return shortest(n)
 		}
 	}
 	return 30
+}
+
+// shortest takes less than none for as little as there is: a pod on a node is never
+// gone by a mistake of the sign.
+func shortest(seconds int64) int64 {
+	if seconds < 0 {
+		return 1
+	}
+	return seconds
 }
 
 // propagate sets the finalizers for the propagation policy.

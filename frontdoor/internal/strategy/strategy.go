@@ -105,8 +105,8 @@ func (w Write) Count(obj, old map[string]any) {
 	}
 }
 
-// keepAllButStatus undoes what a write of the status changed elsewhere. Annotations
-// and finalizers may go along with it, labels only for nodes.
+// keepAllButStatus undoes what a write of the status changed elsewhere. Metadata goes
+// along with it where the type lets it.
 func (w Write) keepAllButStatus(obj, old map[string]any) {
 	for field := range obj {
 		if field != "metadata" && field != "status" && field != "apiVersion" && field != "kind" {
@@ -118,10 +118,9 @@ func (w Write) keepAllButStatus(obj, old map[string]any) {
 			keep(obj, old, field)
 		}
 	}
-	if w.Type.Kind != "Node" {
-		keep(Metadata(obj), Metadata(old), "labels")
+	for _, field := range keptWithStatus(w.Type) {
+		keep(Metadata(obj), Metadata(old), field)
 	}
-	keep(Metadata(obj), Metadata(old), "ownerReferences")
 }
 
 // keepAllButEphemeral undoes what a write of a pod's ephemeral containers changed

@@ -20,3 +20,17 @@ func NeedsVersion(t *catalogue.Type) bool {
 		"CSIStorageCapacity", "VolumeAttachment", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 		"CustomResourceDefinition", "APIService"}, t.Kind)
 }
+
+// keptWithStatus names the metadata that a write of the status does not change.
+func keptWithStatus(t *catalogue.Type) []string {
+	switch {
+	case t.Custom || slices.Contains([]string{"FlowSchema", "PriorityLevelConfiguration", "VolumeAttachment",
+		"CustomResourceDefinition", "APIService"}, t.Kind):
+		return []string{"labels", "annotations", "finalizers", "ownerReferences"}
+	case t.Kind == "Deployment":
+		return []string{"labels"}
+	case t.Kind == "Pod":
+		return []string{"ownerReferences"}
+	}
+	return nil
+}
