@@ -62,15 +62,19 @@ func appendStatus(form Form, s *services.Status) ([]byte, error) {
 	return appendText(nil, form, plain)
 }
 
-// statusObject returns the API's Status; a Success leaves its code out.
+// statusObject returns the API's Status; a Success leaves its code out, unless it is
+// that something was made.
 func statusObject(s *services.Status) *metav1.Status {
 	o := &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: statusKind.Kind, APIVersion: statusKind.Version},
 		Status:   metav1.StatusSuccess,
 		Message:  s.Message, Reason: metav1.StatusReason(s.Reason),
 	}
-	if s.Code >= http.StatusBadRequest {
+	switch {
+	case s.Code >= http.StatusBadRequest:
 		o.Status, o.Code = metav1.StatusFailure, s.Code
+	case s.Code == http.StatusCreated:
+		o.Code = s.Code
 	}
 	if d := s.Details; d != nil {
 		o.Details = &metav1.StatusDetails{Name: d.Name, Group: d.Group, Kind: d.Kind,
