@@ -1,8 +1,8 @@
-// Package published holds the Go types in which the API is published, and says what
-// those show of themselves: the kinds that there are, and which members an object
-// has even when nobody has set them. They are looked at once per kind, never for a
-// request. It serves "Protobuf envelope" and "Managed-fields entry" of the
-// specification.
+// Package published knows the Go types that the API's makers publish, and what they
+// say that the API's document does not: the numbers of fields (package protobuf reads
+// them), what there always is of an object, and which fields are left out when they
+// are zero. It never sees an object. It serves "Protobuf envelope" of the
+// specification, and objects as typed clients write them.
 package published
 
 import (

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/published"
 )
 
 // kind is the shape that a value must have.
@@ -72,6 +74,11 @@ func (e *Engine) compileDefinition(definition string) *node {
 		return n
 	}
 	e.fill(n, s, e.overlay[short])
+	for name := range published.Fleeting()[short] {
+		if f := n.fields[name]; f != nil {
+			f.sparing = true
+		}
+	}
 	if short == "meta.v1.MicroTime" {
 		n.kind = microTime
 	}

@@ -65,9 +65,16 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	}
 }
 
-// empty tells whether a list or dictionary has nothing in it.
+// empty tells whether a list or dictionary has nothing in it, and whether a scalar is
+// zero.
 func empty(value any) bool {
 	switch v := value.(type) {
+	case string:
+		return v == ""
+	case bool:
+		return !v
+	case int64:
+		return v == 0
 	case []any:
 		return len(v) == 0
 	case map[string]any:
