@@ -6,6 +6,8 @@
 package published
 
 import (
+	"sync"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
@@ -54,7 +56,7 @@ import (
 // Types returns the Go types of the published API, by their original group,
 // version and kind. Versions that the 1.21 document serves and this list lacks
 // (the betas of autoscaling/v2) have no Protobuf, like custom resources.
-func Types() *runtime.Scheme {
+var Types = sync.OnceValue(func() *runtime.Scheme {
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		metav1.AddMetaToScheme, metav1beta1.AddMetaToScheme,
@@ -104,4 +106,4 @@ func Types() *runtime.Scheme {
 	}
 	types.AddKnownTypes(schema.GroupVersion{Version: "v1"}, &metav1.Status{})
 	return types
-}
+})
