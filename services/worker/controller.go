@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 )
 
@@ -26,48 +25,18 @@ type Controller struct {
 
 // Run works until ctx ends, and then returns nil.
 func (c Controller) Run(ctx context.Context) error {
-	queue := workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[string](),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: c.Name, Clock: c.Clock})
-	enqueue := func(object any) {
-		if key, err := cache.MetaNamespaceKeyFunc(object); err == nil {
-			queue.Add(key)
-		}
-	}
-	_, err := c.Informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: enqueue, UpdateFunc: func(_, object any) { enqueue(object) },
-	})
-	if err != nil {
+	queue := newQueue[string](c.Name, c.Clock, c.Log)
+	key := func(o *unstructured.Unstructured) string { return cache.MetaObjectToName(o).String() }
+	if err := queue.Follow(c.Informer, key); err != nil {
 		return err
 	}
 	go c.Informer.RunWithContext(ctx)
-	go func() {
-		<-ctx.Done()
-		queue.ShutDown()
-	}()
-	for {
-		key, stop := queue.Get()
-		if stop {
-			return nil
+	queue.Run(ctx, 1, func(ctx context.Context, key string) (time.Duration, error) {
+		object, exists, err := c.Informer.GetStore().GetByKey(key)
+		if err != nil || !exists {
+			return 0, err
 		}
-		c.work(ctx, queue, key)
-		queue.Done(key)
-	}
-}
-
-// work reconciles one object, if it still is there.
-func (c Controller) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], key string) {
-	object, exists, err := c.Informer.GetStore().GetByKey(key)
-	var wait time.Duration
-	if err == nil && exists {
-		wait, err = c.Reconcile(ctx, object.(*unstructured.Unstructured))
-	}
-	if err != nil {
-		c.Log.Warn("work on an object failed and is tried again", "object", key, "error", err)
-		queue.AddRateLimited(key)
-		return
-	}
-	queue.Forget(key)
-	if wait > 0 {
-		queue.AddAfter(key, wait)
-	}
+		return c.Reconcile(ctx, object.(*unstructured.Unstructured))
+	})
+	return nil
 }

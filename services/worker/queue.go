@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 )
 
 // The delays between attempts at one key, doubling from the first to the longest.
@@ -32,9 +33,13 @@ type Queue[K comparable] struct {
 
 // NewQueue returns an empty queue of the controller with that name.
 func NewQueue[K comparable](name string, log *slog.Logger) *Queue[K] {
+	return newQueue[K](name, clock.RealClock{}, log)
+}
+
+func newQueue[K comparable](name string, now clock.WithTicker, log *slog.Logger) *Queue[K] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstDelay, longestDelay)
 	return &Queue[K]{name: name, log: log,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name})}
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name, Clock: now})}
 }
 
 // Add puts keys into the queue, to be looked at now.
