@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/portico-platform/portico/admission/internal/review"
-	"github.com/portico-platform/portico/services"
 )
 
 // podNodeSelector keeps the pods of a namespace on the nodes that an annotation of the
@@ -41,8 +40,9 @@ func (p podNodeSelector) validate(ctx context.Context, r *review.Review) error {
 // selectors returns those of a new pod and of its namespace; they must not contradict
 // each other.
 func (p podNodeSelector) selectors(ctx context.Context, r *review.Review) (own, wanted labels.Set, err error) {
-	if !r.Is(services.OperationCreate, "", "pods") {
-		return nil, nil, nil
+	spec, err := r.NewPodSpec()
+	if err != nil || spec == nil {
+		return nil, nil, err
 	}
 	namespace, err := p.namespaces.get(ctx, r.Namespace)
 	if err != nil || namespace.NodeSelector == "" {
@@ -50,14 +50,6 @@ func (p podNodeSelector) selectors(ctx context.Context, r *review.Review) (own, 
 	}
 	if wanted, err = labels.ConvertSelectorToLabelsMap(namespace.NodeSelector); err != nil {
 		return nil, nil, r.Forbid("the node selector of namespace %s is not readable: %v", r.Namespace, err)
-	}
-	pod, err := r.Decoded()
-	if err != nil {
-		return nil, nil, err
-	}
-	spec, ok := pod["spec"].(map[string]any)
-	if !ok {
-		return nil, nil, nil
 	}
 	given, _ := spec["nodeSelector"].(map[string]any)
 	own = labels.Set{}

@@ -34,16 +34,9 @@ type priority struct {
 }
 
 func (p priority) mutate(ctx context.Context, r *review.Review) error {
-	if !r.Is(services.OperationCreate, "", "pods") {
-		return nil
-	}
-	pod, err := r.Decoded()
-	if err != nil {
+	spec, err := r.NewPodSpec()
+	if err != nil || spec == nil {
 		return err
-	}
-	spec, _ := pod["spec"].(map[string]any)
-	if spec == nil {
-		return nil
 	}
 	name, _ := spec["priorityClassName"].(string)
 	class, err := p.class(ctx, r, name)

@@ -110,14 +110,10 @@ func (p runtimeClass) validate(ctx context.Context, r *review.Review) error {
 
 // read returns the spec of a new pod, and the class that it names; nil when there is none.
 func (p runtimeClass) read(ctx context.Context, r *review.Review) (map[string]any, *RuntimeClass, error) {
-	if !r.Is(services.OperationCreate, "", "pods") {
-		return nil, nil, nil
-	}
-	pod, err := r.Decoded()
+	spec, err := r.NewPodSpec()
 	if err != nil {
 		return nil, nil, err
 	}
-	spec, _ := pod["spec"].(map[string]any)
 	name, _ := spec["runtimeClassName"].(string)
 	if name == "" {
 		return spec, nil, nil

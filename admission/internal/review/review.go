@@ -70,6 +70,17 @@ func (r *Review) Decoded() (map[string]any, error) {
 	return r.object, nil
 }
 
+// NewPodSpec returns the spec of a pod that is to be created, as a plugin may change
+// it; nil when the review is about anything else.
+func (r *Review) NewPodSpec() (map[string]any, error) {
+	if !r.Is(services.OperationCreate, "", "pods") {
+		return nil, nil
+	}
+	pod, err := r.Decoded()
+	spec, _ := pod["spec"].(map[string]any)
+	return spec, err
+}
+
 // Changed notes that a plugin has changed what Decoded returned.
 func (r *Review) Changed() { r.decoded, r.changed = true, true }
 
