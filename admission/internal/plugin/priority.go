@@ -44,10 +44,10 @@ func (p priority) mutate(ctx context.Context, r *review.Review) error {
 		return err
 	}
 	if given := spec["priority"]; given != nil && fmt.Sprint(given) != class.Value.String() {
-		return r.Forbid("spec.priority is %v, but class %q has %v: leave it out, it is computed", given, class.Name, class.Value)
+		return r.Forbid("the integer value of priority (%v) must not be provided in pod spec; priority admission controller computed %v from the given PriorityClass name", given, class.Value)
 	}
 	if given := spec["preemptionPolicy"]; given != nil && given != class.PreemptionPolicy {
-		return r.Forbid("spec.preemptionPolicy is %v, but class %q has %s: leave it out, it is computed", given, class.Name, class.PreemptionPolicy)
+		return r.Forbid("the string value of PreemptionPolicy (%v) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", given, class.PreemptionPolicy)
 	}
 	if class.Name != "" {
 		spec["priorityClassName"] = class.Name

@@ -92,17 +92,21 @@ func (h *Handlers) read(w http.ResponseWriter, r *request.Request, types ...*cat
 	return a, a.nameBody()
 }
 
-// nameBody holds the name and namespace of the body against the path.
+// nameBody holds the name and namespace of the body against the path. Who asks for a
+// token need not say whose; what happens to a pod is said twice.
 func (a *action) nameBody() error {
 	meta := strategy.Metadata(a.body)
-	for _, f := range []struct{ field, path string }{{"name", a.Name}, {"namespace", a.Namespace}} {
-		switch given, _ := meta[f.field].(string); {
-		case f.path == "":
-		case given == "":
-			meta[f.field] = f.path
-		case given != f.path:
-			return services.BadRequest("%s in URL does not match %s in %s object", f.field, f.field, a.bodyType.Kind)
-		}
+	if given, _ := meta["namespace"].(string); given != "" && given != a.Namespace {
+		return services.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	meta["namespace"] = a.Namespace
+	given, _ := meta["name"].(string)
+	if given == "" && a.SubresourceName() == "token" {
+		given = a.Name
+		meta["name"] = given
+	}
+	if a.Name != "" && given != a.Name {
+		return services.BadRequest("name in URL does not match name in %s object", a.bodyType.Kind)
 	}
 	return nil
 }

@@ -70,12 +70,15 @@ func (h *Handlers) assign(pod map[string]any, b *corev1.Binding) error {
 	conflict := func(format string, args ...any) error {
 		return services.Conflict("", "pods/binding", b.Name, fmt.Sprintf(format, args...))
 	}
+	other := func(what string, given, is any) error {
+		return services.Conflict("", "pods", b.Name, fmt.Sprintf("Precondition failed: %s in precondition: %v, %s in object meta: %v", what, given, what, is))
+	}
 	meta := strategy.Metadata(pod)
 	switch {
 	case b.UID != "" && string(b.UID) != meta["uid"]:
-		return conflict("Precondition failed: UID in precondition: %v, UID in object meta: %v", b.UID, meta["uid"])
+		return other("UID", b.UID, meta["uid"])
 	case b.ResourceVersion != "" && b.ResourceVersion != meta["resourceVersion"]:
-		return conflict("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", b.ResourceVersion, meta["resourceVersion"])
+		return other("ResourceVersion", b.ResourceVersion, meta["resourceVersion"])
 	case strategy.Deleting(pod):
 		return conflict("pod %s is being deleted, cannot be assigned to a host", b.Name)
 	case field(pod, "spec", "nodeName") != "":

@@ -35,6 +35,7 @@ type node struct {
 	bits     int                // of an integer: 32 or 64
 	fields   map[string]*member // of an object
 	required []string           // fields of an object that must be given
+	blank    []string           // fields of an object that are checked even when left out
 	filled   []string           // fields of an object that exist even when left out
 	item     *node              // of a dictionary or list
 	rules    *ruleset           // of an object; nil when there are none
@@ -151,7 +152,7 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *ruleset) {
 		n.fields[name] = &member{node: e.schema(&property)}
 	}
 	for _, name := range s.Required {
-		if f := n.fields[name]; f != nil && !r.isOptional(name) {
+		if f := n.fields[name]; f != nil && !r.isOptional(name) && !r.isBlank(name) {
 			n.required = append(n.required, name)
 			if f.kind == object && !r.isRequired(name) {
 				n.filled = append(n.filled, name)
@@ -173,6 +174,9 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *ruleset) {
 	for name, rules := range r.Fields {
 		if f := n.fields[name]; f != nil {
 			f.rules = rules
+			if rules.Blank {
+				n.blank = append(n.blank, name)
+			}
 		}
 	}
 }

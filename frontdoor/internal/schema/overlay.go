@@ -51,9 +51,10 @@ type ruleset struct {
 	// Fields are the rules of single fields.
 	Fields map[string]*fieldRules `json:"fields"`
 	// OneOf lists fields of which exactly one must be given, AtMostOne fields of
-	// which no two may be given.
+	// which no two may be given. Sort is what users call them ("volume type").
 	OneOf     []string `json:"oneOf"`
 	AtMostOne []string `json:"atMostOne"`
+	Sort      string   `json:"sort"`
 	// Choice is a field whose value says which other field must be given.
 	Choice *choice `json:"choice"`
 	// Checks name functions that compare several fields (package rules).
@@ -95,6 +96,18 @@ type fieldRules struct {
 	NotEmpty bool `json:"notEmpty"`
 	// Forbidden fields may not be set; the text says why.
 	Forbidden string `json:"forbidden"`
+	// Blank fields are checked as empty, or zero, when they are left out; they are
+	// required only if the overlay says so as well.
+	Blank bool `json:"blank"`
+	// ZeroIsNone makes a number of zero count as not given.
+	ZeroIsNone bool `json:"zeroIsNone"`
+	// Missing says why a required value is, and Says what is wrong with one outside of
+	// Enum, Min, Max or MaxItems, where users know it in other words than the usual.
+	Missing string `json:"missing"`
+	Says    string `json:"says"`
+	// At is where mistakes are reported, as a path from the object that has the field
+	// (../name); "" is the field.
+	At string `json:"at"`
 
 	pattern   *regexp.Regexp
 	format    format.Format
@@ -198,6 +211,9 @@ func (f *fieldRules) resolve() (err error) {
 }
 
 func (r *ruleset) isOptional(name string) bool { return r != nil && slices.Contains(r.Optional, name) }
+func (r *ruleset) isBlank(name string) bool {
+	return r != nil && r.Fields[name] != nil && r.Fields[name].Blank
+}
 func (r *ruleset) isRequired(name string) bool { return r != nil && slices.Contains(r.Required, name) }
 
 // complete applies the defaults to an object, in place.

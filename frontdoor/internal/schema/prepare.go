@@ -151,7 +151,8 @@ func (p *preparation) list(n *node, items []any, at *field.Path) {
 }
 
 // quantity reads a quantity, which may be written as a number, and returns its
-// canonical form.
+// canonical form. Amounts of resources, which stand in dictionaries, are told in
+// thousandths at most.
 func (p *preparation) quantity(value any, at *field.Path) (any, bool) {
 	var written string
 	switch v := value.(type) {
@@ -167,6 +168,9 @@ func (p *preparation) quantity(value any, at *field.Path) (any, bool) {
 	if err != nil {
 		p.wrong = append(p.wrong, fmt.Sprintf("%s: %q is not a quantity", at.String(), written))
 		return nil, false
+	}
+	if at.IsKey {
+		q.RoundUp(resource.Milli)
 	}
 	canonical := q.String()
 	return canonical, canonical != value

@@ -19,8 +19,13 @@ type check struct {
 // where there was none.
 func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 	for _, name := range n.required {
-		if rules.Empty(m[name]) {
-			c.Required(at.Field(name), "")
+		if f := n.fields[name]; rules.Empty(m[name]) || f.rules.none(m[name]) {
+			c.Required(f.rules.place(at, name), f.rules.missing())
+		}
+	}
+	for _, name := range n.blank {
+		if f := n.fields[name]; rules.Empty(m[name]) {
+			c.scalar(f.rules, f.blank(m[name]), f.rules.place(at, name))
 		}
 	}
 	for name, value := range m {
@@ -28,7 +33,7 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 		if f == nil || f.rules == nil && f.plain || at == nil && name == "status" {
 			continue // a status is taken as its controller reports it
 		}
-		below := &field.Path{Parent: at, Name: name}
+		below := f.rules.place(at, name)
 		if f.rules != nil && !(rules.Empty(value) && slices.Contains(n.required, name)) {
 			c.field(f.rules, value, below)
 		}
@@ -106,13 +111,20 @@ func (c *check) oneOf(r *ruleset, m map[string]any, at *field.Path) {
 			if rules.Empty(m[name]) {
 				continue
 			}
-			if first != "" {
-				c.Forbidden(at.Field(name), "may not be specified together with "+first)
-			} else {
+			switch {
+			case first == "":
 				first = name
+			case r.Sort != "":
+				c.Forbidden(at.Field(name), "may not specify more than 1 "+r.Sort)
+			default:
+				c.Forbidden(at.Field(name), "may not be specified together with "+first)
 			}
 		}
-		if first == "" && group.required && len(group.fields) > 0 {
+		switch {
+		case first != "" || !group.required || len(group.fields) == 0:
+		case r.Sort != "":
+			c.Required(at, "must specify a "+r.Sort)
+		default:
 			c.Required(at, "must specify one of: "+join(group.fields))
 		}
 	}
@@ -154,7 +166,7 @@ func (c *check) field(r *fieldRules, value any, at *field.Path) {
 		}
 		if r.format != nil {
 			for key, item := range v {
-				c.scalar(r, item, at.Entry(key))
+				c.scalar(r, item, r.entryPlace(at, key))
 			}
 		}
 	default:
@@ -168,12 +180,16 @@ func (c *check) listField(r *fieldRules, items []any, at *field.Path) {
 	if r.NotEmpty && len(items) == 0 {
 		c.Required(at, "")
 	}
-	if r.MaxItems > 0 && len(items) > r.MaxItems {
+	switch {
+	case r.MaxItems == 0 || len(items) <= r.MaxItems:
+	case r.Says != "":
+		c.Invalid(at, items, r.Says)
+	default:
 		c.TooMany(at, len(items), r.MaxItems)
 	}
 	for i, item := range items {
 		if _, isObject := item.(map[string]any); !isObject {
-			c.scalar(r, item, at.Item(i))
+			c.scalar(r, item, r.itemPlace(at, i))
 		}
 	}
 	if len(r.Unique) > 0 {
@@ -227,7 +243,11 @@ func (c *check) scalar(r *fieldRules, value any, at *field.Path) {
 		return
 	}
 	if len(r.Enum) > 0 && !slices.Contains(r.Enum, s) {
-		c.NotSupported(at, s, r.Enum...)
+		if r.Says != "" {
+			c.Invalid(at, s, r.Says)
+		} else {
+			c.NotSupported(at, s, r.Enum...)
+		}
 		return
 	}
 	if r.MaxLength > 0 && len(s) > r.MaxLength {
@@ -247,7 +267,9 @@ func (c *check) scalar(r *fieldRules, value any, at *field.Path) {
 func (r *fieldRules) number(c *rules.Check, value any, i int64, at *field.Path) {
 	below, above := r.Min != nil && i < *r.Min, r.Max != nil && i > *r.Max
 	switch {
-	case !below && !above:
+	case !below && !above || r.none(value):
+	case r.Says != "":
+		c.Invalid(at, value, r.Says)
 	case r.Min != nil && r.Max != nil:
 		c.Invalid(at, value, fmt.Sprintf("must be between %d and %d, inclusive", *r.Min, *r.Max))
 	case below:

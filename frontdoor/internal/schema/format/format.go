@@ -40,7 +40,7 @@ var formats = map[string]Format{
 	"signer":              signer,
 	"webhook-name":        webhookName,
 	"certificate-request": certificateRequest,
-	"ip":                  ipAddress,
+	"ip":                  IP,
 	"cidr":                cidr,
 	"absolute-path":       absolutePath,
 	"relative-path":       relativePath,
@@ -55,6 +55,8 @@ var formats = map[string]Format{
 	"no-backsteps":        noBacksteps,
 	"not-negative":        func(value string) []string { return quantity(value, 0, "must be greater than or equal to 0") },
 	"path-or-star":        pathOrStar,
+	"plain-relative-path": plainRelativePath,
+	"csi-driver":          func(value string) []string { return validation.IsDNS1123Subdomain(strings.ToLower(value)) },
 	"positive":            func(value string) []string { return quantity(value, 1, "must be positive") },
 	"sysctl":              sysctl,
 	"not-blank":           notBlank,
@@ -124,7 +126,8 @@ func certificateRequest(value string) []string {
 	return nil
 }
 
-func ipAddress(value string) []string {
+// IP is an address, of either family.
+func IP(value string) []string {
 	if _, err := netip.ParseAddr(value); err != nil {
 		return []string{"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"}
 	}
@@ -160,6 +163,14 @@ func relativePath(value string) []string {
 	return noBacksteps(value)
 }
 
+// plainRelativePath is a relative path that cannot be mistaken for one that leads out.
+func plainRelativePath(value string) []string {
+	if problems := relativePath(value); len(problems) > 0 || !strings.HasPrefix(value, "..") {
+		return problems
+	}
+	return []string{"must not start with '..'"}
+}
+
 func httpsURL(value string) []string {
 	u, err := url.Parse(value)
 	switch {
@@ -175,7 +186,7 @@ func httpsURL(value string) []string {
 
 func notBlank(value string) []string {
 	if strings.TrimSpace(value) != value || value == "" {
-		return []string{"must not be empty or have spaces around it"}
+		return []string{"must not have leading or trailing whitespace"}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -35,15 +36,20 @@ func groupVersion(value string) []string {
 	return nil
 }
 
+const longestSysctl = 253
+
 func sysctl(value string) []string {
-	if !sysctlPattern.MatchString(value) {
-		return []string{"must match the regex " + sysctlPattern.String()}
+	if len(value) > longestSysctl || !sysctlPattern.MatchString(value) {
+		return []string{fmt.Sprintf("must have at most %d characters and match regex %s", longestSysctl, sysctlPattern)}
 	}
 	return nil
 }
 
 func iscsiName(value string) []string {
-	if !iscsiPatterns.MatchString(value) {
+	switch {
+	case !strings.HasPrefix(value, "iqn") && !strings.HasPrefix(value, "eui") && !strings.HasPrefix(value, "naa"):
+		return []string{"must be valid format starting with iqn, eui, or naa"}
+	case !iscsiPatterns.MatchString(value):
 		return []string{"must be valid format"}
 	}
 	return nil

@@ -43,12 +43,12 @@ type Derivation func(m map[string]any, v vocabulary.Vocabulary)
 
 // Comparisons are those that the overlay may name for any kind.
 var Comparisons = map[string]Comparison{
-	"values for the operator": operatorValues,
+	"values for the operator": OperatorValues,
 }
 
-// operatorValues: In and NotIn need values, Exists and DoesNotExist have none, Gt
+// OperatorValues: In and NotIn need values, Exists and DoesNotExist have none, Gt
 // and Lt one.
-func operatorValues(c *Check, m, _ map[string]any, at *field.Path) {
+func OperatorValues(c *Check, m, _ map[string]any, at *field.Path) {
 	n := len(List(m, "values"))
 	switch operator := Text(m, "operator"); {
 	case (operator == "In" || operator == "NotIn") && n == 0:

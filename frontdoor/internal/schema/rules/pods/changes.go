@@ -17,6 +17,10 @@ func podChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if before == nil || after == nil {
 		return
 	}
+	if c.Subresource == "status" {
+		statusChange(c, m, old, at)
+		return
+	}
 	at = at.Field("spec")
 	for _, name := range containerLists {
 		if len(rules.List(before, name)) != len(rules.List(after, name)) {

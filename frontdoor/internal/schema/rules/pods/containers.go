@@ -14,7 +14,7 @@ import (
 func podContainers(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	volumes := volumesOf(c, m)
 	seen := map[string]bool{}
-	for _, kind := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
+	for _, kind := range [...]string{"containers", "initContainers", "ephemeralContainers"} {
 		for i, container := range rules.Objects(m, kind) {
 			where := &field.Path{Parent: &field.Path{Parent: at, Name: kind}, Index: i}
 			name := rules.Text(container, "name")
@@ -23,6 +23,7 @@ func podContainers(c *rules.Check, m, _ map[string]any, at *field.Path) {
 			}
 			seen[name] = true
 			mounts(c, container, volumes, where)
+			devices(c, container, volumes, where)
 			switch kind {
 			case "initContainers":
 				runsOnce(c, container, where)
@@ -49,26 +50,6 @@ func volumesOf(c *rules.Check, spec map[string]any) map[string]map[string]any {
 // aClaim is a volume that is a claim.
 var aClaim = map[string]any{"persistentVolumeClaim": map[string]any{}}
 
-// mounts: a container mounts volumes, and uses claims of blocks as devices.
-func mounts(c *rules.Check, container map[string]any, volumes map[string]map[string]any, at *field.Path) {
-	for i, mount := range rules.Objects(container, "volumeMounts") {
-		if name := rules.Text(mount, "name"); volumes[name] == nil && name != "" {
-			c.NotFound(at.Field("volumeMounts").Item(i).Field("name"), name)
-		}
-	}
-	for i, device := range rules.Objects(container, "volumeDevices") {
-		where := at.Field("volumeDevices").Item(i).Field("name")
-		name := rules.Text(device, "name")
-		switch volume := volumes[name]; {
-		case name == "":
-		case volume == nil:
-			c.NotFound(where, name)
-		case volume["persistentVolumeClaim"] == nil && volume["ephemeral"] == nil:
-			c.Invalid(where, name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode")
-		}
-	}
-}
-
 // runsOnce: a container that runs to its end before the others has no probes.
 func runsOnce(c *rules.Check, container map[string]any, at *field.Path) {
 	for _, name := range [...]string{"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"} {
@@ -89,49 +70,45 @@ func debugs(c *rules.Check, container map[string]any, containers map[string]bool
 }
 
 // hostNetworkPorts: on the host's network a container's port is the host's, and no
-// two containers have the same.
+// two containers that run at a time have the same. Init containers run one by one.
 func hostNetworkPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	var taken map[string]bool
-	for i, container := range rules.Objects(m, "containers") {
-		for j, port := range rules.Objects(container, "ports") {
-			host := rules.Number(port, "hostPort")
-			wrong := m["hostNetwork"] == true && host != rules.Number(port, "containerPort")
-			if host == 0 && !wrong {
-				continue
-			}
-			where := at.Field("containers").Item(i).Field("ports").Item(j)
-			if wrong {
-				c.Invalid(where.Field("containerPort"), port["containerPort"], "must match `hostPort` when `hostNetwork` is true")
-			}
-			key := fmt.Sprintf("%s/%s/%d", rules.Text(port, "protocol"), rules.Text(port, "hostIP"), host)
-			if taken[key] && host != 0 {
-				c.Duplicate(where.Field("hostPort"), key)
-			}
-			if taken == nil {
+	for _, list := range containerLists {
+		taken := map[string]bool{}
+		for i, container := range rules.Objects(m, list) {
+			if list == "initContainers" {
 				taken = map[string]bool{}
 			}
-			taken[key] = true
+			for j, port := range rules.Objects(container, "ports") {
+				hostPort(c, port, taken, m["hostNetwork"] == true && list == "containers", at.Field(list).Item(i).Field("ports").Item(j))
+			}
 		}
 	}
 }
 
-// containerMembers: named ports are told apart, and a device is not where a volume
-// is.
-func containerMembers(c *rules.Check, m, _ map[string]any, at *field.Path) {
+// hostPort checks one port; onHost is whether its container is on the host's network.
+func hostPort(c *rules.Check, port map[string]any, taken map[string]bool, onHost bool, at *field.Path) {
+	host := rules.Number(port, "hostPort")
+	if onHost && host != rules.Number(port, "containerPort") {
+		c.Invalid(at.Field("containerPort"), port["containerPort"], "must match `hostPort` when `hostNetwork` is true")
+	}
+	if host == 0 {
+		return
+	}
+	key := fmt.Sprintf("%s/%s/%d", rules.Text(port, "protocol"), rules.Text(port, "hostIP"), host)
+	if taken[key] {
+		c.Duplicate(at.Field("hostPort"), key)
+	}
+	taken[key] = true
+}
+
+// containerPorts: named ports are told apart.
+func containerPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	ports := rules.Objects(m, "ports")
 	for i, port := range ports {
 		for _, other := range ports[:i] {
 			if name := rules.Text(port, "name"); name != "" && name == rules.Text(other, "name") {
 				c.Duplicate(at.Field("ports").Item(i).Field("name"), name)
 				break
-			}
-		}
-	}
-	devices := rules.Objects(m, "volumeDevices")
-	for i, mount := range rules.Objects(m, "volumeMounts") {
-		for _, device := range devices {
-			if path := rules.Text(mount, "mountPath"); path != "" && path == rules.Text(device, "devicePath") {
-				c.Invalid(at.Field("volumeMounts").Item(i).Field("mountPath"), path, "must not already exist as a path in volumeDevices")
 			}
 		}
 	}
@@ -147,21 +124,6 @@ func containerProbes(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if rules.Number(rules.Object(m, "readinessProbe"), "terminationGracePeriodSeconds") != 0 {
 		c.Invalid(at.Field("readinessProbe").Field("terminationGracePeriodSeconds"),
 			rules.Object(m, "readinessProbe")["terminationGracePeriodSeconds"], "must not be set for readinessProbes")
-	}
-}
-
-func escalation(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	if m["allowPrivilegeEscalation"] != false {
-		return
-	}
-	where := at.Field("allowPrivilegeEscalation")
-	if m["privileged"] == true {
-		c.Invalid(where, false, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
-	}
-	for _, capability := range rules.Texts(rules.Object(m, "capabilities"), "add") {
-		if capability == "CAP_SYS_ADMIN" {
-			c.Invalid(where, false, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN")
-		}
 	}
 }
 

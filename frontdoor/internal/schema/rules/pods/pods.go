@@ -4,7 +4,8 @@
 package pods
 
 import (
-	"k8s.io/apimachinery/pkg/util/validation"
+	"fmt"
+	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
@@ -15,23 +16,36 @@ import (
 var Comparisons = map[string]rules.Comparison{
 	"new pod":                         newPod,
 	"changes that a pod allows":       podChanges,
+	"annotations of a pod":            podAnnotations,
 	"containers of a pod":             podContainers,
 	"host network ports":              hostNetworkPorts,
 	"DNS of a pod":                    podDNS,
 	"namespaces of a pod":             podNamespaces,
-	"ports and paths of a container":  containerMembers,
+	"spread told once":                spreadOnce,
+	"ports of a container":            containerPorts,
 	"hooks and probes of a container": containerProbes,
+	"resources of a container":        containerResources,
 	"value or source":                 valueOrSource,
+	"source of variables":             envSource,
 	"field of a pod":                  envField,
 	"file of a pod's field":           volumeField,
-	"resource of a container":         resourceField,
-	"requests within limits":          requestsWithinLimits,
+	"amount in a variable":            resourceField,
 	"toleration operator":             tolerationOperator,
-	"fields of a node":                nodeFields,
+	"labels and fields of a node":     nodeTerm,
 	"privileged without escalation":   escalation,
+	"profile of its own":              seccompProfile,
+	"Windows account":                 windowsAccount,
 	"paths of a projection":           projectedPaths,
+	"lifetime of a token":             tokenLifetime,
+	"size of an empty directory":      sizeLimit,
 	"secret for CHAP":                 chapSecret,
+	"secret with a name":              secretName,
 	"target or identifiers":           fibreChannel,
+	"place of an Azure disk":          azureDisk,
+	"one data set":                    flockerSet,
+	"registries of Quobyte":           quobyteRegistry,
+	"options of others":               flexOptions,
+	"metadata of a claim to be":       claimMetadata,
 }
 
 // Derivations are those that the overlay may name.
@@ -40,6 +54,7 @@ var Derivations = map[string]rules.Derivation{
 	"service account alias":          serviceAccountAlias,
 	"requests are limits":            podRequests,
 	"quality of service":             quality,
+	"addresses of a pod":             addresses,
 	"host ports on the host network": hostPorts,
 	"empty dir without a source":     emptyDir,
 }
@@ -55,51 +70,29 @@ func newPod(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
+// longestSearch is how much of a search list resolvers read.
+const longestSearch = 256
+
 func podDNS(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	config := rules.Object(m, "dnsConfig")
-	if m["dnsPolicy"] == "None" && len(rules.List(config, "nameservers")) == 0 {
-		c.Required(at.Field("dnsConfig").Field("nameservers"), "must provide at least one DNS nameserver when `dnsPolicy` is None")
+	at = at.Field("dnsConfig")
+	switch {
+	case m["dnsPolicy"] != "None":
+	case config == nil:
+		c.Required(at, "must provide `dnsConfig` when `dnsPolicy` is None")
+	case len(rules.List(config, "nameservers")) == 0:
+		c.Required(at.Field("nameservers"), "must provide at least one DNS nameserver when `dnsPolicy` is None")
+	}
+	if searches := rules.Texts(config, "searches"); len(strings.Join(searches, " ")) > longestSearch {
+		c.Invalid(at.Field("searches"), searches,
+			fmt.Sprintf("must not have more than %d characters (including spaces) in the search list", longestSearch))
 	}
 }
 
 // podNamespaces: a pod cannot share the host's processes and have its own.
 func podNamespaces(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if m["hostPID"] == true && m["shareProcessNamespace"] == true {
-		c.Invalid(at.Field("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")
-	}
-}
-
-func tolerationOperator(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	operator := rules.Text(m, "operator")
-	if rules.Text(m, "key") == "" && operator != "Exists" {
-		c.Invalid(at.Field("operator"), operator, "operator must be Exists when `key` is empty, which means \"match all values and all keys\"")
-	}
-	if operator == "Exists" && rules.Text(m, "value") != "" {
-		c.Invalid(at.Field("value"), m["value"], "value must be empty when `operator` is 'Exists'")
-	}
-	if m["tolerationSeconds"] != nil && rules.Text(m, "effect") != "NoExecute" {
-		c.Invalid(at.Field("effect"), rules.Text(m, "effect"), "effect must be 'NoExecute' when `tolerationSeconds` is set")
-	}
-}
-
-// nodeFields: of a node's fields a pod can only ask for the name.
-func nodeFields(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	for i, want := range rules.Objects(m, "matchFields") {
-		where := at.Field("matchFields").Item(i)
-		switch operator := rules.Text(want, "operator"); operator {
-		case "In", "NotIn":
-			if len(rules.List(want, "values")) != 1 {
-				c.Required(where.Field("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector")
-			}
-		default:
-			c.Invalid(where.Field("operator"), operator, "not a valid selector operator")
-		}
-		if key := rules.Text(want, "key"); key != "metadata.name" {
-			c.Invalid(where.Field("key"), key, "not a valid field selector key")
-		}
-	}
-	for i, want := range rules.Objects(m, "matchExpressions") {
-		c.Must(validation.IsQualifiedName, rules.Text(want, "key"), at.Field("matchExpressions").Item(i).Field("key"))
+		c.Invalid(at.Field("securityContext").Field("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")
 	}
 }
 

@@ -7,35 +7,36 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
-	"github.com/portico-platform/portico/frontdoor/internal/schema/format"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// standard are the resources that every node has.
-var standard = map[string]bool{"cpu": true, "memory": true, "ephemeral-storage": true, "storage": true}
+// ofContainers are the resources that every container can have.
+var ofContainers = map[string]bool{"cpu": true, "memory": true, "ephemeral-storage": true}
 
-// requestsWithinLimits: nobody asks for more than what is allowed. Resources of
+const hugePagePrefix = "hugepages-"
+
+// containerResources: nobody asks for more than what is allowed. Resources of
 // extensions are whole, and asked for exactly.
-func requestsWithinLimits(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	limits, requests := rules.Object(m, "limits"), rules.Object(m, "requests")
+func containerResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	resources := rules.Object(m, "resources")
+	if len(resources) == 0 {
+		return
+	}
+	at = at.Field("resources")
+	limits, requests := rules.Object(resources, "limits"), rules.Object(resources, "requests")
 	for _, side := range [...]string{"limits", "requests"} {
-		for name, value := range rules.Object(m, side) {
-			if !standard[name] {
-				resourceOfNode(c, name, value, at.Field(side).Entry(name))
+		for name, value := range rules.Object(resources, side) {
+			if !ofContainers[name] {
+				uncommon(c, name, value, at.Field(side).Entry(name))
 			}
 		}
 	}
 	for name, value := range requests {
-		limit, limited := limits[name]
-		exact := !standard[name]
-		switch {
-		case limited:
-			if problem := within(name, value, limit); problem != "" {
-				c.Invalid(at.Field("requests"), value, problem)
-			}
-		case exact && !strings.HasPrefix(name, "hugepages-"):
+		if limit, limited := limits[name]; !limited && !overcommitted(c, name) {
 			c.Required(at.Field("limits"), "Limit must be set for non overcommitable resources")
+		} else if problem := within(name, value, limit, overcommitted(c, name)); limited && problem != "" {
+			c.Invalid(at.Field("requests"), value, problem)
 		}
 	}
 	if pages, others := hugePages(limits, requests); pages && !others {
@@ -43,28 +44,56 @@ func requestsWithinLimits(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// resourceOfNode checks a resource that not every node has.
-func resourceOfNode(c *rules.Check, name string, value any, at *field.Path) {
-	if strings.HasPrefix(name, "hugepages-") {
-		return
+// native tells whether a resource is the maker's own, and not an extension's.
+func native(c *rules.Check, name string) bool {
+	return !strings.Contains(name, "/") || strings.Contains(name, c.Vocabulary.Qualified("", ""))
+}
+
+// overcommitted tells whether less of a resource may be asked for than is allowed.
+func overcommitted(c *rules.Check, name string) bool {
+	return native(c, name) && !strings.HasPrefix(name, hugePagePrefix)
+}
+
+// uncommon checks a resource that not every container has.
+func uncommon(c *rules.Check, name string, value any, at *field.Path) {
+	problems := validation.IsQualifiedName(name)
+	for _, problem := range problems {
+		c.Invalid(at, name, problem)
 	}
-	if !strings.Contains(name, "/") {
-		c.Invalid(at, name, "must be a standard resource type or fully qualified")
-		return
-	}
-	if q := rules.Quantity(value); q.MilliValue()%1000 != 0 {
-		c.Invalid(at, value, "must be an integer")
+	q := rules.Quantity(value)
+	switch size, pages := strings.CutPrefix(name, hugePagePrefix); {
+	case pages:
+		if page := rules.Quantity(size); page.Value() <= 0 || q.Value()%page.Value() != 0 {
+			c.Invalid(at, value, q.String()+" is not positive integer multiple of "+name)
+		}
+	case !strings.Contains(name, "/"):
+		c.Invalid(at, name, "must be a standard resource for containers")
+		if !ofQuotas[name] && len(problems) == 0 {
+			c.Invalid(at, name, "must be a standard resource type or fully qualified")
+		}
+	case native(c, name):
+	default:
+		if strings.HasPrefix(name, "requests.") || len(validation.IsQualifiedName("requests."+name)) > 0 {
+			c.Invalid(at, name, "doesn't follow extended resource name standard")
+		}
+		if q.MilliValue()%1000 != 0 {
+			c.Invalid(at, value, "must be an integer")
+		}
 	}
 }
 
+// ofQuotas are the names that count for quotas and claims, and not in containers.
+var ofQuotas = map[string]bool{"storage": true, "pods": true, "services": true, "replicationcontrollers": true,
+	"resourcequotas": true, "secrets": true, "configmaps": true, "persistentvolumeclaims": true}
+
 // within says what is wrong with a request beside its limit; "" when nothing is.
-func within(name string, value, limit any) string {
+func within(name string, value, limit any, less bool) string {
 	if value == limit {
 		return ""
 	}
 	asked, allowed := rules.Quantity(value), rules.Quantity(limit)
 	switch order := asked.Cmp(allowed); {
-	case order != 0 && !standard[name]:
+	case order != 0 && !less:
 		return fmt.Sprintf("must be equal to %s limit of %v", name, limit)
 	case order > 0:
 		return fmt.Sprintf("must be less than or equal to %s limit of %v", name, limit)
@@ -76,7 +105,7 @@ func within(name string, value, limit any) string {
 func hugePages(all ...map[string]any) (pages, others bool) {
 	for _, side := range all {
 		for name := range side {
-			pages = pages || strings.HasPrefix(name, "hugepages-")
+			pages = pages || strings.HasPrefix(name, hugePagePrefix)
 			others = others || name == "cpu" || name == "memory"
 		}
 	}
@@ -100,70 +129,4 @@ func podRequests(m map[string]any, _ vocabulary.Vocabulary) {
 			rules.Complete(requests, limits)
 		}
 	}
-}
-
-// valueOrSource: a variable has a value or says where it comes from.
-func valueOrSource(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	if m["valueFrom"] != nil && rules.Text(m, "value") != "" {
-		c.Invalid(at.Field("valueFrom"), "", "may not be specified when `value` is not empty")
-	}
-}
-
-// Fields of a pod that variables and files can have as their value.
-var (
-	ofVariables = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
-		"status.hostIP", "status.podIP", "status.podIPs"}
-	ofFiles = []string{"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"}
-)
-
-func envField(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	podField(c, rules.Object(m, "fieldRef"), ofVariables, at.Field("fieldRef"))
-}
-
-func volumeField(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	podField(c, rules.Object(m, "fieldRef"), ofFiles, at.Field("fieldRef"))
-	if reference := rules.Object(m, "resourceFieldRef"); reference != nil && rules.Text(reference, "containerName") == "" {
-		c.Required(at.Field("resourceFieldRef").Field("containerName"), "")
-	}
-}
-
-// podField checks a reference to a field of the pod, or to a single label or
-// annotation.
-func podField(c *rules.Check, reference map[string]any, allowed []string, at *field.Path) {
-	path := rules.Text(reference, "fieldPath")
-	if path == "" {
-		return // required, and reported as such
-	}
-	at = at.Field("fieldPath")
-	if field, key, ok := strings.Cut(path, "["); ok && strings.HasSuffix(key, "']") && strings.HasPrefix(key, "'") {
-		key = key[1 : len(key)-2]
-		switch field {
-		case "metadata.annotations":
-			c.Must(format.AnnotationKey, key, at)
-			return
-		case "metadata.labels":
-			c.Must(validation.IsQualifiedName, key, at)
-			return
-		}
-		c.Invalid(at, path, "does not support subscript")
-		return
-	}
-	for _, name := range allowed {
-		if path == name {
-			return
-		}
-	}
-	c.NotSupported(at, path, allowed...)
-}
-
-// resourceField: a value can be what a container may use, or asks for.
-func resourceField(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	name := rules.Text(m, "resource")
-	side, resource, _ := strings.Cut(name, ".")
-	if name == "" || (side == "limits" || side == "requests") &&
-		(standard[resource] && resource != "storage" || strings.HasPrefix(resource, "hugepages-")) {
-		return
-	}
-	c.NotSupported(at.Field("resource"), name, "limits.cpu", "limits.ephemeral-storage", "limits.memory",
-		"requests.cpu", "requests.ephemeral-storage", "requests.memory")
 }

@@ -1,0 +1,58 @@
+package pods
+
+import (
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+)
+
+// podAnnotations checks those annotations of a pod, or of a template, that say how to
+// run it.
+func podAnnotations(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	annotations := rules.Object(m, "metadata", "annotations")
+	if len(annotations) == 0 {
+		return
+	}
+	spec := rules.Object(m, "spec")
+	at = at.Field("metadata").Field("annotations")
+	mirror := c.Vocabulary.Qualified("", "config.mirror")
+	if value, ok := annotations[mirror]; ok && rules.Text(spec, "nodeName") == "" {
+		c.Invalid(at.Entry(mirror), value, "must set spec.nodeName if mirror pod annotation is set")
+	}
+	armour := c.Vocabulary.Qualified("container.apparmor.security.beta", "")
+	ofPod, ofContainer := c.Vocabulary.Qualified("seccomp.security.alpha", "pod"), c.Vocabulary.Qualified("container.seccomp.security.alpha", "")
+	for key := range annotations {
+		value := rules.Text(annotations, key)
+		switch name, armoured := strings.CutPrefix(key, armour); {
+		case armoured:
+			appArmor(c, name, value, spec, at.Entry(key))
+		case key == ofPod, strings.HasPrefix(key, ofContainer):
+			seccomp(c, value, at.Field(key))
+		}
+	}
+}
+
+// appArmor checks the profile of a container, which has to be there.
+func appArmor(c *rules.Check, container, profile string, spec map[string]any, at *field.Path) {
+	found := false
+	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
+		found = found || has(spec, list, "name", container)
+	}
+	if !found {
+		c.Invalid(at, container, "container not found")
+	}
+	if profile != "" && profile != "runtime/default" && profile != "unconfined" && !strings.HasPrefix(profile, "localhost/") {
+		c.Invalid(at, profile, "invalid AppArmor profile name: "+field.Display(profile))
+	}
+}
+
+func seccomp(c *rules.Check, profile string, at *field.Path) {
+	switch path, local := strings.CutPrefix(profile, "localhost/"); {
+	case profile == "runtime/default", profile == "docker/default", profile == "unconfined":
+	case !local:
+		c.Invalid(at, profile, "must be a valid seccomp profile")
+	case strings.HasPrefix(path, "/"):
+		c.Invalid(at, path, "must be a relative path")
+	}
+}

@@ -1,0 +1,81 @@
+package pods
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+)
+
+const (
+	taken       = "must be unique"
+	takenMount  = "must not already exist in volumeMounts"
+	takenDevice = "must not already exist in volumeDevices"
+)
+
+// mounts: a container mounts volumes that the pod has, each at a place of its own.
+func mounts(c *rules.Check, container map[string]any, volumes map[string]map[string]any, at *field.Path) {
+	at = at.Field("volumeMounts")
+	seen := map[string]bool{}
+	for i, mount := range rules.Objects(container, "volumeMounts") {
+		where := at.Item(i)
+		name, path := rules.Text(mount, "name"), rules.Text(mount, "mountPath")
+		if volumes[name] == nil {
+			c.NotFound(where.Field("name"), name)
+		}
+		if seen[path] && path != "" {
+			c.Invalid(where.Field("mountPath"), path, taken)
+		}
+		seen[path] = true
+		if has(container, "volumeDevices", "name", name) {
+			c.Invalid(where.Field("name"), name, takenDevice)
+		}
+		if has(container, "volumeDevices", "devicePath", path) {
+			c.Invalid(where.Field("mountPath"), path, "must not already exist as a path in volumeDevices")
+		}
+		if rules.Text(mount, "subPath") != "" && rules.Text(mount, "subPathExpr") != "" {
+			c.Invalid(where.Field("subPathExpr"), mount["subPathExpr"], "subPathExpr and subPath are mutually exclusive")
+		}
+		if mount["mountPropagation"] == "Bidirectional" && rules.Object(container, "securityContext")["privileged"] != true {
+			c.Forbidden(at.Field("mountPropagation"), "Bidirectional mount propagation is available only to privileged containers")
+		}
+	}
+}
+
+// devices: a container uses claims of blocks as devices.
+func devices(c *rules.Check, container map[string]any, volumes map[string]map[string]any, at *field.Path) {
+	names, paths := map[string]bool{}, map[string]bool{}
+	for i, device := range rules.Objects(container, "volumeDevices") {
+		where := at.Field("volumeDevices").Item(i)
+		name, path := rules.Text(device, "name"), rules.Text(device, "devicePath")
+		switch volume := volumes[name]; {
+		case volume == nil:
+			c.NotFound(where.Field("name"), name)
+		case volume["persistentVolumeClaim"] == nil && volume["ephemeral"] == nil:
+			c.Invalid(where.Field("name"), name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode")
+		}
+		if names[name] {
+			c.Invalid(where.Field("name"), name, taken)
+		}
+		if has(container, "volumeMounts", "name", name) {
+			c.Invalid(where.Field("name"), name, takenMount)
+		}
+		switch {
+		case path == "":
+		case paths[path]:
+			c.Invalid(where.Field("devicePath"), path, taken)
+		case slices.Contains(strings.Split(path, "/"), ".."):
+			c.Invalid(where.Field("devicePath"), path, "can not contain backsteps ('..')")
+		}
+		if has(container, "volumeMounts", "mountPath", path) {
+			c.Invalid(where.Field("devicePath"), path, "must not already exist as a path in volumeMounts")
+		}
+		names[name], paths[path] = true, true
+	}
+}
+
+// has tells whether an item of a list has a value.
+func has(container map[string]any, list, member, value string) bool {
+	return value != "" && slices.ContainsFunc(rules.Objects(container, list), func(item map[string]any) bool { return item[member] == value })
+}

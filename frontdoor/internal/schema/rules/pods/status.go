@@ -1,0 +1,75 @@
+package pods
+
+import (
+	"net/netip"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/format"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// addresses keeps a pod's one address, which older clients know, and the list of all in
+// step. Where they differ the one counts.
+func addresses(m map[string]any, _ vocabulary.Vocabulary) {
+	one, all := rules.Text(m, "podIP"), rules.Objects(m, "podIPs")
+	switch {
+	case one != "" && (len(all) == 0 || rules.Text(all[0], "ip") != one):
+		m["podIPs"] = []any{map[string]any{"ip": one}}
+	case one == "" && len(all) > 0:
+		m["podIP"] = rules.Text(all[0], "ip")
+	}
+}
+
+// statusChange checks what a node or a scheduler reports of a pod.
+func statusChange(c *rules.Check, m, old map[string]any, at *field.Path) {
+	before, after := rules.Object(old, "status"), rules.Object(m, "status")
+	policy := rules.Object(m, "spec")["restartPolicy"]
+	at = at.Field("status")
+	c.Must(validation.IsDNS1123Subdomain, rules.Text(after, "nominatedNodeName"), at.Field("nominatedNodeName"))
+	for _, list := range [...]string{"containerStatuses", "initContainerStatuses"} {
+		staysEnded(c, rules.Objects(before, list), rules.Objects(after, list), policy, at.Field(list))
+	}
+	const ephemeral = "ephemeralContainerStatuses" // nobody starts them again
+	staysEnded(c, rules.Objects(before, ephemeral), rules.Objects(after, ephemeral), "Never", at.Field(ephemeral))
+	podIPs(c, rules.Objects(after, "podIPs"), at.Field("podIPs"))
+}
+
+// staysEnded: a container that has ended stays so, unless it is to be started again.
+func staysEnded(c *rules.Check, before, after []map[string]any, policy any, at *field.Path) {
+	if policy == "Always" {
+		return
+	}
+	for i, was := range before {
+		ended := rules.Object(was, "state", "terminated")
+		if ended == nil || policy == "OnFailure" && rules.Number(ended, "exitCode") != 0 {
+			continue
+		}
+		for _, is := range after {
+			if is["name"] == was["name"] && rules.Object(is, "state", "terminated") == nil {
+				c.Forbidden(at.Item(i).Field("state"), "may not be transitioned to non-terminated state")
+			}
+		}
+	}
+}
+
+// podIPs: a pod has at most one address of each family.
+func podIPs(c *rules.Check, all []map[string]any, at *field.Path) {
+	seen, families := map[string]bool{}, map[bool]bool{}
+	for i, one := range all {
+		ip := rules.Text(one, "ip")
+		for _, problem := range format.IP(ip) {
+			c.Invalid(at.Item(i), ip, problem)
+		}
+		if seen[ip] {
+			c.Duplicate(at.Item(i), one)
+		}
+		address, _ := netip.ParseAddr(ip)
+		seen[ip], families[address.Is4()] = true, true
+	}
+	if len(families) < len(all) {
+		c.Invalid(at, all, "may specify no more than one IP for each IP family")
+	}
+}
