@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // asking is the part of pods and claims that says what they ask for.
@@ -26,47 +28,45 @@ type wants struct {
 }
 
 // total returns what a pod asks for: all its containers together, or one of those that
-// run before them if that is more. What not all of them limit is not limited.
+// run before them if that is more.
 func (o *asking) total() wants {
-	sum := wants{Requests: amounts{}, Limits: amounts{}}
-	limited := map[string]int{}
-	for _, c := range o.Spec.Containers {
-		add(sum.Requests, c.Resources.Requests)
-		add(sum.Limits, c.Resources.Limits)
-		for name := range c.Resources.Limits {
-			limited[name]++
-		}
+	requests, limits := make([]amounts, len(o.Spec.Containers)), make([]amounts, len(o.Spec.Containers))
+	for i, c := range o.Spec.Containers {
+		requests[i], limits[i] = c.Resources.Requests, c.Resources.Limits
 	}
-	maps.DeleteFunc(limited, func(_ string, n int) bool { return n < len(o.Spec.Containers) })
+	whole := wants{Requests: sum(requests), Limits: sum(limits)}
 	for _, c := range o.Spec.InitContainers {
-		raise(sum.Requests, c.Resources.Requests)
-		raise(sum.Limits, c.Resources.Limits)
+		raise(whole.Requests, c.Resources.Requests)
+		raise(whole.Limits, c.Resources.Limits)
 	}
-	for name := range sum.Limits {
-		if _, all := limited[name]; !all {
-			delete(sum.Limits, name)
-		}
-	}
-	return sum
+	return whole
 }
 
-func add(sum, more amounts) {
-	for name, q := range more {
-		s := sum[name].DeepCopy()
-		s.Add(q)
-		sum[name] = s
+// sum adds amounts up. What one of them does not name is not known of all.
+func sum(all []amounts) amounts {
+	total, named := amounts{}, map[string]int{}
+	for _, one := range all {
+		for name, q := range one {
+			s := total[name].DeepCopy()
+			s.Add(q)
+			total[name] = s
+			named[name]++
+		}
 	}
+	maps.DeleteFunc(total, func(name string, _ resource.Quantity) bool { return named[name] < len(all) })
+	return total
 }
 
 func raise(least, to amounts) {
 	for name, q := range to {
-		if known := least[name]; known.Cmp(q) < 0 {
+		if known, ok := least[name]; !ok || known.Cmp(q) < 0 {
 			least[name] = q
 		}
 	}
 }
 
-// check returns what is out of bounds. Claims have no limits to look at.
+// check returns what is out of bounds, once for each bound. Claims have no limits to
+// look at.
 func (i *item) check(w wants, hasLimits bool) (violations []error) {
 	violate := func(format string, args ...any) { violations = append(violations, fmt.Errorf(format, args...)) }
 	for _, name := range slices.Sorted(maps.Keys(i.Min)) {
@@ -78,8 +78,7 @@ func (i *item) check(w wants, hasLimits bool) (violations []error) {
 			violate("minimum %s usage per %s is %s.  No request is specified", name, i.Type, least.String())
 		case request.Cmp(least) < 0:
 			violate("minimum %s usage per %s is %s, but request is %s", name, i.Type, least.String(), request.String())
-		}
-		if limited && limit.Cmp(least) < 0 {
+		case limited && limit.Cmp(least) < 0:
 			violate("minimum %s usage per %s is %s, but limit is %s", name, i.Type, least.String(), limit.String())
 		}
 	}
@@ -92,8 +91,7 @@ func (i *item) check(w wants, hasLimits bool) (violations []error) {
 			violate("maximum %s usage per %s is %s.  No limit is specified", name, i.Type, most.String())
 		case limited && limit.Cmp(most) > 0:
 			violate("maximum %s usage per %s is %s, but limit is %s", name, i.Type, most.String(), limit.String())
-		}
-		if asked && request.Cmp(most) > 0 {
+		case asked && request.Cmp(most) > 0:
 			violate("maximum %s usage per %s is %s, but request is %s", name, i.Type, most.String(), request.String())
 		}
 	}

@@ -99,10 +99,10 @@ func (p runtimeClass) validate(ctx context.Context, r *review.Review) error {
 		return err
 	}
 	given := spec["overhead"]
-	switch {
-	case class == nil && given != nil:
+	switch defined := class != nil && len(class.Overhead.PodFixed) > 0; {
+	case !defined && given != nil:
 		return r.Forbid("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
-	case class != nil && (given != nil || len(class.Overhead.PodFixed) > 0) && !equality.Semantic.DeepEqual(quantities(given), class.Overhead.PodFixed):
+	case defined && !equality.Semantic.DeepEqual(quantities(given), class.Overhead.PodFixed):
 		return r.Forbid("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
 	}
 	return nil
