@@ -78,8 +78,13 @@ func (w Write) PrepareCreate(obj map[string]any) {
 func (w Write) PrepareUpdate(obj, old map[string]any) {
 	meta, oldMeta := Metadata(obj), Metadata(old)
 	delete(meta, "selfLink")
-	for _, field := range []string{"namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"} {
+	for _, field := range []string{"namespace", "uid", "creationTimestamp"} {
 		keep(meta, oldMeta, field)
+	}
+	for _, field := range []string{"deletionTimestamp", "deletionGracePeriodSeconds"} {
+		if oldMeta[field] != nil {
+			keep(meta, oldMeta, field) // who sets them on an object that stays is told so
+		}
 	}
 	switch {
 	case w.Subresource == "":

@@ -175,6 +175,10 @@ func (e *Encoder) appendRow(dst []byte, o services.Object) ([]byte, error) {
 	dst = append(dst, `{"cells":[`...)
 	dst = cells.Append(dst, e.codec.now())
 	dst = append(dst, ']')
+	if cells.Conditions != "" {
+		dst = append(dst, `,"conditions":`...)
+		dst = append(dst, cells.Conditions...)
+	}
 	switch e.form.Include {
 	case IncludeMetadata:
 		dst = append(dst, `,"object":`...)

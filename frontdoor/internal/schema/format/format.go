@@ -59,7 +59,6 @@ var formats = map[string]Format{
 	"csi-driver":          func(value string) []string { return validation.IsDNS1123Subdomain(strings.ToLower(value)) },
 	"positive":            func(value string) []string { return quantity(value, 1, "must be positive") },
 	"sysctl":              sysctl,
-	"not-blank":           notBlank,
 	"resource-name":       resourceName,
 }
 
@@ -180,13 +179,6 @@ func httpsURL(value string) []string {
 		return []string{"must be a URL of the form https://host[:port]/path"}
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return []string{"must have no user information, query or fragment"}
-	}
-	return nil
-}
-
-func notBlank(value string) []string {
-	if strings.TrimSpace(value) != value || value == "" {
-		return []string{"must not have leading or trailing whitespace"}
 	}
 	return nil
 }

@@ -57,6 +57,11 @@ var specialCells = map[string]func(*object) any{
 	catalogue.CellAPIServiceAvailable: apiServiceAvailable,
 }
 
+// rowConditions are computed for the rows of the kind that has a cell.
+var rowConditions = map[string]func(*object) string{
+	catalogue.CellPodStatus: podEnded,
+}
+
 func count(n int) string { return strconv.Itoa(n) }
 
 // fraction returns n/of.

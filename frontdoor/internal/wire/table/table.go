@@ -24,8 +24,11 @@ import (
 // concurrent use.
 type Definition struct {
 	columns []column
-	names   vocabulary.Vocabulary
-	objects sync.Pool // of *object
+	// conditions tells what a client may do with a row as a whole; nil when that is
+	// nothing for all rows.
+	conditions func(*object) string
+	names      vocabulary.Vocabulary
+	objects    sync.Pool // of *object
 }
 
 type column struct {
@@ -45,6 +48,9 @@ func Define(columns []catalogue.Column, names vocabulary.Vocabulary) *Definition
 	}
 	for _, c := range columns {
 		d.columns = append(d.columns, column{c, finder(c)})
+		if conditions, ok := rowConditions[c.Cell]; ok {
+			d.conditions = conditions
+		}
 	}
 	return d
 }
@@ -104,6 +110,8 @@ type Cells struct {
 	// MetadataStart and MetadataEnd are where the object's metadata stands in its
 	// JSON; both are 0 when it has none.
 	MetadataStart, MetadataEnd int
+	// Conditions are those of the row, a JSON list; "" when there are none.
+	Conditions string
 
 	text []byte
 	ages []age
@@ -131,6 +139,9 @@ func (d *Definition) Cells(objectJSON []byte) Cells {
 	}
 	o.text = c.text
 	c.text = bytes.Clone(c.text)
+	if d.conditions != nil {
+		c.Conditions = d.conditions(o)
+	}
 	if metadata := o.top.Get("metadata"); metadata != nil {
 		c.MetadataStart = o.Offset(metadata)
 		c.MetadataEnd = c.MetadataStart + len(metadata)

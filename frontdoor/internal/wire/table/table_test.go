@@ -170,3 +170,25 @@ func TestAgesPass(t *testing.T) {
 		}
 	}
 }
+
+// TestRowConditions: a pod that has ended says so of its row, others say nothing.
+func TestRowConditions(t *testing.T) {
+	c := types(t)
+	pods, _ := c.ByKind("", "v1", "Pod")
+	jobs, _ := c.ByKind("batch", "v1", "Job")
+	for _, test := range []struct {
+		columns []catalogue.Column
+		phase   string
+		want    string
+	}{
+		{pods.Columns, "Running", ""},
+		{pods.Columns, "Failed", `[{"type":"Completed","status":"True","reason":"Failed","message":"The pod failed."}]`},
+		{pods.Columns, "Succeeded", `[{"type":"Completed","status":"True","reason":"Succeeded","message":"The pod has completed successfully."}]`},
+		{jobs.Columns, "Failed", ""},
+	} {
+		d := table.Define(test.columns, vocabulary.K8s())
+		if got := d.Cells([]byte(`{"metadata":{"name":"a"},"status":{"phase":"` + test.phase + `"}}`)).Conditions; got != test.want {
+			t.Errorf("%s: got %s, want %s", test.phase, got, test.want)
+		}
+	}
+}

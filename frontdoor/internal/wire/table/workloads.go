@@ -111,9 +111,7 @@ func podStatus(o *object) any {
 		if reason == "NodeLost" {
 			return "Unknown"
 		}
-		if phase != "Succeeded" && phase != "Failed" {
-			return "Terminating"
-		}
+		return "Terminating"
 	}
 	if blocked := podContainers(o).blocked; blocked != "" && !condition(o.status.Get("conditions"), "Initialized").Get("status").Is("True") {
 		return blocked
@@ -150,6 +148,21 @@ func containersReason(o *object, shown string) string {
 		return "NotReady"
 	}
 	return shown
+}
+
+// podEnded tells of a pod that there is nothing more to wait for.
+func podEnded(o *object) string {
+	message := ""
+	phase := o.status.Get("phase").String()
+	switch phase {
+	case "Succeeded":
+		message = "The pod has completed successfully."
+	case "Failed":
+		message = "The pod failed."
+	default:
+		return ""
+	}
+	return `[{"type":"Completed","status":"True","reason":"` + phase + `","message":"` + message + `"}]`
 }
 
 func podReadinessGates(o *object) any {

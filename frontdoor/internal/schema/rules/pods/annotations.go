@@ -7,15 +7,20 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
 )
 
-// podAnnotations checks those annotations of a pod, or of a template, that say how to
-// run it.
 func podAnnotations(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	annotations := rules.Object(m, "metadata", "annotations")
+	running(c, m, at.Field("metadata").Field("annotations"))
+}
+
+func templateAnnotations(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	running(c, m, at.Field("annotations"))
+}
+
+// running checks those annotations that say how to run a pod.
+func running(c *rules.Check, m map[string]any, at *field.Path) {
+	annotations, spec := rules.Object(m, "metadata", "annotations"), rules.Object(m, "spec")
 	if len(annotations) == 0 {
 		return
 	}
-	spec := rules.Object(m, "spec")
-	at = at.Field("metadata").Field("annotations")
 	mirror := c.Vocabulary.Qualified("", "config.mirror")
 	if value, ok := annotations[mirror]; ok && rules.Text(spec, "nodeName") == "" {
 		c.Invalid(at.Entry(mirror), value, "must set spec.nodeName if mirror pod annotation is set")

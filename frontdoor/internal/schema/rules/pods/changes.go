@@ -47,6 +47,9 @@ func deadline(c *rules.Check, before, after map[string]any, at *field.Path) {
 		return
 	}
 	now, ok := rules.Whole(after["activeDeadlineSeconds"])
+	if now < 0 {
+		c.Invalid(at.Field("activeDeadlineSeconds"), now, "must be between 0 and 2147483647, inclusive")
+	}
 	switch {
 	case !ok:
 		c.Invalid(at.Field("activeDeadlineSeconds"), nil, "must not update from a positive integer to nil value")

@@ -17,6 +17,9 @@ var Comparisons = map[string]rules.Comparison{
 	"new pod":                         newPod,
 	"changes that a pod allows":       podChanges,
 	"annotations of a pod":            podAnnotations,
+	"annotations of a template":       templateAnnotations,
+	"no debugging in a template":      templateContainers,
+	"images without spaces":           images,
 	"containers of a pod":             podContainers,
 	"host network ports":              hostNetworkPorts,
 	"DNS of a pod":                    podDNS,
@@ -67,6 +70,24 @@ var containerLists = [...]string{"initContainers", "containers"}
 func newPod(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if old == nil && len(rules.List(rules.Object(m, "spec"), "ephemeralContainers")) > 0 {
 		c.Forbidden(at.Field("spec").Field("ephemeralContainers"), "cannot be set on create")
+	}
+}
+
+// templateContainers: nobody debugs what does not run.
+func templateContainers(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if len(rules.List(rules.Object(m, "spec"), "ephemeralContainers")) > 0 {
+		c.Forbidden(at.Field("spec").Field("ephemeralContainers"), "ephemeral containers not allowed in pod template")
+	}
+}
+
+// images: a template may hold a blank one for somebody to fill in, a pod may not.
+func images(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for _, list := range containerLists {
+		for i, container := range rules.Objects(rules.Object(m, "spec"), list) {
+			if image := rules.Text(container, "image"); strings.TrimSpace(image) != image {
+				c.Invalid(at.Field("spec").Field(list).Item(i).Field("image"), image, "must not have leading or trailing whitespace")
+			}
+		}
 	}
 }
 
