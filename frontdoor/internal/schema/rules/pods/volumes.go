@@ -118,11 +118,15 @@ func quobyteRegistry(c *rules.Check, m, _ map[string]any, at *field.Path) {
 // flexOptions: a driver is told in the maker's words only what the maker tells.
 func flexOptions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	const group = "meta."
-	domain, short := c.Vocabulary.Domain, strings.TrimPrefix(c.Vocabulary.Group(group), group)
+	domain, groups := c.Vocabulary.Domain, strings.TrimPrefix(c.Vocabulary.Group(group), group)
+	both := domain
+	if groups != domain {
+		both += " and " + groups
+	}
 	for key := range rules.Object(m, "options") {
 		namespace, _, named := strings.Cut(strings.ToLower(key), "/")
-		if named && (under(namespace, domain) || under(namespace, short)) {
-			c.Invalid(at.Field("options").Entry(key), key, domain+" and "+short+" namespaces are reserved")
+		if named && (under(namespace, domain) || under(namespace, groups)) {
+			c.Invalid(at.Field("options").Entry(key), key, both+" namespaces are reserved")
 		}
 	}
 }
