@@ -67,7 +67,7 @@ func TestServiceAccount(t *testing.T) {
 	}
 	for _, x := range []struct{ pod, want, refused string }{
 		{`{"spec":{"serviceAccountName":"quiet"}}`, `{"spec":{"imagePullSecrets":[{"name":"pull"}],"serviceAccountName":"quiet"}}`, ""},
-		{`{"spec":{"serviceAccountName":"missing"}}`, ``, `serviceaccounts "missing" not found`},
+		{`{"spec":{"serviceAccountName":"missing"}}`, ``, `serviceaccount "missing" not found`},
 		{`{"metadata":{"annotations":{"platform.io/config.mirror":"x"}},"spec":{}}`, ``, ""},
 		{`{"metadata":{"annotations":{"platform.io/config.mirror":"x"}},"spec":{"serviceAccountName":"quiet"}}`, ``, "mirror pod"},
 		{`{"spec":{"serviceAccountName":"strict","imagePullSecrets":[{"name":"pull"}],"volumes":[{"secret":{"secretName":"mine"}}]}}`, ``, ""},

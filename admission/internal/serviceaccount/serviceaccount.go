@@ -113,7 +113,7 @@ func (p *Plugin) account(ctx context.Context, r *review.Review, name string) (Ac
 			return Account{}, err
 		}
 		if name != fallback || attempt == attempts || !p.exists(ctx, r.Namespace) {
-			return Account{}, r.Forbid("error looking up service account %s/%s: %v", r.Namespace, name, err)
+			return Account{}, r.Forbid("error looking up service account %s/%s: serviceaccount %q not found", r.Namespace, name, name)
 		}
 		select {
 		case <-time.After(between):
