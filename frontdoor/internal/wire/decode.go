@@ -32,8 +32,8 @@ type Body struct {
 // Decode reads the object of a request, which must be of the type: only Group,
 // Version and Kind are looked at. An empty content type is JSON.
 // UnsupportedMediaType (415) for other media types than those accepted;
-// BadRequest (400) when the body cannot be read, has no kind or apiVersion, or
-// is of another kind.
+// BadRequest (400) when the body cannot be read or is of another kind; a built-in
+// type is what a body is that does not say its kind or apiVersion.
 func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type) (Body, error) {
 	kind := kindOf(t)
 	media, err := c.bodyMedia(contentType, kind)
@@ -47,6 +47,9 @@ func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type) (Body
 		b, err = decodeText(media, body)
 	}
 	if err == nil {
+		if !t.Custom {
+			nameKind(b.Object, kind)
+		}
 		err = CheckKind(b.Object, t)
 	}
 	var status *services.Status
@@ -188,6 +191,16 @@ func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body,
 	}
 	object, err := messages.Decode(envelope.Raw)
 	return Body{Object: object}, err
+}
+
+// nameKind fills in what an object does not say of its kind.
+func nameKind(object map[string]any, kind schema.GroupVersionKind) {
+	if said := object["kind"]; said == nil || said == "" {
+		object["kind"] = kind.Kind
+	}
+	if said := object["apiVersion"]; said == nil || said == "" {
+		object["apiVersion"] = kind.GroupVersion().String()
+	}
 }
 
 // CheckKind compares what an object says of itself with what the path asks for.

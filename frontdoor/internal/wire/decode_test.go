@@ -47,6 +47,12 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %v, %v", contentType, b, err)
 		}
 	}
+	const rest = `"metadata":{"name":"a","generation":7},"data":{"k":"v"}}`
+	for _, body := range []string{`{` + rest, `{"kind":"ConfigMap",` + rest, `{"kind":"","apiVersion":null,` + rest} {
+		if b, err := codec.Decode("", []byte(body), configMaps); err != nil || !reflect.DeepEqual(b.Object, want) {
+			t.Errorf("%s: %v, %v", body, b, err)
+		}
+	}
 	inside := "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12" + string(rune(len(text))) + text + "\x22\x10application/json"
 	if b, err := codec.Decode(media, []byte(inside), configMaps); err != nil || !reflect.DeepEqual(b.Object, want) {
 		t.Errorf("JSON in an envelope: %v, %v", b, err)
@@ -63,8 +69,6 @@ func TestDecodeRefuses(t *testing.T) {
 		{"", "", services.ReasonBadRequest, "unexpected end of JSON input"},
 		{"", "null", services.ReasonBadRequest, "Object 'Kind' is missing"},
 		{"", "[]", services.ReasonBadRequest, "must be of type ConfigMap"},
-		{"", `{"metadata":{}}`, services.ReasonBadRequest, "Object 'Kind' is missing"},
-		{"", `{"kind":"ConfigMap"}`, services.ReasonBadRequest, "Object 'apiVersion' is missing"},
 		{"", `{"kind":7,"apiVersion":"v1"}`, services.ReasonBadRequest, "Object 'Kind' is missing"},
 		{"", `{"kind":"Secret","apiVersion":"v1"}`, services.ReasonBadRequest, `Secret in version "v1" cannot be handled as a ConfigMap`},
 		{"", `{"kind":"ConfigMap","apiVersion":"v2"}`, services.ReasonBadRequest, "the API version in the data (v2) does not match the expected API version (v1)"},
@@ -78,6 +82,11 @@ func TestDecodeRefuses(t *testing.T) {
 		_, err := codec.Decode(c.contentType, []byte(c.body), configMaps)
 		if !services.IsReason(err, c.reason) || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s %q: %v; want %s %q", c.contentType, c.body, err, c.reason, c.message)
+		}
+	}
+	for _, body := range []string{`{"metadata":{}}`, `{"kind":"Widget"}`} {
+		if _, err := codec.Decode("", []byte(body), widgets); err == nil || !strings.Contains(err.Error(), "is missing") {
+			t.Errorf("%s of a custom type: %v", body, err)
 		}
 	}
 	if _, err := codec.Decode(media, []byte("k8s\x00"), widgets); !services.IsReason(err, services.ReasonUnsupportedMediaType) {
