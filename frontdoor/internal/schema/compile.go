@@ -7,6 +7,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/published"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/overlay"
 )
 
 // kind is the shape that a value must have.
@@ -38,7 +39,7 @@ type node struct {
 	blank    []string           // fields of an object that are checked even when left out
 	filled   []string           // fields of an object that exist even when left out
 	item     *node              // of a dictionary or list
-	rules    *ruleset           // of an object; nil when there are none
+	rules    *overlay.Rules     // of an object; nil when there are none
 	marked   bool               // plain is known
 	plain    bool               // nothing below can be invalid
 	custom   *structure         // of a custom type; nil in built-in ones
@@ -47,7 +48,7 @@ type node struct {
 // member is a field of an object.
 type member struct {
 	*node
-	rules *fieldRules // nil when there are none
+	rules *overlay.Field // nil when there are none
 	// sparing is true when an empty value is the same as none, and not kept.
 	sparing bool
 }
@@ -111,7 +112,7 @@ func (e *Engine) schema(s *spec.Schema) *node {
 }
 
 // fill compiles a schema into a node.
-func (e *Engine) fill(n *node, s *spec.Schema, r *ruleset) {
+func (e *Engine) fill(n *node, s *spec.Schema, r *overlay.Rules) {
 	switch {
 	case len(s.Properties) > 0:
 		e.fillObject(n, s, r)
@@ -144,7 +145,7 @@ func (e *Engine) fill(n *node, s *spec.Schema, r *ruleset) {
 // stringKinds are the formats of strings that have a kind of their own.
 var stringKinds = map[string]kind{"int-or-string": intOrString, "date-time": timestamp, "byte": binary}
 
-func (e *Engine) fillObject(n *node, s *spec.Schema, r *ruleset) {
+func (e *Engine) fillObject(n *node, s *spec.Schema, r *overlay.Rules) {
 	n.kind, n.rules = object, r
 	n.fields = make(map[string]*member, len(s.Properties))
 	for name := range s.Properties {
@@ -152,9 +153,9 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *ruleset) {
 		n.fields[name] = &member{node: e.schema(&property)}
 	}
 	for _, name := range s.Required {
-		if f := n.fields[name]; f != nil && !r.isOptional(name) && !r.isBlank(name) {
+		if f := n.fields[name]; f != nil && !r.IsOptional(name) && !r.IsBlank(name) {
 			n.required = append(n.required, name)
-			if f.kind == object && !r.isRequired(name) {
+			if f.kind == object && !r.IsRequired(name) {
 				n.filled = append(n.filled, name)
 			}
 		}
@@ -199,4 +200,15 @@ func (n *node) markPlain() bool {
 	}
 	n.plain = plain
 	return plain
+}
+
+// blank is what an empty value is checked as; nil is one that is left out.
+func (f *member) blank(value any) any {
+	switch {
+	case value != nil:
+		return value
+	case f.kind == integer, f.kind == intOrString:
+		return int64(0)
+	}
+	return ""
 }

@@ -4,7 +4,7 @@
 // object: Prepare drops or reports unknown fields, refuses wrong JSON types and
 // applies defaults, and Validate finds everything that is wrong and says where.
 //
-// The overlay is a manual in YAML, one file per kind (folder overlay); the few
+// The overlay is a manual in YAML, one file per kind (package overlay); the few
 // rules that compare several fields are small Go functions that the overlay names.
 // The package reads no other object and stores nothing: what depends on the
 // cluster is admission's. It serves "Resources and their fields", "Event resource"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/overlay"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -32,7 +33,7 @@ type Types interface {
 type Engine struct {
 	definitions map[string]*spec.Schema
 	vocabulary  vocabulary.Vocabulary
-	overlay     overlay
+	overlay     overlay.Overlay
 
 	mu       sync.RWMutex
 	compiled map[string]*node // by definition
@@ -45,7 +46,7 @@ type Engine struct {
 // New returns an engine; nothing is compiled yet. An error is a mistake in the
 // overlay.
 func New(types Types, v vocabulary.Vocabulary) (*Engine, error) {
-	o, err := theOverlay()
+	o, err := overlay.Read()
 	if err != nil {
 		return nil, err
 	}

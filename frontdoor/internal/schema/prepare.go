@@ -45,7 +45,7 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		}
 	}
 	if n.rules != nil {
-		n.rules.complete(m, p.vocabulary)
+		n.rules.Complete(m, p.vocabulary)
 	}
 	if n.custom != nil {
 		n.custom.complete(n, m)

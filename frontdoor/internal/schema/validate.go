@@ -6,6 +6,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/overlay"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
 	"github.com/portico-platform/portico/services"
 )
@@ -19,13 +20,13 @@ type check struct {
 // where there was none.
 func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 	for _, name := range n.required {
-		if f := n.fields[name]; rules.Empty(m[name]) || f.rules.none(m[name]) {
-			c.Required(f.rules.place(at, name), f.rules.missing())
+		if f := n.fields[name]; rules.Empty(m[name]) || f.rules.None(m[name]) {
+			c.Required(f.rules.Place(at, name), f.rules.Why())
 		}
 	}
 	for _, name := range n.blank {
 		if f := n.fields[name]; rules.Empty(m[name]) {
-			c.scalar(f.rules, f.blank(m[name]), f.rules.place(at, name))
+			c.scalar(f.rules, f.blank(m[name]), f.rules.Place(at, name))
 		}
 	}
 	for name, value := range m {
@@ -33,7 +34,7 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 		if f == nil || f.rules == nil && f.plain || at == nil && name == "status" {
 			continue // a status is taken as its controller reports it
 		}
-		below := f.rules.place(at, name)
+		below := f.rules.Place(at, name)
 		if f.rules != nil && !(rules.Empty(value) && slices.Contains(n.required, name)) {
 			c.field(f.rules, value, below)
 		}
@@ -78,7 +79,7 @@ func (c *check) value(n *node, value, old any, at *field.Path) {
 }
 
 // ruleset checks what the overlay says about an object as a whole.
-func (c *check) ruleset(r *ruleset, m, old map[string]any, at *field.Path) {
+func (c *check) ruleset(r *overlay.Rules, m, old map[string]any, at *field.Path) {
 	c.oneOf(r, m, at)
 	if old != nil {
 		for _, name := range r.Fixed {
@@ -95,13 +96,13 @@ func (c *check) ruleset(r *ruleset, m, old map[string]any, at *field.Path) {
 	if r.Choice != nil {
 		c.choice(r.Choice, m, at)
 	}
-	for _, compare := range r.checks {
+	for _, compare := range r.Comparisons {
 		compare(&c.Check, m, old, at)
 	}
 }
 
 // oneOf checks fields that exclude each other.
-func (c *check) oneOf(r *ruleset, m map[string]any, at *field.Path) {
+func (c *check) oneOf(r *overlay.Rules, m map[string]any, at *field.Path) {
 	for _, group := range []struct {
 		fields   []string
 		required bool
@@ -131,7 +132,7 @@ func (c *check) oneOf(r *ruleset, m map[string]any, at *field.Path) {
 }
 
 // choice checks that the field is given that belongs to what is chosen, and no other.
-func (c *check) choice(r *choice, m map[string]any, at *field.Path) {
+func (c *check) choice(r *overlay.Choice, m map[string]any, at *field.Path) {
 	chosen, _ := m[r.By].(string)
 	mine, known := r.Of[chosen]
 	if mine != "" && !r.Optional && m[mine] == nil {
@@ -145,7 +146,7 @@ func (c *check) choice(r *choice, m map[string]any, at *field.Path) {
 }
 
 // field checks the value of one field, and each item of a list.
-func (c *check) field(r *fieldRules, value any, at *field.Path) {
+func (c *check) field(r *overlay.Field, value any, at *field.Path) {
 	if r.Forbidden != "" && !rules.Empty(value) {
 		c.Forbidden(at, r.Forbidden)
 		return
@@ -157,16 +158,16 @@ func (c *check) field(r *fieldRules, value any, at *field.Path) {
 		if r.NotEmpty && len(v) == 0 {
 			c.Required(at, "")
 		}
-		if r.keyFormat != nil {
+		if r.KeyCheck != nil {
 			for key := range v {
-				for _, problem := range r.keyFormat(key) {
+				for _, problem := range r.KeyCheck(key) {
 					c.Invalid(at, key, problem)
 				}
 			}
 		}
-		if r.format != nil {
+		if r.Checked != nil {
 			for key, item := range v {
-				c.scalar(r, item, r.entryPlace(at, key))
+				c.scalar(r, item, r.EntryPlace(at, key))
 			}
 		}
 	default:
@@ -176,7 +177,7 @@ func (c *check) field(r *fieldRules, value any, at *field.Path) {
 	}
 }
 
-func (c *check) listField(r *fieldRules, items []any, at *field.Path) {
+func (c *check) listField(r *overlay.Field, items []any, at *field.Path) {
 	if r.NotEmpty && len(items) == 0 {
 		c.Required(at, "")
 	}
@@ -189,7 +190,7 @@ func (c *check) listField(r *fieldRules, items []any, at *field.Path) {
 	}
 	for i, item := range items {
 		if _, isObject := item.(map[string]any); !isObject {
-			c.scalar(r, item, r.itemPlace(at, i))
+			c.scalar(r, item, r.ItemPlace(at, i))
 		}
 	}
 	if len(r.Unique) > 0 {
@@ -233,9 +234,9 @@ func identityOf(item any, by []string, at *field.Path) (key string, value any, w
 }
 
 // scalar checks one value that is neither object nor list.
-func (c *check) scalar(r *fieldRules, value any, at *field.Path) {
+func (c *check) scalar(r *overlay.Field, value any, at *field.Path) {
 	if i, ok := rules.Whole(value); ok {
-		r.number(&c.Check, value, i, at)
+		c.number(r, value, i, at)
 		return
 	}
 	s, ok := value.(string)
@@ -253,21 +254,21 @@ func (c *check) scalar(r *fieldRules, value any, at *field.Path) {
 	if r.MaxLength > 0 && len(s) > r.MaxLength {
 		c.TooLong(at, r.MaxLength)
 	}
-	if r.pattern != nil && !r.pattern.MatchString(s) {
+	if r.Expression != nil && !r.Expression.MatchString(s) {
 		c.Invalid(at, value, "must match "+r.Pattern)
 	}
-	if r.format != nil {
-		for _, problem := range r.format(s) {
+	if r.Checked != nil {
+		for _, problem := range r.Checked(s) {
 			c.Invalid(at, value, problem)
 		}
 	}
 }
 
 // number checks that a number is within its bounds.
-func (r *fieldRules) number(c *rules.Check, value any, i int64, at *field.Path) {
+func (c *check) number(r *overlay.Field, value any, i int64, at *field.Path) {
 	below, above := r.Min != nil && i < *r.Min, r.Max != nil && i > *r.Max
 	switch {
-	case !below && !above || r.none(value):
+	case !below && !above || r.None(value):
 	case r.Says != "":
 		c.Invalid(at, value, r.Says)
 	case r.Min != nil && r.Max != nil:

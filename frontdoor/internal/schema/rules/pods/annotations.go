@@ -31,22 +31,21 @@ func running(c *rules.Check, m map[string]any, at *field.Path) {
 		value := rules.Text(annotations, key)
 		switch name, armoured := strings.CutPrefix(key, armour); {
 		case armoured:
-			appArmor(c, name, value, spec, at.Entry(key))
+			if !hasContainer(spec, name) {
+				c.Invalid(at.Entry(key), name, "container not found")
+			}
+			appArmor(c, value, at.Entry(key))
 		case key == ofPod, strings.HasPrefix(key, ofContainer):
 			seccomp(c, value, at.Field(key))
 		}
 	}
 }
 
-// appArmor checks the profile of a container, which has to be there.
-func appArmor(c *rules.Check, container, profile string, spec map[string]any, at *field.Path) {
-	found := false
-	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
-		found = found || has(spec, list, "name", container)
-	}
-	if !found {
-		c.Invalid(at, container, "container not found")
-	}
+func hasContainer(spec map[string]any, name string) bool {
+	return has(spec, "initContainers", "name", name) || has(spec, "containers", "name", name) || has(spec, "ephemeralContainers", "name", name)
+}
+
+func appArmor(c *rules.Check, profile string, at *field.Path) {
 	if profile != "" && profile != "runtime/default" && profile != "unconfined" && !strings.HasPrefix(profile, "localhost/") {
 		c.Invalid(at, profile, "invalid AppArmor profile name: "+field.Display(profile))
 	}

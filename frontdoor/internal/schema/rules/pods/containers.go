@@ -79,18 +79,19 @@ func hostNetworkPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 				taken = map[string]bool{}
 			}
 			for j, port := range rules.Objects(container, "ports") {
-				hostPort(c, port, taken, m["hostNetwork"] == true && list == "containers", at.Field(list).Item(i).Field("ports").Item(j))
+				where := at.Field(list).Item(i).Field("ports").Item(j)
+				if m["hostNetwork"] == true && list == "containers" && rules.Number(port, "hostPort") != rules.Number(port, "containerPort") {
+					c.Invalid(where.Field("containerPort"), port["containerPort"], "must match `hostPort` when `hostNetwork` is true")
+				}
+				hostPort(c, port, taken, where)
 			}
 		}
 	}
 }
 
-// hostPort checks one port; onHost is whether its container is on the host's network.
-func hostPort(c *rules.Check, port map[string]any, taken map[string]bool, onHost bool, at *field.Path) {
+// hostPort checks that a port of the host is free, and takes it.
+func hostPort(c *rules.Check, port map[string]any, taken map[string]bool, at *field.Path) {
 	host := rules.Number(port, "hostPort")
-	if onHost && host != rules.Number(port, "containerPort") {
-		c.Invalid(at.Field("containerPort"), port["containerPort"], "must match `hostPort` when `hostNetwork` is true")
-	}
 	if host == 0 {
 		return
 	}

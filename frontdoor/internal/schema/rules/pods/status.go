@@ -2,6 +2,7 @@ package pods
 
 import (
 	"net/netip"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -29,30 +30,28 @@ func statusChange(c *rules.Check, m, old map[string]any, at *field.Path) {
 	policy := rules.Object(m, "spec")["restartPolicy"]
 	at = at.Field("status")
 	c.Must(validation.IsDNS1123Subdomain, rules.Text(after, "nominatedNodeName"), at.Field("nominatedNodeName"))
-	for _, list := range [...]string{"containerStatuses", "initContainerStatuses"} {
-		staysEnded(c, rules.Objects(before, list), rules.Objects(after, list), policy, at.Field(list))
-	}
-	const ephemeral = "ephemeralContainerStatuses" // nobody starts them again
-	staysEnded(c, rules.Objects(before, ephemeral), rules.Objects(after, ephemeral), "Never", at.Field(ephemeral))
-	podIPs(c, rules.Objects(after, "podIPs"), at.Field("podIPs"))
-}
-
-// staysEnded: a container that has ended stays so, unless it is to be started again.
-func staysEnded(c *rules.Check, before, after []map[string]any, policy any, at *field.Path) {
-	if policy == "Always" {
-		return
-	}
-	for i, was := range before {
-		ended := rules.Object(was, "state", "terminated")
-		if ended == nil || policy == "OnFailure" && rules.Number(ended, "exitCode") != 0 {
-			continue
+	for _, list := range [...]string{"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"} {
+		if list == "ephemeralContainerStatuses" {
+			policy = "Never" // nobody starts them again
 		}
-		for _, is := range after {
-			if is["name"] == was["name"] && rules.Object(is, "state", "terminated") == nil {
-				c.Forbidden(at.Item(i).Field("state"), "may not be transitioned to non-terminated state")
+		for i, was := range rules.Objects(before, list) {
+			if startedAgain(was, rules.Objects(after, list), policy) {
+				c.Forbidden(at.Field(list).Item(i).Field("state"), "may not be transitioned to non-terminated state")
 			}
 		}
 	}
+	podIPs(c, rules.Objects(after, "podIPs"), at.Field("podIPs"))
+}
+
+// startedAgain tells whether a container that had ended for good has not any more.
+func startedAgain(was map[string]any, after []map[string]any, policy any) bool {
+	ended := rules.Object(was, "state", "terminated")
+	if policy == "Always" || ended == nil || policy == "OnFailure" && rules.Number(ended, "exitCode") != 0 {
+		return false
+	}
+	return slices.ContainsFunc(after, func(is map[string]any) bool {
+		return is["name"] == was["name"] && rules.Object(is, "state", "terminated") == nil
+	})
 }
 
 // podIPs: a pod has at most one address of each family.

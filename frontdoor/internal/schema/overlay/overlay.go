@@ -1,4 +1,9 @@
-package schema
+// Package overlay is the manual of what the document does not say of its definitions:
+// defaults, required fields, bounds and the names of checks. It is data, one YAML file
+// per kind, that this package reads once and finds no fault with; walking objects by it
+// is for package schema. Where users know a rule in other words, or at another place,
+// than follows from its data, the data says so.
+package overlay
 
 import (
 	"embed"
@@ -22,16 +27,16 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-//go:embed overlay/*.yaml
-var overlayFiles embed.FS
+//go:embed *.yaml
+var files embed.FS
 
-// overlay maps the short names of definitions (apps.v1.Deployment) to what the
+// Overlay maps the short names of definitions (apps.v1.Deployment) to what the
 // document does not say about them. A file may give several names to one set of
 // rules, separated by spaces.
-type overlay map[string]*ruleset
+type Overlay map[string]*Rules
 
-// ruleset is the overlay's words about one definition.
-type ruleset struct {
+// Rules are the overlay's words about one definition.
+type Rules struct {
 	// Defaults are filled in where the object says nothing; objects merge.
 	Defaults map[string]any `json:"defaults"`
 	// ZeroIsNone makes numbers of zero count as not given, where there is a default.
@@ -49,19 +54,20 @@ type ruleset struct {
 	Fixed []string `json:"fixed"`
 	Once  []string `json:"once"`
 	// Fields are the rules of single fields.
-	Fields map[string]*fieldRules `json:"fields"`
+	Fields map[string]*Field `json:"fields"`
 	// OneOf lists fields of which exactly one must be given, AtMostOne fields of
 	// which no two may be given. Sort is what users call them ("volume type").
 	OneOf     []string `json:"oneOf"`
 	AtMostOne []string `json:"atMostOne"`
 	Sort      string   `json:"sort"`
 	// Choice is a field whose value says which other field must be given.
-	Choice *choice `json:"choice"`
+	Choice *Choice `json:"choice"`
 	// Checks name functions that compare several fields (package rules).
 	Checks []string `json:"checks"`
 
-	derive []rules.Derivation
-	checks []rules.Comparison
+	// Derivations and Comparisons are what Derive and Checks name.
+	Derivations []rules.Derivation `json:"-"`
+	Comparisons []rules.Comparison `json:"-"`
 }
 
 // conditional are defaults for objects with certain values.
@@ -70,17 +76,17 @@ type conditional struct {
 	Set  map[string]any `json:"set"`
 }
 
-// choice is a union: Of gives, by the value of the field By, the field that belongs to
+// Choice is a union: Of gives, by the value of the field By, the field that belongs to
 // it. The others may not be given. One that is Optional may be left out too.
-type choice struct {
+type Choice struct {
 	By       string            `json:"by"`
 	Of       map[string]string `json:"of"`
 	Optional bool              `json:"optional"`
 }
 
-// fieldRules are the rules of one field. For a list, those on values are about
+// Field is the rules of one field. For a list, those on values are about
 // each item.
-type fieldRules struct {
+type Field struct {
 	Enum      []string `json:"enum"`
 	Min       *int64   `json:"min"`
 	Max       *int64   `json:"max"`
@@ -109,9 +115,9 @@ type fieldRules struct {
 	// (../name); "" is the field.
 	At string `json:"at"`
 
-	pattern   *regexp.Regexp
-	format    format.Format
-	keyFormat format.Format
+	// What Pattern, Format and KeyFormat stand for; nil where they are empty.
+	Expression        *regexp.Regexp `json:"-"`
+	Checked, KeyCheck format.Format  `json:"-"`
 }
 
 // The functions that the overlay may name, by subject.
@@ -132,22 +138,23 @@ func named[F any](name string, subjects []map[string]F) (F, error) {
 	return none, fmt.Errorf("nothing is called %q", name)
 }
 
-// theOverlay is read once: engines come and go with custom types, the overlay stays.
-var theOverlay = sync.OnceValues(readOverlay)
+// Read returns the overlay, which is read once: engines come and go with custom types,
+// the overlay stays.
+var Read = sync.OnceValues(read)
 
-// readOverlay reads and checks all files.
-func readOverlay() (overlay, error) {
-	o := overlay{}
-	files, err := fs.Glob(overlayFiles, "overlay/*.yaml")
+// read reads and checks all files.
+func read() (Overlay, error) {
+	o := Overlay{}
+	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
 		return nil, err
 	}
-	for _, file := range files {
-		content, err := overlayFiles.ReadFile(file)
+	for _, file := range names {
+		content, err := files.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
-		var named map[string]*ruleset
+		var named map[string]*Rules
 		asJSON, err := yaml.YAMLToJSONStrict(content)
 		if err == nil {
 			var strict []error
@@ -174,20 +181,20 @@ func readOverlay() (overlay, error) {
 }
 
 // resolve looks up what the rules name.
-func (r *ruleset) resolve() error {
+func (r *Rules) resolve() error {
 	for _, name := range r.Derive {
 		derive, err := named(name, derivations[:])
 		if err != nil {
 			return err
 		}
-		r.derive = append(r.derive, derive)
+		r.Derivations = append(r.Derivations, derive)
 	}
 	for _, name := range r.Checks {
 		compare, err := named(name, comparisons[:])
 		if err != nil {
 			return err
 		}
-		r.checks = append(r.checks, compare)
+		r.Comparisons = append(r.Comparisons, compare)
 	}
 	for name, f := range r.Fields {
 		if err := f.resolve(); err != nil {
@@ -197,27 +204,27 @@ func (r *ruleset) resolve() error {
 	return nil
 }
 
-func (f *fieldRules) resolve() (err error) {
+func (f *Field) resolve() (err error) {
 	if f.Pattern != "" {
-		if f.pattern, err = regexp.Compile("^(?:" + f.Pattern + ")$"); err != nil {
+		if f.Expression, err = regexp.Compile("^(?:" + f.Pattern + ")$"); err != nil {
 			return err
 		}
 	}
-	if f.format, err = format.Named(f.Format); err != nil {
+	if f.Checked, err = format.Named(f.Format); err != nil {
 		return err
 	}
-	f.keyFormat, err = format.Named(f.KeyFormat)
+	f.KeyCheck, err = format.Named(f.KeyFormat)
 	return err
 }
 
-func (r *ruleset) isOptional(name string) bool { return r != nil && slices.Contains(r.Optional, name) }
-func (r *ruleset) isBlank(name string) bool {
+func (r *Rules) IsOptional(name string) bool { return r != nil && slices.Contains(r.Optional, name) }
+func (r *Rules) IsBlank(name string) bool {
 	return r != nil && r.Fields[name] != nil && r.Fields[name].Blank
 }
-func (r *ruleset) isRequired(name string) bool { return r != nil && slices.Contains(r.Required, name) }
+func (r *Rules) IsRequired(name string) bool { return r != nil && slices.Contains(r.Required, name) }
 
-// complete applies the defaults to an object, in place.
-func (r *ruleset) complete(m map[string]any, v vocabulary.Vocabulary) {
+// Complete applies the defaults to an object, in place.
+func (r *Rules) Complete(m map[string]any, v vocabulary.Vocabulary) {
 	if r.ZeroIsNone {
 		for name := range r.Defaults {
 			if m[name] == int64(0) {
@@ -231,7 +238,7 @@ func (r *ruleset) complete(m map[string]any, v vocabulary.Vocabulary) {
 			rules.Complete(m, c.Set)
 		}
 	}
-	for _, derive := range r.derive {
+	for _, derive := range r.Derivations {
 		derive(m, v)
 	}
 }
