@@ -165,6 +165,8 @@ func TestBinding(t *testing.T) {
 		return `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"` + name + `"` + rest + `},"target":{"kind":"Node","name":"n1"}}`
 	}
 	b.refused(services.ReasonBadRequest, "pods/p/binding", binding("other", ""))
+	b.refused(services.ReasonBadRequest, "pods/p/binding", binding("", ""))
+	b.refused(services.ReasonBadRequest, "pods/p/binding", binding("p", `,"namespace":"other"`))
 	b.refused(services.ReasonNotFound, "bindings", binding("none", ""))
 	b.refused(services.ReasonInvalid, "bindings", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Pod","name":"n1"}}`)
 	b.refused(services.ReasonConflict, "pods/p/binding", binding("p", `,"uid":"another"`))
@@ -231,6 +233,7 @@ func TestEviction(t *testing.T) {
 	b.pod("free", runs)
 	b.pod("bound", `,"spec":{"nodeName":"n1"}`+runs)
 	b.refused(services.ReasonNotFound, "pods/none/eviction", eviction("v1", "none", ""))
+	b.refused(services.ReasonBadRequest, "pods/free/eviction", eviction("v1", "", ""))
 	b.refused(services.ReasonConflict, "pods/free/eviction", eviction("v1", "free", `,"deleteOptions":{"preconditions":{"uid":"x"}}`))
 	for _, name := range []string{"pending", "free"} {
 		if _, err := b.post("pods/"+name+"/eviction", eviction("v1", name, "")); err != nil || b.read(pods, name) != nil {

@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -51,5 +52,26 @@ func TestStatusTakesMetadataAlong(t *testing.T) {
 				t.Errorf("%s: %s changed: %v", kind, field, changed)
 			}
 		}
+	}
+}
+
+// TestDeletionStays: an update cannot take back a deletion; that it cannot ask for one
+// is left to be told.
+func TestDeletionStays(t *testing.T) {
+	w := Write{Type: &catalogue.Type{Kind: "Pod"}}
+	going := map[string]any{"deletionTimestamp": "2030-01-01T00:00:00Z", "deletionGracePeriodSeconds": int64(5)}
+	for name, c := range map[string]struct{ old, next, want map[string]any }{
+		"taken back": {going, map[string]any{}, going},
+		"asked for":  {map[string]any{}, going, going},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := map[string]any{"metadata": maps.Clone(c.next)}
+			w.PrepareUpdate(obj, map[string]any{"metadata": c.old})
+			for field, want := range c.want {
+				if got := Metadata(obj)[field]; got != want {
+					t.Errorf("%s is %v, want %v", field, got, want)
+				}
+			}
+		})
 	}
 }
