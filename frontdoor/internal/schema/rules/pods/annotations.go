@@ -8,19 +8,20 @@ import (
 )
 
 func podAnnotations(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	running(c, m, at.Field("metadata").Field("annotations"))
+	if len(rules.Object(m, "metadata", "annotations")) > 0 {
+		running(c, m, at.Field("metadata").Field("annotations"))
+	}
 }
 
 func templateAnnotations(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	running(c, m, at.Field("annotations"))
+	if len(rules.Object(m, "metadata", "annotations")) > 0 {
+		running(c, m, at.Field("annotations"))
+	}
 }
 
 // running checks those annotations that say how to run a pod.
 func running(c *rules.Check, m map[string]any, at *field.Path) {
 	annotations, spec := rules.Object(m, "metadata", "annotations"), rules.Object(m, "spec")
-	if len(annotations) == 0 {
-		return
-	}
 	mirror := c.Vocabulary.Qualified("", "config.mirror")
 	if value, ok := annotations[mirror]; ok && rules.Text(spec, "nodeName") == "" {
 		c.Invalid(at.Entry(mirror), value, "must set spec.nodeName if mirror pod annotation is set")

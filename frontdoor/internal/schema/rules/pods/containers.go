@@ -73,15 +73,23 @@ func debugs(c *rules.Check, container map[string]any, containers map[string]bool
 // two containers that run at a time have the same. Init containers run one by one.
 func hostNetworkPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, list := range containerLists {
-		taken := map[string]bool{}
+		var taken map[string]bool
 		for i, container := range rules.Objects(m, list) {
 			if list == "initContainers" {
-				taken = map[string]bool{}
+				taken = nil
 			}
 			for j, port := range rules.Objects(container, "ports") {
+				host := rules.Number(port, "hostPort")
+				wrong := m["hostNetwork"] == true && list == "containers" && host != rules.Number(port, "containerPort")
+				if host == 0 && !wrong {
+					continue
+				}
 				where := at.Field(list).Item(i).Field("ports").Item(j)
-				if m["hostNetwork"] == true && list == "containers" && rules.Number(port, "hostPort") != rules.Number(port, "containerPort") {
+				if wrong {
 					c.Invalid(where.Field("containerPort"), port["containerPort"], "must match `hostPort` when `hostNetwork` is true")
+				}
+				if taken == nil {
+					taken = map[string]bool{}
 				}
 				hostPort(c, port, taken, where)
 			}

@@ -16,9 +16,13 @@ const (
 
 // mounts: a container mounts volumes that the pod has, each at a place of its own.
 func mounts(c *rules.Check, container map[string]any, volumes map[string]map[string]any, at *field.Path) {
+	all := rules.Objects(container, "volumeMounts")
+	if len(all) == 0 {
+		return
+	}
 	at = at.Field("volumeMounts")
 	seen := map[string]bool{}
-	for i, mount := range rules.Objects(container, "volumeMounts") {
+	for i, mount := range all {
 		where := at.Item(i)
 		name, path := rules.Text(mount, "name"), rules.Text(mount, "mountPath")
 		if volumes[name] == nil {
@@ -45,8 +49,12 @@ func mounts(c *rules.Check, container map[string]any, volumes map[string]map[str
 
 // devices: a container uses claims of blocks as devices.
 func devices(c *rules.Check, container map[string]any, volumes map[string]map[string]any, at *field.Path) {
+	all := rules.Objects(container, "volumeDevices")
+	if len(all) == 0 {
+		return
+	}
 	names, paths := map[string]bool{}, map[string]bool{}
-	for i, device := range rules.Objects(container, "volumeDevices") {
+	for i, device := range all {
 		where := at.Field("volumeDevices").Item(i)
 		name, path := rules.Text(device, "name"), rules.Text(device, "devicePath")
 		switch volume := volumes[name]; {

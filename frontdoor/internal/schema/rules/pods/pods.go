@@ -96,6 +96,9 @@ const longestSearch = 256
 
 func podDNS(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	config := rules.Object(m, "dnsConfig")
+	if config == nil && m["dnsPolicy"] != "None" {
+		return
+	}
 	at = at.Field("dnsConfig")
 	switch {
 	case m["dnsPolicy"] != "None":

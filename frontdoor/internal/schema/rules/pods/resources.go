@@ -20,11 +20,11 @@ const hugePagePrefix = "hugepages-"
 // extensions are whole, and asked for exactly.
 func containerResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	resources := rules.Object(m, "resources")
-	if len(resources) == 0 {
+	limits, requests := rules.Object(resources, "limits"), rules.Object(resources, "requests")
+	if len(limits)+len(requests) == 0 {
 		return
 	}
 	at = at.Field("resources")
-	limits, requests := rules.Object(resources, "limits"), rules.Object(resources, "requests")
 	for _, side := range [...]string{"limits", "requests"} {
 		for name, value := range rules.Object(resources, side) {
 			if !ofContainers[name] {

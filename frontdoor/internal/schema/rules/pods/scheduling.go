@@ -12,22 +12,21 @@ import (
 
 func tolerationOperator(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	operator, value := rules.Text(m, "operator"), rules.Text(m, "value")
-	at, effect := at.Field("operator"), at.Field("effect")
 	if rules.Text(m, "key") == "" && operator != "Exists" {
-		c.Invalid(at, operator, "operator must be Exists when `key` is empty, which means \"match all values and all keys\"")
+		c.Invalid(at.Field("operator"), operator, "operator must be Exists when `key` is empty, which means \"match all values and all keys\"")
 	}
 	switch operator {
 	case "", "Equal":
 		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-			c.Invalid(at, value, strings.Join(problems, ";"))
+			c.Invalid(at.Field("operator"), value, strings.Join(problems, ";"))
 		}
 	case "Exists":
 		if value != "" {
-			c.Invalid(at, value, "value must be empty when `operator` is 'Exists'")
+			c.Invalid(at.Field("operator"), value, "value must be empty when `operator` is 'Exists'")
 		}
 	}
 	if m["tolerationSeconds"] != nil && rules.Text(m, "effect") != "NoExecute" {
-		c.Invalid(effect, rules.Text(m, "effect"), "effect must be 'NoExecute' when `tolerationSeconds` is set")
+		c.Invalid(at.Field("effect"), rules.Text(m, "effect"), "effect must be 'NoExecute' when `tolerationSeconds` is set")
 	}
 }
 

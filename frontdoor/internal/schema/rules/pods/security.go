@@ -27,12 +27,11 @@ func escalation(c *rules.Check, m, _ map[string]any, at *field.Path) {
 
 // seccompProfile: a profile of the node's is named, others are not.
 func seccompProfile(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	at = at.Field("localhostProfile")
 	switch named := m["localhostProfile"] != nil; {
 	case m["type"] == "Localhost" && !named:
-		c.Required(at, "must be set when seccomp type is Localhost")
+		c.Required(at.Field("localhostProfile"), "must be set when seccomp type is Localhost")
 	case m["type"] != "Localhost" && named:
-		c.Invalid(at, m, "can only be set when seccomp type is Localhost")
+		c.Invalid(at.Field("localhostProfile"), m, "can only be set when seccomp type is Localhost")
 	}
 }
 
