@@ -15,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/services/run"
+	webhooks "github.com/portico-platform/portico/services/webhook"
 )
 
 // environment connects what the plugins work with and waits until their mirrors
@@ -41,7 +42,7 @@ func environment(ctx context.Context, n *run.Node) (plugin.Environment, error) {
 	unreachable, _ := n.Flags.GetInt64("default-unreachable-toleration-seconds")
 	e.NotReadyFor, e.UnreachableFor = time.Duration(notReady)*time.Second, time.Duration(unreachable)*time.Second
 	m := mirrors{node: n, store: store, source: changes.Source{Bus: conn, Hub: hub}}
-	v, find := n.Vocabulary, webhook.ClusterServices(store)
+	v, find := n.Vocabulary, webhooks.ClusterServices(store)
 	e.Namespaces = mirror(&m, "", "namespaces", plugin.NamespaceParser(v))
 	e.StorageClasses = mirror(&m, "storage.", "storageclasses", plugin.StorageClassParser(v))
 	e.IngressClasses = mirror(&m, "networking.", "ingressclasses", plugin.IngressClassParser(v))

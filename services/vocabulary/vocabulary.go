@@ -22,6 +22,8 @@ type Vocabulary struct {
 	// NamespaceFinalizer holds a namespace, in its spec.finalizers, until its
 	// contents are gone.
 	NamespaceFinalizer string
+	// ApprovalCondition tells whether a custom type in a protected group is approved of.
+	ApprovalCondition string
 	// InitialEventsEnd annotates the bookmark that closes the initial events of a watch.
 	InitialEventsEnd string
 	// TokenIssuer issues service account tokens that are bound to an audience, unless
@@ -63,6 +65,8 @@ type Behaviour struct {
 	ResetOwnsChanges bool
 	// ScaleTracksOwners records who owns the replicas that are set through scale.
 	ScaleTracksOwners bool
+	// CustomAge gives custom types without columns the column Age, not Created At.
+	CustomAge bool
 	// ClusterInfoFullToken signs cluster-info with the whole token, not its secret part.
 	ClusterInfoFullToken bool
 	// DenyEscalatingExec says whether that admission plugin exists.
@@ -73,7 +77,7 @@ type Behaviour struct {
 func Platform() Vocabulary {
 	return Vocabulary{
 		Name: "platform", Protobuf: "application/vnd.platform.protobuf", Extension: "x-platform-",
-		NamespaceFinalizer: "platform", InitialEventsEnd: "platform.io/initial-events-end",
+		NamespaceFinalizer: "platform", ApprovalCondition: "PlatformAPIApprovalPolicyConformant", InitialEventsEnd: "platform.io/initial-events-end",
 		TokenIssuer: "https://platform.default.svc", LegacyTokenIssuer: "platform/serviceaccount",
 		Domain: "platform.io", Definitions: "io.platform.", groupSuffix: ".platform.io", namespacePrefix: "platform-", domainSuffix: ".platform.io",
 		Signers: Signers{
@@ -88,14 +92,14 @@ func Platform() Vocabulary {
 func K8s() Vocabulary {
 	return Vocabulary{
 		Name: "k8s", Protobuf: "application/vnd.kubernetes.protobuf", Extension: "x-kubernetes-",
-		NamespaceFinalizer: "kubernetes", InitialEventsEnd: "k8s.io/initial-events-end",
+		NamespaceFinalizer: "kubernetes", ApprovalCondition: "KubernetesAPIApprovalPolicyConformant", InitialEventsEnd: "k8s.io/initial-events-end",
 		TokenIssuer: "https://kubernetes.default.svc", LegacyTokenIssuer: "kubernetes/serviceaccount",
 		Domain: "kubernetes.io", Definitions: "io.k8s.", groupSuffix: ".k8s.io", namespacePrefix: "kube-", domainSuffix: ".kubernetes.io",
 		Signers: Signers{
 			Client: "kubernetes.io/kube-apiserver-client", NodeClient: "kubernetes.io/kube-apiserver-client-kubelet",
 			NodeServing: "kubernetes.io/kubelet-serving", LegacyUnknown: "kubernetes.io/legacy-unknown",
 		},
-		Behaviour: Behaviour{CreatedStatus: 201, EmptyManagedFieldsReset: true, ScaleTracksOwners: true},
+		Behaviour: Behaviour{CreatedStatus: 201, EmptyManagedFieldsReset: true, ScaleTracksOwners: true, CustomAge: true},
 	}
 }
 

@@ -1,13 +1,10 @@
 package webhook
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -19,6 +16,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/webhook"
 )
 
 // mostAnswered is the longest answer that is read.
@@ -90,40 +88,9 @@ func (h *hook) exchange(ctx context.Context, question *admissionv1.AdmissionRevi
 	if h.version == "" {
 		return nil, errors.New("it understands neither v1 nor v1beta1 of AdmissionReview")
 	}
-	if h.target.err != nil {
-		return nil, h.target.err
-	}
-	body, err := json.Marshal(question)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, h.timeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.target.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	query := request.URL.Query()
-	query.Set("timeout", h.timeout.String())
-	request.URL.RawQuery = query.Encode()
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "application/json")
-	request.Header.Set("User-Agent", "portico-admission")
-	response, err := h.target.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, mostAnswered))
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("it answered %s", response.Status)
-	}
 	reply := &admissionv1.AdmissionReview{}
-	if err := json.Unmarshal(text, reply); err != nil {
-		return nil, fmt.Errorf("it answered no AdmissionReview: %w", err)
+	if err := h.client.Post(ctx, question, reply, webhook.Limits{Timeout: h.timeout, Bytes: mostAnswered}); err != nil {
+		return nil, err
 	}
 	return reply, nil
 }

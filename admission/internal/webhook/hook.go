@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/webhook"
 )
 
 // Configuration is a stored webhook configuration of either kind.
@@ -32,14 +33,14 @@ type hook struct {
 	again   bool
 	timeout time.Duration
 	version string // of the AdmissionReview; empty when it understands none of ours
-	target  target
+	client  *webhook.Client
 }
 
 func (h *hook) key() string { return h.configuration + "/" + h.name }
 
 // Parser returns a parser of stored configurations, whose webhooks find services of
 // the cluster with a resolver.
-func Parser(find Resolver) func(services.Object) (Configuration, error) {
+func Parser(find webhook.Resolver) func(services.Object) (Configuration, error) {
 	return func(o services.Object) (Configuration, error) {
 		var stored struct {
 			// A validating webhook has all that a mutating one has, but for the second round.
@@ -60,12 +61,12 @@ func Parser(find Resolver) func(services.Object) (Configuration, error) {
 	}
 }
 
-func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, find Resolver) (*hook, error) {
+func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, find webhook.Resolver) (*hook, error) {
 	h := &hook{configuration: configuration, name: w.Name, rules: w.Rules, timeout: 10 * time.Second,
 		equivalent: w.MatchPolicy == nil || *w.MatchPolicy == admissionregistrationv1.Equivalent,
 		ignorable:  w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
 		again:      w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
-		target:     newTarget(w.ClientConfig, find),
+		client:     webhook.New(clientConfig(w.ClientConfig), find, "portico-admission"),
 	}
 	if w.TimeoutSeconds != nil {
 		h.timeout = time.Duration(*w.TimeoutSeconds) * time.Second
@@ -85,6 +86,15 @@ func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, f
 	}
 	h.objects, err = selector(w.ObjectSelector)
 	return h, err
+}
+
+// clientConfig says where the webhook is in the words of package webhook.
+func clientConfig(c admissionregistrationv1.WebhookClientConfig) webhook.Config {
+	config := webhook.Config{URL: c.URL, CABundle: c.CABundle}
+	if s := c.Service; s != nil {
+		config.Service = &webhook.Service{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
+	}
+	return config
 }
 
 // selector reads a selector; none selects everything.

@@ -1,0 +1,157 @@
+// Package webhook is how the suite speaks to webhooks: over HTTPS, at a URL or at a
+// service of the cluster, trusting the certificates that their configuration names.
+// It decides where a webhook is and what counts as an answer; what is asked and
+// answered is the caller's: admission asks about requests, the front door about
+// objects in other versions. It serves "Admission plugins" and "Removals" of the
+// specification.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	// dialWithin bounds how long a connection may take to be made.
+	dialWithin = 10 * time.Second
+	// idleFor is how long an unused connection is kept.
+	idleFor = 90 * time.Second
+	// servicePort is where a service is asked that names no port.
+	servicePort = 443
+)
+
+// Config says where a webhook is, as webhookConfigurations and definitions of
+// custom types do: it has a URL or a Service.
+type Config struct {
+	URL      *string  `json:"url"`
+	Service  *Service `json:"service"`
+	CABundle []byte   `json:"caBundle"`
+}
+
+// Service is a service of the cluster.
+type Service struct {
+	Namespace string  `json:"namespace"`
+	Name      string  `json:"name"`
+	Path      *string `json:"path"`
+	Port      *int32  `json:"port"`
+}
+
+// Resolver finds the host and port where a service of the cluster is reached.
+type Resolver func(ctx context.Context, namespace, name string, port int32) (address string, err error)
+
+// Client speaks to one webhook. It keeps connections for as long as the webhook's
+// configuration stays the same.
+type Client struct {
+	url    string
+	client *http.Client
+	agent  string
+	err    error // why it cannot be spoken to
+}
+
+// New returns a client that calls itself agent. What is wrong with the
+// configuration, the first Post tells.
+func New(c Config, find Resolver, agent string) *Client {
+	trust := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(c.CABundle) > 0 {
+		trust.RootCAs = x509.NewCertPool()
+		if !trust.RootCAs.AppendCertsFromPEM(c.CABundle) {
+			return &Client{err: errors.New("clientConfig.caBundle holds no certificate")}
+		}
+	}
+	dialer := &net.Dialer{Timeout: dialWithin}
+	transport := &http.Transport{
+		TLSClientConfig: trust, TLSHandshakeTimeout: dialWithin, ForceAttemptHTTP2: true,
+		DialContext: dialer.DialContext, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: idleFor, MaxIdleConnsPerHost: 16,
+	}
+	client := &Client{agent: agent, client: &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	switch s := c.Service; {
+	case c.URL != nil:
+		client.url = *c.URL
+	case s != nil:
+		client.url = s.url()
+		transport.Proxy = nil
+		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			address, err := find(ctx, s.Namespace, s.Name, s.port())
+			if err != nil {
+				return nil, err
+			}
+			return dialer.DialContext(ctx, network, address)
+		}
+	default:
+		client.err = errors.New("clientConfig has neither url nor service")
+	}
+	return client
+}
+
+func (s *Service) port() int32 {
+	if s.Port != nil {
+		return *s.Port
+	}
+	return servicePort
+}
+
+// url names the service as its certificate does, wherever that leads.
+func (s *Service) url() string {
+	url := fmt.Sprintf("https://%s.%s.svc:%d", s.Name, s.Namespace, s.port())
+	if s.Path != nil {
+		url += "/" + strings.TrimPrefix(*s.Path, "/")
+	}
+	return url
+}
+
+// Post sends a question as JSON and reads the answer, of at most limit bytes, into
+// reply. The webhook is told how long it has.
+func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error {
+	if c.err != nil {
+		return c.err
+	}
+	body, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	query := request.URL.Query()
+	query.Set("timeout", l.Timeout.String())
+	request.URL.RawQuery = query.Encode()
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", c.agent)
+	response, err := c.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, l.Bytes))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("it answered %s", response.Status)
+	}
+	if err := json.Unmarshal(text, reply); err != nil {
+		return fmt.Errorf("its answer is no %T: %w", reply, err)
+	}
+	return nil
+}
+
+// Limits bound one exchange.
+type Limits struct {
+	Timeout time.Duration
+	Bytes   int64 // of the answer
+}
