@@ -28,7 +28,7 @@ func (d *door) connect(_ http.ResponseWriter, r *request.Request) error {
 	if _, err := d.admission.Validate(r.Context(), review); err != nil {
 		return err
 	}
-	live, err := r.Engine.DecodeStored(object, r.Type)
+	live, err := r.Engine.DecodeStored(r.Context(), object, r.Type)
 	if err != nil {
 		return err
 	}

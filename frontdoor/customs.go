@@ -9,6 +9,7 @@ import (
 	"github.com/portico-platform/portico/services/changes"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/webhook"
 )
 
 // followCustom keeps what the front door knows of custom types up to date, and
@@ -24,7 +25,11 @@ func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) error {
 			if err != nil {
 				return custom.Definition{}, err
 			}
-			return custom.Compile(object, n.Vocabulary)
+			in := custom.Setting{Vocabulary: n.Vocabulary, Find: webhook.ClusterServices(b.store), Revision: o.Revision}
+			if before, ok := mirror.Get("", o.Key.Name); ok {
+				in.Before = &before
+			}
+			return custom.Compile(object, in)
 		},
 		Changed: func() { d.learn(builtIn.With(mirror.List(""))) },
 	})

@@ -100,7 +100,7 @@ func (b *bench) keep(gr resource.GroupResource, object string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	content, err := b.engine.Content(decoded, nil, b.engine.Types.Stored(gr))
+	content, err := b.engine.Content(context.Background(), decoded, nil, b.engine.Types.Stored(gr))
 	if err != nil {
 		b.Fatal(err)
 	}

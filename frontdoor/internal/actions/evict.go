@@ -56,7 +56,7 @@ func (h *Handlers) evict(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	pod, err := r.Engine.DecodeStored(live, r.Type)
+	pod, err := r.Engine.DecodeStored(r.Context(), live, r.Type)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (h *Handlers) budgetsOf(ctx context.Context, a *action, t *catalogue.Type, 
 	podLabels, _, _ := unstructured.NestedStringMap(pod, "metadata", "labels")
 	list := services.ListRequest{GroupResource: t.Key, Namespace: a.Namespace}
 	_, err = reads.ForEach(ctx, h.Store, list, func(object services.Object) error {
-		decoded, err := a.Engine.DecodeStored(object, t)
+		decoded, err := a.Engine.DecodeStored(ctx, object, t)
 		if err != nil {
 			return err
 		}

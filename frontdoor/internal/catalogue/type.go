@@ -7,6 +7,7 @@
 package catalogue
 
 import (
+	"context"
 	"slices"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -57,9 +58,24 @@ type Type struct {
 	NameRule NameRule
 	// Deprecation is set for versions that are on their way out.
 	Deprecation *Deprecation
-	// Webhook is set when only a webhook can tell what an object of another version
-	// is in this one.
-	Webhook bool
+	// Going is true while the definition of a custom type is being deleted: its objects
+	// may be changed, so that they can go, but there are no new ones.
+	Going bool
+	// Siblings are all versions of a custom type, served or not, by their names, and
+	// Since is the first revision at which objects are certainly stored as these
+	// versions want them: fields were dropped and defaults set.
+	Siblings map[string]*Type
+	Since    int64
+	// Webhook tells what an object of another version is in this one; nil where the
+	// versions differ in nothing but their names, or package convert knows.
+	Webhook Converter
+}
+
+// Converter asks somebody else what objects are in another version.
+type Converter interface {
+	// Convert returns the objects in that version, in the same order. It does not
+	// modify them.
+	Convert(ctx context.Context, objects []map[string]any, apiVersion string) ([]map[string]any, error)
 }
 
 // Subresource is a sub path below one object.
@@ -130,7 +146,9 @@ func (t *Type) GroupResource() resource.GroupResource {
 }
 
 // Can tells whether the type has a verb.
-func (t *Type) Can(verb string) bool { return slices.Contains(t.Verbs, verb) }
+func (t *Type) Can(verb string) bool {
+	return slices.Contains(t.Verbs, verb) || t.Going && (verb == "update" || verb == "patch")
+}
 
 // DeprecationWarning is what clients of a deprecated version are told; empty for
 // others (section "Other signals").

@@ -1,7 +1,8 @@
 // Package convert turns objects between the versions of their type. Most versions
 // differ in nothing but their name; the shapes of the others are told as the way to
 // the best version of their kind and back, so that any two versions meet there and a
-// round trip loses nothing. Where an older version has no room for a field, it goes
+// round trip loses nothing. What only a webhook can tell, the type's own converter is
+// asked. Where an older version has no room for a field, it goes
 // where the original puts it, as a rule into an annotation. What one version may
 // leave out and another must say is filled in; otherwise the package never defaults,
 // and it never validates. It serves "Deprecation rules" and "Removals" of the
@@ -9,6 +10,7 @@
 package convert
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -33,15 +35,18 @@ func Same(object map[string]any, t *catalogue.Type) bool {
 // Convert returns the object in the version of the type; the object itself when it
 // is in that version already. The object is not modified; its parts may be shared
 // with the result.
-func (v Versions) Convert(object map[string]any, to *catalogue.Type) (map[string]any, error) {
+func (v Versions) Convert(ctx context.Context, object map[string]any, to *catalogue.Type) (map[string]any, error) {
 	if Same(object, to) {
 		return object, nil
 	}
-	from, _ := object["apiVersion"].(string)
-	if to.Webhook {
-		return nil, fmt.Errorf("conversion of %s %s to %s needs the webhook of its definition, and conversion webhooks are not supported: "+
-			"use the stored version", from, to.Kind, to.APIVersion())
+	if to.Webhook != nil {
+		converted, err := to.Webhook.Convert(ctx, []map[string]any{object}, to.APIVersion())
+		if err != nil {
+			return nil, err
+		}
+		return converted[0], nil
 	}
+	from, _ := object["apiVersion"].(string)
 	converted := maps.Clone(object)
 	if before, after := v.shapeOf(from, to.Kind), v.shapeOf(to.APIVersion(), to.Kind); before != after {
 		if before != nil {
@@ -72,6 +77,6 @@ func (v Versions) Among(types Types) func(t *catalogue.Type, object map[string]a
 		if !ok || to.Key != t.Key {
 			return nil, fmt.Errorf("%s in %s: %w", t.Kind, apiVersion, merge.ErrNoVersion)
 		}
-		return v.Convert(object, to)
+		return v.Convert(context.Background(), object, to) // the merge library hands no context on; a webhook has a time of its own
 	}
 }

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -65,7 +66,7 @@ func (w world) through(t *testing.T, object map[string]any, types ...*catalogue.
 	t.Helper()
 	for _, to := range types {
 		before := runtime.DeepCopyJSON(object)
-		converted, err := w.Convert(object, to)
+		converted, err := w.Convert(context.Background(), object, to)
 		if err != nil {
 			t.Fatal(err)
 		}

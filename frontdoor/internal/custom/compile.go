@@ -11,17 +11,25 @@
 package custom
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	order "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/util/jsonpath"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/conversion"
 	"github.com/portico-platform/portico/frontdoor/internal/convert"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/services/webhook"
 )
 
 // Definition is a compiled CustomResourceDefinition.
@@ -33,7 +41,9 @@ type Definition struct {
 	Names Names
 	// Established says whether its types are served.
 	Established bool
-	accepted    Names // those of Names that nobody else may take
+	accepted    Names          // those of Names that nobody else may take
+	shape       map[string]any // the schemas, by version
+	since       int64          // the first revision at which objects are stored as they want
 	// Surface has a type for each served version. They are immutable: a change of
 	// the object is a new Definition.
 	catalogue.Surface
@@ -53,15 +63,26 @@ func namesOf(m map[string]any) Names {
 // Verbs of custom types and of their subresources. Of a type that is going only
 // what helps it to go is left.
 var (
-	verbs            = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	verbs            = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 	verbsOfGoing     = []string{"delete", "deletecollection", "get", "list", "watch"}
 	verbsOfSubobject = []string{"get", "patch", "update"}
 )
 
+// Setting is what a definition is compiled in.
+type Setting struct {
+	Vocabulary vocabulary.Vocabulary
+	// Find finds the services that conversion webhooks are.
+	Find webhook.Resolver
+	// Revision is that of the object, and Before what it was compiled to last; nil
+	// when this is the first time.
+	Revision int64
+	Before   *Definition
+}
+
 // Compile reads a definition in any version of its type. It does not repeat what
 // Check finds; it fails only on what cannot make a type at all.
-func Compile(object map[string]any, v vocabulary.Vocabulary) (Definition, error) {
-	object = asV1(object, v)
+func Compile(object map[string]any, in Setting) (Definition, error) {
+	object = asV1(object, in.Vocabulary)
 	s, status := child(object, "spec"), child(object, "status")
 	names := namesOf(child(s, "names")).completed()
 	accepted := namesOf(child(status, "acceptedNames"))
@@ -72,16 +93,52 @@ func Compile(object map[string]any, v vocabulary.Vocabulary) (Definition, error)
 	if err := d.checkNames(); err != nil {
 		return Definition{}, err
 	}
-	c := compiler{vocabulary: v, definition: &d, going: child(object, "metadata")["deletionTimestamp"] != nil,
+	d.shape, d.since = shapeOf(s), in.Revision
+	if in.Before != nil && reflect.DeepEqual(d.shape, in.Before.shape) {
+		d.since = in.Before.since
+	}
+	c := compiler{vocabulary: in.Vocabulary, definition: &d, going: child(object, "metadata")["deletionTimestamp"] != nil,
 		namespaced: text(s, "scope") == "Namespaced", keepAll: s["preserveUnknownFields"] == true,
-		webhook: text(child(s, "conversion"), "strategy") == "Webhook"}
+		webhook: converter(child(s, "conversion"), in), versions: children(s, "versions")}
+	return d, c.types()
+}
+
+// shapeOf returns what a spec says of the fields of objects, by version.
+func shapeOf(spec map[string]any) map[string]any {
+	shape := map[string]any{"": spec["preserveUnknownFields"] == true}
+	for _, version := range children(spec, "versions") {
+		shape[text(version, "name")] = version["schema"]
+	}
+	return shape
+}
+
+// converter returns what converts between the versions; nil where they differ in
+// nothing but their names.
+func converter(how map[string]any, in Setting) catalogue.Converter {
+	if text(how, "strategy") != "Webhook" {
+		return nil
+	}
+	hook := child(how, "webhook")
+	var at webhook.Config
+	if raw, err := json.Marshal(hook["clientConfig"]); err != nil || json.Unmarshal(raw, &at) != nil {
+		at = webhook.Config{} // whose client tells that there is no place to ask
+	}
+	return conversion.New(at, texts(hook, "conversionReviewVersions"), in.Find, in.Vocabulary)
+}
+
+// types compiles the versions: all of them may be stored, and those that are served
+// are types of the surface.
+func (c *compiler) types() error {
+	d := c.definition
 	d.Definitions = map[string]*spec.Schema{}
+	siblings := map[string]*catalogue.Type{}
 	var stored *catalogue.Type
-	for _, version := range children(s, "versions") {
+	for _, version := range c.versions {
 		if len(validation.IsDNS1035Label(text(version, "name"))) > 0 {
-			return Definition{}, fmt.Errorf("the definition %q has a version %q", d.Name, text(version, "name"))
+			return fmt.Errorf("the definition %q has a version %q", d.Name, text(version, "name"))
 		}
 		t := c.compile(version)
+		siblings[t.Version] = t
 		if version["storage"] == true {
 			stored = t
 		}
@@ -90,13 +147,12 @@ func Compile(object map[string]any, v vocabulary.Vocabulary) (Definition, error)
 		}
 	}
 	if stored == nil {
-		return Definition{}, fmt.Errorf("the definition %q has no version to store", d.Name)
+		return fmt.Errorf("the definition %q has no version to store", d.Name)
 	}
-	stored.Stored = stored
-	for _, t := range d.Types {
-		t.Stored = stored
+	for _, t := range siblings {
+		t.Stored, t.Siblings = stored, siblings
 	}
-	return d, nil
+	return nil
 }
 
 // checkNames refuses names that cannot stand in paths and documents.
@@ -122,7 +178,7 @@ func asV1(object map[string]any, v vocabulary.Vocabulary) map[string]any {
 		return object
 	}
 	to := &catalogue.Type{Group: v.Group("apiextensions."), Version: "v1", Kind: "CustomResourceDefinition"}
-	if converted, err := convert.New(v).Convert(object, to); err == nil {
+	if converted, err := convert.New(v).Convert(context.Background(), object, to); err == nil {
 		return converted
 	}
 	return object
@@ -133,9 +189,10 @@ type compiler struct {
 	vocabulary vocabulary.Vocabulary
 	definition *Definition
 	namespaced bool
-	going      bool // the definition is being deleted
-	keepAll    bool // no field is dropped
-	webhook    bool
+	going      bool                // the definition is being deleted
+	keepAll    bool                // no field is dropped
+	webhook    catalogue.Converter // nil without
+	versions   []map[string]any
 }
 
 // compile returns the type of one version.
@@ -146,7 +203,8 @@ func (c *compiler) compile(version map[string]any) *catalogue.Type {
 		Kind: d.Names.Kind, ListKind: d.Names.ListKind, ShortNames: d.Names.ShortNames, Categories: d.Names.Categories,
 		Namespaced: c.namespaced, Custom: true, Verbs: verbs, NameRule: catalogue.NameSubdomain,
 		Key:     resource.GroupResource{Group: d.Group, Resource: d.Names.Plural},
-		Columns: columns(children(version, "additionalPrinterColumns")), Webhook: c.webhook,
+		Columns: columns(children(version, "additionalPrinterColumns"), c.vocabulary), Webhook: c.webhook,
+		Going: c.going, Since: d.since,
 	}
 	if c.going {
 		t.Verbs = verbsOfGoing
@@ -155,11 +213,26 @@ func (c *compiler) compile(version map[string]any) *catalogue.Type {
 	if version["deprecated"] == true {
 		t.Deprecation = &catalogue.Deprecation{Warning: text(version, "deprecationWarning")}
 		if t.Deprecation.Warning == "" {
-			t.Deprecation.Warning = t.APIVersion() + " " + t.Kind + " is deprecated"
+			t.Deprecation.Warning = t.APIVersion() + " " + t.Kind + " is deprecated" + c.replacement(t)
 		}
 	}
 	c.addSchemas(t, child(child(version, "schema"), "openAPIV3Schema"))
 	return t
+}
+
+// replacement names the best version to use instead of a deprecated one, if there is
+// any that is newer.
+func (c *compiler) replacement(t *catalogue.Type) string {
+	best := t.Version
+	for _, version := range c.versions {
+		if name := text(version, "name"); version["served"] == true && version["deprecated"] != true && order.CompareKubeAwareVersionStrings(name, best) > 0 {
+			best = name
+		}
+	}
+	if best == t.Version {
+		return ""
+	}
+	return "; use " + t.Group + "/" + best + " " + t.Kind
 }
 
 // subresources returns status and scale, where the version has them.
@@ -185,18 +258,32 @@ func path(text string) []string {
 }
 
 // columns returns the columns of the Table: the name and those that the version
-// asks for; none for the default ones.
-func columns(asked []map[string]any) []catalogue.Column {
-	if len(asked) == 0 {
-		return nil
-	}
+// asks for; the default ones when it asks for none, or for one that has no path.
+func columns(asked []map[string]any, v vocabulary.Vocabulary) []catalogue.Column {
 	list := []catalogue.Column{{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name",
 		Description: "Name of the object, unique within its scope."}}
 	for _, m := range asked {
+		path := cell(text(m, "jsonPath"))
+		if jsonpath.New("").Parse("{"+path+"}") != nil {
+			return defaultColumns(v, list)
+		}
 		list = append(list, catalogue.Column{Name: text(m, "name"), Type: text(m, "type"), Format: text(m, "format"),
-			Description: text(m, "description"), Priority: int32(number(m, "priority")), Cell: cell(text(m, "jsonPath"))})
+			Description: cmp.Or(text(m, "description"), "Custom resource definition column (in JSONPath format): "+text(m, "jsonPath")),
+			Priority:    int32(number(m, "priority")), Cell: path})
+	}
+	if len(asked) == 0 {
+		return defaultColumns(v, list)
 	}
 	return list
+}
+
+// defaultColumns adds the age to the name, or leaves both to the default of any type.
+func defaultColumns(v vocabulary.Vocabulary, list []catalogue.Column) []catalogue.Column {
+	if !v.Behaviour.CustomAge {
+		return nil
+	}
+	return append(list[:1], catalogue.Column{Name: "Age", Type: "date", Cell: ".metadata.creationTimestamp",
+		Description: "Time of the object's creation, set by the server."})
 }
 
 // cell writes a path as columns do.

@@ -88,21 +88,14 @@ spec:
 // add checks, establishes and compiles a definition.
 func (w world) add(t testing.TB, definition map[string]any) world {
 	t.Helper()
-	crds, ok := w.types.Lookup(w.vocabulary.Group("apiextensions."), "v1", "customresourcedefinitions")
-	if !ok {
-		t.Fatal("no type for definitions")
-	}
-	if warnings, err := w.schemas.Prepare(crds, definition, schema.Strict); err != nil {
-		t.Fatal(err, warnings)
-	}
-	custom.Establish(definition, nil, w.vocabulary, now)
+	crds := w.prepare(t, definition)
 	if err := w.schemas.Validate(crds, definition, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := custom.Check(definition, nil, w.schemas, w.vocabulary); err != nil {
 		t.Fatal(err)
 	}
-	d, err := custom.Compile(definition, w.vocabulary)
+	d, err := custom.Compile(definition, custom.Setting{Vocabulary: w.vocabulary})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +104,21 @@ func (w world) add(t testing.TB, definition map[string]any) world {
 	}
 	types := w.types.With(d.Surface)
 	return world{w.vocabulary, types, w.schemas.With(types)}
+}
+
+// prepare does what comes before the checks, and returns the type of definitions.
+func (w world) prepare(t testing.TB, definition map[string]any) *catalogue.Type {
+	t.Helper()
+	_, version, _ := strings.Cut(definition["apiVersion"].(string), "/")
+	crds, ok := w.types.Lookup(w.vocabulary.Group("apiextensions."), version, "customresourcedefinitions")
+	if !ok {
+		t.Fatal("no type for definitions")
+	}
+	if warnings, err := w.schemas.Prepare(crds, definition, schema.Strict); err != nil {
+		t.Fatal(err, warnings)
+	}
+	custom.Establish(definition, nil, w.vocabulary, now)
+	return crds
 }
 
 func (w world) lookup(t testing.TB) *catalogue.Type {
@@ -316,11 +324,11 @@ spec:
   names: {plural: things, kind: Thing}
   validation: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
   additionalPrinterColumns: [{name: Size, type: integer, JSONPath: .spec.size}]`)
-	custom.Establish(definition, nil, w.vocabulary, now)
+	w.prepare(t, definition)
 	if err := custom.Check(definition, nil, w.schemas, w.vocabulary); err != nil {
 		t.Fatal(err)
 	}
-	d, err := custom.Compile(definition, w.vocabulary)
+	d, err := custom.Compile(definition, custom.Setting{Vocabulary: w.vocabulary})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +343,7 @@ func TestManyDefinitionsAreCheap(t *testing.T) {
 	for i := range 100 {
 		definition := w.widgets(t, `{type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}`)
 		set(definition, fmt.Sprintf("g%d.example.com", i), "spec", "group")
-		d, err := custom.Compile(definition, w.vocabulary)
+		d, err := custom.Compile(definition, custom.Setting{Vocabulary: w.vocabulary})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -375,7 +383,7 @@ func FuzzCompile(f *testing.F) {
 		}
 		custom.Establish(object, nil, w.vocabulary, now)
 		sound := custom.Check(object, nil, w.schemas, w.vocabulary) == nil
-		d, err := custom.Compile(object, w.vocabulary)
+		d, err := custom.Compile(object, custom.Setting{Vocabulary: w.vocabulary})
 		if err != nil {
 			if sound {
 				t.Fatalf("a sound definition does not compile: %v", err)

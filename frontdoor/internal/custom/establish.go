@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/custom/structural"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -16,6 +17,7 @@ const (
 	namesAccepted = "NamesAccepted"
 	established   = "Established"
 	terminating   = "Terminating"
+	unstructured  = "NonStructuralSchema"
 )
 
 // Establish sets the status of a definition that is about to be stored, in any
@@ -23,17 +25,19 @@ const (
 // and its conditions. The others are all other definitions; those of its group
 // keep the names that they were given first. A definition whose names are accepted
 // is established at once, because whoever stores it serves it as soon as it is
-// seen. The finalizer that holds it until its objects are gone is set as well.
+// seen.
 func Establish(object map[string]any, others []Definition, v vocabulary.Vocabulary, now time.Time) {
 	s := child(asV1(object, v), "spec")
 	status := ownStatus(object)
-	hold(object, v)
 	accepted, conflicts := accept(namesOf(child(s, "names")).completed(), namesOf(child(status, "acceptedNames")), taken(object, s, others))
 	status["acceptedNames"] = accepted.object()
 	status["storedVersions"] = storedVersions(s, status)
 	stamp := now.UTC().Format(time.RFC3339)
+	setApproval(object, status, v, stamp)
+	setStructure(s, status, v, stamp)
 	if len(conflicts) > 0 {
-		setCondition(status, condition(namesAccepted, "False", conflicts[0].reason, conflictText(conflicts)), stamp)
+		last := conflicts[len(conflicts)-1]
+		setCondition(status, condition(namesAccepted, "False", last.reason, last.message), stamp)
 		if !conditionTrue(status, established) {
 			setCondition(status, condition(established, "False", "NotAccepted", "not all names are accepted"), stamp)
 		}
@@ -55,16 +59,45 @@ func ownStatus(object map[string]any) map[string]any {
 	return status
 }
 
+// setStructure tells in a condition which schemas do not say which fields there are,
+// as those of old definitions need not.
+func setStructure(spec, status map[string]any, v vocabulary.Vocabulary, stamp string) {
+	violations := structureOf(spec, v)
+	if len(violations) == 0 {
+		dropCondition(status, unstructured)
+		return
+	}
+	setCondition(status, condition(unstructured, "True", "Violations", together(violations)), stamp)
+}
+
+// structureOf returns what is wrong with the schemas of a spec, in version v1, as
+// descriptions of the fields that there are.
+func structureOf(spec map[string]any, v vocabulary.Vocabulary) (violations []string) {
+	c := structural.Schemas{Extension: v.Extension}
+	if spec["preserveUnknownFields"] == true {
+		c.Invalid(at("preserveUnknownFields"), true, "must be false")
+	}
+	for i, version := range children(spec, "versions") {
+		if raw := child(child(version, "schema"), "openAPIV3Schema"); raw != nil {
+			c.Check(raw, at("versions").Item(i).Field("schema").Field("openAPIV3Schema"))
+		}
+	}
+	for _, cause := range c.Causes() {
+		violations = append(violations, cause.Field+": "+cause.Message)
+	}
+	return violations
+}
+
+// together joins what is wrong as one text.
+func together(faults []string) string {
+	if len(faults) == 1 {
+		return faults[0]
+	}
+	return "[" + strings.Join(faults, ", ") + "]"
+}
+
 // conflict is a name that somebody else has.
 type conflict struct{ reason, message string }
-
-func conflictText(conflicts []conflict) string {
-	texts := make([]string, len(conflicts))
-	for i, c := range conflicts {
-		texts[i] = c.message
-	}
-	return strings.Join(texts, ", ")
-}
 
 // inUse are the names that others have: of resources, and of kinds.
 type inUse struct{ resources, kinds map[string]bool }
@@ -95,19 +128,20 @@ func accept(asked, had Names, used inUse) (Names, []conflict) {
 		conflicts = append(conflicts, conflict{what + "Conflict", strconv.Quote(name) + " is already in use"})
 		return before
 	}
-	given := Names{
-		Plural:   claim("Plural", asked.Plural, had.Plural, used.resources),
-		Singular: claim("Singular", asked.Singular, had.Singular, used.resources),
-		Kind:     claim("Kind", asked.Kind, had.Kind, used.kinds),
-		ListKind: claim("ListKind", asked.ListKind, had.ListKind, used.kinds),
-	}
-	given.Categories, given.ShortNames = asked.Categories, asked.ShortNames
+	given := Names{Categories: asked.Categories, ShortNames: asked.ShortNames}
+	given.Plural = claim("Plural", asked.Plural, had.Plural, used.resources)
+	given.Singular = claim("Singular", asked.Singular, had.Singular, used.resources)
+	var inUse []string
 	for _, name := range asked.ShortNames {
-		if used.resources[name] && !slices.Contains(had.ShortNames, name) {
-			conflicts = append(conflicts, conflict{"ShortNamesConflict", strconv.Quote(name) + " is already in use"})
-			given.ShortNames = had.ShortNames
+		if used.resources[name] && !slices.Contains(had.ShortNames, name) && !slices.Contains(inUse, strconv.Quote(name)+" is already in use") {
+			inUse = append(inUse, strconv.Quote(name)+" is already in use")
 		}
 	}
+	if len(inUse) > 0 {
+		conflicts, given.ShortNames = append(conflicts, conflict{"ShortNamesConflict", together(inUse)}), had.ShortNames
+	}
+	given.Kind = claim("Kind", asked.Kind, had.Kind, used.kinds)
+	given.ListKind = claim("ListKind", asked.ListKind, had.ListKind, used.kinds)
 	return given, conflicts
 }
 
@@ -172,6 +206,18 @@ func setCondition(status, c map[string]any, stamp string) {
 		return
 	}
 	status["conditions"] = append(conditions, c)
+}
+
+// dropCondition removes the condition of a type.
+func dropCondition(status map[string]any, kind string) {
+	conditions, _ := status["conditions"].([]any)
+	kept := slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {
+		m, _ := c.(map[string]any)
+		return m["type"] == kind
+	})
+	if len(kept) < len(conditions) {
+		status["conditions"] = kept
+	}
 }
 
 func conditionTrue(status map[string]any, kind string) bool {

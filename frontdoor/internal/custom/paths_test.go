@@ -65,7 +65,7 @@ func TestApplyAfterAListBecameASet(t *testing.T) {
 // TestPublished reads the documents that clients read, in the strictest form.
 func TestPublished(t *testing.T) {
 	w := newWorld(t, vocabulary.K8s())
-	w = w.add(t, w.widgets(t, `{type: object, oneOf: [{required: [spec]}], properties: {
+	w = w.add(t, w.widgets(t, `{type: object, required: [spec], properties: {
 		metadata: {type: object, properties: {name: {type: string, maxLength: 9}}},
 		spec: {type: object, nullable: true, properties: {
 			p: {x-int-or-string: true, anyOf: [{type: integer}, {type: string}]},

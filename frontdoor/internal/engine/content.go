@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,11 +14,14 @@ import (
 
 // Content returns what is stored of an object: its JSON in the stored version, and
 // what selectors are evaluated on. raw is the object's JSON in the version of t.
-func (e *Engine) Content(object map[string]any, raw []byte, t *catalogue.Type) (services.Content, error) {
+func (e *Engine) Content(ctx context.Context, object map[string]any, raw []byte, t *catalogue.Type) (services.Content, error) {
 	stored := object
 	if t.Stored != t {
+		if t.Custom {
+			object = Copy(object)
+		}
 		var err error
-		if stored, err = e.Versions.Convert(object, t.Stored); err != nil {
+		if stored, err = e.convert(ctx, object, t.Stored); err != nil {
 			return services.Content{}, err
 		}
 		raw = nil

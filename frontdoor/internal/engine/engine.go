@@ -7,15 +7,12 @@
 package engine
 
 import (
-	"bytes"
-
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/convert"
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
 	"github.com/portico-platform/portico/frontdoor/internal/merge"
 	"github.com/portico-platform/portico/frontdoor/internal/published"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
-	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -84,46 +81,4 @@ func build(types *catalogue.Catalogue, schemas *schema.Engine, empties *publishe
 // and apiVersion comes first.
 func headOf(t *catalogue.Type) []byte {
 	return []byte(`{"apiVersion":"` + t.APIVersion() + `",`)
-}
-
-// View returns a stored object in the version of a type: the stored bytes
-// themselves when that is the stored version.
-func (e *Engine) View(object services.Object, t *catalogue.Type) (services.Object, error) {
-	if head, ok := e.heads[t]; ok && bytes.HasPrefix(object.JSON, head) {
-		return object, nil
-	}
-	converted, err := e.DecodeStored(object, t)
-	if err != nil {
-		return object, err
-	}
-	object.JSON, err = Encode(converted)
-	return object, err
-}
-
-// DecodeStored decodes a stored object in the version of a type.
-func (e *Engine) DecodeStored(o services.Object, t *catalogue.Type) (map[string]any, error) {
-	object, err := Decode(o.JSON)
-	if err != nil {
-		return nil, err
-	}
-	return e.Versions.Convert(object, t)
-}
-
-// Show returns a stored object as a path shows it.
-func (e *Engine) Show(object services.Object, t *catalogue.Type, s *catalogue.Subresource) (services.Object, error) {
-	subject := SubjectOf(s)
-	if subject == (itself{}) {
-		return e.View(object, t)
-	}
-	live, err := e.DecodeStored(object, t)
-	if err != nil {
-		return object, err
-	}
-	shown, err := subject.Show(live)
-	if err != nil {
-		return object, err
-	}
-	object.UID, object.Revision = "", 0 // it is not what is stored
-	object.JSON, err = Encode(shown)
-	return object, err
 }

@@ -34,7 +34,7 @@ type Reply struct {
 
 // Send writes the object in the version and form of the request.
 func (p Reply) Send(w http.ResponseWriter, r *request.Request, codec *wire.Codec) error {
-	object, err := r.Engine.Show(p.Object, r.Type, r.Subresource)
+	object, err := r.Engine.Show(r.Context(), p.Object, r.Type, r.Subresource)
 	if err != nil {
 		return err
 	}

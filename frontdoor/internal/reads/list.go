@@ -29,6 +29,10 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return continuable(err, o)
 	}
+	shown, err := r.Engine.Views(r.Context(), page.Objects, r.Type)
+	if err != nil {
+		return err
+	}
 	meta := wire.ListMeta{Revision: page.Revision}
 	if o.Limit > 0 && page.Next != "" {
 		if meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: page.Next, List: listDigest(r, o), Issued: issued}); err != nil {
@@ -44,10 +48,7 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	for {
-		for _, object := range page.Objects {
-			if object, err = r.Engine.View(object, r.Type); err != nil {
-				return err
-			}
+		for _, object := range shown {
 			if err := out.Item(object); err != nil {
 				return err
 			}
@@ -56,6 +57,9 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 			return out.End()
 		}
 		if page, err = h.nextPage(r, request, page); err != nil {
+			return err
+		}
+		if shown, err = r.Engine.Views(r.Context(), page.Objects, r.Type); err != nil {
 			return err
 		}
 	}

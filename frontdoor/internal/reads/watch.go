@@ -152,7 +152,7 @@ func (x *watching) start(ctx context.Context) (int64, error) {
 		if err := x.begin(); err != nil {
 			return err
 		}
-		object, err := x.r.Engine.View(object, x.r.Type)
+		object, err := x.r.Engine.View(ctx, object, x.r.Type)
 		if err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ type encodingError struct{ error }
 // of the form are made once.
 func (x *watching) frame(e feed.Event) ([]byte, error) {
 	encode := func() ([]byte, error) {
-		object, err := x.r.Engine.View(e.Object(), x.r.Type)
+		object, err := x.r.Engine.View(context.WithoutCancel(x.r.Context()), e.Object(), x.r.Type)
 		if err != nil {
 			return nil, err
 		}

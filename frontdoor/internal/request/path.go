@@ -35,7 +35,7 @@ func (r *Request) Identify(e *engine.Engine) (isResource bool, err error) {
 		}
 	}
 	if !r.served() {
-		return true, NoMethod()
+		return true, r.refused()
 	}
 	return true, nil
 }
@@ -65,6 +65,15 @@ func (r *Request) served() bool {
 		return false
 	}
 	return r.Type.Can(r.Verb)
+}
+
+// refused is the 405 of a verb that the type does not have.
+func (r *Request) refused() *services.Status {
+	s := NoMethod()
+	if r.Type.Going && r.Verb == "create" {
+		s.Message = "create not allowed while custom resource definition is terminating"
+	}
+	return s
 }
 
 // path is a resource path taken apart (section "Path shapes").

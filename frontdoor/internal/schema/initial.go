@@ -3,25 +3,43 @@ package schema
 import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
 	"github.com/portico-platform/portico/frontdoor/internal/tree"
 )
 
 // CheckDefault notes what is wrong with the default of a custom type's schema: it
-// may have no field that would be dropped, and must be valid where it stands.
+// may have no field that would be dropped, and must be valid where it stands, as it
+// is: the defaults of what it leaves out do not help it.
 func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors) {
 	n := e.structural(s)
-	value := tree.Copy(s.Default)
-	p := preparation{vocabulary: e.vocabulary}
-	p.value(n, value, at)
-	for _, name := range p.unknownFields() {
-		errs.Invalid(at, s.Default, "must not have unknown fields: "+name)
+	p := preparation{vocabulary: e.vocabulary, asGiven: true}
+	p.value(n, tree.Copy(s.Default), at)
+	if len(p.unknown) > 0 {
+		errs.Invalid(at, s.Default, "must not have unknown fields")
 	}
 	if why := p.wrongType(); why != "" {
 		errs.Invalid(at, s.Default, why)
 	}
 	c := &check{Check: rules.Check{Vocabulary: e.vocabulary}}
-	c.value(n, value, nil, at)
+	c.value(n, s.Default, nil, at)
 	errs.Join(&c.Errors)
+}
+
+// Complete makes a stored object what the schema of its type wants now, in place:
+// fields that the type has lost are dropped, and defaults set that it has got since.
+func (e *Engine) Complete(t *catalogue.Type, object map[string]any) {
+	e.coerce(t, object, &preparation{vocabulary: e.vocabulary})
+}
+
+// Drop takes the fields out of an object that its type does not have, in place.
+func (e *Engine) Drop(t *catalogue.Type, object map[string]any) {
+	e.coerce(t, object, &preparation{vocabulary: e.vocabulary, asGiven: true})
+}
+
+func (e *Engine) coerce(t *catalogue.Type, object map[string]any, p *preparation) {
+	if root := e.node(t.Definition); root != nil {
+		p.object(root, object, nil)
+	}
 }

@@ -20,6 +20,7 @@ import (
 // preparation is one walk of Prepare over an object.
 type preparation struct {
 	vocabulary vocabulary.Vocabulary
+	asGiven    bool     // defaults are not set, and null stays
 	objections []string // of the decoder
 	unknown    []string // paths of fields that the type does not have
 	wrong      []string // values of a wrong type, each with its path
@@ -35,7 +36,7 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		if !known {
 			p.unknown = append(p.unknown, at.Field(name).String())
 			delete(m, name)
-		} else if value == nil && !f.takesNull() {
+		} else if value == nil && !f.takesNull() && !p.asGiven {
 			delete(m, name) // null means left out
 		}
 	}
@@ -47,7 +48,7 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	if n.rules != nil {
 		n.rules.Complete(m, p.vocabulary)
 	}
-	if n.custom != nil {
+	if n.custom != nil && !p.asGiven {
 		n.custom.complete(n, m)
 	}
 	for name, value := range m {
@@ -123,7 +124,7 @@ func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, o
 
 func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
 	for key, value := range m {
-		if value == nil && n.item.kind != anything && !n.item.takesNull() {
+		if value == nil && n.item.kind != anything && !n.item.takesNull() && !p.asGiven {
 			if m[key] = n.item.zero(); m[key] == nil {
 				delete(m, key)
 				continue
@@ -139,7 +140,7 @@ func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
 
 func (p *preparation) list(n *node, items []any, at *field.Path) {
 	for i, value := range items {
-		if value == nil && n.item.kind != anything && !n.item.takesNull() {
+		if value == nil && n.item.kind != anything && !n.item.takesNull() && !p.asGiven {
 			items[i] = n.item.zero()
 			value = items[i]
 		}

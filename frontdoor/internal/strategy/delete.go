@@ -16,6 +16,7 @@ import (
 // grace.
 func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) {
 	meta := Metadata(obj)
+	first := !Deleting(obj)
 	grace := w.grace(obj, options)
 	if before, ok := number(meta["deletionGracePeriodSeconds"]); ok && Deleting(obj) {
 		grace = min(grace, before)
@@ -36,7 +37,10 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 	case "namespaces":
 		object(obj, "status")["phase"] = "Terminating"
 	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
-		custom.MarkTerminating(obj, w.Now)
+		delete(meta, "deletionGracePeriodSeconds") // a definition is given none
+		if first {
+			custom.MarkTerminating(obj, w.Vocabulary, w.Now)
+		}
 	}
 }
 

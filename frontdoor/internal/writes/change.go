@@ -189,7 +189,7 @@ func (c *change) review(h *Handlers) services.AdmissionRequest {
 	if !c.exists() {
 		r.Operation = services.OperationCreate
 		r.Name, _ = strategy.Metadata(c.next)["name"].(string)
-	} else if raw, err := c.Engine.View(c.current, c.Type); err == nil {
+	} else if raw, err := c.Engine.View(c.Context(), c.current, c.Type); err == nil {
 		r.OldObject = raw.JSON
 	}
 	r.Options = c.reviewOptions(h)
@@ -213,7 +213,7 @@ func (c *change) reviewOptions(h *Handlers) []byte {
 // store is the last step: a dry-run stops before it. An object that a write makes
 // free of its last finalizer is removed.
 func (h *Handlers) store(ctx context.Context, c *change) (services.Object, error) {
-	content, err := c.Engine.Content(c.next, c.nextRaw, c.Type)
+	content, err := c.Engine.Content(ctx, c.next, c.nextRaw, c.Type)
 	if err != nil {
 		return services.Object{}, err
 	}

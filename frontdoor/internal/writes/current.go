@@ -47,9 +47,9 @@ func (c *change) mayCreate() bool {
 }
 
 // decodeCurrent decodes it, in the version of the request.
-func (h *Handlers) decodeCurrent(_ context.Context, c *change) (err error) {
+func (h *Handlers) decodeCurrent(ctx context.Context, c *change) (err error) {
 	if c.exists() {
-		c.live, err = c.Engine.DecodeStored(c.current, c.Type)
+		c.live, err = c.Engine.DecodeStored(ctx, c.current, c.Type)
 	}
 	return err
 }

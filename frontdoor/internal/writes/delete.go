@@ -109,7 +109,7 @@ func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) e
 		return err
 	}
 	for _, object := range deleted {
-		if object, err = r.Engine.View(object, r.Type); err != nil {
+		if object, err = r.Engine.View(r.Context(), object, r.Type); err != nil {
 			return err
 		}
 		if err := out.Item(object); err != nil {
@@ -233,7 +233,7 @@ func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key
 			return current, false, err
 		}
 	}
-	live, err := x.Engine.DecodeStored(current, x.Type.Stored)
+	live, err := x.Engine.DecodeStored(ctx, current, x.Type.Stored)
 	if err != nil {
 		return current, false, err
 	}
@@ -255,7 +255,7 @@ func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key
 
 // markDeleted stores the object with its deletion requested.
 func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current services.Object, next map[string]any) (services.Object, bool, error) {
-	content, err := x.Engine.Content(next, nil, x.Type.Stored)
+	content, err := x.Engine.Content(ctx, next, nil, x.Type.Stored)
 	if err != nil {
 		return current, false, err
 	}
@@ -301,7 +301,7 @@ func (x *deletion) preconditions(current services.Object) error {
 
 // admitDelete asks admission.
 func (h *Handlers) admitDelete(ctx context.Context, x *deletion, current services.Object) error {
-	old, err := x.Engine.View(current, x.Type)
+	old, err := x.Engine.View(ctx, current, x.Type)
 	if err != nil {
 		return err
 	}

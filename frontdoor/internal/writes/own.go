@@ -42,14 +42,14 @@ func (h *Handlers) amendOnce(ctx context.Context, a Amendment) error {
 	if err != nil {
 		return err
 	}
-	object, err := a.Engine.DecodeStored(current, a.Type)
+	object, err := a.Engine.DecodeStored(ctx, current, a.Type)
 	if err != nil {
 		return err
 	}
 	if err := a.Change(object); err != nil || a.DryRun {
 		return err
 	}
-	content, err := a.Engine.Content(object, nil, a.Type)
+	content, err := a.Engine.Content(ctx, object, nil, a.Type)
 	if err != nil || bytes.Equal(engine.WithVersion(content.JSON, current.Revision), current.JSON) {
 		return err
 	}

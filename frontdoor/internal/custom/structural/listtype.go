@@ -1,40 +1,41 @@
-package custom
+package structural
 
 import (
 	"slices"
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
 )
 
 // listType checks how lists and maps are merged: what a list's items are told apart
 // by must be there in every item.
-func (c *structural) listType(s map[string]any, at *field.Path) {
-	kind, ofList := s[c.extension+"list-type"], at.Field(c.extension+"list-type")
+func (c *Schemas) listType(s map[string]any, at *field.Path) {
+	kind, ofList := s[c.Extension+"list-type"], at.Field(c.Extension+"list-type")
 	switch kind {
 	case nil:
 	case "atomic", "set", "map":
-		if s["type"] != "array" {
-			c.Invalid(at.Field("type"), s["type"], "must be array if "+c.extension+"list-type is specified")
-		}
+		c.mustBe("array", s, at, "must be array if "+c.Extension+"list-type is specified")
 	default:
 		c.NotSupported(ofList, kind, "atomic", "set", "map")
 	}
-	switch of := s[c.extension+"map-type"]; of {
+	switch of := s[c.Extension+"map-type"]; of {
 	case nil:
 	case "atomic", "granular":
-		if s["type"] != "object" {
-			c.Invalid(at.Field("type"), s["type"], "must be object if "+c.extension+"map-type is specified")
-		}
+		c.mustBe("object", s, at, "must be object if "+c.Extension+"map-type is specified")
 	default:
-		c.NotSupported(at.Field(c.extension+"map-type"), of, "atomic", "granular")
+		c.NotSupported(at.Field(c.Extension+"map-type"), of, "atomic", "granular")
 	}
-	items := child(s, "items")
-	keys := texts(s, c.extension+"list-map-keys")
+	items := rules.Object(s, "items")
+	keys := rules.Texts(s, c.Extension+"list-map-keys")
 	if kind != "map" && len(keys) > 0 {
-		c.Forbidden(at.Field(c.extension+"list-map-keys"), "may only be specified if "+c.extension+"list-type is map")
+		if why := "must be map if " + c.Extension + "list-map-keys is non-empty"; kind == nil {
+			c.Required(ofList, why)
+		} else {
+			c.Invalid(ofList, kind, why)
+		}
 	}
 	if (kind == "map" || kind == "set") && items["nullable"] == true {
-		c.Forbidden(at.Field("items").Field("nullable"), "cannot be nullable when "+c.extension+"list-type is "+kind.(string))
+		c.Forbidden(at.Field("items").Field("nullable"), "cannot be nullable when "+c.Extension+"list-type is "+kind.(string))
 	}
 	switch kind {
 	case "map":
@@ -44,50 +45,61 @@ func (c *structural) listType(s map[string]any, at *field.Path) {
 	}
 }
 
-// listMap checks a list whose items are told apart by some of their fields.
-func (c *structural) listMap(s map[string]any, keys []string, at *field.Path) {
-	where := at.Field(c.extension + "list-map-keys")
-	if len(keys) == 0 {
-		c.Required(where, "must not be empty if "+c.extension+"list-type is map")
+// mustBe checks the type of a schema.
+func (c *Schemas) mustBe(kind string, s map[string]any, at *field.Path, why string) {
+	switch s["type"] {
+	case kind:
+	case nil, "":
+		c.Required(at.Field("type"), why)
+	default:
+		c.Invalid(at.Field("type"), s["type"], why)
 	}
-	items := child(s, "items")
+}
+
+// listMap checks a list whose items are told apart by some of their fields.
+func (c *Schemas) listMap(s map[string]any, keys []string, at *field.Path) {
+	where := at.Field(c.Extension + "list-map-keys")
+	if len(keys) == 0 {
+		c.Required(where, "must not be empty if "+c.Extension+"list-type is map")
+	}
+	items := rules.Object(s, "items")
 	if items != nil && items["type"] != "object" {
-		c.Invalid(at.Field("items").Field("type"), items["type"], "must be object if parent array's "+c.extension+"list-type is map")
+		c.Invalid(at.Field("items").Field("type"), items["type"], "must be object if parent array's "+c.Extension+"list-type is map")
 		return
 	}
-	properties := child(items, "properties")
+	properties := rules.Object(items, "properties")
 	for i, key := range keys {
 		if slices.Contains(keys[:i], key) {
-			c.Duplicate(where.Item(i), key)
+			c.Invalid(where, keys, "must not contain duplicate entries")
 			continue
 		}
-		property := child(properties, key)
+		property := rules.Object(properties, key)
 		below := at.Field("items").Field("properties").Entry(key)
 		switch {
 		case property == nil:
-			c.Invalid(where.Item(i), key, "must be the name of a property of the items")
+			c.Invalid(where, keys, "entries must all be names of item properties")
 			continue
 		case property["type"] == "object" || property["type"] == "array":
-			c.Invalid(below.Field("type"), property["type"], "must be a scalar type if parent array's "+c.extension+"list-type is map")
+			c.Invalid(below.Field("type"), property["type"], "must be a scalar type if parent array's "+c.Extension+"list-type is map")
 		case property["nullable"] == true:
-			c.Forbidden(below.Field("nullable"), "this property is in "+c.extension+"list-map-keys, so it cannot be nullable")
+			c.Forbidden(below.Field("nullable"), "this property is in "+c.Extension+"list-map-keys, so it cannot be nullable")
 		}
-		if property["default"] == nil && !slices.Contains(texts(items, "required"), key) {
-			c.Required(below.Field("default"), "this property is in "+c.extension+"list-map-keys, so it must have a default or be a required property")
+		if property["default"] == nil && !slices.Contains(rules.Texts(items, "required"), key) {
+			c.Required(below.Field("default"), "this property is in "+c.Extension+"list-map-keys, so it must have a default or be a required property")
 		}
 	}
 }
 
 // listSet checks a list whose items are told apart as a whole.
-func (c *structural) listSet(items map[string]any, at *field.Path) {
+func (c *Schemas) listSet(items map[string]any, at *field.Path) {
 	switch items["type"] {
 	case "object":
-		if items[c.extension+"map-type"] != "atomic" {
-			c.Invalid(at.Field(c.extension+"map-type"), items[c.extension+"map-type"], "must be atomic as item of a list with "+c.extension+"list-type=set")
+		if items[c.Extension+"map-type"] != "atomic" {
+			c.Invalid(at.Field(c.Extension+"map-type"), items[c.Extension+"map-type"], "must be atomic as item of a list with "+c.Extension+"list-type=set")
 		}
 	case "array":
-		if of := items[c.extension+"list-type"]; of != nil && of != "atomic" {
-			c.Invalid(at.Field(c.extension+"list-type"), of, "must be atomic as item of a list with "+c.extension+"list-type=set")
+		if of := items[c.Extension+"list-type"]; of != nil && of != "atomic" {
+			c.Invalid(at.Field(c.Extension+"list-type"), of, "must be atomic as item of a list with "+c.Extension+"list-type=set")
 		}
 	}
 }

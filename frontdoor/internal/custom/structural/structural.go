@@ -1,19 +1,26 @@
-package custom
+// Package structural checks the schemas of custom types. A schema is structural when
+// the shape of an object can be read from it without its conditions (allOf, anyOf,
+// oneOf, not), so that it is known which fields there are and of which type. It
+// decides about schemas alone, never about objects or definitions. It serves
+// "Removals" of the specification: what definitions of v1 must be.
+package structural
 
 import (
-	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
 )
 
-// structural checks the schemas of definitions: a schema is structural when the
-// shape of an object can be read from it without its conditions (allOf, anyOf,
-// oneOf, not), so that it is known which fields there are and of which type.
-type structural struct {
-	*field.Errors
-	extension string // prefix of extensions
+// Schemas collects what is wrong with schemas. The zero value has no prefix of
+// extensions.
+type Schemas struct {
+	field.Errors
+	// Extension is the prefix of extensions.
+	Extension string
 }
 
 // level is where in a schema another one stands.
@@ -26,7 +33,7 @@ const (
 )
 
 // known are the types of values.
-var knownTypes = []string{"object", "array", "string", "integer", "number", "boolean"}
+var knownTypes = []string{"array", "boolean", "integer", "number", "object", "string"}
 
 // keywords are the JSON types of keywords that are not checked when a definition is
 // decoded, as what stands below items is not.
@@ -41,25 +48,58 @@ var keywordTypes = map[string]string{
 // refused are the keywords that schemas of definitions may not have.
 var refused = []string{"$ref", "id", "definitions", "dependencies", "patternProperties", "additionalItems"}
 
+// Check checks a schema.
+func (c *Schemas) Check(s map[string]any, at *field.Path) {
+	c.schema(s, atRoot, at)
+	c.complete(s, at)
+}
+
+// CheckKeywords checks no more than that the keywords of a schema are known and of
+// their types, which is asked of old schemas that are not structural.
+func (c *Schemas) CheckKeywords(s map[string]any, at *field.Path) { Each(s, at, c.keywords) }
+
 // schema checks a schema, and what stands below it.
-func (c *structural) schema(s map[string]any, where level, at *field.Path) {
+func (c *Schemas) schema(s map[string]any, where level, at *field.Path) {
 	c.keywords(s, at)
 	c.kind(s, where, at)
 	c.extensions(s, at)
 	c.listType(s, at)
-	for name, property := range child(s, "properties") {
+	for name, property := range rules.Object(s, "properties") {
 		c.schema(asSchema(property), atField, at.Field("properties").Entry(name))
 	}
-	if items := child(s, "items"); items != nil {
+	if items := rules.Object(s, "items"); items != nil {
 		c.schema(items, atItem, at.Field("items"))
 	}
-	if values := child(s, "additionalProperties"); values != nil {
+	if values := rules.Object(s, "additionalProperties"); values != nil {
 		c.schema(values, atField, at.Field("additionalProperties"))
 	}
 	if where == atRoot || c.is(s, "embedded-resource") {
 		c.metadata(s, where, at)
 	}
-	c.conditions(s, s, at)
+	c.conditions(s, at)
+}
+
+// IsExtended tells whether a schema uses an extension, which needs it to be
+// structural.
+func (c *Schemas) IsExtended(s map[string]any) (found bool) {
+	Each(s, nil, func(s map[string]any, _ *field.Path) {
+		for name := range s {
+			found = found || strings.HasPrefix(name, c.Extension)
+		}
+	})
+	return found
+}
+
+// CheckBesideStatus checks the root of a schema whose objects have a status of their own:
+// as that is validated alone, nothing may be said of the object as a whole.
+func (c *Schemas) CheckBesideStatus(s map[string]any, at *field.Path) {
+	for _, name := range []string{"id", "$schema", "$ref", "nullable", "default", "enum", "maxProperties", "minProperties",
+		"allOf", "oneOf", "anyOf", "not", "additionalProperties", "patternProperties", "dependencies", "additionalItems", "definitions"} {
+		if value, given := s[name]; given && value != nil && value != "" && value != false {
+			c.Invalid(at, name, "only properties, required, description and what is said of single values are allowed at the root of the schema if the status subresource is enabled")
+			return
+		}
+	}
 }
 
 // asSchema reads a value that must be a schema; anything else is an empty one.
@@ -69,34 +109,32 @@ func asSchema(value any) map[string]any {
 }
 
 // is tells whether a schema has an extension that is true.
-func (c *structural) is(s map[string]any, extension string) bool {
-	return s[c.extension+extension] == true
+func (c *Schemas) is(s map[string]any, extension string) bool {
+	return s[c.Extension+extension] == true
 }
 
 // keywords checks keywords that have the same meaning everywhere.
-func (c *structural) keywords(s map[string]any, at *field.Path) {
+func (c *Schemas) keywords(s map[string]any, at *field.Path) {
 	for name, kind := range keywordTypes {
 		if value, given := s[name]; given && value != nil && !isOf(value, kind) {
 			c.TypeInvalid(at.Field(name), value, "must be of type "+kind)
 		}
 	}
 	for _, name := range refused {
-		if value, given := s[name]; given && value != "" {
+		if value := s[name]; value != nil && (value != "" || name == "$ref") {
 			c.Forbidden(at.Field(name), name+" is not supported")
 		}
 	}
-	if pattern := text(s, "pattern"); pattern != "" {
+	if pattern := rules.Text(s, "pattern"); pattern != "" {
 		if _, err := regexp.Compile(pattern); err != nil {
 			c.Invalid(at.Field("pattern"), pattern, "must be a valid regular expression, but isn't: "+err.Error())
 		}
 	}
 	if s["uniqueItems"] == true {
-		c.Forbidden(at.Field("uniqueItems"), "uniqueItems cannot be set to true, because its cost grows with the square of the length")
+		c.Forbidden(at.Field("uniqueItems"), "uniqueItems cannot be set to true since the runtime complexity becomes quadratic")
 	}
-	if s["additionalProperties"] == false {
-		c.Forbidden(at.Field("additionalProperties"), "additionalProperties cannot be set to false")
-	} else if s["additionalProperties"] != nil && len(child(s, "properties")) > 0 {
-		c.Forbidden(at.Field("additionalProperties"), "additionalProperties and properties are mutually exclusive")
+	if values := s["additionalProperties"]; values != nil && values != true && len(rules.Object(s, "properties")) > 0 {
+		c.Forbidden(at.Field("additionalProperties"), "additionalProperties and properties are mutual exclusive")
 	}
 	if _, isList := s["items"].([]any); isList {
 		c.Forbidden(at.Field("items"), "items must be a schema object and not an array")
@@ -120,16 +158,17 @@ func isOf(value any, kind string) bool {
 }
 
 // kind checks the type, which every schema has that does not leave it open.
-func (c *structural) kind(s map[string]any, where level, at *field.Path) {
-	kind := text(s, "type")
+func (c *Schemas) kind(s map[string]any, where level, at *field.Path) {
+	kind := rules.Text(s, "type")
 	open := c.is(s, "int-or-string") || c.is(s, "preserve-unknown-fields")
-	switch {
-	case kind == "null":
+	if kind == "null" {
 		c.Forbidden(at.Field("type"), "type cannot be set to null, use nullable as an alternative")
+	}
+	switch {
 	case kind != "" && !slices.Contains(knownTypes, kind):
 		c.NotSupported(at.Field("type"), kind, knownTypes...)
 	case c.is(s, "embedded-resource") && kind != "object":
-		c.Required(at.Field("type"), "must be object if "+c.extension+"embedded-resource is true")
+		c.Required(at.Field("type"), "must be object if "+c.Extension+"embedded-resource is true")
 	case kind == "" && !open:
 		c.Required(at.Field("type"), "must not be empty "+[]string{"at the root", "for specified array items", "for specified object fields"}[where])
 	case where == atRoot && kind != "" && kind != "object":
@@ -137,39 +176,42 @@ func (c *structural) kind(s map[string]any, where level, at *field.Path) {
 	case kind == "array" && s["items"] == nil:
 		c.Required(at.Field("items"), "must be specified")
 	}
+	if where == atRoot && s["nullable"] == true {
+		c.Forbidden(at.Field("nullable"), "nullable cannot be true at the root")
+	}
 	if where == atRoot && s["additionalProperties"] != nil {
 		c.Forbidden(at.Field("additionalProperties"), "must not be used at the root")
 	}
 }
 
 // extensions checks what the extensions are allowed to say together.
-func (c *structural) extensions(s map[string]any, at *field.Path) {
+func (c *Schemas) extensions(s map[string]any, at *field.Path) {
 	for _, name := range []string{"preserve-unknown-fields", "embedded-resource"} {
 		if c.is(s, "int-or-string") && c.is(s, name) {
-			c.Invalid(at.Field(c.extension+name), true, "must be false if "+c.extension+"int-or-string is true")
+			c.Invalid(at.Field(c.Extension+name), true, "must be false if "+c.Extension+"int-or-string is true")
 		}
 	}
-	if s[c.extension+"preserve-unknown-fields"] == false {
-		c.Invalid(at.Field(c.extension+"preserve-unknown-fields"), false, "must be true or undefined")
+	if s[c.Extension+"preserve-unknown-fields"] == false {
+		c.Invalid(at.Field(c.Extension+"preserve-unknown-fields"), false, "must be true or undefined")
 	}
 	if !c.is(s, "embedded-resource") {
 		return
 	}
 	if s["additionalProperties"] != nil {
-		c.Forbidden(at.Field("additionalProperties"), "must not be used if "+c.extension+"embedded-resource is set")
+		c.Forbidden(at.Field("additionalProperties"), "must not be used if "+c.Extension+"embedded-resource is set")
 	}
-	if len(child(s, "properties")) == 0 && !c.is(s, "preserve-unknown-fields") {
-		c.Required(at.Field("properties"), "must not be empty if "+c.extension+"embedded-resource is true without "+c.extension+"preserve-unknown-fields")
+	if len(rules.Object(s, "properties")) == 0 && !c.is(s, "preserve-unknown-fields") {
+		c.Required(at.Field("properties"), "must not be empty if "+c.Extension+"embedded-resource is true without "+c.Extension+"preserve-unknown-fields")
 	}
 }
 
 // metadata checks what a schema says of the fields that every object has. They are
 // described already; only names can be restricted.
-func (c *structural) metadata(s map[string]any, where level, at *field.Path) {
-	properties := child(s, "properties")
+func (c *Schemas) metadata(s map[string]any, where level, at *field.Path) {
+	properties := rules.Object(s, "properties")
 	at = at.Field("properties")
 	for _, name := range []string{"apiVersion", "kind"} {
-		if m := child(properties, name); m != nil && m["type"] != "string" {
+		if m := rules.Object(properties, name); m != nil && m["type"] != "string" {
 			c.Invalid(at.Entry(name).Field("type"), m["type"], "must be string")
 		}
 	}
@@ -179,17 +221,22 @@ func (c *structural) metadata(s map[string]any, where level, at *field.Path) {
 	}
 	at = at.Entry("metadata")
 	if m["type"] != "object" {
-		c.Invalid(at.Field("type"), m["type"], "must be object")
+		c.Invalid(at.Field("type"), rules.Text(m, "type"), "must be object")
 	}
 	if where != atRoot {
 		return
 	}
+	Each(m, at, func(s map[string]any, at *field.Path) {
+		if s["default"] != nil {
+			c.Forbidden(at.Field("default"), "must not be set in top-level metadata")
+		}
+	})
 	for name := range m {
-		if name != "type" && name != "properties" && name != "description" && name != "default" {
+		if name != "type" && name != "properties" && name != "default" {
 			c.Forbidden(at, "must not specify anything other than name and generateName, but metadata is implicitly specified")
 		}
 	}
-	for name := range child(m, "properties") {
+	for name := range rules.Object(m, "properties") {
 		if name != "name" && name != "generateName" {
 			c.Forbidden(at, "must not specify anything other than name and generateName, but metadata is implicitly specified")
 		}
@@ -200,18 +247,23 @@ func (c *structural) metadata(s map[string]any, where level, at *field.Path) {
 var junctors = []string{"allOf", "anyOf", "oneOf"}
 
 // conditions checks the schemas that are joined to s: they say nothing of the shape
-// that the schema around them, shape, does not say.
-func (c *structural) conditions(s, shape map[string]any, at *field.Path) {
+// of a value.
+func (c *Schemas) conditions(s map[string]any, at *field.Path) {
 	for _, junctor := range junctors {
 		if junctor == "anyOf" && isIntOrString(s["anyOf"]) {
 			continue
 		}
-		for i, part := range children(s, junctor) {
-			c.condition(part, shape, at.Field(junctor).Item(i))
+		for i, part := range rules.Objects(s, junctor) {
+			if junctor == "allOf" && i == 0 && c.is(s, "int-or-string") && isIntOrString(part["anyOf"]) {
+				rest := maps.Clone(part)
+				delete(rest, "anyOf")
+				part = rest
+			}
+			c.condition(part, at.Field(junctor).Item(i))
 		}
 	}
-	if not := child(s, "not"); not != nil {
-		c.condition(not, shape, at.Field("not"))
+	if not := rules.Object(s, "not"); not != nil {
+		c.condition(not, at.Field("not"))
 	}
 }
 
@@ -226,35 +278,89 @@ func isIntOrString(anyOf any) bool {
 	return len(first) == 1 && len(second) == 1 && first["type"] == "integer" && second["type"] == "string"
 }
 
+// outside are the keywords that joined schemas may not have, with what they must be
+// instead.
+var outside = map[string]string{
+	"type": "empty", "title": "empty", "description": "empty", "default": "undefined", "additionalProperties": "undefined", "nullable": "false",
+}
+
+// outsideExtensions are the extensions of that kind.
+var outsideExtensions = map[string]string{
+	"preserve-unknown-fields": "false", "embedded-resource": "false", "int-or-string": "false",
+	"list-map-keys": "empty", "list-type": "undefined", "map-type": "undefined",
+}
+
 // condition checks a joined schema.
-func (c *structural) condition(s, shape map[string]any, at *field.Path) {
+func (c *Schemas) condition(s map[string]any, at *field.Path) {
 	c.keywords(s, at)
-	for _, name := range []string{"type", "additionalProperties", "default", "title", "description", "nullable"} {
+	forbid := func(name, be string) {
 		if value, given := s[name]; given && value != "" && value != false && value != nil {
-			c.Forbidden(at.Field(name), "must be undefined to be structural")
+			c.Forbidden(at.Field(name), "must be "+be+" to be structural")
 		}
 	}
-	for _, name := range []string{"preserve-unknown-fields", "embedded-resource", "int-or-string", "list-map-keys", "list-type", "map-type"} {
-		if value, given := s[c.extension+name]; given && value != false {
-			c.Forbidden(at.Field(c.extension+name), "must be undefined to be structural")
-		}
+	for name, be := range outside {
+		forbid(name, be)
 	}
-	if items := child(s, "items"); items != nil {
-		if child(shape, "items") == nil {
-			c.Required(at.Field("items"), "must also be specified outside of the conditions")
-		}
-		c.condition(items, child(shape, "items"), at.Field("items"))
+	for name, be := range outsideExtensions {
+		forbid(c.Extension+name, be)
 	}
-	for name, property := range child(s, "properties") {
+	if items := rules.Object(s, "items"); items != nil {
+		c.condition(items, at.Field("items"))
+	}
+	for name, property := range rules.Object(s, "properties") {
 		below := at.Field("properties").Entry(name)
 		if name == "metadata" {
 			c.Forbidden(below, "must not be specified in a nested context")
 		}
-		outside := child(child(shape, "properties"), name)
-		if outside == nil {
-			c.Required(below, fmt.Sprintf("properties[%s] must also be specified outside of the conditions", name))
-		}
-		c.condition(asSchema(property), outside, below)
+		c.condition(asSchema(property), below)
 	}
-	c.conditions(s, shape, at)
+	c.conditions(s, at)
+}
+
+// complete checks that the schemas joined to the root mention no field that the root
+// does not describe.
+func (c *Schemas) complete(root map[string]any, at *field.Path) {
+	c.completeIn(root, root, at, at)
+}
+
+// completeIn checks the schemas joined to s, which stands at in, against the shape,
+// which stands at at.
+func (c *Schemas) completeIn(s, shape map[string]any, in, at *field.Path) {
+	for _, junctor := range junctors {
+		for i, part := range rules.Objects(s, junctor) {
+			c.described(part, shape, in.Field(junctor).Item(i), at)
+		}
+	}
+	if not := rules.Object(s, "not"); not != nil {
+		c.described(not, shape, in.Field("not"), at)
+	}
+}
+
+// described checks that shape describes what a joined schema is about.
+func (c *Schemas) described(s, shape map[string]any, in, at *field.Path) {
+	if shape == nil {
+		c.Required(at, "because it is defined in "+in.String())
+		return
+	}
+	c.completeIn(s, shape, in, at)
+	if items := rules.Object(s, "items"); items != nil {
+		c.described(items, rules.Object(shape, "items"), in.Field("items"), at.Field("items"))
+	}
+	for name, property := range rules.Object(s, "properties") {
+		c.described(asSchema(property), rules.Object(rules.Object(shape, "properties"), name),
+			in.Field("properties").Entry(name), at.Field("properties").Entry(name))
+	}
+}
+
+// Each visits a schema and all that describe what stands below it.
+func Each(s map[string]any, where *field.Path, visit func(map[string]any, *field.Path)) {
+	visit(s, where)
+	for name, property := range rules.Object(s, "properties") {
+		Each(asSchema(property), where.Field("properties").Entry(name), visit)
+	}
+	for _, name := range []string{"items", "additionalProperties"} {
+		if below := rules.Object(s, name); below != nil {
+			Each(below, where.Field(name), visit)
+		}
+	}
 }

@@ -46,6 +46,7 @@ var Derivations = map[string]rules.Derivation{
 	"group of the role":      roleGroup,
 	"group of the subject":   subjectGroup,
 	"names from kind":        customNames,
+	"stored version":         customStored,
 	"version or versions":    customVersions,
 	"signer of old requests": oldSigner,
 	"limits by type":         limitDefaults,

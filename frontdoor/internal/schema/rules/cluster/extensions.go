@@ -94,8 +94,24 @@ func apiServiceTrust(c *rules.Check, m, _ map[string]any, at *field.Path) {
 
 // customNames completes the names of a custom resource type.
 func customNames(m map[string]any, _ vocabulary.Vocabulary) {
-	if kind := rules.Text(m, "kind"); kind != "" {
-		rules.Complete(m, map[string]any{"singular": strings.ToLower(kind), "listKind": kind + "List"})
+	names := rules.Object(m, "names")
+	if kind := rules.Text(names, "kind"); kind != "" {
+		rules.Complete(names, map[string]any{"singular": strings.ToLower(kind), "listKind": kind + "List"})
+	}
+}
+
+// customStored names the version to store where a status says nothing of those in
+// which objects may be kept.
+func customStored(m map[string]any, _ vocabulary.Vocabulary) {
+	status := rules.Object(m, "status")
+	if kept, _ := status["storedVersions"].([]any); status == nil || len(kept) > 0 {
+		return
+	}
+	for _, version := range rules.Objects(rules.Object(m, "spec"), "versions") {
+		if version["storage"] == true {
+			status["storedVersions"] = []any{rules.Text(version, "name")}
+			return
+		}
 	}
 }
 

@@ -1,0 +1,93 @@
+package conversion
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+)
+
+// object is an object in an answer; its integers are int64.
+type object map[string]any
+
+// UnmarshalJSON reads it.
+func (o *object) UnmarshalJSON(raw []byte) error {
+	return kjson.UnmarshalCaseSensitivePreserveInts(raw, (*map[string]any)(o))
+}
+
+// believable checks that an answer is the same object in the version wanted.
+func believable(sent, found map[string]any, apiVersion string) error {
+	if found["apiVersion"] != apiVersion {
+		return fmt.Errorf("invalid groupVersion (expected %v, received %v)", apiVersion, found["apiVersion"])
+	}
+	if found["kind"] != sent["kind"] {
+		return fmt.Errorf("invalid kind (expected %v, received %v)", sent["kind"], found["kind"])
+	}
+	before, after := metadata(sent), metadata(found)
+	for _, f := range []struct{ field, called string }{{"name", "name"}, {"namespace", "namespace"}, {"uid", "UID"}} {
+		if before[f.field] != after[f.field] {
+			return fmt.Errorf("must have the same %s: %v != %v", f.called, before[f.field], after[f.field])
+		}
+	}
+	return nil
+}
+
+func metadata(object map[string]any) map[string]any {
+	m, _ := object["metadata"].(map[string]any)
+	return m
+}
+
+// withMetadata returns the answer with the metadata that was sent; labels and
+// annotations alone are the answer's.
+func withMetadata(found, sent map[string]any) (map[string]any, error) {
+	answered, ok := found["metadata"].(map[string]any)
+	if !ok {
+		return nil, errors.New("missing metadata in converted object")
+	}
+	meta := maps.Clone(metadata(sent))
+	for _, name := range []string{"labels", "annotations"} {
+		delete(meta, name)
+		values, err := texts(answered[name], name)
+		if err != nil {
+			return nil, err
+		}
+		if len(values) > 0 {
+			meta[name] = answered[name]
+		}
+		at := field.NewPath("metadata", name)
+		errs := metav1validation.ValidateLabels(values, at)
+		if name == "annotations" {
+			errs = validation.ValidateAnnotations(values, at)
+		}
+		if len(errs) > 0 {
+			return nil, errs.ToAggregate()
+		}
+	}
+	next := maps.Clone(found)
+	next["metadata"] = meta
+	return next, nil
+}
+
+// texts reads a map of texts.
+func texts(value any, name string) (map[string]string, error) {
+	if value == nil {
+		return nil, nil
+	}
+	m, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("invalid metadata.%s of type %T in converted object", name, value)
+	}
+	found := make(map[string]string, len(m))
+	for key, item := range m {
+		text, ok := item.(string)
+		if !ok {
+			return nil, fmt.Errorf("invalid metadata.%s[%s] of type %T in converted object", name, key, item)
+		}
+		found[key] = text
+	}
+	return found, nil
+}
