@@ -98,7 +98,7 @@ func (w *Webhook) Convert(ctx context.Context, objects []map[string]any, apiVers
 	}
 	for i, at := range wanting {
 		if err := believable(q.Objects[i], found[i], apiVersion); err != nil {
-			return nil, failed(q, "returned invalid converted object at index %d: %v", i, err)
+			return nil, failed(q, "returned invalid object at index %d: %v", i, err)
 		}
 		if converted[at], err = withMetadata(found[i], q.Objects[i]); err != nil {
 			return nil, failed(q, "returned invalid metadata in object at index %d: %v", i, err)
@@ -110,7 +110,7 @@ func (w *Webhook) Convert(ctx context.Context, objects []map[string]any, apiVers
 // failed is the error of a question.
 func failed(q question, format string, args ...any) *services.Status {
 	first := q.Objects[0]
-	return &services.Status{Code: http.StatusInternalServerError, Reason: services.ReasonInternalError,
+	return &services.Status{Code: http.StatusInternalServerError,
 		Message: fmt.Sprintf("conversion webhook for %v, Kind=%v ", first["apiVersion"], first["kind"]) + fmt.Sprintf(format, args...)}
 }
 
@@ -143,7 +143,7 @@ func (r review) objects(to review) ([]object, error) {
 	case a.Result.Message != "":
 		return nil, errors.New(a.Result.Message)
 	default:
-		return nil, fmt.Errorf("response.result.status was %q, not \"Success\"", a.Result.Status)
+		return nil, fmt.Errorf("response.result.status was '%s', not 'Success'", a.Result.Status)
 	}
 }
 

@@ -108,17 +108,17 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 		"failed: not today": converted(func(_, response, _ map[string]any) {
 			response["result"] = map[string]any{"status": "Failure", "message": "not today"}
 		}),
-		`failed: response.result.status was "", not "Success"`: converted(func(_, response, _ map[string]any) { delete(response, "result") }),
+		"failed: response.result.status was '', not 'Success'": converted(func(_, response, _ map[string]any) { delete(response, "result") }),
 		"failed: expected response.uid=":                       converted(func(_, response, _ map[string]any) { response["uid"] = "other" }),
 		"failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got apiextensions.k8s.io/v2, Kind=ConversionReview": converted(
 			func(review, _, _ map[string]any) { review["apiVersion"] = "apiextensions.k8s.io/v2" }),
 		"returned 0 objects, expected 1": converted(func(_, response, _ map[string]any) { response["convertedObjects"] = []any{} }),
-		"returned invalid converted object at index 0: invalid groupVersion (expected example.com/v2, received example.com/v3)": converted(spoil("apiVersion", "example.com/v3")),
-		"returned invalid converted object at index 0: invalid kind (expected Widget, received Gadget)":                         converted(spoil("kind", "Gadget")),
-		"returned invalid converted object at index 0: must have the same name: a != b":                                         converted(spoil("metadata.name", "b")),
-		"returned invalid converted object at index 0: must have the same UID: u-a != b":                                        converted(spoil("metadata.uid", "b")),
-		"returned invalid metadata in object at index 0: invalid metadata.annotations of type string in converted object":       converted(spoil("metadata.annotations", "x")),
-		"returned invalid metadata in object at index 0: metadata.labels: Invalid value: \"a b\"":                               converted(spoil("metadata.labels", map[string]any{"a b": "c"})),
+		"returned invalid object at index 0: invalid groupVersion (expected example.com/v2, received example.com/v3)":     converted(spoil("apiVersion", "example.com/v3")),
+		"returned invalid object at index 0: invalid kind (expected Widget, received Gadget)":                             converted(spoil("kind", "Gadget")),
+		"returned invalid object at index 0: must have the same name: a != b":                                             converted(spoil("metadata.name", "b")),
+		"returned invalid object at index 0: must have the same UID: u-a != b":                                            converted(spoil("metadata.uid", "b")),
+		"returned invalid metadata in object at index 0: invalid metadata.annotations of type string in converted object": converted(spoil("metadata.annotations", "x")),
+		"returned invalid metadata in object at index 0: metadata.labels: Invalid value: \"a b\"":                         converted(spoil("metadata.labels", map[string]any{"a b": "c"})),
 	} {
 		_, err := answering(t, []string{"v1"}, reply).Convert(context.Background(), []map[string]any{widget("v1", "a")}, "example.com/v2")
 		status := services.AsStatus(err)

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -101,6 +103,15 @@ func (s scale) Show(object map[string]any) (map[string]any, error) {
 		status["selector"] = text
 	}
 	return map[string]any{"apiVersion": s.apiVersion, "kind": "Scale", "metadata": meta, "spec": spec, "status": status}, nil
+}
+
+// wanted tells whether an object of a custom type says how many replicas it wants:
+// there is no scale to show before.
+func (s scale) wanted(object map[string]any) error {
+	if _, ok, _ := unstructured.NestedFieldNoCopy(object, s.at.Replicas...); ok || s.at == usualScale {
+		return nil
+	}
+	return fmt.Errorf("the spec replicas field %q does not exist", "."+strings.Join(s.at.Replicas, "."))
 }
 
 // selector returns the label selector of the object's replicas in its text form,

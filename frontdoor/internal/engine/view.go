@@ -121,6 +121,11 @@ func (e *Engine) Show(ctx context.Context, object services.Object, t *catalogue.
 	if err != nil {
 		return object, err
 	}
+	if s, ok := subject.(scale); ok {
+		if err := s.wanted(live); err != nil {
+			return object, err
+		}
+	}
 	shown, err := subject.Show(live)
 	if err != nil {
 		return object, err

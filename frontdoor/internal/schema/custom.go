@@ -80,6 +80,8 @@ type structure struct {
 
 	allOf, anyOf, oneOf []*node
 	not                 *node
+	// besides is what references say beyond their targets.
+	besides []*node
 }
 
 // structural compiles the schema of a custom type.
@@ -106,8 +108,7 @@ func (e *Engine) structural(s *spec.Schema) *node {
 	if s.Items != nil && s.Items.Schema != nil {
 		n.item = e.structural(s.Items.Schema)
 	}
-	n.custom.allOf = append(n.custom.allOf, e.structurals(s.AllOf)...)
-	n.custom.anyOf, n.custom.oneOf = e.structurals(s.AnyOf), e.structurals(s.OneOf)
+	n.custom.allOf, n.custom.anyOf, n.custom.oneOf = e.structurals(s.AllOf), e.structurals(s.AnyOf), e.structurals(s.OneOf)
 	if s.Not != nil {
 		n.custom.not = e.structural(s.Not)
 	}
@@ -149,7 +150,7 @@ func (e *Engine) addField(n *node, name string, s *spec.Schema) {
 	beyond.Ref = spec.Ref{}
 	condition := &node{custom: &structure{keywords: keywords.Compile(&spec.Schema{})}}
 	condition.fields = map[string]*member{name: {node: e.structural(&beyond)}}
-	n.custom.allOf = append(n.custom.allOf, condition)
+	n.custom.besides = append(n.custom.besides, condition)
 }
 
 func (e *Engine) structurals(parts []spec.Schema) []*node {
@@ -206,7 +207,7 @@ func (c *check) custom(n *node, value, old any, at *field.Path) {
 			if f := n.fields[name]; f != nil {
 				c.value(f.node, item, before[name], &field.Path{Parent: at, Name: name})
 			} else if n.kind == dictionary {
-				c.value(n.item, item, before[name], &field.Path{Parent: at, Name: name, IsKey: true})
+				c.value(n.item, item, before[name], &field.Path{Parent: at, Name: name})
 			}
 		}
 	case []any:
@@ -228,7 +229,7 @@ func (c *check) embedded(m map[string]any, at *field.Path) {
 		}
 	}
 	if version, ok := m["apiVersion"].(string); ok && strings.Count(version, "/") > 1 {
-		c.Invalid(at.Field("apiVersion"), version, "must be a version or group/version")
+		c.Invalid(at.Field("apiVersion"), version, "unexpected GroupVersion string: "+version)
 	}
 	if kind, ok := m["kind"].(string); ok && kind != "" {
 		for _, problem := range validation.IsDNS1035Label(strings.ToLower(kind)) {
@@ -239,27 +240,49 @@ func (c *check) embedded(m map[string]any, at *field.Path) {
 
 // junctors checks a value against the schemas that are joined to its own.
 func (c *check) junctors(s *structure, value any, at *field.Path) {
-	for _, part := range s.allOf {
+	for _, part := range s.besides {
 		c.custom(part, value, nil, at)
 	}
+	c.all(s.allOf, value, at)
 	if s.anyOf == nil && s.oneOf == nil && s.not == nil {
 		return
 	}
 	where := strconv.Quote(at.String())
 	if len(s.anyOf) > 0 && c.fitting(s.anyOf, value, at) == 0 {
-		c.Invalid(at, value, where+" must validate at least one schema (anyOf)")
+		c.Invalid(nowhere, "", where+" must validate at least one schema (anyOf)")
+		c.custom(s.anyOf[0], value, nil, at)
 	}
 	if len(s.oneOf) > 0 {
 		switch fitting := c.fitting(s.oneOf, value, at); {
 		case fitting == 0:
-			c.Invalid(at, value, where+" must validate one and only one schema (oneOf). Found none valid")
+			c.Invalid(nowhere, "", where+" must validate one and only one schema (oneOf). Found none valid")
+			c.custom(s.oneOf[0], value, nil, at)
 		case fitting > 1:
-			c.Invalid(at, value, where+" must validate one and only one schema (oneOf). Found "+strconv.Itoa(fitting)+" valid alternatives")
+			c.Invalid(nowhere, "", where+" must validate one and only one schema (oneOf). Found "+strconv.Itoa(fitting)+" valid alternatives")
 		}
 	}
 	if s.not != nil && c.fitting([]*node{s.not}, value, at) > 0 {
-		c.Invalid(at, value, where+" must not validate the schema (not)")
+		c.Invalid(nowhere, "", where+" must not validate the schema (not)")
 	}
+}
+
+// nowhere is where clients are used to find what is wrong with a value as a whole.
+var nowhere = &field.Path{Name: "<nil>"}
+
+// all checks a value against schemas of which it must fit each.
+func (c *check) all(parts []*node, value any, at *field.Path) {
+	fits := c.fitting(parts, value, at)
+	if fits == len(parts) {
+		return
+	}
+	for _, part := range parts {
+		c.custom(part, value, nil, at)
+	}
+	none := ""
+	if fits == 0 {
+		none = ". None validated"
+	}
+	c.Invalid(nowhere, "", strconv.Quote(at.String())+" must validate all the schemas (allOf)"+none)
 }
 
 // fitting counts the schemas that a value fits.

@@ -122,6 +122,7 @@ func (e *Engine) ValidateChange(ch Change) error {
 	if root := e.node(ch.Type.Definition); root != nil {
 		c.value(root, ch.Object, ch.Old, nil)
 	}
+	c.Scale(ch.Type, ch.Object)
 	return c.status(ch.Type, ch.Object)
 }
 

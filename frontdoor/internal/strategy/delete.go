@@ -32,16 +32,24 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 		meta["deletionTimestamp"] = at.UTC().Format(time.RFC3339)
 	}
 	meta["deletionGracePeriodSeconds"] = grace
+	if generation, _ := number(meta["generation"]); first && generation > 0 && !w.isDefinition() {
+		meta["generation"] = generation + 1
+	}
 	w.propagate(meta, options)
-	switch w.Type.Key.String() {
-	case "namespaces":
+	switch {
+	case w.Type.Key.String() == "namespaces":
 		object(obj, "status")["phase"] = "Terminating"
-	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
+	case w.isDefinition():
 		delete(meta, "deletionGracePeriodSeconds") // a definition is given none
 		if first {
 			custom.MarkTerminating(obj, w.Vocabulary, w.Now)
 		}
 	}
+}
+
+// isDefinition tells whether the objects are definitions of custom types.
+func (w Write) isDefinition() bool {
+	return w.Type.Key.String() == "customresourcedefinitions."+w.Vocabulary.Group("apiextensions.")
 }
 
 // grace returns the seconds that the object is given to end by itself. Only a pod

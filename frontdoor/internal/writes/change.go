@@ -39,7 +39,7 @@ func (c *change) checkCreate() error {
 // checkNamespace refuses an object that names another namespace than its path.
 func (c *change) checkNamespace(meta map[string]any) error {
 	given, _ := meta["namespace"].(string)
-	if given != "" && given != c.Namespace {
+	if c.Type.Namespaced && given != "" && given != c.Namespace {
 		return services.BadRequest("metadata.namespace: the namespace of the provided object does not match the namespace sent on the request")
 	}
 	return nil
@@ -173,7 +173,7 @@ func (h *Handlers) validate(c *change) error {
 	if err := c.Engine.Schemas.ValidateChange(schema.Change{Type: c.Type, Subresource: c.SubresourceName(), Object: c.next, Old: c.live}); err != nil {
 		return err
 	}
-	if c.Type.Key.String() == "customresourcedefinitions."+h.Vocabulary.Group("apiextensions.") {
+	if c.Subresource == nil && c.Type.Key.String() == "customresourcedefinitions."+h.Vocabulary.Group("apiextensions.") {
 		return custom.Check(c.next, c.live, c.Engine.Schemas, h.Vocabulary)
 	}
 	return nil
@@ -229,6 +229,9 @@ func (h *Handlers) store(ctx context.Context, c *change) (services.Object, error
 	case strategy.Finished(c.next):
 		c.swapped = true
 		object, err := h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: c.current.Revision})
+		if err == nil { // the client sees what it has made of the object, without the finalizer
+			object.JSON = engine.WithVersion(content.JSON, c.current.Revision)
+		}
 		return object, c.raced(err)
 	case h.unchanged(c, content):
 		h.remember(c)

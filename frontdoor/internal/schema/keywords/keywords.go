@@ -71,6 +71,7 @@ func (k *Set) Fits(e *field.Errors, value any, at *field.Path) bool {
 		return true
 	}
 	e.TypeInvalid(at, is, at.String()+" in body must be of type "+strings.Join(k.types, ",")+": "+strconv.Quote(is))
+	k.listed(e, value, at)
 	return false
 }
 
@@ -95,9 +96,7 @@ func typeOf(value any) string {
 
 // Check notes what is wrong with a value, whose JSON type fits the schema.
 func (k *Set) Check(e *field.Errors, value any, at *field.Path) {
-	if len(k.enum) > 0 && !slices.Contains(k.enum, field.Display(value)) {
-		e.NotSupported(at, value, k.allowed()...)
-	}
+	k.listed(e, value, at)
 	f := found{e, at, value}
 	switch v := value.(type) {
 	case string:
@@ -110,6 +109,13 @@ func (k *Set) Check(e *field.Errors, value any, at *field.Path) {
 		k.list(f, v)
 	case map[string]any:
 		k.object(f, v)
+	}
+}
+
+// listed notes a value that is none of the enumeration.
+func (k *Set) listed(e *field.Errors, value any, at *field.Path) {
+	if len(k.enum) > 0 && !slices.Contains(k.enum, field.Display(value)) {
+		e.NotSupported(at, value, k.allowed()...)
 	}
 }
 
@@ -140,7 +146,7 @@ func (f found) should(format string, args ...any) {
 
 // wrongFormat notes that the value is not of the format.
 func (f found) wrongFormat(format string) {
-	f.Invalid(f.at, f.value, f.at.String()+" in body must be of type "+format+": "+field.Display(f.value))
+	f.TypeInvalid(f.at, f.value, f.at.String()+" in body must be of type "+format+": "+field.Display(f.value))
 }
 
 func (k *Set) text(f found, value string) {
@@ -210,14 +216,13 @@ func (k *Set) list(f found, items []any) {
 	if !k.isSet && len(k.keys) == 0 {
 		return
 	}
-	seen := make(map[string]bool, len(items))
+	seen := make(map[string]int, len(items))
 	for i, item := range items {
 		identity := k.identity(item)
 		id := field.Display(identity)
-		if seen[id] {
+		if seen[id]++; seen[id] == 2 { // told once, however often it is there
 			f.Duplicate(f.at.Item(i), identity)
 		}
-		seen[id] = true
 	}
 }
 
