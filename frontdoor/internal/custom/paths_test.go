@@ -110,3 +110,32 @@ func TestScaleStandsWhereTheDefinitionSays(t *testing.T) {
 		t.Errorf("size: %v", got)
 	}
 }
+
+// TestFieldsThatAreNotDescribed reads what clients check objects against before they
+// send them: what may have other fields must not look closed.
+func TestFieldsThatAreNotDescribed(t *testing.T) {
+	w := newWorld(t, vocabulary.K8s())
+	gadgets := w.widgets(t, `{type: object, x-preserve-unknown-fields: true}`)
+	set(gadgets, "gadgets.example.com", "metadata", "name")
+	set(gadgets, map[string]any{"plural": "gadgets", "kind": "Gadget"}, "spec", "names")
+	w = w.add(t, gadgets).add(t, w.widgets(t, `{type: object, properties: {spec: {type: object, x-preserve-unknown-fields: true, properties: {a: {type: string}}}}}`))
+	documents := discovery.New(discovery.Options{Catalogue: w.types, Vocabulary: w.vocabulary, Version: discovery.Release("")})
+	answer := httptest.NewRecorder()
+	if err := documents.Serve(answer, httptest.NewRequest("GET", "/openapi/v2", nil)); err != nil {
+		t.Fatal(err)
+	}
+	published := func(kind string) map[string]any {
+		document := decode(t, answer.Body.String())
+		return document["definitions"].(map[string]any)["com.example.v1."+kind].(map[string]any)
+	}
+	if open := published("Gadget"); open["properties"] != nil || open["type"] != "object" {
+		t.Errorf("an open object: %v", open)
+	}
+	properties := published("Widget")["properties"].(map[string]any)
+	if spec := properties["spec"].(map[string]any); spec["properties"] != nil || spec["type"] != nil || spec["x-kubernetes-preserve-unknown-fields"] != true {
+		t.Errorf("an open field: %v", spec)
+	}
+	if properties["metadata"] == nil {
+		t.Errorf("a closed object: %v", properties)
+	}
+}

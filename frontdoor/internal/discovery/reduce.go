@@ -1,22 +1,56 @@
 package discovery
 
-import "k8s.io/kube-openapi/pkg/validation/spec"
+import (
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
 
 // reduced takes out of a document what OpenAPI v2 has no words for, which only the
-// schemas of custom types have: conditions, and null as a value. What may be null has
-// no type then, so that clients let it pass. The document's schemas are changed in
+// schemas of custom types have: conditions, null as a value, and fields beyond those
+// that are described. What may be null, or have other fields, has neither type nor
+// fields then, so that clients let it pass. The document's schemas are changed in
 // place.
 func reduced(document *spec.Swagger) *spec.Swagger {
 	for name, s := range document.Definitions {
+		if keepsFields(&s) {
+			s.Properties, s.Required = nil, nil
+			s.VendorExtensible = spec.VendorExtensible{Extensions: withoutKeeping(s.Extensions)}
+		}
 		document.Definitions[name] = reducedSchema(s)
 	}
 	return document
+}
+
+const keeping = "preserve-unknown-fields"
+
+// keepsFields tells whether values have fields that a schema does not describe.
+func keepsFields(s *spec.Schema) bool {
+	for name, value := range s.Extensions {
+		if strings.HasSuffix(name, keeping) {
+			return value == true
+		}
+	}
+	return false
+}
+
+func withoutKeeping(extensions spec.Extensions) spec.Extensions {
+	others := spec.Extensions{}
+	for name, value := range extensions {
+		if !strings.HasSuffix(name, keeping) {
+			others[name] = value
+		}
+	}
+	return others
 }
 
 func reducedSchema(s spec.Schema) spec.Schema {
 	s.OneOf, s.AnyOf, s.Not = nil, nil, nil
 	if s.Nullable {
 		s.Nullable, s.Type, s.Properties, s.Items = false, nil, nil, nil
+	}
+	if keepsFields(&s) {
+		s.Type, s.Properties, s.Items = nil, nil, nil
 	}
 	for name, property := range s.Properties {
 		s.Properties[name] = reducedSchema(property)
