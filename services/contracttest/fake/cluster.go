@@ -6,6 +6,8 @@ package fake
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -117,6 +119,13 @@ func (c *Cluster) List(_ context.Context, r services.ListRequest) (services.Page
 		if key.GroupResource == r.GroupResource && (r.Namespace == "" || key.Namespace == r.Namespace) && selector.Matches(key, o.Labels, o.Fields) {
 			page.Objects = append(page.Objects, o)
 		}
+	}
+	place := func(o services.Object) string { return o.Key.Namespace + "/" + o.Key.Name }
+	slices.SortFunc(page.Objects, func(a, b services.Object) int { return strings.Compare(place(a), place(b)) })
+	page.Objects = slices.DeleteFunc(page.Objects, func(o services.Object) bool { return place(o) <= r.After })
+	if r.Limit > 0 && len(page.Objects) > r.Limit {
+		page.Remaining, page.Objects = int64(len(page.Objects)-r.Limit), page.Objects[:r.Limit]
+		page.Next = place(page.Objects[r.Limit-1])
 	}
 	return page, nil
 }
