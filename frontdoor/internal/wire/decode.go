@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/hex"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
@@ -32,8 +33,7 @@ type Body struct {
 // Decode reads the object of a request, which must be of the type: only Group,
 // Version and Kind are looked at. An empty content type is JSON.
 // UnsupportedMediaType (415) for other media types than those accepted;
-// BadRequest (400) when the body cannot be read or is of another kind; a built-in
-// type is what a body is that does not say its kind or apiVersion.
+// BadRequest (400) when the body cannot be read or is of another kind.
 func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type) (Body, error) {
 	kind := kindOf(t)
 	media, err := c.bodyMedia(contentType, kind)
@@ -47,16 +47,30 @@ func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type) (Body
 		b, err = decodeText(media, body)
 	}
 	if err == nil {
-		if !t.Custom {
-			nameKind(b.Object, kind)
-		}
 		err = CheckKind(b.Object, t)
 	}
 	var status *services.Status
 	if err != nil && !errors.As(err, &status) {
-		err = services.BadRequest("the object provided is unrecognized (must be of type %s): %v", kind.Kind, err)
+		err = services.BadRequest("the object provided is unrecognized (must be of type %s): %v (%s)", kind.Kind, err, summary(body))
 	}
 	return b, err
+}
+
+// summary shows the beginning of a body that cannot be read: as it is when it seems
+// to be an object, else in hexadecimal.
+func summary(body []byte) string {
+	const longest = 30
+	if len(body) == 0 {
+		return "<empty>"
+	}
+	shown, more := body, ""
+	if len(body) > longest {
+		shown, more = body[:longest], " ..."
+	}
+	if body[0] == '{' {
+		return string(shown) + more
+	}
+	return hex.EncodeToString(shown) + more
 }
 
 // DecodeText reads JSON or YAML of any kind, such as the body of a patch.
@@ -147,8 +161,8 @@ func decodeText(media Media, body []byte) (Body, error) {
 	for _, e := range strict {
 		b.Strict = append(b.Strict, e.Error())
 	}
-	if b.Object == nil {
-		return b, errors.New("Object 'Kind' is missing in 'null'")
+	if b.Object == nil { // null
+		b.Object = map[string]any{}
 	}
 	return b, nil
 }
@@ -182,7 +196,7 @@ func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body,
 		return decodeText(YAML, envelope.Raw)
 	case envelope.ContentType != "" && envelope.ContentType != c.vocabulary.Protobuf:
 		return Body{}, fmt.Errorf("unknown content type %q in the Protobuf envelope", envelope.ContentType)
-	case envelope.Kind != kind:
+	case envelope.Kind != kind && envelope.Kind != schema.GroupVersionKind{}:
 		return Body{Object: map[string]any{"apiVersion": envelope.Kind.GroupVersion().String(), "kind": envelope.Kind.Kind}}, nil
 	}
 	messages, err := c.messages.Find(kind)
@@ -193,28 +207,27 @@ func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body,
 	return Body{Object: object}, err
 }
 
-// nameKind fills in what an object does not say of its kind.
-func nameKind(object map[string]any, kind schema.GroupVersionKind) {
-	if said := object["kind"]; said == nil || said == "" {
-		object["kind"] = kind.Kind
-	}
-	if said := object["apiVersion"]; said == nil || said == "" {
-		object["apiVersion"] = kind.GroupVersion().String()
-	}
-}
-
-// CheckKind compares what an object says of itself with what the path asks for.
+// CheckKind compares what an object says of itself with what the path asks for. What
+// an object of a built-in type leaves out the path says; one of a custom type has to
+// say it itself.
 func CheckKind(object map[string]any, t *catalogue.Type) error {
 	want := kindOf(t)
-	kind, _ := object["kind"].(string)
-	version, _ := object["apiVersion"].(string)
+	for _, f := range []struct{ name, spelled, want string }{{"kind", "Kind", want.Kind}, {"apiVersion", "apiVersion", want.GroupVersion().String()}} {
+		given, isText := object[f.name].(string)
+		switch {
+		case given != "":
+		case !isText && object[f.name] != nil:
+			return services.BadRequest("the object provided is unrecognized (must be of type %s): its %s is no string", want.Kind, f.name)
+		case t.Custom:
+			return services.BadRequest("Object '%s' is missing: a %s needs kind and apiVersion", f.spelled, want.Kind)
+		default:
+			object[f.name] = f.want
+		}
+	}
+	kind, version := object["kind"].(string), object["apiVersion"].(string)
 	switch {
-	case kind == "":
-		return services.BadRequest("Object 'Kind' is missing: a %s needs kind and apiVersion", want.Kind)
-	case version == "":
-		return services.BadRequest("Object 'apiVersion' is missing: a %s needs kind and apiVersion", want.Kind)
 	case kind != want.Kind:
-		return services.BadRequest("%s in version %q cannot be handled as a %s", kind, version, want.Kind)
+		return services.BadRequest("%s in version %q cannot be handled as a %s", kind, version[strings.LastIndexByte(version, '/')+1:], want.Kind)
 	case version != want.GroupVersion().String():
 		return services.BadRequest("the API version in the data (%s) does not match the expected API version (%s)", version, want.GroupVersion())
 	}

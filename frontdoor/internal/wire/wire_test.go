@@ -34,7 +34,7 @@ var (
 			{Name: "Data", Type: "integer", Cell: catalogue.CellConfigMapData},
 			{Name: "Age", Type: "string", Cell: catalogue.CellAge},
 		}}
-	widgets = &catalogue.Type{Group: "example.com", Version: "v1", Resource: "widgets", Kind: "Widget", ListKind: "WidgetList", Custom: true}
+	widgets = &catalogue.Type{Group: "example.com", Version: "v1", Resource: "widgets", Kind: "Widget", Custom: true, ListKind: "WidgetList"}
 )
 
 func configMap(name string, revision int64) services.Object {
