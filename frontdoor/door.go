@@ -96,16 +96,16 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if err != nil {
 		return nil, err
 	}
-	d.writes = &writes.Handlers{Store: b.store, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary, Log: n.Log,
+	if d.reads, err = c.newReads(ctx, n, b, codec, d); err != nil {
+		return nil, err
+	}
+	d.writes = &writes.Handlers{Store: b.store, Reads: d.reads, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary, Log: n.Log,
 		Allow: d.access.Allow, Addresses: assigner}
 	if d.actions, err = d.newActions(n, b); err != nil {
 		return nil, err
 	}
 	d.components = &components.Handlers{Health: n.Health, Codec: codec}
 	d.review = &review.Handlers{Authn: b.authn, Authz: b.authz, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary}
-	if d.reads, err = c.newReads(ctx, n, b, codec, d); err != nil {
-		return nil, err
-	}
 	d.metrics = newRequestMetrics(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) })
 	d.plainPaths = d.publish(n, c.profiling)
 	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {

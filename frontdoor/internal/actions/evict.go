@@ -48,10 +48,10 @@ func (h *Handlers) evict(w http.ResponseWriter, r *request.Request) error {
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}
-	dryRun, err := request.ParseDryRun(slices.Concat(options.DryRun, r.Query["dryRun"]))
-	if err != nil {
+	if err := r.CheckDeleteOptions(options); err != nil {
 		return err
 	}
+	dryRun := a.options.DryRun || request.DryRun(options.DryRun)
 	live, err := h.Store.Get(r.Context(), services.GetRequest{Key: r.Key()})
 	if err != nil {
 		return err

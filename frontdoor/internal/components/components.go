@@ -59,13 +59,9 @@ func (h *Handlers) list(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	o, err := request.ParseReadOptions(r.Query, r.Type)
+	o, err := request.ParseReadOptions(r)
 	if err != nil {
 		return err
-	}
-	selector, err := resource.ParseSelector(o.LabelSelector, o.FieldSelector)
-	if err != nil {
-		return services.BadRequest("%v", err)
 	}
 	out := h.Codec.Encoder(form, r.Type).List(w)
 	if err := out.Begin(wire.ListMeta{}); err != nil {
@@ -76,7 +72,7 @@ func (h *Handlers) list(w http.ResponseWriter, r *request.Request) error {
 		if err != nil {
 			return err
 		}
-		if !selector.Matches(object.Key, nil, nil) {
+		if !o.Selector.Matches(object.Key, nil, nil) {
 			continue
 		}
 		if err := out.Item(object); err != nil {

@@ -63,6 +63,9 @@ func (e *Engine) With(customs []custom.Definition) *Engine {
 	return more
 }
 
+// MetaGroup is the group of what is common to all types, like the options of requests.
+func (e *Engine) MetaGroup() string { return e.options.Vocabulary.Group("meta.") }
+
 func build(types *catalogue.Catalogue, schemas *schema.Engine, empties *published.Empties, o Options) *Engine {
 	versions := convert.New(o.Vocabulary)
 	e := &Engine{Types: types, Schemas: schemas, Versions: versions, options: o, empties: empties, heads: map[*catalogue.Type][]byte{},

@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"net/http"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,32 +28,14 @@ func ManagerFromUserAgent(agent string) string {
 	return b.String()
 }
 
-// CheckManager checks the request parameter fieldManager of any write.
-func CheckManager(name string) error {
+// CheckManager says what is wrong with the name of a field manager.
+func CheckManager(name string) []services.StatusCause {
 	if len(name) > maxManager {
-		return invalidOption("fieldManager", services.CauseTooLong, "Too long: may not be more than 128 bytes")
+		return []services.StatusCause{{Reason: services.CauseTooLong, Field: "fieldManager", Message: "Too long: may not be more than 128 bytes"}}
 	}
-	for _, r := range name {
-		if !unicode.IsPrint(r) {
-			return invalidOption("fieldManager", services.CauseInvalid, "Invalid value: "+quote(name)+": should only contain printable characters")
-		}
-	}
-	return nil
-}
-
-// checkOptions checks what depends on the kind of patch.
-func checkOptions(r PatchRequest) error {
-	if r.MediaType == MediaTypeApply && r.Manager == "" {
-		return invalidOption("fieldManager", services.CauseRequired, "Required value: is required for apply patch")
-	}
-	if r.MediaType != MediaTypeApply && r.Force {
-		return invalidOption("force", services.CauseForbidden, "Forbidden: may not be specified for non-apply patch")
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return []services.StatusCause{{Reason: services.CauseInvalid, Field: "fieldManager",
+			Message: "Invalid value: " + quote(name) + ": should only contain printable characters"}}
 	}
 	return nil
-}
-
-func invalidOption(field, reason, message string) error {
-	s := services.Invalid("", "PatchOptions", "", []services.StatusCause{{Reason: reason, Message: message, Field: field}})
-	s.Code = http.StatusUnprocessableEntity
-	return s
 }

@@ -277,7 +277,6 @@ func TestRefusals(t *testing.T) {
 		"object is gone":            {MediaTypeJSON, `[{"op":"replace","path":"","value":1}]`, 422},
 		"too many operations":       {MediaTypeJSON, "[" + strings.Repeat(`{"op":"test","path":"/kind","value":"ConfigMap"},`, 10000) + `{"op":"test","path":"/kind","value":"ConfigMap"}]`, 413},
 		"copies that grow":          {MediaTypeJSON, bomb, 422},
-		"apply without a manager":   {MediaTypeApply, "{}", 422},
 		"strategic: unknown $patch": {MediaTypeStrategic, `{"data":{"$patch":"explode"}}`, 400},
 	} {
 		_, _, err := b.Patch(PatchRequest{Type: ty, MediaType: c.media, Body: []byte(c.body), Current: current})

@@ -43,9 +43,6 @@ type PatchRequest struct {
 // it. The second result names what a strict reader of the patch objects to:
 // members that are given twice.
 func (e *Engine) Patch(r PatchRequest) (patched map[string]any, objections []string, err error) {
-	if err := checkOptions(r); err != nil {
-		return nil, nil, err
-	}
 	if r.MediaType == MediaTypeJSON {
 		patched, err = patches.JSON(r.Current, r.Body)
 		return patched, nil, err

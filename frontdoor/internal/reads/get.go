@@ -14,7 +14,7 @@ func (h *Handlers) Get(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	o, err := request.ParseReadOptions(r.Query, r.Type)
+	o, err := request.ParseGetOptions(r.Query)
 	if err != nil {
 		return err
 	}

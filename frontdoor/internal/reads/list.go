@@ -10,76 +10,99 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// List serves a collection (sections "Read consistency" and "Chunked lists"),
-// page by page from the store to the client: the whole is never held.
-func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
-	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.List)
+// Listing is a collection as a request asks for it (sections "Read consistency" and
+// "Chunked lists"): its first page has been read, and no more than a page is held.
+type Listing struct {
+	Meta wire.ListMeta
+
+	store  services.Reader
+	asked  services.ListRequest
+	page   services.Page
+	single bool // the client wants no more than this page
+}
+
+// Open finds out what the request asks for and reads the first page of it.
+func (h *Handlers) Open(r *request.Request) (*Listing, error) {
+	o, err := request.ParseReadOptions(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o, err := request.ParseReadOptions(r.Query, r.Type)
+	asked, issued, err := h.firstPage(r, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	request, issued, err := h.firstPage(r, o)
+	page, err := h.Store.List(r.Context(), asked)
 	if err != nil {
-		return err
+		return nil, continuable(err, o)
 	}
-	page, err := h.Store.List(r.Context(), request)
-	if err != nil {
-		return continuable(err, o)
-	}
-	shown, err := r.Engine.Views(r.Context(), page.Objects, r.Type)
-	if err != nil {
-		return err
-	}
-	meta := wire.ListMeta{Revision: page.Revision}
-	if o.Limit > 0 && page.Next != "" {
-		if meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: page.Next, List: listDigest(r, o), Issued: issued}); err != nil {
-			return err
-		}
+	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: h.Store, asked: asked, page: page, single: o.Limit > 0}
+	if l.single && page.Next != "" {
+		l.Meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: page.Next, List: listDigest(r, o), Issued: issued})
 		if page.Remaining >= 0 {
-			meta.Remaining = &page.Remaining
+			l.Meta.Remaining = &page.Remaining
 		}
 	}
-	w.Header().Set("Content-Type", form.ContentType)
-	out := h.Codec.Encoder(form, r.Type).List(w)
-	if err := out.Begin(meta); err != nil {
-		return err
-	}
+	return l, err
+}
+
+// Pages hands over the objects, in their order.
+func (l *Listing) Pages(ctx context.Context, visit func([]services.Object) error) error {
 	for {
-		for _, object := range shown {
-			if err := out.Item(object); err != nil {
-				return err
-			}
-		}
-		if o.Limit > 0 || page.Next == "" {
-			return out.End()
-		}
-		if page, err = h.nextPage(r, request, page); err != nil {
+		if err := visit(l.page.Objects); err != nil || l.single || l.page.Next == "" {
 			return err
 		}
-		if shown, err = r.Engine.Views(r.Context(), page.Objects, r.Type); err != nil {
+		var err error
+		l.asked.Read, l.asked.After = services.Read{Mode: services.Exact, Revision: l.page.Revision}, l.page.Next
+		if l.page, err = l.store.List(ctx, l.asked); err != nil {
 			return err
 		}
 	}
 }
 
+// List serves a collection, page by page from the store to the client.
+func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
+	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.List)
+	if err != nil {
+		return err
+	}
+	l, err := h.Open(r)
+	if err != nil {
+		return err
+	}
+	var out wire.ListWriter
+	err = l.Pages(r.Context(), func(page []services.Object) error {
+		shown, err := r.Engine.Views(r.Context(), page, r.Type)
+		if err != nil {
+			return err
+		}
+		if out == nil { // until here, what goes wrong is an answer of its own
+			w.Header().Set("Content-Type", form.ContentType)
+			out = h.Codec.Encoder(form, r.Type).List(w)
+			if err := out.Begin(l.Meta); err != nil {
+				return err
+			}
+		}
+		for _, object := range shown {
+			if err := out.Item(object); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return out.End()
+}
+
 // firstPage returns the question for the first page of the answer, and when its
 // list began.
 func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (services.ListRequest, int64, error) {
-	request := services.ListRequest{GroupResource: r.Type.Key, Namespace: r.Namespace, Limit: o.Limit,
+	request := services.ListRequest{GroupResource: r.Type.Key, Namespace: r.Namespace, Limit: int(o.Limit),
 		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
 	if o.Token == "" {
-		var err error
-		request.Read, err = o.ListRead()
-		return request, time.Now().Unix(), err
-	}
-	if o.Revision != 0 {
-		return request, 0, services.BadRequest("resourceVersion: Forbidden: specifying resource version is not allowed when using continue")
-	}
-	if o.Match != "" {
-		return request, 0, services.BadRequest("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided")
+		request.Read = o.ListRead()
+		return request, time.Now().Unix(), nil
 	}
 	p, err := h.Tokens.decode(o.Token, listDigest(r, o))
 	if err != nil {
@@ -91,13 +114,6 @@ func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (service
 	request.Read = services.Read{Mode: services.Exact, Revision: p.Revision}
 	request.After = p.After
 	return request, p.Issued, nil
-}
-
-// nextPage asks for the page after one, at the same revision.
-func (h *Handlers) nextPage(r *request.Request, request services.ListRequest, last services.Page) (services.Page, error) {
-	request.Read = services.Read{Mode: services.Exact, Revision: last.Revision}
-	request.After = last.Next
-	return h.Store.List(r.Context(), request)
 }
 
 // continuable tells a client with an old token what to do.

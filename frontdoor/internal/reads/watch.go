@@ -46,14 +46,11 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	o, err := request.ParseReadOptions(r.Query, r.Type)
+	o, err := request.ParseReadOptions(r)
 	if err != nil {
 		return err
 	}
 	if o.Selector, err = watchSelector(r, &o); err != nil {
-		return err
-	}
-	if err := checkWatch(o); err != nil {
 		return err
 	}
 	if o.Timeout == 0 {
@@ -80,19 +77,6 @@ func watchSelector(r *request.Request, o *request.ReadOptions) (resource.Selecto
 	}
 	o.FieldSelector += "metadata.name=" + r.Name
 	return resource.ParseSelector(o.LabelSelector, o.FieldSelector)
-}
-
-// checkWatch refuses parameters that a watch cannot have.
-func checkWatch(o request.ReadOptions) error {
-	switch {
-	case o.Match != "" && o.InitialEvents == nil:
-		return services.BadRequest("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
-	case o.InitialEvents != nil && o.Match != request.MatchNotOlderThan:
-		return services.BadRequest("resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
-	case o.InitialEvents != nil && *o.InitialEvents && !o.Bookmarks:
-		return services.BadRequest("allowWatchBookmarks: Forbidden: sendInitialEvents requires allowWatchBookmarks")
-	}
-	return nil
 }
 
 // serve sends the state, where the client asked for it, and then the changes.
@@ -162,7 +146,7 @@ func (x *watching) start(ctx context.Context) (int64, error) {
 		}
 		return x.write()
 	})
-	if err == nil && o.InitialEvents != nil {
+	if err == nil && o.InitialEvents != nil && o.Bookmarks {
 		x.buffer, err = x.frames.Bookmark(x.buffer, after, map[string]string{x.Vocabulary.InitialEventsEnd: "true"})
 	}
 	return after, err

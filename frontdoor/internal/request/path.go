@@ -129,11 +129,10 @@ func namespaceSubresource(parts []string) bool {
 func (p path) verb(method string, query url.Values) string {
 	switch method {
 	case http.MethodGet, http.MethodHead:
-		watch := query.Get("watch")
 		switch {
 		case p.subresource != "":
 			return "get"
-		case p.watch || watch == "1" || watch == "true":
+		case p.watch || p.name == "" && boolOption(query, "watch"):
 			return "watch"
 		case p.name == "":
 			return "list"

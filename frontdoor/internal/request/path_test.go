@@ -37,7 +37,9 @@ func TestVerbs(t *testing.T) {
 	for _, c := range []struct{ method, path, query, want string }{
 		{"GET", "/api/v1/pods", "", "list"}, {"GET", "/api/v1/pods", "watch=1", "watch"}, {"GET", "/api/v1/pods", "watch=false", "list"},
 		{"GET", "/api/v1/watch/pods", "", "watch"}, {"GET", "/api/v1/namespaces/a/pods/x", "", "get"},
-		{"GET", "/api/v1/namespaces/a/pods/x", "watch=true", "watch"}, {"GET", "/api/v1/namespaces/a/pods/x/status", "watch=1", "get"},
+		{"GET", "/api/v1/namespaces/a/pods/x", "watch=true", "get"}, {"GET", "/api/v1/pods", "watch=", "watch"},
+		{"GET", "/api/v1/pods", "watch=False", "list"}, {"GET", "/api/v1/watch/namespaces/a/pods/x", "", "watch"},
+		{"GET", "/api/v1/namespaces/a/pods/x/status", "watch=1", "get"},
 		{"POST", "/api/v1/namespaces/a/pods", "", "create"}, {"POST", "/api/v1/namespaces/a/pods/x/binding", "", "create"},
 		{"POST", "/api/v1/namespaces/a/pods/x", "", ""}, {"PUT", "/api/v1/namespaces/a/pods/x", "", "update"},
 		{"PUT", "/api/v1/namespaces/a/pods", "", ""}, {"PATCH", "/api/v1/namespaces/a/pods/x", "", "patch"},

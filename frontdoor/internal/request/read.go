@@ -3,6 +3,7 @@ package request
 import (
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
@@ -16,7 +17,7 @@ type ReadOptions struct {
 	Revision      int64 // of resourceVersion; 0 for "0" and unset
 	HasVersion    bool  // resourceVersion is set, perhaps to "0"
 	Match         string
-	Limit         int
+	Limit         int64  // 0 for none
 	Token         string // continue
 	LabelSelector string
 	FieldSelector string
@@ -33,49 +34,108 @@ const (
 	MatchNotOlderThan = "NotOlderThan"
 )
 
-// ParseReadOptions reads the parameters and refuses what is malformed, naming the
-// parameter (400).
-func ParseReadOptions(q url.Values, t *catalogue.Type) (ReadOptions, error) {
-	o := ReadOptions{
-		Match: q.Get("resourceVersionMatch"), Token: q.Get("continue"),
-		LabelSelector: q.Get("labelSelector"), FieldSelector: q.Get("fieldSelector"),
-	}
-	var err error
+// ParseReadOptions reads the parameters of a list, watch or deletion of a collection:
+// Invalid (422) when they do not go together, BadRequest (400) when one is malformed.
+func ParseReadOptions(r *Request) (ReadOptions, error) {
+	q := r.Query
 	version := q.Get("resourceVersion")
-	o.HasVersion = version != ""
-	if o.Revision, err = resource.ParseVersion(version); err != nil {
-		return o, services.BadRequest("resourceVersion: Invalid value: %q: %v", version, err)
+	o := ReadOptions{
+		Match: q.Get("resourceVersionMatch"), Token: q.Get("continue"), HasVersion: version != "",
+		LabelSelector: q.Get("labelSelector"), FieldSelector: q.Get("fieldSelector"), Bookmarks: boolOption(q, "allowWatchBookmarks"),
 	}
-	if o.Limit, err = intOption(q, "limit"); err != nil {
+	limit, err := intOption(q, "limit")
+	if err != nil {
 		return o, err
 	}
+	o.Limit = max(limit, 0)
 	seconds, err := intOption(q, "timeoutSeconds")
 	if err != nil {
 		return o, err
 	}
 	o.Timeout = time.Duration(seconds) * time.Second
-	if o.Bookmarks, err = boolOption(q, "allowWatchBookmarks"); err != nil {
-		return o, err
-	}
 	if q.Has("sendInitialEvents") {
-		send, err := boolOption(q, "sendInitialEvents")
-		if err != nil {
-			return o, err
-		}
+		send := boolOption(q, "sendInitialEvents")
 		o.InitialEvents = &send
 	}
 	if o.Selector, err = resource.ParseSelector(o.LabelSelector, o.FieldSelector); err != nil {
-		return o, services.BadRequest("%s", selectorError(o, err))
+		return o, services.BadRequest("%v", err)
 	}
-	return o, checkFields(o.Selector, t)
+	if err := checkFields(o.Selector, r.Type); err != nil {
+		return o, err
+	}
+	causes := o.listCauses(version)
+	if r.Verb == "watch" {
+		causes = o.watchCauses()
+	}
+	if len(causes) > 0 {
+		return o, r.invalidOptions("ListOptions", causes)
+	}
+	if o.Token != "" && version != "" && version != "0" {
+		return o, services.BadRequest("specifying resource version is not allowed when using continue")
+	}
+	o.Revision, err = parseVersion(version)
+	return o, err
 }
 
-// selectorError says which of the two selectors does not parse.
-func selectorError(o ReadOptions, err error) string {
-	if _, labels := resource.ParseSelector(o.LabelSelector, ""); labels != nil {
-		return "labelSelector: Invalid value: " + strconv.Quote(o.LabelSelector) + ": " + err.Error()
+// ParseGetOptions reads the parameters of a get.
+func ParseGetOptions(q url.Values) (o ReadOptions, err error) {
+	version := q.Get("resourceVersion")
+	o.HasVersion = version != ""
+	o.Revision, err = parseVersion(version)
+	return o, err
+}
+
+func parseVersion(version string) (int64, error) {
+	revision, err := resource.ParseVersion(version)
+	if err != nil {
+		return 0, services.BadRequest("invalid resource version: resourceVersion: Invalid value: %q: %v", version, err)
 	}
-	return "fieldSelector: Invalid value: " + strconv.Quote(o.FieldSelector) + ": " + err.Error()
+	return revision, nil
+}
+
+const (
+	fieldMatch    = "resourceVersionMatch"
+	besidesTokens = fieldMatch + " is forbidden when continue is provided"
+)
+
+// listCauses says which parameters of a list do not go together.
+func (o ReadOptions) listCauses(version string) (causes []services.StatusCause) {
+	if o.InitialEvents != nil {
+		causes = append(causes, forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+	}
+	if o.Match == "" {
+		return causes
+	}
+	if version == "" {
+		causes = append(causes, forbidden(fieldMatch, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+	}
+	if o.Token != "" {
+		causes = append(causes, forbidden(fieldMatch, besidesTokens))
+	}
+	if o.Match != MatchExact && o.Match != MatchNotOlderThan {
+		causes = append(causes, notSupported(fieldMatch, strconv.Quote(o.Match), MatchExact, MatchNotOlderThan, ""))
+	}
+	if o.Match == MatchExact && version == "0" {
+		causes = append(causes, forbidden(fieldMatch, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`))
+	}
+	return causes
+}
+
+// watchCauses says which parameters of a watch do not go together.
+func (o ReadOptions) watchCauses() (causes []services.StatusCause) {
+	if o.InitialEvents != nil && o.Match != MatchNotOlderThan {
+		causes = append(causes, forbidden(fieldMatch, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+	}
+	if o.InitialEvents == nil && o.Match != "" {
+		causes = append(causes, forbidden(fieldMatch, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+	}
+	if o.Match != "" && o.Match != MatchNotOlderThan {
+		causes = append(causes, notSupported(fieldMatch, strconv.Quote(o.Match), MatchNotOlderThan))
+	}
+	if o.Token != "" && o.Match != "" {
+		causes = append(causes, forbidden(fieldMatch, besidesTokens))
+	}
+	return causes
 }
 
 // checkFields refuses field selectors that the type does not know.
@@ -88,42 +148,32 @@ func checkFields(s resource.Selector, t *catalogue.Type) error {
 		for _, f := range t.Selectable {
 			known = known || f.Name == name
 		}
-		if !known {
-			return services.BadRequest("fieldSelector: %q is not a known field selector: only \"metadata.name\", \"metadata.namespace\"%s", name, selectable(t))
+		switch {
+		case known:
+		case len(t.Selectable) > 0 || t.Custom:
+			return services.BadRequest("field label not supported: %s", name)
+		default:
+			return services.BadRequest("%q is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", name)
 		}
 	}
 	return nil
 }
 
-func selectable(t *catalogue.Type) (list string) {
-	for _, f := range t.Selectable {
-		list += ", " + strconv.Quote(f.Name)
-	}
-	return list
-}
-
-func intOption(q url.Values, name string) (int, error) {
-	text := q.Get(name)
-	if text == "" {
+// intOption reads a number, which may be left out but not empty.
+func intOption(q url.Values, name string) (int64, error) {
+	if !q.Has(name) {
 		return 0, nil
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0, services.BadRequest("%s: Invalid value: %q: must be a non-negative integer", name, text)
+	n, err := strconv.ParseInt(q.Get(name), 10, 64)
+	if err != nil {
+		return 0, services.BadRequest("%v", err)
 	}
 	return n, nil
 }
 
-func boolOption(q url.Values, name string) (bool, error) {
-	text := q.Get(name)
-	if text == "" {
-		return q.Has(name) && name == "pretty", nil
-	}
-	b, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, services.BadRequest("%s: Invalid value: %q: must be true or false", name, text)
-	}
-	return b, nil
+// boolOption reads a flag: whatever is given is true, but false and 0.
+func boolOption(q url.Values, name string) bool {
+	return q.Has(name) && q.Get(name) != "0" && !strings.EqualFold(q.Get(name), "false")
 }
 
 // GetRead is the "Get" table of section "Read consistency".
@@ -138,24 +188,10 @@ func (o ReadOptions) GetRead() services.Read {
 }
 
 // ListRead is the "List" table of section "Read consistency", without continue
-// tokens: those carry their own revision. Invalid cells are 400 and name the field.
-func (o ReadOptions) ListRead() (services.Read, error) {
-	switch o.Match {
-	case "":
-		if o.HasVersion && o.Revision != 0 && o.Limit > 0 {
-			return services.Read{Mode: services.Exact, Revision: o.Revision}, nil
-		}
-		return o.GetRead(), nil
-	case MatchExact:
-		if o.Revision == 0 {
-			return services.Read{}, services.BadRequest("resourceVersionMatch: Forbidden: resourceVersionMatch \"Exact\" is forbidden for resourceVersion unset or \"0\"")
-		}
-		return services.Read{Mode: services.Exact, Revision: o.Revision}, nil
-	case MatchNotOlderThan:
-		if !o.HasVersion {
-			return services.Read{}, services.BadRequest("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided")
-		}
-		return o.GetRead(), nil
+// tokens, which carry their own revision, and without the invalid cells.
+func (o ReadOptions) ListRead() services.Read {
+	if o.Match == MatchExact || o.Match == "" && o.Revision != 0 && o.Limit > 0 {
+		return services.Read{Mode: services.Exact, Revision: o.Revision}
 	}
-	return services.Read{}, services.BadRequest("resourceVersionMatch: Unsupported value: %q: supported values: \"Exact\", \"NotOlderThan\"", o.Match)
+	return o.GetRead()
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -36,42 +37,85 @@ func TestReadConsistency(t *testing.T) {
 		{"resourceVersionMatch=NotOlderThan&limit=5&resourceVersion=7", notOlder, ""},
 		{"resourceVersionMatch=Roughly&resourceVersion=7", recent, "resourceVersionMatch"},
 	} {
-		query, _ := url.ParseQuery(c.query)
-		o, err := ParseReadOptions(query, &catalogue.Type{})
-		if err != nil {
-			t.Fatalf("%s: %v", c.query, err)
-		}
-		got, err := o.ListRead()
-		if (err != nil) != (c.field != "") || err != nil && !strings.HasPrefix(err.Error(), c.field+":") {
+		o, err := ParseReadOptions(asking("list", c.query, &catalogue.Type{}))
+		if (err != nil) != (c.field != "") || err != nil && services.AsStatus(err).Details.Causes[0].Field != c.field {
 			t.Errorf("%s: got error %v, want one that names %q", c.query, err, c.field)
-		} else if err == nil && got != c.want {
+		} else if got := o.ListRead(); err == nil && got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.query, got, c.want)
 		}
 	}
 	for query, want := range map[string]services.Read{"": recent, "resourceVersion=0": any0, "resourceVersion=7": notOlder} {
 		values, _ := url.ParseQuery(query)
-		o, _ := ParseReadOptions(values, &catalogue.Type{})
+		o, _ := ParseGetOptions(values)
 		if got := o.GetRead(); got != want {
 			t.Errorf("get ?%s: got %+v, want %+v", query, got, want)
 		}
 	}
 }
 
-func TestMalformedReadOptionsNameTheirParameter(t *testing.T) {
+// asking is a request with these parameters.
+func asking(verb, query string, t *catalogue.Type) *Request {
+	values, _ := url.ParseQuery(query)
+	return &Request{Verb: verb, Query: values, Type: t, Engine: &engine.Engine{}}
+}
+
+func TestMalformedReadOptions(t *testing.T) {
 	pods := &catalogue.Type{Selectable: []catalogue.SelectableField{{Name: "spec.nodeName"}}}
-	for query, parameter := range map[string]string{
-		"resourceVersion=x": "resourceVersion", "limit=-1": "limit", "limit=many": "limit", "timeoutSeconds=x": "timeoutSeconds",
-		"allowWatchBookmarks=x": "allowWatchBookmarks", "sendInitialEvents=x": "sendInitialEvents",
-		"labelSelector=a+in": "labelSelector", "fieldSelector=a": "fieldSelector", "fieldSelector=spec.hostname%3Dx": "fieldSelector",
+	plain := &catalogue.Type{}
+	for _, c := range []struct {
+		verb, query string
+		of          *catalogue.Type
+		message     string
+	}{
+		{"list", "resourceVersion=x", plain, `invalid resource version: resourceVersion: Invalid value: "x"`},
+		{"list", "limit=many", plain, `strconv.ParseInt: parsing "many": invalid syntax`},
+		{"list", "limit=", plain, `strconv.ParseInt: parsing "": invalid syntax`},
+		{"watch", "timeoutSeconds=1.5", plain, `strconv.ParseInt: parsing "1.5": invalid syntax`},
+		{"list", "labelSelector=a+in", plain, "unable to parse requirement: found '' expected: '('"},
+		{"list", "fieldSelector=a", plain, "invalid selector: 'a'; can't understand 'a'"},
+		{"list", "fieldSelector=spec.hostname%3Dx", plain, `"spec.hostname" is not a known field selector: only "metadata.name", "metadata.namespace"`},
+		{"list", "fieldSelector=spec.hostname%3Dx", pods, "field label not supported: spec.hostname"},
+		{"deletecollection", "fieldSelector=a%3Db", &catalogue.Type{Custom: true}, "field label not supported: a"},
+		{"list", "limit=1&continue=x&resourceVersion=7", plain, "specifying resource version is not allowed when using continue"},
 	} {
-		values, _ := url.ParseQuery(query)
-		_, err := ParseReadOptions(values, pods)
-		if !services.IsReason(err, services.ReasonBadRequest) || !strings.HasPrefix(err.Error(), parameter+":") {
-			t.Errorf("?%s: got %v, want a BadRequest that names %s", query, err, parameter)
+		_, err := ParseReadOptions(asking(c.verb, c.query, c.of))
+		if !services.IsReason(err, services.ReasonBadRequest) || !strings.HasPrefix(err.Error(), c.message) {
+			t.Errorf("?%s: got %v, want a BadRequest: %s", c.query, err, c.message)
 		}
 	}
-	values, _ := url.ParseQuery("fieldSelector=spec.nodeName%3Dn1,metadata.name!%3Dx")
-	if _, err := ParseReadOptions(values, pods); err != nil {
+	if _, err := ParseReadOptions(asking("list", "fieldSelector=spec.nodeName%3Dn1,metadata.name!%3Dx", pods)); err != nil {
 		t.Errorf("known fields are refused: %v", err)
+	}
+}
+
+// TestContradictingReadOptions finds every contradiction at once.
+func TestContradictingReadOptions(t *testing.T) {
+	for _, c := range []struct {
+		verb, query string
+		causes      int
+	}{
+		{"list", "sendInitialEvents=true", 1}, {"list", "resourceVersionMatch=Roughly&continue=x", 3},
+		{"list", "resourceVersionMatch=Exact&resourceVersion=0&continue=x", 2}, {"list", "resourceVersion=x&resourceVersionMatch=Roughly", 1},
+		{"watch", "resourceVersionMatch=NotOlderThan", 1}, {"watch", "resourceVersionMatch=Exact", 2}, {"watch", "continue=x", 0}, {"watch", "continue=x&resourceVersionMatch=NotOlderThan", 2},
+		{"watch", "sendInitialEvents=true", 1}, {"watch", "sendInitialEvents=true&resourceVersionMatch=Exact", 2},
+		{"watch", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan", 0}, {"list", "continue=x&resourceVersion=0", 0},
+	} {
+		_, err := ParseReadOptions(asking(c.verb, c.query, &catalogue.Type{}))
+		if c.causes == 0 && err == nil {
+			continue
+		}
+		s := services.AsStatus(err)
+		if s == nil || s.Reason != services.ReasonInvalid || s.Details.Kind != "ListOptions" || len(s.Details.Causes) != c.causes {
+			t.Errorf("%s ?%s: got %v, want %d causes", c.verb, c.query, err, c.causes)
+		}
+	}
+}
+
+// TestLenientReadOptions takes what says nothing for what it is by default, and any
+// value of a flag but false and 0 for true.
+func TestLenientReadOptions(t *testing.T) {
+	o, err := ParseReadOptions(asking("list", "limit=-1&allowWatchBookmarks=maybe&foo=bar", &catalogue.Type{}))
+	if err != nil || o.Limit != 0 || !o.Bookmarks {
+		t.Errorf("got %+v, %v", o, err)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/merge"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
@@ -21,45 +23,54 @@ type WriteOptions struct {
 	FieldValidation schema.FieldValidation
 }
 
-// ParseWriteOptions reads the parameters and refuses what is malformed (400 or
-// 422), naming the parameter.
-func ParseWriteOptions(r *Request) (o WriteOptions, err error) {
-	if o.DryRun, err = ParseDryRun(r.Query["dryRun"]); err != nil {
-		return o, err
-	}
-	o.Manager = r.Query.Get("fieldManager")
-	if err := merge.CheckManager(o.Manager); err != nil {
-		return o, err
-	}
-	if o.Force, err = boolOption(r.Query, "force"); err != nil {
-		return o, err
-	}
-	o.FieldValidation, err = parseFieldValidation(r.Query.Get("fieldValidation"))
-	return o, err
-}
-
-// parseFieldValidation reads what becomes of unknown fields; they are warned of
-// when the client does not say.
-func parseFieldValidation(value string) (schema.FieldValidation, error) {
-	switch v := schema.FieldValidation(value); v {
-	case "":
-		return schema.Warn, nil
+// ParseWriteOptions reads the parameters and refuses what is malformed (422),
+// naming the parameter.
+func ParseWriteOptions(r *Request) (WriteOptions, error) {
+	q := r.Query
+	o := WriteOptions{DryRun: DryRun(q["dryRun"]), Manager: q.Get("fieldManager"), Force: boolOption(q, "force")}
+	causes := append(dryRunCauses(q["dryRun"]), merge.CheckManager(o.Manager)...)
+	switch o.FieldValidation = schema.FieldValidation(q.Get("fieldValidation")); o.FieldValidation {
+	case "": // unknown fields are warned of when the client does not say
+		o.FieldValidation = schema.Warn
 	case schema.Ignore, schema.Warn, schema.Strict:
-		return v, nil
+	default:
+		causes = append(causes, notSupported("fieldValidation", strconv.Quote(string(o.FieldValidation)),
+			string(schema.Ignore), string(schema.Strict), string(schema.Warn)))
 	}
-	return "", services.Invalid("", "Options", "", []services.StatusCause{{Reason: services.CauseNotSupported,
-		Field: "fieldValidation", Message: "Unsupported value: " + strconv.Quote(value) + ": supported values: \"Ignore\", \"Strict\", \"Warn\""}})
+	if r.Verb == "patch" {
+		causes = append(causes, o.patchCauses(r.MediaType())...)
+	}
+	if len(causes) > 0 {
+		return o, r.invalidOptions(r.OptionsKind(), causes)
+	}
+	return o, nil
 }
 
-// ParseDryRun reads the values of dryRun: All or nothing (section "Dry-run").
-func ParseDryRun(values []string) (bool, error) {
-	for _, v := range values {
-		if v != "All" && v != "" {
-			return false, services.Invalid("", "Options", "", []services.StatusCause{{Reason: services.CauseNotSupported,
-				Field: "dryRun", Message: "Unsupported value: " + strconv.Quote(v) + ": supported values: \"All\""}})
-		}
+// patchCauses says what depends on the kind of patch: only an apply takes force, and
+// it has to say who applies.
+func (o WriteOptions) patchCauses(mediaType string) []services.StatusCause {
+	switch {
+	case mediaType == merge.MediaTypeApply && o.Manager == "":
+		return []services.StatusCause{{Reason: services.CauseRequired, Field: "fieldManager", Message: "Required value: is required for apply patch"}}
+	case mediaType != merge.MediaTypeApply && o.Force:
+		return []services.StatusCause{forbidden("force", "may not be specified for non-apply patch")}
 	}
-	return len(values) > 0 && values[0] == "All", nil
+	return nil
+}
+
+// DryRun tells whether the values of dryRun ask for one (section "Dry-run").
+func DryRun(values []string) bool { return slices.Contains(values, "All") }
+
+// dryRunCauses refuses values of dryRun but All and nothing.
+func dryRunCauses(values []string) []services.StatusCause {
+	if !slices.ContainsFunc(values, func(v string) bool { return v != "All" && v != "" }) {
+		return nil
+	}
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = strconv.Quote(v)
+	}
+	return []services.StatusCause{notSupported("dryRun", "["+strings.Join(quoted, ", ")+"]", "All")}
 }
 
 // BodyLimit is the largest body that is read.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
 )
 
@@ -18,6 +19,9 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 	meta := Metadata(obj)
 	first := !Deleting(obj)
 	grace := w.grace(obj, options)
+	if generation, ok := number(meta["generation"]); ok && generation > 0 && !Deleting(obj) {
+		meta["generation"] = generation + 1
+	}
 	if before, ok := number(meta["deletionGracePeriodSeconds"]); ok && Deleting(obj) {
 		grace = min(grace, before)
 	}
@@ -86,6 +90,7 @@ func shortest(seconds int64) int64 {
 // propagate sets the finalizers for the propagation policy.
 func (w Write) propagate(meta map[string]any, options *metav1.DeleteOptions) {
 	var policy metav1.DeletionPropagation
+	finalizers, _ := meta["finalizers"].([]any)
 	switch {
 	case options.PropagationPolicy != nil:
 		policy = *options.PropagationPolicy
@@ -93,13 +98,12 @@ func (w Write) propagate(meta map[string]any, options *metav1.DeleteOptions) {
 		policy = metav1.DeletePropagationOrphan
 	case options.OrphanDependents != nil: //nolint:staticcheck // as above
 		policy = metav1.DeletePropagationBackground
-	default:
+	case !w.orphansByDefault() || slices.ContainsFunc(finalizers, treatsDependents):
 		return
+	default:
+		policy = metav1.DeletePropagationOrphan
 	}
-	finalizers, _ := meta["finalizers"].([]any)
-	kept := slices.DeleteFunc(slices.Clone(finalizers), func(f any) bool {
-		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
-	})
+	kept := slices.DeleteFunc(slices.Clone(finalizers), treatsDependents)
 	switch policy {
 	case metav1.DeletePropagationForeground:
 		kept = append(kept, metav1.FinalizerDeleteDependents)
@@ -111,6 +115,38 @@ func (w Write) propagate(meta map[string]any, options *metav1.DeleteOptions) {
 	} else {
 		delete(meta, "finalizers")
 	}
+}
+
+// treatsDependents tells whether a finalizer stands for a propagation policy.
+func treatsDependents(finalizer any) bool {
+	return finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
+}
+
+// orphansByDefault names the versions whose clients expect that dependents stay when
+// the deletion does not say otherwise.
+func (w Write) orphansByDefault() bool {
+	switch w.Type.Key.String() {
+	case "replicationcontrollers":
+		return true
+	case "jobs.batch":
+		return w.Type.Version == "v1"
+	case "cronjobs.batch":
+		return w.Type.Version == "v1beta1"
+	}
+	return false
+}
+
+// ReturnsDeleted names the types whose deletion is answered with the object, as
+// release 1.21 does.
+func ReturnsDeleted(t *catalogue.Type) bool {
+	switch t.Key.Group {
+	case "":
+		return slices.Contains([]string{"pods", "services", "serviceaccounts", "podtemplates", "resourcequotas",
+			"persistentvolumes", "persistentvolumeclaims"}, t.Resource)
+	case "policy":
+		return t.Resource == "podsecuritypolicies"
+	}
+	return !t.Custom && slices.Contains([]string{"storageclasses", "csidrivers", "csinodes", "volumeattachments"}, t.Resource)
 }
 
 func text(v any) string {

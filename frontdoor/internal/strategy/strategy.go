@@ -81,10 +81,13 @@ func (w Write) PrepareUpdate(obj, old map[string]any) {
 	for _, field := range []string{"namespace", "uid", "creationTimestamp"} {
 		keep(meta, oldMeta, field)
 	}
-	for _, field := range []string{"deletionTimestamp", "deletionGracePeriodSeconds"} {
-		if oldMeta[field] != nil {
-			keep(meta, oldMeta, field) // who sets them on an object that stays is told so
-		}
+	// Only a deletion marks an object, and nothing takes the mark away; whoever tries to
+	// set it otherwise is told by the rules.
+	if oldMeta["deletionTimestamp"] != nil {
+		keep(meta, oldMeta, "deletionTimestamp")
+	}
+	if meta["deletionGracePeriodSeconds"] == nil {
+		keep(meta, oldMeta, "deletionGracePeriodSeconds")
 	}
 	switch {
 	case w.Subresource == "":

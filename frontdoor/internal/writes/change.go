@@ -2,6 +2,7 @@ package writes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
 )
 
 // owner is the field manager of the request.
@@ -31,7 +33,7 @@ func (c *change) checkCreate() error {
 		return err
 	}
 	if version, _ := meta["resourceVersion"].(string); version != "" && version != "0" {
-		return services.BadRequest("metadata.resourceVersion: resourceVersion should not be set on objects to be created")
+		return services.BadRequest("resourceVersion should not be set on objects to be created")
 	}
 	return nil
 }
@@ -40,7 +42,7 @@ func (c *change) checkCreate() error {
 func (c *change) checkNamespace(meta map[string]any) error {
 	given, _ := meta["namespace"].(string)
 	if c.Type.Namespaced && given != "" && given != c.Namespace {
-		return services.BadRequest("metadata.namespace: the namespace of the provided object does not match the namespace sent on the request")
+		return services.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	return nil
 }
@@ -53,9 +55,9 @@ func (c *change) checkUpdate() error {
 	}
 	switch name, _ := meta["name"].(string); {
 	case name == "":
-		meta["name"] = c.Name
+		return services.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", c.Name)
 	case name != c.Name:
-		return services.BadRequest("metadata.name: the name of the object (%s) does not match the name on the URL (%s)", name, c.Name)
+		return services.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, c.Name)
 	}
 	if !c.exists() {
 		return c.checkNew(meta)
@@ -94,15 +96,6 @@ func (c *change) checkVersion(meta map[string]any) error {
 		return nil
 	}
 	return services.ConflictModified(c.Type.Group, c.Type.Resource, c.Name)
-}
-
-// checkPatchOptions refuses what a patch cannot have, before the object is read.
-func (h *Handlers) checkPatchOptions(x *writing) error {
-	if x.mediaType == merge.MediaTypeApply || !x.options.Force {
-		return nil
-	}
-	return services.Invalid("", "PatchOptions", "", []services.StatusCause{{Reason: services.CauseForbidden,
-		Field: "force", Message: "Forbidden: may not be specified for non-apply patch"}})
 }
 
 // patched returns the object with the patch applied to what the path shows of it.
@@ -198,7 +191,7 @@ func (c *change) review(h *Handlers) services.AdmissionRequest {
 
 // reviewOptions returns the options of the write as admission reads them.
 func (c *change) reviewOptions(h *Handlers) []byte {
-	options := map[string]any{"kind": map[string]string{"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}[c.Verb],
+	options := map[string]any{"kind": c.OptionsKind(),
 		"apiVersion": h.Vocabulary.Group("meta.") + "/v1", "fieldManager": c.owner()}
 	if c.options.DryRun {
 		options["dryRun"] = []any{"All"}
@@ -225,7 +218,11 @@ func (h *Handlers) store(ctx context.Context, c *change) (services.Object, error
 		return h.pretend(ctx, c, services.Object{Key: key, JSON: content.JSON})
 	case !c.exists():
 		c.swapped = true
-		return h.Store.Create(ctx, services.CreateRequest{Key: key, Content: content})
+		object, err := h.Store.Create(ctx, services.CreateRequest{Key: key, Content: content})
+		if services.IsReason(err, services.ReasonAlreadyExists) {
+			return object, cmp.Or(h.taken(ctx, c, key), err)
+		}
+		return object, err
 	case strategy.Finished(c.next):
 		c.swapped = true
 		object, err := h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: c.current.Revision})
@@ -249,14 +246,24 @@ func (h *Handlers) pretend(ctx context.Context, c *change, object services.Objec
 		object.JSON = engine.WithVersion(object.JSON, c.current.Revision)
 		return object, nil
 	}
-	_, err := h.Store.Get(ctx, services.GetRequest{Key: object.Key})
-	if err == nil {
-		return object, services.AlreadyExists(c.Type.Group, c.Type.Resource, object.Key.Name)
+	return object, h.taken(ctx, c, object.Key)
+}
+
+// taken is the AlreadyExists of a create whose name is taken, which also says whether
+// the name is about to be free; nil when nobody has it.
+func (h *Handlers) taken(ctx context.Context, c *change, key resource.Key) error {
+	object, err := h.Store.Get(ctx, services.GetRequest{Key: key})
+	switch {
+	case services.IsReason(err, services.ReasonNotFound):
+		return nil
+	case err != nil:
+		return err
 	}
-	if !services.IsReason(err, services.ReasonNotFound) {
-		return object, err
+	exists := services.AlreadyExists(c.Type.Group, c.Type.Resource, key.Name)
+	if there, err := c.Engine.DecodeStored(ctx, object, c.Type); err == nil && strategy.Deleting(there) {
+		exists.Message = "object is being deleted: " + exists.Message
 	}
-	return object, nil
+	return exists
 }
 
 // raced turns a lost compare-and-swap into another attempt, where the client set

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/portico-platform/portico/frontdoor/internal/addresses"
-	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
@@ -67,7 +65,7 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if !removed || returnsDeleted(r.Type) {
+	if !removed || strategy.ReturnsDeleted(r.Type) {
 		return reads.Reply{Object: object, Form: form, Status: http.StatusOK}.Send(w, r, h.Codec)
 	}
 	wire.WriteStatus(w, r.Request, h.Vocabulary, &services.Status{Code: http.StatusOK,
@@ -75,37 +73,29 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 	return nil
 }
 
-// returnsDeleted names the types whose deletion is answered with the object, as
-// release 1.21 does.
-func returnsDeleted(t *catalogue.Type) bool {
-	return t.Group == "" && slices.Contains([]string{"pods", "services", "serviceaccounts", "podtemplates", "resourcequotas",
-		"persistentvolumes", "persistentvolumeclaims"}, t.Resource) || t.Resource == "podsecuritypolicies"
-}
-
-// DeleteCollection deletes what a list with the same selectors shows, as many
+// DeleteCollection deletes what a list with the same parameters shows, as many
 // single deletions. An object that goes in the meantime is no error.
 func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) error {
 	x, err := h.readDeletion(w, r)
 	if err != nil {
 		return err
 	}
-	o, err := request.ParseReadOptions(r.Query, r.Type)
-	if err != nil {
-		return err
-	}
-	list := services.ListRequest{GroupResource: r.Type.Key, Namespace: r.Namespace, LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
 	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.List)
 	if err != nil {
 		return err
 	}
-	deleted, revision, err := h.removeEach(r.Context(), x, list)
+	list, err := h.Reads.Open(r)
+	if err != nil {
+		return err
+	}
+	deleted, err := h.removeEach(r.Context(), x, list)
 	tell(w, x.warnings)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", form.ContentType)
 	out := h.Codec.Encoder(form, r.Type).List(w)
-	if err := out.Begin(wire.ListMeta{Revision: revision}); err != nil {
+	if err := out.Begin(list.Meta); err != nil {
 		return err
 	}
 	for _, object := range deleted {
@@ -120,33 +110,44 @@ func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) e
 }
 
 // removeEach deletes the objects of a list, several at a time, and returns those
-// that it deleted or marked, and the revision of the list.
-func (h *Handlers) removeEach(ctx context.Context, x *deletion, list services.ListRequest) ([]services.Object, int64, error) {
-	var lock sync.Mutex
-	var deleted []services.Object
+// that it deleted or marked, in the order of the list.
+func (h *Handlers) removeEach(ctx context.Context, x *deletion, list *reads.Listing) ([]services.Object, error) {
+	var answers []*services.Object
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(removals)
-	revision, err := reads.ForEach(ctx, h.Store, list, func(object services.Object) error {
-		group.Go(func() error {
-			gone, _, err := h.remove(ctx, x, object.Key)
-			if services.IsReason(err, services.ReasonNotFound) {
-				return nil
-			}
-			lock.Lock()
-			defer lock.Unlock()
-			deleted = append(deleted, gone)
-			return err
-		})
+	err := list.Pages(ctx, func(page []services.Object) error {
+		for _, object := range page {
+			answer := new(services.Object)
+			answers = append(answers, answer)
+			group.Go(func() (err error) {
+				*answer, _, err = h.remove(ctx, x, object.Key)
+				if services.IsReason(err, services.ReasonNotFound) {
+					*answer = services.Object{}
+					return nil
+				}
+				return err
+			})
+		}
 		return ctx.Err()
 	})
-	return deleted, revision, cmp.Or(group.Wait(), err)
+	if err := cmp.Or(group.Wait(), err); err != nil {
+		return nil, err
+	}
+	var deleted []services.Object
+	for _, answer := range answers {
+		if answer.JSON != nil {
+			deleted = append(deleted, *answer)
+		}
+	}
+	return deleted, nil
 }
 
 // removals is how many objects of a collection are deleted at a time: enough for
 // etcd to write several with one sync of its disk.
 const removals = 16
 
-// readDeletion reads the options from the body, else from the query parameters.
+// readDeletion reads the options from the body, else from the query parameters. A
+// dry-run may be asked for beside a body.
 func (h *Handlers) readDeletion(w http.ResponseWriter, r *request.Request) (*deletion, error) {
 	body, err := r.ReadBody(w)
 	if err != nil {
@@ -157,55 +158,13 @@ func (h *Handlers) readDeletion(w http.ResponseWriter, r *request.Request) (*del
 		return nil, err
 	}
 	if len(body) == 0 {
-		if err := optionsFromQuery(r, x.options); err != nil {
+		if err := request.QueryDeleteOptions(r.Query, x.options); err != nil {
 			return nil, err
 		}
 	}
-	if x.dryRun, err = request.ParseDryRun(append(slices.Clone(x.options.DryRun), r.Query["dryRun"]...)); err != nil {
-		return nil, err
-	}
-	return x, checkDeleteOptions(x.options)
-}
-
-// optionsFromQuery reads the parameters that stand for a body.
-func optionsFromQuery(r *request.Request, o *metav1.DeleteOptions) error {
-	if text := r.Query.Get("gracePeriodSeconds"); text != "" {
-		seconds, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return services.BadRequest("gracePeriodSeconds: Invalid value: %q: must be an integer", text)
-		}
-		o.GracePeriodSeconds = &seconds
-	}
-	if text := r.Query.Get("propagationPolicy"); text != "" {
-		policy := metav1.DeletionPropagation(text)
-		o.PropagationPolicy = &policy
-	}
-	if r.Query.Has("orphanDependents") {
-		orphan, err := strconv.ParseBool(r.Query.Get("orphanDependents"))
-		if err != nil {
-			return services.BadRequest("orphanDependents: Invalid value: %q: must be true or false", r.Query.Get("orphanDependents"))
-		}
-		o.OrphanDependents = &orphan //nolint:staticcheck // clients of 1.21 still send it
-	}
-	return nil
-}
-
-// checkDeleteOptions refuses options that do not go together or are unknown (422).
-func checkDeleteOptions(o *metav1.DeleteOptions) error {
-	invalid := func(field, message string) error {
-		return services.Invalid("", "DeleteOptions", "", []services.StatusCause{{Reason: services.CauseInvalid, Field: field, Message: "Invalid value: " + message}})
-	}
-	if o.PropagationPolicy != nil {
-		if o.OrphanDependents != nil { //nolint:staticcheck // as above
-			return invalid("propagationPolicy", "orphanDependents and propagationPolicy cannot be both set")
-		}
-		switch *o.PropagationPolicy {
-		case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
-		default:
-			return invalid("propagationPolicy", fmt.Sprintf("%q: must be one of Foreground, Background or Orphan", *o.PropagationPolicy))
-		}
-	}
-	return nil
+	x.options.DryRun = append(x.options.DryRun, r.Query["dryRun"]...)
+	x.dryRun = request.DryRun(x.options.DryRun)
+	return x, r.CheckDeleteOptions(x.options)
 }
 
 // remove deletes one object as far as it goes: removed tells whether it is gone.
@@ -286,15 +245,15 @@ func (x *deletion) preconditions(current services.Object) error {
 	if p == nil {
 		return nil
 	}
-	conflict := func(what, want, is string) error {
-		return services.Conflict(x.Type.Group, x.Type.Resource, current.Key.Name,
-			fmt.Sprintf("Precondition failed: %s in precondition: %s, %s in object meta: %s", what, want, what, is))
+	conflict := func(what, want, is, happened string) error {
+		return services.Conflict(x.Type.Group, x.Type.Kind, current.Key.Name,
+			fmt.Sprintf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s", what, want, what, is, happened))
 	}
 	if p.UID != nil && string(*p.UID) != current.UID {
-		return conflict("UID", string(*p.UID), current.UID)
+		return conflict("UID", string(*p.UID), current.UID, "deleted and then recreated")
 	}
 	if version := resource.FormatVersion(current.Revision); p.ResourceVersion != nil && *p.ResourceVersion != version {
-		return conflict("ResourceVersion", *p.ResourceVersion, version)
+		return conflict("ResourceVersion", *p.ResourceVersion, version, "modified")
 	}
 	return nil
 }

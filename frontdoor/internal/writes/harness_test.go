@@ -9,11 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/addresses"
 	"github.com/portico-platform/portico/frontdoor/internal/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
+	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
@@ -63,7 +65,13 @@ func newClient(t testing.TB, store services.Store, network string) *client {
 	}
 	log := slog.New(slog.DiscardHandler)
 	v := vocabulary.K8s()
-	return &client{t, e, &Handlers{Store: store, Admission: admitAll{}, Codec: wire.New(wire.Config{Vocabulary: v}), Vocabulary: v, Log: log,
+	codec := wire.New(wire.Config{Vocabulary: v})
+	tokens, err := reads.NewTokens(reads.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &client{t, e, &Handlers{Store: store, Admission: admitAll{}, Codec: codec, Vocabulary: v, Log: log,
+		Reads:     reads.New(reads.Config{Store: store, Codec: codec, Tokens: tokens, TokenLifetime: time.Minute}),
 		Allow:     func(*request.Request, services.Attributes) error { return nil },
 		Addresses: addresses.New(addresses.Config{Store: store, Networks: networks, NodePorts: ports, Log: log})}}
 }
@@ -87,8 +95,11 @@ func (c *client) do(method, path, body string) (map[string]any, error) {
 		return nil, err
 	}
 	serve := c.handlers.Write
-	if method == http.MethodDelete {
+	switch asked.Verb {
+	case "delete":
 		serve = c.handlers.Delete
+	case "deletecollection":
+		serve = c.handlers.DeleteCollection
 	}
 	w := httptest.NewRecorder()
 	if err := serve(w, asked); err != nil {

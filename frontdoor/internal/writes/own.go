@@ -66,12 +66,10 @@ type Removal struct {
 	DryRun  bool
 }
 
-// Remove deletes an object as far as its options and finalizers let it.
+// Remove deletes an object as far as its options, which the caller has checked, and
+// finalizers let it.
 func (h *Handlers) Remove(ctx context.Context, r Removal) error {
 	x := &deletion{Request: r.Request, options: r.Options, dryRun: r.DryRun, now: time.Now(), own: true}
-	if err := checkDeleteOptions(r.Options); err != nil {
-		return err
-	}
 	_, _, err := h.remove(ctx, x, r.Key)
 	return err
 }

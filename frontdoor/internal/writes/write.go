@@ -254,7 +254,7 @@ func (h *Handlers) readWriting(w http.ResponseWriter, r *request.Request) (*writ
 	}
 	if r.Verb == "patch" {
 		x.unconditional = true
-		return x, h.checkPatchOptions(x)
+		return x, nil
 	}
 	if x.body, err = h.Codec.Decode(r.Header.Get("Content-Type"), x.raw, r.Engine.BodyType(r.Type, r.Subresource)); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
+	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
@@ -24,7 +25,9 @@ import (
 
 // Handlers serve writes.
 type Handlers struct {
-	Store     services.Store
+	Store services.Store
+	// Reads finds the collections that are deleted.
+	Reads     *reads.Handlers
 	Admission services.Admission
 	// Allow asks authorization, when a request turns out to do more than it says.
 	Allow func(*request.Request, services.Attributes) error

@@ -2,8 +2,10 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
@@ -126,7 +128,7 @@ func (c *Check) finalizers(t *catalogue.Type, metadata, before map[string]any, a
 	for _, item := range had {
 		known[item] = true
 	}
-	var added []any
+	var added []string
 	for i, item := range list {
 		name, _ := item.(string)
 		for _, problem := range validation.IsQualifiedName(name) {
@@ -136,11 +138,15 @@ func (c *Check) finalizers(t *catalogue.Type, metadata, before map[string]any, a
 			c.Invalid(at.Item(i), name, "name is neither a standard finalizer name nor is it fully qualified")
 		}
 		if !known[item] {
-			added = append(added, item)
+			added = append(added, name)
 		}
 	}
+	if slices.Contains(list, any(metav1.FinalizerOrphanDependents)) && slices.Contains(list, any(metav1.FinalizerDeleteDependents)) {
+		c.Invalid(at, list, "finalizer orphan and foregroundDeletion cannot be both set")
+	}
 	if before["deletionTimestamp"] != nil && len(added) > 0 {
-		c.Forbidden(at, "no new finalizers can be added if the object is being deleted, found new finalizers "+field.Display(added))
+		slices.Sort(added)
+		c.Forbidden(at, fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added))
 	}
 }
 

@@ -1,0 +1,117 @@
+package writes
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest/fake"
+)
+
+func configMap(name, metadata string) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q%s}}`, name, metadata)
+}
+
+// TestDeleteOptions asks for what a deletion cannot do, in the body and in the query,
+// and for what it can.
+func TestDeleteOptions(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	c.must("POST", configMaps, configMap("a", ""))
+	for _, o := range []struct{ query, body, reason, message string }{
+		{"propagationPolicy=Foo", "", services.ReasonInvalid, `propagationPolicy: Unsupported value: "Foo"`},
+		{"propagationPolicy=Orphan&orphanDependents=true", "", services.ReasonInvalid, "orphanDependents and deletionPropagation cannot be both set"},
+		{"", `{"dryRun":["All","Foo"]}`, services.ReasonInvalid, `dryRun: Unsupported value: ["All", "Foo"]`},
+		{"gracePeriodSeconds=", "", services.ReasonBadRequest, "invalid syntax"},
+		{"uid=x", "", services.ReasonConflict, `on ConfigMap "a": the UID in the precondition (x) does not match the UID in record (`},
+		{"", `{"preconditions":{"resourceVersion":"1"}}`, services.ReasonConflict, "The object might have been modified"},
+		{"", `{"kind":"Pod","apiVersion":"v1"}`, services.ReasonBadRequest, "Pod"},
+	} {
+		_, err := c.do("DELETE", configMaps+"/a?"+o.query, o.body)
+		if !services.IsReason(err, o.reason) || !strings.Contains(err.Error(), o.message) {
+			t.Errorf("?%s %s: got %v, want %s %q", o.query, o.body, err, o.reason, o.message)
+		}
+	}
+	c.must("DELETE", configMaps+"/a?dryRun=All", `{}`)
+	if got := c.must("DELETE", configMaps+"/a?orphanDependents=maybe", ""); fmt.Sprint(finalizersOf(got)) != "[orphan]" {
+		t.Errorf("whatever is not false is true: got %v", got)
+	}
+}
+
+// TestDeletingObject follows an object from its deletion to its end.
+func TestDeletingObject(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	c.must("POST", configMaps, configMap("a", `,"finalizers":["x.io/a"]`))
+	c.must("DELETE", configMaps+"/a", "")
+	for body, message := range map[string]string{
+		`{"metadata":{"finalizers":["x.io/a","x.io/b"]}}`:             `[]string{"x.io/b"}`,
+		`{"metadata":{"deletionGracePeriodSeconds":7}}`:               "metadata.deletionGracePeriodSeconds: Invalid value: 7: field is immutable",
+		`{"metadata":{"finalizers":["foregroundDeletion","orphan"]}}`: "cannot be both set",
+	} {
+		if _, err := c.do("PATCH", configMaps+"/a", body); !services.IsReason(err, services.ReasonInvalid) || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: got %v, want %q", body, err, message)
+		}
+	}
+	if _, err := c.do("POST", configMaps, configMap("a", "")); err == nil || !strings.HasPrefix(err.Error(), "object is being deleted: ") {
+		t.Errorf("create over it: %v", err)
+	}
+	if last := c.must("PATCH", configMaps+"/a", `{"metadata":{"finalizers":null}}`); finalizersOf(last) != nil {
+		t.Errorf("the last answer still has finalizers: %v", last)
+	}
+	c.refused(services.ReasonNotFound, "DELETE", configMaps+"/a", "")
+}
+
+// TestPropagation is who looks after the dependents when the deletion does not say.
+func TestPropagation(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	template := `"template":{"metadata":{"labels":{"a":"b"}},"spec":{"restartPolicy":"%s","containers":[{"name":"c","image":"i"}]}}`
+	always, never := fmt.Sprintf(template, "Always"), fmt.Sprintf(template, "Never")
+	for _, o := range []struct{ list, query, spec, kept string }{
+		{"/api/v1/namespaces/default/replicationcontrollers", "", `{"selector":{"a":"b"},` + always + `}`, "[orphan]"},
+		{"/apis/batch/v1/namespaces/default/jobs", "", "{" + never + "}", "[orphan]"},
+		{"/apis/batch/v1/namespaces/default/jobs", "propagationPolicy=Foreground", "{" + never + "}", "[foregroundDeletion]"},
+		{"/apis/apps/v1/namespaces/default/deployments", "propagationPolicy=Orphan", `{"selector":{"matchLabels":{"a":"b"}},` + always + `}`, "[orphan]"},
+	} {
+		name := "x" + o.query[:min(len(o.query), 1)]
+		c.must("POST", o.list, fmt.Sprintf(`{"metadata":{"name":%q},"spec":%s}`, name, o.spec))
+		marked := c.must("DELETE", o.list+"/"+name+"?"+o.query, "")
+		generation, _, _ := unstructured.NestedFloat64(marked, "metadata", "generation")
+		if fmt.Sprint(finalizersOf(marked)) != o.kept || generation != 2 {
+			t.Errorf("%s ?%s: got finalizers %v, generation %v; want %s, 2", o.list, o.query, finalizersOf(marked), generation, o.kept)
+		}
+	}
+}
+
+// TestDeleteCollection deletes what a list with the same parameters shows, and says so
+// in the order of the list.
+func TestDeleteCollection(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	for i := range 5 {
+		c.must("POST", configMaps, configMap(fmt.Sprintf("c%d", i), `,"labels":{"a":"b"}`))
+	}
+	c.must("POST", configMaps, configMap("other", ""))
+	for _, o := range []struct{ query, want string }{
+		{"labelSelector=a&dryRun=All", "[c0 c1 c2 c3 c4]"}, {"labelSelector=a&limit=2", "[c0 c1]"},
+		{"fieldSelector=metadata.name=c3", "[c3]"}, {"labelSelector=a", "[c2 c4]"}, {"", "[other]"},
+	} {
+		values, _ := url.ParseQuery(o.query)
+		list := c.must("DELETE", configMaps+"?"+values.Encode(), "")
+		var names []string
+		for _, item := range list["items"].([]any) {
+			name, _, _ := unstructured.NestedString(item.(map[string]any), "metadata", "name")
+			names = append(names, name)
+		}
+		if fmt.Sprint(names) != o.want {
+			t.Errorf("?%s: got %v, want %s", o.query, names, o.want)
+		}
+	}
+	c.refused(services.ReasonBadRequest, "DELETE", configMaps+"?limit=x", "")
+}
+
+func finalizersOf(object map[string]any) []string {
+	list, _, _ := unstructured.NestedStringSlice(object, "metadata", "finalizers")
+	return list
+}
