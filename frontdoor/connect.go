@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/portico-platform/portico/frontdoor/internal/request"
@@ -15,7 +16,11 @@ import (
 // Admission sees them; the object has to exist. Nodes are not reached by this
 // service, so that the answer is an error that says so.
 func (d *door) connect(_ http.ResponseWriter, r *request.Request) error {
-	object, err := d.store.Get(r.Context(), services.GetRequest{Key: r.Key()})
+	key := r.Key()
+	if _, name, _, ok := utilnet.SplitSchemeNamePort(key.Name); ok {
+		key.Name = name // a proxied pod or service is named with its scheme and port
+	}
+	object, err := d.store.Get(r.Context(), services.GetRequest{Key: key})
 	if err != nil {
 		return err
 	}

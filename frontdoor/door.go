@@ -169,10 +169,11 @@ func reach(ctx context.Context, n *run.Node) (b behind, err error) {
 // publish returns what serves the paths that name no resource, by their first part.
 func (d *door) publish(n *run.Node, profiling bool) map[string]func(http.ResponseWriter, *http.Request) error {
 	documents := func(w http.ResponseWriter, r *http.Request) error { return d.types.Load().documents.Serve(w, r) }
-	checks := health{n.Health}.serve
+	checks, issuer := health{n.Health}.serve, discloseIssuer(d.actions.Tokens)
 	paths := map[string]func(http.ResponseWriter, *http.Request) error{
 		"": documents, "api": documents, "apis": documents, "openapi": documents, "version": documents,
 		"healthz": checks, "livez": checks, "readyz": checks,
+		".well-known": issuer, "openid": issuer,
 		"metrics": infallible(promhttp.HandlerFor(n.Metrics, promhttp.HandlerOpts{})),
 	}
 	if profiling {

@@ -21,7 +21,8 @@ func (h health) serve(w http.ResponseWriter, r *http.Request) error {
 	if single {
 		i := slices.IndexFunc(checks, func(c run.Check) bool { return c.Name == name })
 		if i < 0 {
-			return request.NoPath()
+			http.NotFound(w, r)
+			return nil
 		}
 		checks = checks[i : i+1]
 	}
@@ -72,12 +73,12 @@ func probe(r *http.Request, checks []run.Check, excluded []string) (report strin
 	return lines.String(), failed
 }
 
-// plain returns what serves a path that names no resource; nil when nothing does.
+// plain returns what serves a path that names no resource.
 func (d *door) plain(r *http.Request) request.Handler {
 	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	serve, ok := d.plainPaths[first]
 	if !ok {
-		return nil
+		return request.NoPage
 	}
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

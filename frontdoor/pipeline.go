@@ -36,8 +36,8 @@ func (d *door) stages() []Stage {
 	return []Stage{
 		// Errors and panics of everything below become one Status, and are counted.
 		{"recovered", d.recovered},
-		// The path says what the request is about; an unknown one stops here, before
-		// it costs anything.
+		// The path says what the request is about. One that is not served goes on all
+		// the same: what there is and what not, only those are told who may ask.
 		{"identified", d.identified},
 		// Calls to other services wait for those that are away: not for ever. Only
 		// watches may take long.
@@ -75,14 +75,15 @@ func (d *door) pipeline() http.Handler {
 
 // dispatch calls what does the thing that the request asks for.
 func (d *door) dispatch(w http.ResponseWriter, r *request.Request) error {
+	if r.Plain != nil {
+		return r.Plain(w, r)
+	}
 	for _, of := range []func(*request.Request) request.Handler{d.actions.Of, d.components.Of} {
 		if handle := of(r); handle != nil {
 			return handle(w, r)
 		}
 	}
 	switch {
-	case r.Plain != nil:
-		return r.Plain(w, r)
 	case r.Type.Virtual:
 		return d.review.Review(w, r)
 	case r.Subresource != nil && r.Subresource.Connect:
@@ -160,22 +161,25 @@ func (d *door) identified(next request.Handler) request.Handler {
 			return err
 		}
 		if !isResource {
-			if r.Plain = d.plain(r.Request); r.Plain == nil {
-				return request.NoPath()
-			}
+			r.Plain = d.plain(r.Request)
 			r.Verb = strings.ToLower(r.Method)
 		}
 		return next(w, r)
 	}
 }
 
-// bounded ends a request that takes too long with a Timeout (504).
+// bounded ends a request that takes too long, or longer than its client will wait, with
+// a Timeout (504).
 func (d *door) bounded(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if r.Verb == "watch" || r.Subresource != nil && r.Subresource.Connect {
 			return next(w, r)
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), d.requestTimeout)
+		patience, err := r.Timeout(d.requestTimeout)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
 		r.Request = r.WithContext(ctx)
 		return next(w, r)

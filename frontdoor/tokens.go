@@ -1,7 +1,10 @@
 package frontdoor
 
 import (
+	"encoding/json"
 	"errors"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -43,6 +46,41 @@ func newIssuer(n *run.Node) (*actions.Issuer, error) {
 		return nil, run.Usagef("--service-account-signing-key-file, --service-account-key-file: %v", err)
 	}
 	return i, nil
+}
+
+// The documents with which others check tokens of service accounts (OpenID Connect
+// Discovery 1.0): whose they are, and the keys.
+const (
+	pathIssuer = "/.well-known/openid-configuration"
+	pathKeys   = "/openid/v1/jwks"
+)
+
+// discloseIssuer serves them. An issuer whose name is no URL has none: nobody could ask
+// it for them.
+func discloseIssuer(i *actions.Issuer) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		known := i != nil && strings.HasPrefix(i.Name, "https://")
+		switch {
+		case known && r.URL.Path == pathIssuer:
+			return writeJSON(w, "application/json", map[string]any{"issuer": i.Name, "jwks_uri": "https://" + r.Host + pathKeys,
+				"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
+				"id_token_signing_alg_values_supported": []string{i.Keys().Keys[0].Algorithm}})
+		case known && r.URL.Path == pathKeys:
+			return writeJSON(w, "application/jwk-set+json", i.Keys())
+		}
+		http.NotFound(w, r)
+		return nil
+	}
+}
+
+func writeJSON(w http.ResponseWriter, mediaType string, value any) error {
+	content, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", mediaType)
+	_, err = w.Write(content)
+	return err
 }
 
 // newActions makes what serves the paths that ask for a deed.

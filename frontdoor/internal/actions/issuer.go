@@ -18,6 +18,7 @@ type Issuer struct {
 	// Claim is the name of the claim that says whom a token speaks for.
 	Claim  string
 	signer jose.Signer
+	public jose.JSONWebKey
 }
 
 // Sign lets an issuer sign with the first private key in the files; tokenkey.ErrNone
@@ -27,9 +28,15 @@ func (i *Issuer) Sign(files ...string) error {
 	if err != nil {
 		return err
 	}
+	i.public = jose.JSONWebKey{Key: key.Signer.Public(), KeyID: key.ID, Algorithm: key.Algorithm, Use: "sig"}
 	i.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(key.Algorithm),
 		Key: jose.JSONWebKey{Key: key.Signer, KeyID: key.ID}}, nil)
 	return err
+}
+
+// Keys returns what the tokens can be checked with.
+func (i *Issuer) Keys() jose.JSONWebKeySet {
+	return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{i.public}}
 }
 
 // subject is whom a token speaks for, and what it ends with.

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -36,7 +37,7 @@ func New(o Options) *Documents {
 	d := &Documents{forms: map[string][]document{}}
 	d.addGroups(o)
 	d.addOpenAPI(&publisher{catalogue: o.Catalogue, vocabulary: o.Vocabulary, release: o.Version.GitVersion})
-	d.add("/version", newJSON(func() (any, error) { return o.Version, nil }))
+	d.add("/version", newDocument(mediaJSON, func() ([]byte, error) { return json.MarshalIndent(o.Version, "", "  ") }))
 	d.add("/", newJSON(func() (any, error) {
 		paths := slices.Collect(maps.Keys(d.forms))
 		paths = slices.DeleteFunc(paths, func(p string) bool { return p == "/" || strings.HasPrefix(p, "/openapi/v3/") })
@@ -92,14 +93,25 @@ func (d *Documents) addGroups(o Options) {
 func (d *Documents) Serve(w http.ResponseWriter, r *http.Request) error {
 	forms, ok := d.forms[clean(r.URL.Path)]
 	if !ok {
-		return &services.Status{Code: http.StatusNotFound, Reason: services.ReasonNotFound,
-			Message: "the server could not find the requested resource"}
+		return d.missing(w, r)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return &services.Status{Code: http.StatusMethodNotAllowed, Reason: services.ReasonMethodNotAllowed,
 			Message: fmt.Sprintf("%s can only be read", r.URL.Path)}
 	}
 	return serve(w, r, forms)
+}
+
+// missing answers where there is no document: as part of the API, where the path is of
+// a group that there is, else as any web server.
+func (d *Documents) missing(w http.ResponseWriter, r *http.Request) error {
+	parts := strings.SplitN(r.URL.Path, "/", 4)
+	if _, known := d.forms["/apis/"+parts[min(2, len(parts)-1)]]; !known && parts[1] != "api" {
+		http.NotFound(w, r)
+		return nil
+	}
+	return &services.Status{Code: http.StatusNotFound, Reason: services.ReasonNotFound,
+		Message: "the server could not find the requested resource", Details: &services.StatusDetails{}}
 }
 
 // clean drops a closing slash, with which older clients ask.

@@ -298,6 +298,9 @@ func TestRequests(t *testing.T) {
 		response.Body.Close()
 		return response
 	}
+	if legible := do("GET", "/apis", "User-Agent", "curl/8"); legible.Header.Get("Etag") != "" {
+		t.Error("what is written for people has the tag of what is written for machines")
+	}
 	etag := do("GET", "/apis", "", "").Header.Get("Etag")
 	for _, c := range []struct {
 		method, path, header, value string
@@ -309,7 +312,9 @@ func TestRequests(t *testing.T) {
 		{"GET", "/apis/", "", "", 200, "application/json"},
 		{"HEAD", "/apis", "", "", 200, "application/json"},
 		{"POST", "/apis", "", "", 405, ""},
-		{"GET", "/apis/nowhere", "", "", 404, ""},
+		{"GET", "/apis/nowhere", "", "", 404, "text/plain; charset=utf-8"},
+		{"GET", "/openapi/v3/nowhere", "", "", 404, "text/plain; charset=utf-8"},
+		{"GET", "/version", "User-Agent", "curl/8", 200, "application/json"},
 		{"GET", "/apis", "Accept", "text/html", 406, ""},
 		{"GET", "/apis", "Accept", "text/html, */*;q=0.1", 200, "application/json"},
 		{"GET", "/apis", "Accept", "application/json;g=apidiscovery.platform.io;v=v2;as=APIGroupDiscoveryList,application/json", 200, "application/json;g=apidiscovery.platform.io;v=v2;as=APIGroupDiscoveryList"},

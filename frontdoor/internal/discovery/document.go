@@ -14,6 +14,7 @@ import (
 
 	"github.com/munnerz/goautoneg"
 
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -27,7 +28,9 @@ type document struct {
 	as, group, version string
 	// sentAs is the media type of the answer, when it is not the one asked for.
 	sentAs string
-	body   func() (*body, error)
+	// legible documents are indented for people.
+	legible bool
+	body    func() (*body, error)
 }
 
 // body is a document's bytes.
@@ -56,8 +59,15 @@ func newDocument(mediaType string, make func() ([]byte, error)) document {
 	})}
 }
 
-// newJSON is a document that is a value in JSON.
+// newJSON is a document that is a value in JSON, which people may want to read.
 func newJSON(value func() (any, error)) document {
+	d := newDense(value)
+	d.legible = true
+	return d
+}
+
+// newDense is a document that is a value in JSON, for machines.
+func newDense(value func() (any, error)) document {
 	return newDocument(mediaJSON, func() ([]byte, error) {
 		v, err := value()
 		if err != nil {
@@ -127,6 +137,9 @@ func serve(w http.ResponseWriter, r *http.Request, forms []document) error {
 	}
 	header := w.Header()
 	header.Set("Content-Type", form.contentType())
+	if form.legible && wire.WantsPretty(r, r.URL.Query()) {
+		return b.writeIndented(w)
+	}
 	header.Set("Etag", `"`+b.etag+`"`)
 	header["Vary"] = []string{"Accept", "Accept-Encoding"}
 	if r.URL.Query().Get("hash") == b.etag {
@@ -141,6 +154,20 @@ func serve(w http.ResponseWriter, r *http.Request, forms []document) error {
 	}
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 	return nil
+}
+
+// writeIndented writes a JSON document for people.
+func (b *body) writeIndented(w io.Writer) error {
+	plain, err := b.plain()
+	if err != nil {
+		return err
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, plain, "", "  "); err != nil {
+		return err
+	}
+	_, err = indented.WriteTo(w)
+	return err
 }
 
 func takesGzip(r *http.Request) bool {

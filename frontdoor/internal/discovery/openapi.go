@@ -40,13 +40,13 @@ func (d *Documents) addOpenAPI(p *publisher) {
 		for _, v := range g.Versions {
 			all = append(all, v.Types...)
 			name := strings.TrimPrefix(root(v.Types[0]), "/")
-			form := newJSON(func() (any, error) { return openapiconv.ConvertV2ToV3(p.document(v.Types)), nil })
+			form := newDense(func() (any, error) { return openapiconv.ConvertV2ToV3(p.document(v.Types)), nil })
 			versions[name] = form
 			d.add("/openapi/v3/"+name, inProtobuf(form, protobufV3, protobufV3First, protobufOfV3)...)
 		}
 	}
-	d.add("/openapi/v3", newJSON(func() (any, error) { return index(versions) }))
-	whole := newJSON(func() (any, error) { return reduced(p.document(all)), nil })
+	d.add("/openapi/v3", newDense(func() (any, error) { return index(versions) }))
+	whole := newDense(func() (any, error) { return reduced(p.document(all)), nil })
 	d.add("/openapi/v2", inProtobuf(whole, protobufV2, protobufV2First, protobufOfV2)...)
 }
 

@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,9 +34,11 @@ func CheckManager(name string) []services.StatusCause {
 	if len(name) > maxManager {
 		return []services.StatusCause{{Reason: services.CauseTooLong, Field: "fieldManager", Message: "Too long: may not be more than 128 bytes"}}
 	}
-	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return []services.StatusCause{{Reason: services.CauseInvalid, Field: "fieldManager",
-			Message: "Invalid value: " + quote(name) + ": should only contain printable characters"}}
+	for i, r := range name {
+		if !unicode.IsPrint(r) {
+			return []services.StatusCause{{Reason: services.CauseInvalid, Field: "fieldManager",
+				Message: fmt.Sprintf("Invalid value: %s: invalid character %#U (at position %d)", quote(name), r, i)}}
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +16,23 @@ import (
 // meta group that they stand for.
 func (r *Request) invalidOptions(kind string, causes []services.StatusCause) *services.Status {
 	return services.Invalid(r.Engine.MetaGroup(), kind, "", causes)
+}
+
+// Timeout returns how long the client will wait, which is no longer than the most.
+// BadRequest (400) when the parameter timeout is no duration.
+func (r *Request) Timeout(most time.Duration) (time.Duration, error) {
+	given := r.Query.Get("timeout")
+	if given == "" {
+		return most, nil
+	}
+	timeout, err := time.ParseDuration(given)
+	switch {
+	case err != nil:
+		return 0, services.BadRequest("invalid timeout specified in the request URL - %v", err)
+	case timeout == 0:
+		return most, nil
+	}
+	return min(timeout, most), nil
 }
 
 // OptionsKind names the object that the parameters of a write stand for.

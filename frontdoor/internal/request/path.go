@@ -7,13 +7,17 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/services"
 )
 
 // Identify says what the path is about (section "Path shapes"). It returns false
-// for a path that names no resource; NotFound (404) for an unknown path or type and
-// MethodNotAllowed (405) for a method that it does not serve.
+// for a path that names no resource, and an error for one that cannot be read. What is
+// not served is refused by Plain: NotFound (404) for an unknown type,
+// MethodNotAllowed (405) for a method that the path does not serve.
 func (r *Request) Identify(e *engine.Engine) (isResource bool, err error) {
 	r.Query = r.URL.Query()
 	if !utf8.ValidString(r.URL.Path) || !validQuery(r.Query) {
@@ -23,21 +27,47 @@ func (r *Request) Identify(e *engine.Engine) (isResource bool, err error) {
 	if !ok {
 		return false, nil
 	}
-	t, ok := e.Types.Lookup(p.group, p.version, p.resource)
-	if !ok || p.namespace != "" && !t.Namespaced || p.name != "" && t.Namespaced && p.namespace == "" && !p.watch {
-		return true, NoPath()
-	}
-	r.Engine, r.Type, r.Namespace, r.Name, r.Subpath = e, t, p.namespace, p.name, p.subpath
+	r.asked, r.Engine, r.Namespace, r.Name, r.Subpath = p, e, p.namespace, p.name, p.subpath
 	r.Verb = p.verb(r.Method, r.Query)
+	r.Plain = r.find(e.Types)
+	return true, nil
+}
+
+// find finds the type that the path names, and returns what answers when there is
+// nothing to serve.
+func (r *Request) find(types *catalogue.Catalogue) Handler {
+	p := r.asked
+	t, ok := types.Lookup(p.group, p.version, p.resource)
+	if !ok || p.namespace != "" && !t.Namespaced || p.name != "" && t.Namespaced && p.namespace == "" {
+		if _, known := types.Group(p.group); !known {
+			return NoPage
+		}
+		return refuse(NoPath())
+	}
 	if p.subresource != "" {
 		if r.Subresource = t.Subresources[p.subresource]; r.Subresource == nil {
-			return true, NoPath()
+			return refuse(NoPath())
 		}
 	}
+	r.Type = t
 	if !r.served() {
-		return true, r.refused()
+		return refuse(r.refused())
 	}
-	return true, nil
+	if problems := pathvalidation.IsValidPathSegmentName(p.name); len(problems) > 0 {
+		return refuse(services.BadRequest("Name parameter invalid: %q: %s", p.name, strings.Join(problems, ";")))
+	}
+	return nil
+}
+
+// refuse answers with an error.
+func refuse(err error) Handler {
+	return func(http.ResponseWriter, *Request) error { return err }
+}
+
+// NoPage is the answer on a path that is none of the API's.
+func NoPage(w http.ResponseWriter, r *Request) error {
+	http.NotFound(w, r.Request)
+	return nil
 }
 
 func validQuery(q url.Values) bool {
@@ -57,11 +87,15 @@ func validQuery(q url.Values) bool {
 // served tells whether the type, or its subresource, has the verb on this path.
 func (r *Request) served() bool {
 	switch {
-	case r.Verb == "":
+	case r.Verb == "" || r.asked.watch && r.Verb != "watch":
 		return false
 	case r.Subresource != nil:
 		return r.Subresource.Connect || slices.Contains(r.Subresource.Verbs, r.Verb)
-	case r.Type.Namespaced && r.Namespace == "" && (r.Verb == "create" || r.Verb == "deletecollection"):
+	case r.Verb == "create":
+		return r.Name == "" && (r.Namespace != "" || !r.Type.Namespaced) && r.Type.Can(r.Verb)
+	case r.Verb == "update" || r.Verb == "patch":
+		return r.Name != "" && r.Type.Can(r.Verb)
+	case r.Verb == "deletecollection" && r.Type.Namespaced && r.Namespace == "":
 		return false
 	}
 	return r.Type.Can(r.Verb)
@@ -130,7 +164,7 @@ func (p path) verb(method string, query url.Values) string {
 	switch method {
 	case http.MethodGet, http.MethodHead:
 		switch {
-		case p.subresource != "":
+		case p.subresource != "" && !p.watch:
 			return "get"
 		case p.watch || p.name == "" && boolOption(query, "watch"):
 			return "watch"
@@ -139,17 +173,11 @@ func (p path) verb(method string, query url.Values) string {
 		}
 		return "get"
 	case http.MethodPost:
-		if p.name == "" || p.subresource != "" {
-			return "create"
-		}
+		return "create"
 	case http.MethodPut:
-		if p.name != "" {
-			return "update"
-		}
+		return "update"
 	case http.MethodPatch:
-		if p.name != "" {
-			return "patch"
-		}
+		return "patch"
 	case http.MethodDelete:
 		if p.name == "" {
 			return "deletecollection"

@@ -2,8 +2,15 @@ package request
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"testing"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/engine"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 func TestParsePath(t *testing.T) {
@@ -41,8 +48,8 @@ func TestVerbs(t *testing.T) {
 		{"GET", "/api/v1/pods", "watch=False", "list"}, {"GET", "/api/v1/watch/namespaces/a/pods/x", "", "watch"},
 		{"GET", "/api/v1/namespaces/a/pods/x/status", "watch=1", "get"},
 		{"POST", "/api/v1/namespaces/a/pods", "", "create"}, {"POST", "/api/v1/namespaces/a/pods/x/binding", "", "create"},
-		{"POST", "/api/v1/namespaces/a/pods/x", "", ""}, {"PUT", "/api/v1/namespaces/a/pods/x", "", "update"},
-		{"PUT", "/api/v1/namespaces/a/pods", "", ""}, {"PATCH", "/api/v1/namespaces/a/pods/x", "", "patch"},
+		{"POST", "/api/v1/namespaces/a/pods/x", "", "create"}, {"PUT", "/api/v1/namespaces/a/pods/x", "", "update"},
+		{"PUT", "/api/v1/namespaces/a/pods", "", "update"}, {"PATCH", "/api/v1/namespaces/a/pods/x", "", "patch"},
 		{"DELETE", "/api/v1/namespaces/a/pods", "", "deletecollection"}, {"DELETE", "/api/v1/namespaces/a/pods/x", "", "delete"},
 		{"TRACE", "/api/v1/pods", "", ""},
 	} {
@@ -50,6 +57,51 @@ func TestVerbs(t *testing.T) {
 		query, _ := url.ParseQuery(c.query)
 		if got := p.verb(c.method, query); got != c.want {
 			t.Errorf("%s %s?%s: got %q, want %q", c.method, c.path, c.query, got, c.want)
+		}
+	}
+}
+
+// TestUnserved asks for what there is not: the refusal waits until the user is known to
+// be allowed to ask.
+func TestUnserved(t *testing.T) {
+	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engine.Engine{Types: types}
+	for _, c := range []struct {
+		method, path string
+		code         int
+		asked        services.Attributes
+	}{
+		{"GET", "/api/v1/foos", 404, services.Attributes{Verb: "list", Version: "v1", Resource: "foos"}},
+		{"GET", "/apis/foo/v1/namespaces/a/bars/b", 404, services.Attributes{Verb: "get", Group: "foo", Version: "v1", Namespace: "a", Resource: "bars", Name: "b"}},
+		{"GET", "/apis/apps/v1/namespaces/a/deployments/d/foo", 404, services.Attributes{Verb: "get", Group: "apps", Version: "v1", Namespace: "a", Resource: "deployments", Name: "d", Subresource: "foo"}},
+		{"POST", "/api/v1/configmaps", 405, services.Attributes{Verb: "create", Version: "v1", Resource: "configmaps"}},
+		{"PUT", "/api/v1/namespaces/a/pods", 405, services.Attributes{Verb: "update", Version: "v1", Namespace: "a", Resource: "pods"}},
+		{"POST", "/api/v1/namespaces/a/pods/x", 405, services.Attributes{Verb: "create", Version: "v1", Namespace: "a", Resource: "pods", Name: "x"}},
+		{"POST", "/api/v1/watch/namespaces/a/pods", 405, services.Attributes{Verb: "create", Version: "v1", Namespace: "a", Resource: "pods"}},
+		{"OPTIONS", "/api/v1/nodes", 405, services.Attributes{Version: "v1", Resource: "nodes"}},
+		{"GET", "/api/v1/nodes/..", 400, services.Attributes{Verb: "get", Version: "v1", Resource: "nodes", Name: ".."}},
+		{"GET", "/api/v1/pods/x", 404, services.Attributes{Verb: "get", Version: "v1", Resource: "pods", Name: "x"}},
+		{"GET", "/api/v1/nodes/x", 0, services.Attributes{Verb: "get", Version: "v1", Resource: "nodes", Name: "x"}},
+	} {
+		r := &Request{Request: httptest.NewRequest(c.method, c.path, nil)}
+		isResource, err := r.Identify(e)
+		if got := r.Attributes(); !isResource || err != nil || !reflect.DeepEqual(got, c.asked) {
+			t.Errorf("%s %s: got %+v, %v; want %+v", c.method, c.path, got, err, c.asked)
+		}
+		code := 0
+		if r.Plain != nil {
+			w := httptest.NewRecorder()
+			if err := r.Plain(w, r); err != nil {
+				code = int(services.AsStatus(err).Code)
+			} else {
+				code = w.Code
+			}
+		}
+		if code != c.code {
+			t.Errorf("%s %s: got %d, want %d", c.method, c.path, code, c.code)
 		}
 	}
 }

@@ -39,7 +39,9 @@ type Request struct {
 	Namespace   string
 	Name        string
 	Subpath     string // what follows a connecting subresource
-	// Plain serves a path that names no resource.
+	// asked is what the path says, whether there is such a type or not.
+	asked path
+	// Plain serves a path that names no resource, and refuses what is not served.
 	Plain Handler
 
 	// User is who asks, after impersonation; Caller is who authenticated.
@@ -57,16 +59,17 @@ func (r *Request) Key() resource.Key {
 // Attributes returns the question for authorization (section "Authorization notes").
 func (r *Request) Attributes() services.Attributes {
 	a := services.Attributes{User: r.User, Verb: r.Verb}
-	if r.Type == nil {
+	switch {
+	case r.Type != nil:
+		a.Group, a.Version, a.Resource, a.Subresource = r.Type.Group, r.Type.Version, r.Type.Resource, r.SubresourceName()
+	case r.asked.resource != "":
+		a.Group, a.Version, a.Resource, a.Subresource = r.asked.group, r.asked.version, r.asked.resource, r.asked.subresource
+	default:
 		a.Path = r.URL.Path
 		return a
 	}
-	a.Group, a.Version, a.Resource = r.Type.Group, r.Type.Version, r.Type.Resource
 	a.Namespace, a.Name = r.Namespace, r.selected()
-	if r.Subresource != nil {
-		a.Subresource = r.Subresource.Name
-	}
-	if r.Type.Group == "" && r.Type.Resource == "namespaces" {
+	if a.Group == "" && a.Resource == "namespaces" {
 		a.Namespace = r.Name // a namespace is in its own scope
 	}
 	return a

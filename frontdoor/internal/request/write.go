@@ -70,7 +70,7 @@ func dryRunCauses(values []string) []services.StatusCause {
 	for i, v := range values {
 		quoted[i] = strconv.Quote(v)
 	}
-	return []services.StatusCause{notSupported("dryRun", "["+strings.Join(quoted, ", ")+"]", "All")}
+	return []services.StatusCause{notSupported("dryRun", "["+strings.Join(quoted, ",")+"]", "All")}
 }
 
 // BodyLimit is the largest body that is read.

@@ -110,7 +110,7 @@ func (c *Codec) DeleteOptions(contentType string, body []byte) (*metav1.DeleteOp
 		}
 	}
 	if err != nil {
-		return nil, services.BadRequest("the object provided is unrecognized (must be of type DeleteOptions): %v", err)
+		return nil, services.BadRequest("%v", err)
 	}
 	if options.Kind != "" && options.Kind != kind.Kind {
 		return nil, services.BadRequest("%s cannot be handled as a %s", options.Kind, kind.Kind)
@@ -128,7 +128,7 @@ func (c *Codec) bodyMedia(contentType string, kind schema.GroupVersionKind) (Med
 	switch {
 	case contentType == "" || err == nil && media == mediaJSON:
 		return JSON, nil
-	case err == nil && (media == mediaYAML || media == mediaApply):
+	case err == nil && media == mediaYAML:
 		return YAML, nil
 	case err == nil && slices.Contains(accepted, media):
 		return Protobuf, nil

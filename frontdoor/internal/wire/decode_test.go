@@ -39,7 +39,6 @@ func TestDecode(t *testing.T) {
 		"application/json":                text,
 		"application/json; charset=utf-8": text,
 		"application/yaml":                "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, generation: 7}\ndata:\n  k: v\n",
-		"application/apply-patch+yaml":    text,
 		media:                             envelope(t, configMapKind, text),
 	} {
 		b, err := codec.Decode(contentType, []byte(body), configMaps)

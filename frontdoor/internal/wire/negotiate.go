@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	mediaJSON  = "application/json"
-	mediaYAML  = "application/yaml"
-	mediaApply = "application/apply-patch+yaml"
+	mediaJSON = "application/json"
+	mediaYAML = "application/yaml"
 
 	kindTable       = "Table"
 	kindPartial     = "PartialObjectMetadata"
@@ -43,7 +42,7 @@ func (c *Codec) Negotiate(r *http.Request, t *catalogue.Type, what What) (Form, 
 			return Form{}, err
 		}
 	}
-	form.Pretty = form.Media == JSON && what != Watch && (form.Pretty || wantsPretty(r, query))
+	form.Pretty = form.Media == JSON && what != Watch && (form.Pretty || WantsPretty(r, query))
 	form.ContentType = mediaType(form.Media, c.vocabulary)
 	if what == Watch && form.Media != JSON {
 		form.ContentType += ";stream=watch"
@@ -181,10 +180,10 @@ func parseInclude(value string) (Include, error) {
 	return 0, services.BadRequest("invalid includeObject %q: must be None, Metadata or Object", value)
 }
 
-// wantsPretty is for people: they ask with ?pretty=true, or come with a browser
+// WantsPretty is for people: they ask with ?pretty=true, or come with a browser
 // or a command-line fetcher.
-func wantsPretty(r *http.Request, query url.Values) bool {
-	if query.Has("pretty") {
+func WantsPretty(r *http.Request, query url.Values) bool {
+	if query.Get("pretty") != "" {
 		pretty, err := strconv.ParseBool(query.Get("pretty"))
 		return err == nil && pretty
 	}

@@ -43,10 +43,10 @@ func statusForm(r *http.Request, names vocabulary.Vocabulary) Form {
 		case mediaYAML:
 			return Form{Media: YAML}
 		case mediaJSON, "application/*", "*/*":
-			return Form{Pretty: wantsPretty(r, r.URL.Query())}
+			return Form{Pretty: WantsPretty(r, r.URL.Query())}
 		}
 	}
-	return Form{Pretty: wantsPretty(r, r.URL.Query())}
+	return Form{Pretty: WantsPretty(r, r.URL.Query())}
 }
 
 func appendStatus(form Form, s *services.Status) ([]byte, error) {

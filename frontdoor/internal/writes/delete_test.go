@@ -24,7 +24,7 @@ func TestDeleteOptions(t *testing.T) {
 	for _, o := range []struct{ query, body, reason, message string }{
 		{"propagationPolicy=Foo", "", services.ReasonInvalid, `propagationPolicy: Unsupported value: "Foo"`},
 		{"propagationPolicy=Orphan&orphanDependents=true", "", services.ReasonInvalid, "orphanDependents and deletionPropagation cannot be both set"},
-		{"", `{"dryRun":["All","Foo"]}`, services.ReasonInvalid, `dryRun: Unsupported value: ["All", "Foo"]`},
+		{"", `{"dryRun":["All","Foo"]}`, services.ReasonInvalid, `dryRun: Unsupported value: ["All","Foo"]`},
 		{"gracePeriodSeconds=", "", services.ReasonBadRequest, "invalid syntax"},
 		{"uid=x", "", services.ReasonConflict, `on ConfigMap "a": the UID in the precondition (x) does not match the UID in record (`},
 		{"", `{"preconditions":{"resourceVersion":"1"}}`, services.ReasonConflict, "The object might have been modified"},
