@@ -29,7 +29,7 @@ func (r *Request) Timeout(most time.Duration) (time.Duration, error) {
 	switch {
 	case err != nil:
 		return 0, services.BadRequest("invalid timeout specified in the request URL - %v", err)
-	case timeout == 0:
+	case timeout <= 0:
 		return most, nil
 	}
 	return min(timeout, most), nil

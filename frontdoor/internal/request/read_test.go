@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
@@ -117,5 +118,19 @@ func TestLenientReadOptions(t *testing.T) {
 	o, err := ParseReadOptions(asking("list", "limit=-1&allowWatchBookmarks=maybe&foo=bar", &catalogue.Type{}))
 	if err != nil || o.Limit != 0 || !o.Bookmarks {
 		t.Errorf("got %+v, %v", o, err)
+	}
+}
+
+// TestTimeout is how long a client will wait.
+func TestTimeout(t *testing.T) {
+	for query, want := range map[string]time.Duration{
+		"": time.Minute, "timeout=": time.Minute, "timeout=0": time.Minute, "timeout=-1s": time.Minute, "timeout=5s": 5 * time.Second, "timeout=2h": time.Minute,
+	} {
+		if got, err := asking("get", query, nil).Timeout(time.Minute); err != nil || got != want {
+			t.Errorf("?%s: got %v, %v; want %v", query, got, err, want)
+		}
+	}
+	if _, err := asking("get", "timeout=x", nil).Timeout(time.Minute); !services.IsReason(err, services.ReasonBadRequest) {
+		t.Errorf("no duration: %v", err)
 	}
 }

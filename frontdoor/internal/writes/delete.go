@@ -109,20 +109,18 @@ func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) e
 	return out.End()
 }
 
-// removeEach deletes the objects of a list, several at a time, and returns those
-// that it deleted or marked, in the order of the list.
+// removeEach deletes the objects of a list, several at a time, and returns them as
+// the list showed them.
 func (h *Handlers) removeEach(ctx context.Context, x *deletion, list *reads.Listing) ([]services.Object, error) {
-	var answers []*services.Object
+	var listed []services.Object
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(removals)
 	err := list.Pages(ctx, func(page []services.Object) error {
 		for _, object := range page {
-			answer := new(services.Object)
-			answers = append(answers, answer)
-			group.Go(func() (err error) {
-				*answer, _, err = h.remove(ctx, x, object.Key)
+			listed = append(listed, object)
+			group.Go(func() error {
+				_, _, err := h.remove(ctx, x, object.Key)
 				if services.IsReason(err, services.ReasonNotFound) {
-					*answer = services.Object{}
 					return nil
 				}
 				return err
@@ -130,16 +128,7 @@ func (h *Handlers) removeEach(ctx context.Context, x *deletion, list *reads.List
 		}
 		return ctx.Err()
 	})
-	if err := cmp.Or(group.Wait(), err); err != nil {
-		return nil, err
-	}
-	var deleted []services.Object
-	for _, answer := range answers {
-		if answer.JSON != nil {
-			deleted = append(deleted, *answer)
-		}
-	}
-	return deleted, nil
+	return listed, cmp.Or(group.Wait(), err)
 }
 
 // removals is how many objects of a collection are deleted at a time: enough for
