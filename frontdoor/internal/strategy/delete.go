@@ -19,9 +19,6 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 	meta := Metadata(obj)
 	first := !Deleting(obj)
 	grace := w.grace(obj, options)
-	if generation, ok := number(meta["generation"]); ok && generation > 0 && !Deleting(obj) {
-		meta["generation"] = generation + 1
-	}
 	if before, ok := number(meta["deletionGracePeriodSeconds"]); ok && Deleting(obj) {
 		grace = min(grace, before)
 	}
