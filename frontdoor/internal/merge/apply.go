@@ -2,6 +2,7 @@ package merge
 
 import (
 	"errors"
+	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smd "sigs.k8s.io/structured-merge-diff/v6/merge"
@@ -51,12 +52,12 @@ func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[st
 		return copyOf(live), nil // nothing changes, times neither
 	}
 	object := live
-	if merged != nil {
+	if merged != nil { // else the time of the last change stays, if there was one
 		object, _ = merged.AsValue().Unstructured().(map[string]any)
+		o.times[applierKey(r)] = e.time()
 	}
 	object = copyOf(object)
 	o.fields = fields
-	o.times[applierKey(r)] = e.time()
 	e.syncLastApplied(r, object, config)
 	list, err := o.encode()
 	if err != nil {
@@ -69,9 +70,11 @@ func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[st
 // checkConfig refuses what cannot be applied.
 func checkConfig(r PatchRequest, config map[string]any) error {
 	apiVersion, kind := text(config, "apiVersion"), text(config, "kind")
-	if apiVersion != r.Type.APIVersion() || kind != r.Type.Kind {
-		return services.BadRequest("the applied object is a %q of version %q, and the request asks for a %q of version %q",
-			kind, apiVersion, r.Type.Kind, r.Type.APIVersion())
+	switch {
+	case apiVersion != r.Type.APIVersion():
+		return services.BadRequest("Incorrect version specified in apply patch. Specified patch version: %s, expected: %s", apiVersion, r.Type.APIVersion())
+	case kind != r.Type.Kind:
+		return services.BadRequest("invalid object type: %s, Kind=%s", groupVersion(apiVersion), kind)
 	}
 	metadata, _ := config["metadata"].(map[string]any)
 	if metadata["managedFields"] != nil {
@@ -79,6 +82,14 @@ func checkConfig(r PatchRequest, config map[string]any) error {
 	}
 	delete(metadata, "managedFields")
 	return nil
+}
+
+// groupVersion writes an apiVersion with its group, which may be empty.
+func groupVersion(apiVersion string) string {
+	if strings.Contains(apiVersion, "/") {
+		return apiVersion
+	}
+	return "/" + apiVersion
 }
 
 // adopt gives the fields of an untracked object to one manager, so that a first
@@ -101,7 +112,7 @@ func (e *Engine) adopt(r PatchRequest, o owners) error {
 func (e *Engine) applyTyped(r PatchRequest, live, config map[string]any, o owners) (*typed.TypedValue, fieldpath.ManagedFields, error) {
 	configTyped, err := e.typed(config)
 	if err != nil {
-		return nil, nil, services.BadRequest("the applied object does not fit its type: %v", err)
+		return nil, nil, untyped(config, err)
 	}
 	liveTyped, err := e.typed(live, typed.AllowDuplicates)
 	if err != nil {
@@ -122,6 +133,13 @@ func (e *Engine) applyTyped(r PatchRequest, live, config map[string]any, o owner
 		return nil, nil, services.BadRequest("the applied object cannot be merged: %v", err)
 	}
 	return merged, e.withoutIdentity(fields, key), nil
+}
+
+// untyped is the failure of a configuration that does not fit its type.
+func untyped(config map[string]any, err error) *services.Status {
+	metadata, _ := config["metadata"].(map[string]any)
+	return services.BadRequest("failed to create typed patch object (%s/%s; %s, Kind=%s): %v", text(metadata, "namespace"), text(metadata, "name"),
+		groupVersion(text(config, "apiVersion")), text(config, "kind"), err)
 }
 
 func applierKey(r PatchRequest) string {

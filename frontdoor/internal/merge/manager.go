@@ -29,16 +29,17 @@ func ManagerFromUserAgent(agent string) string {
 	return b.String()
 }
 
-// CheckManager says what is wrong with the name of a field manager.
-func CheckManager(name string) []services.StatusCause {
+// CheckManager checks the request parameter fieldManager of any write.
+func CheckManager(name string) (causes []services.StatusCause) {
 	if len(name) > maxManager {
-		return []services.StatusCause{{Reason: services.CauseTooLong, Field: "fieldManager", Message: "Too long: may not be more than 128 bytes"}}
+		causes = append(causes, services.StatusCause{Reason: services.CauseTooLong, Field: "fieldManager",
+			Message: fmt.Sprintf("Too long: may not be more than %d bytes", maxManager)})
 	}
 	for i, r := range name {
 		if !unicode.IsPrint(r) {
-			return []services.StatusCause{{Reason: services.CauseInvalid, Field: "fieldManager",
-				Message: fmt.Sprintf("Invalid value: %s: invalid character %#U (at position %d)", quote(name), r, i)}}
+			causes = append(causes, services.StatusCause{Reason: services.CauseInvalid, Field: "fieldManager",
+				Message: fmt.Sprintf("Invalid value: %q: invalid character %#U (at position %d)", name, r, i)})
 		}
 	}
-	return nil
+	return causes
 }

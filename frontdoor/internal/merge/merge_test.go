@@ -267,17 +267,21 @@ func TestRefusals(t *testing.T) {
 		media, body string
 		code        int32
 	}{
-		"no JSON":                   {MediaTypeMerge, "{", 400},
-		"merge patch of a list":     {MediaTypeMerge, "[]", 400},
-		"null":                      {MediaTypeMerge, "null", 400},
-		"unknown media type":        {"text/plain", "{}", 415},
-		"JSON patch that is none":   {MediaTypeJSON, "{}", 400},
-		"test that fails":           {MediaTypeJSON, `[{"op":"test","path":"/data/k","value":"w"}]`, 422},
-		"path that is not there":    {MediaTypeJSON, `[{"op":"replace","path":"/data/w/x","value":1}]`, 422},
-		"object is gone":            {MediaTypeJSON, `[{"op":"replace","path":"","value":1}]`, 422},
-		"too many operations":       {MediaTypeJSON, "[" + strings.Repeat(`{"op":"test","path":"/kind","value":"ConfigMap"},`, 10000) + `{"op":"test","path":"/kind","value":"ConfigMap"}]`, 413},
-		"copies that grow":          {MediaTypeJSON, bomb, 422},
-		"strategic: unknown $patch": {MediaTypeStrategic, `{"data":{"$patch":"explode"}}`, 400},
+		"no JSON":                    {MediaTypeMerge, "{", 400},
+		"merge patch of a list":      {MediaTypeMerge, "[]", 400},
+		"null":                       {MediaTypeMerge, "null", 400},
+		"unknown media type":         {"text/plain", "{}", 415},
+		"JSON patch that is none":    {MediaTypeJSON, "{}", 400},
+		"test that fails":            {MediaTypeJSON, `[{"op":"test","path":"/data/k","value":"w"}]`, 422},
+		"path that is not there":     {MediaTypeJSON, `[{"op":"replace","path":"/data/w/x","value":1}]`, 422},
+		"object is gone":             {MediaTypeJSON, `[{"op":"replace","path":"","value":1}]`, 422},
+		"too many operations":        {MediaTypeJSON, "[" + strings.Repeat(`{"op":"test","path":"/kind","value":"ConfigMap"},`, 10000) + `{"op":"test","path":"/kind","value":"ConfigMap"}]`, 413},
+		"copies that grow":           {MediaTypeJSON, bomb, 422},
+		"apply of nothing":           {MediaTypeApply, "{}", 400},
+		"apply of another kind":      {MediaTypeApply, "{apiVersion: v1, kind: Secret}", 400},
+		"apply of what does not fit": {MediaTypeApply, "{apiVersion: v1, kind: ConfigMap, data: {a: 1}}", 400},
+		"strategic: unknown $patch":  {MediaTypeStrategic, `{"data":{"$patch":"explode"}}`, 400},
+		"strategic: bad directive":   {MediaTypeStrategic, `{"data":{"$retainKeys":"x"}}`, 400},
 	} {
 		_, _, err := b.Patch(PatchRequest{Type: ty, MediaType: c.media, Body: []byte(c.body), Current: current})
 		var s *services.Status

@@ -1,9 +1,8 @@
 package merge
 
 import (
-	"bytes"
 	"net/http"
-	"strconv"
+	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	kjson "sigs.k8s.io/json"
@@ -87,47 +86,36 @@ func (e *Engine) accepts(r PatchRequest) bool {
 	return false
 }
 
-// unsupported is the 415 of a patch that the type does not take.
+// unsupported is the 415 of a patch that the type does not take. Only those of custom
+// types are told what they take.
 func (e *Engine) unsupported(t *catalogue.Type) *services.Status {
-	accepted := MediaTypeJSON + ", " + MediaTypeMerge
-	if !e.WithoutApply {
-		accepted += ", " + MediaTypeApply
+	message := "415: Unsupported Media Type"
+	if t.Custom {
+		message = "the body of the request was in an unknown format - accepted media types include: " + MediaTypeJSON + ", " + MediaTypeMerge
+		if !e.WithoutApply {
+			message += ", " + MediaTypeApply
+		}
 	}
-	if !t.Custom {
-		accepted += ", " + MediaTypeStrategic
-	}
-	return &services.Status{Code: http.StatusUnsupportedMediaType, Reason: services.ReasonUnsupportedMediaType,
-		Message: "the body of the request was in an unknown format - accepted media types include: " + accepted}
+	return &services.Status{Code: http.StatusUnsupportedMediaType, Reason: services.ReasonUnsupportedMediaType, Message: message}
 }
 
 // decode reads a patch that is an object. JSON is read as JSON even where YAML is
 // allowed: it is the common case and many times cheaper.
 func decode(r PatchRequest) (patch map[string]any, objections []string, err error) {
-	body := r.Body
-	if start := bytes.TrimSpace(body); r.MediaType == MediaTypeApply && (len(start) == 0 || start[0] != '{') {
-		converted, err := yaml.YAMLToJSONStrict(body)
-		if err != nil {
-			objections = append(objections, err.Error())
-			if converted, err = yaml.YAMLToJSON(body); err != nil {
-				return nil, nil, services.BadRequest("the patch is no YAML: %v", err)
-			}
-		}
-		body = converted
+	if patch, ok := tree.Decode(r.Body); ok {
+		return patch, nil, nil
 	}
-	if patch, ok := tree.Decode(body); ok {
-		return patch, objections, nil
+	if r.MediaType == MediaTypeApply {
+		return decodeConfig(r.Body)
 	}
-	strict, err := kjson.UnmarshalStrict(body, &patch)
-	if err != nil && r.MediaType == MediaTypeApply {
-		if converted, yamlErr := yaml.YAMLToJSON(body); yamlErr == nil { // a flow mapping looks like JSON
-			strict, err = kjson.UnmarshalStrict(converted, &patch)
-		}
-	}
-	if err != nil {
-		return nil, nil, services.BadRequest("the patch is no JSON object: %v", err)
-	}
-	if patch == nil {
-		return nil, nil, services.BadRequest("the patch is empty")
+	strict, err := kjson.UnmarshalStrict(r.Body, &patch)
+	switch {
+	case err != nil && r.MediaType == MediaTypeMerge:
+		return nil, nil, services.BadRequest("error decoding patch: %v", err)
+	case err != nil:
+		return nil, nil, services.BadRequest("%v", err)
+	case patch == nil && r.MediaType == MediaTypeMerge:
+		return nil, nil, services.BadRequest("Invalid JSON Patch")
 	}
 	for _, s := range strict {
 		objections = append(objections, s.Error())
@@ -135,4 +123,22 @@ func decode(r PatchRequest) (patch map[string]any, objections []string, err erro
 	return patch, objections, nil
 }
 
-func quote(s string) string { return strconv.Quote(s) }
+// decodeConfig reads a configuration to apply. Nothing at all is read as an object
+// that says nothing.
+func decodeConfig(body []byte) (config map[string]any, objections []string, err error) {
+	converted, err := yaml.YAMLToJSONStrict(body)
+	if err != nil {
+		found := strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n")
+		for line := range strings.SplitSeq(found, "\n") {
+			objections = append(objections, strings.TrimSpace(line))
+		}
+		converted, err = yaml.YAMLToJSON(body)
+	}
+	if err != nil {
+		return nil, nil, services.BadRequest("error decoding YAML: error converting YAML to JSON: %v", err)
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(converted, &config); err != nil {
+		return nil, nil, services.BadRequest("error decoding YAML: error unmarshaling JSON: while decoding JSON: %v", err)
+	}
+	return config, objections, nil
+}

@@ -75,12 +75,18 @@ func (e *Engine) applyQuickly(r PatchRequest, live, config map[string]any) (obje
 	if !ok || d.Removed != nil || all.owns(fields.Exclude(d.Changed, left), key) {
 		return nil, false
 	}
-	if last != nil && tree.Equal(last.fields, mine) && tree.Equal(bare, object) {
-		setOwners(object, before) // nothing changes, times neither
-		return object, true
+	at := e.time()
+	if tree.Equal(bare, object) { // the time of the last change stays, if there was one
+		if at = ""; last != nil {
+			at = text(last.raw, "time")
+		}
+		if last != nil && tree.Equal(last.fields, mine) {
+			setOwners(object, before)
+			return object, true
+		}
 	}
 	e.syncLastApplied(r, object, config)
-	setOwners(object, all.own(key, r.Type.APIVersion(), mine, e.time()).list())
+	setOwners(object, all.own(key, r.Type.APIVersion(), mine, at).list())
 	return object, true
 }
 

@@ -77,7 +77,7 @@ func (e *Engine) tracks(c Change) bool {
 // when they make sense, else those of the live object.
 func (e *Engine) decodeChanged(c Change, before, given []any) owners {
 	if c.Subresource == "" && given != nil {
-		if e.resets(given) {
+		if e.resets(c.Type, given) {
 			return noOwners()
 		}
 		if o, err := decodeOwners(given); err == nil && len(o.fields) > 0 {
@@ -91,10 +91,11 @@ func (e *Engine) decodeChanged(c Change, before, given []any) owners {
 	return o
 }
 
-// resets tells whether a list of managedFields means: forget all owners.
-func (e *Engine) resets(given []any) bool {
+// resets tells whether a list of managedFields means: forget all owners. An empty one
+// of a custom type is none.
+func (e *Engine) resets(t *catalogue.Type, given []any) bool {
 	if len(given) == 0 {
-		return e.Vocabulary.Behaviour.EmptyManagedFieldsReset
+		return e.Vocabulary.Behaviour.EmptyManagedFieldsReset && !t.Custom
 	}
 	entry, isObject := given[0].(map[string]any)
 	return len(given) == 1 && isObject && len(entry) == 0

@@ -3,8 +3,8 @@ package request
 import (
 	"errors"
 	"io"
-	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +28,12 @@ type WriteOptions struct {
 func ParseWriteOptions(r *Request) (WriteOptions, error) {
 	q := r.Query
 	o := WriteOptions{DryRun: DryRun(q["dryRun"]), Manager: q.Get("fieldManager"), Force: boolOption(q, "force")}
-	causes := append(dryRunCauses(q["dryRun"]), merge.CheckManager(o.Manager)...)
+	var causes []services.StatusCause
+	if r.Verb == "patch" {
+		causes = patchCauses(q, r.MediaType())
+	}
+	causes = append(causes, merge.CheckManager(o.Manager)...)
+	causes = append(causes, dryRunCauses(q["dryRun"])...)
 	switch o.FieldValidation = schema.FieldValidation(q.Get("fieldValidation")); o.FieldValidation {
 	case "": // unknown fields are warned of when the client does not say
 		o.FieldValidation = schema.Warn
@@ -36,9 +41,6 @@ func ParseWriteOptions(r *Request) (WriteOptions, error) {
 	default:
 		causes = append(causes, notSupported("fieldValidation", strconv.Quote(string(o.FieldValidation)),
 			string(schema.Ignore), string(schema.Strict), string(schema.Warn)))
-	}
-	if r.Verb == "patch" {
-		causes = append(causes, o.patchCauses(r.MediaType())...)
 	}
 	if len(causes) > 0 {
 		return o, r.invalidOptions(r.OptionsKind(), causes)
@@ -48,11 +50,11 @@ func ParseWriteOptions(r *Request) (WriteOptions, error) {
 
 // patchCauses says what depends on the kind of patch: only an apply takes force, and
 // it has to say who applies.
-func (o WriteOptions) patchCauses(mediaType string) []services.StatusCause {
+func patchCauses(q url.Values, mediaType string) []services.StatusCause {
 	switch {
-	case mediaType == merge.MediaTypeApply && o.Manager == "":
+	case mediaType == merge.MediaTypeApply && q.Get("fieldManager") == "":
 		return []services.StatusCause{{Reason: services.CauseRequired, Field: "fieldManager", Message: "Required value: is required for apply patch"}}
-	case mediaType != merge.MediaTypeApply && o.Force:
+	case mediaType != merge.MediaTypeApply && q.Has("force"):
 		return []services.StatusCause{forbidden("force", "may not be specified for non-apply patch")}
 	}
 	return nil
@@ -89,12 +91,8 @@ func (r *Request) ReadBody(w http.ResponseWriter) ([]byte, error) {
 	return body, nil
 }
 
-// MediaType returns the Content-Type without its parameters.
+// MediaType returns the Content-Type without its parameters, as it is written.
 func (r *Request) MediaType() string {
-	header := r.Header.Get("Content-Type")
-	media, _, err := mime.ParseMediaType(header)
-	if err != nil {
-		return header
-	}
-	return media
+	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.TrimSpace(media)
 }

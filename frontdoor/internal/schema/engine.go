@@ -100,9 +100,17 @@ func (e *Engine) PrepareBody(b Body, object map[string]any, v FieldValidation, o
 	return unknown, nil
 }
 
-// malformed is the 400 of a body that is not what its kind asks for.
+// Malformed is the BadRequest (400) of an object that is not what its kind asks for.
+type Malformed struct {
+	*services.Status
+	Why string
+}
+
+// Unwrap returns the Status.
+func (m Malformed) Unwrap() error { return m.Status }
+
 func (b Body) malformed(why string) error {
-	return services.BadRequest("%s in version %q cannot be handled as a %s: %s", b.Kind, b.Version, b.Kind, why)
+	return Malformed{services.BadRequest("%s in version %q cannot be handled as a %s: %s", b.Kind, b.Version, b.Kind, why), why}
 }
 
 // Change is an object on its way into the store.

@@ -44,7 +44,7 @@ const (
 // Identify gives a new object its name, identity and times. Nobody owns these fields.
 func (w Write) Identify(obj map[string]any) {
 	meta := Metadata(obj)
-	for _, field := range []string{"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "generation"} {
+	for _, field := range []string{"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"} {
 		delete(meta, field)
 	}
 	if w.Type.Namespaced {
@@ -78,17 +78,13 @@ func (w Write) PrepareCreate(obj map[string]any) {
 func (w Write) PrepareUpdate(obj, old map[string]any) {
 	meta, oldMeta := Metadata(obj), Metadata(old)
 	delete(meta, "selfLink")
-	for _, field := range []string{"namespace", "uid", "creationTimestamp"} {
-		keep(meta, oldMeta, field)
-	}
-	// Only a deletion marks an object, and nothing takes the mark away; whoever tries to
-	// set it otherwise is told by the rules.
-	if oldMeta["deletionTimestamp"] != nil {
+	keep(meta, oldMeta, "namespace")
+	keep(meta, oldMeta, "creationTimestamp")
+	if oldMeta["deletionTimestamp"] != nil { // nothing takes the mark of a deletion away
 		keep(meta, oldMeta, "deletionTimestamp")
 	}
-	if meta["deletionGracePeriodSeconds"] == nil {
-		keep(meta, oldMeta, "deletionGracePeriodSeconds")
-	}
+	keepMissing(meta, oldMeta, "uid") // who sends others is told so by the rules
+	keepMissing(meta, oldMeta, "deletionGracePeriodSeconds")
 	switch {
 	case w.Subresource == "":
 		if w.Type.Subresources["status"] != nil {

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 
@@ -13,7 +16,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/merge"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
-	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -62,21 +64,25 @@ func (c *change) checkUpdate() error {
 	if !c.exists() {
 		return c.checkNew(meta)
 	}
-	if given, _ := meta["uid"].(string); given != "" && given != c.current.UID {
+	if given, _ := meta["uid"].(string); c.Verb == "update" && given != "" && given != c.current.UID {
 		return services.Conflict(c.Type.Group, c.Type.Resource, c.Name,
 			fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", given, c.current.UID))
 	}
 	return c.checkVersion(meta)
 }
 
-// checkNew refuses a change of an object that the client has seen and that is gone.
+// checkNew refuses a change of a certain object that is gone. Its version counts for
+// nothing.
 func (c *change) checkNew(meta map[string]any) error {
 	uid, _ := meta["uid"].(string)
-	version, _ := meta["resourceVersion"].(string)
-	if uid != "" || version != "" && version != "0" {
-		return services.Conflict(c.Type.Group, c.Type.Resource, c.Name, "the object has been deleted; please apply your changes to a new one without uid and resourceVersion")
+	if uid == "" {
+		return nil
 	}
-	return nil
+	why := "Precondition failed: UID in precondition: " + uid + ", UID in object meta: "
+	if c.applies() {
+		why = "uid mismatch: the provided object specified uid " + uid + ", and no existing object was found"
+	}
+	return services.Conflict(c.Type.Group, c.Type.Resource, c.Name, why)
 }
 
 // checkVersion refuses a change that was made on an older object. A patch says so
@@ -89,7 +95,10 @@ func (c *change) checkVersion(meta map[string]any) error {
 	case given == current:
 		return nil
 	case given != "" && given != "0":
-	case c.Verb == "update" && strategy.NeedsVersion(c.Type):
+		if _, err := strconv.ParseUint(given, 10, 64); err != nil {
+			return services.BadRequest("metadata.resourceVersion: Invalid value: %q: %v", given, err)
+		}
+	case strategy.NeedsVersion(c.Type):
 		return services.Invalid(c.Type.Group, c.Type.Resource, c.Name, []services.StatusCause{{Reason: services.CauseInvalid,
 			Field: "metadata.resourceVersion", Message: "Invalid value: 0x0: must be specified for an update"}})
 	default:
@@ -98,40 +107,30 @@ func (c *change) checkVersion(meta map[string]any) error {
 	return services.ConflictModified(c.Type.Group, c.Type.Resource, c.Name)
 }
 
-// patched returns the object with the patch applied to what the path shows of it.
-func (h *Handlers) patched(c *change) (map[string]any, error) {
-	shown := c.live
-	if c.exists() {
-		var err error
-		if shown, err = c.subject.Show(c.live); err != nil {
-			return nil, err
-		}
-	}
-	manager := c.options.Manager
-	if manager == "" && c.mediaType != merge.MediaTypeApply {
-		manager = c.owner()
-	}
-	bodyType := c.Engine.BodyType(c.Type, c.Subresource)
-	body, objections, err := c.Engine.Merge.Patch(merge.PatchRequest{Type: bodyType, MediaType: c.mediaType, Body: c.raw,
-		Current: shown, Manager: manager, Force: c.options.Force, Subresource: c.SubresourceName()})
-	if err != nil {
-		return nil, err
-	}
-	if err := wire.CheckKind(body, bodyType); err != nil {
-		return nil, err
-	}
-	c.body.Strict = objections
-	if !c.exists() {
-		return body, nil
-	}
-	return c.subject.Put(c.live, body)
-}
-
 // prepare drops or reports unknown fields and sets defaults.
 func (h *Handlers) prepare(c *change) error {
 	warnings, err := c.Engine.Schemas.Prepare(c.Type, c.next, c.options.FieldValidation, c.body.Strict...)
 	c.warn(warnings)
+	var malformed schema.Malformed
+	if c.Verb == "patch" && !c.applies() && errors.As(err, &malformed) {
+		return c.unfit(c.next, malformed.Why)
+	}
 	return err
+}
+
+// dedupOwners drops owners that are named twice, and tells the client. Patches are
+// looked at as if they had come from admission.
+func (c *change) dedupOwners(mutated bool) {
+	repeated := strategy.DedupOwners(c.next)
+	if repeated == nil {
+		return
+	}
+	when := ""
+	if mutated || c.Verb == "patch" {
+		when = " after mutating admission happens"
+	}
+	c.warn([]string{".metadata.ownerReferences contains duplicate entries" + when + "; API server dedups owner references in 1.20+, " +
+		"and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: " + strings.Join(repeated, ", ")})
 }
 
 // applies tells whether the request is an apply, which records itself who owns what.

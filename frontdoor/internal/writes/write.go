@@ -160,6 +160,7 @@ func (h *Handlers) complete(ctx context.Context, c *change) error {
 	if err := h.prepare(c); err != nil {
 		return err
 	}
+	c.dedupOwners(false)
 	h.trackFields(c)
 	if c.exists() {
 		s.PrepareUpdate(c.next, c.live)
@@ -189,6 +190,7 @@ func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
 		return err
 	}
 	engine.Owners(c.next) // admission does not say who owns what
+	c.dedupOwners(true)
 	if err := h.prepare(c); err != nil {
 		return err
 	}

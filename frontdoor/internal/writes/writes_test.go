@@ -42,7 +42,6 @@ func TestUpdateOfMissing(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	lease := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"l"%s}}`
 	c.refused(services.ReasonNotFound, "PUT", configMaps+"/l", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"l"}}`)
-	c.refused(services.ReasonConflict, "PUT", leases+"/l", fmt.Sprintf(lease, `,"resourceVersion":"7"`))
 	c.refused(services.ReasonConflict, "PUT", leases+"/l", fmt.Sprintf(lease, `,"uid":"7"`))
 	allow := c.handlers.Allow
 	c.handlers.Allow = func(_ *request.Request, a services.Attributes) error {

@@ -33,7 +33,7 @@ func JSON(current map[string]any, body []byte) (map[string]any, error) {
 	boundCopies()
 	patch, err := jsonpatch.DecodePatch(body)
 	if err != nil {
-		return nil, services.BadRequest("the patch is no list of JSON patch operations: %v", err)
+		return nil, services.BadRequest("error decoding patch: %v", err)
 	}
 	if len(patch) > maxOperations {
 		return nil, services.TooLarge("The allowed maximum operations in a JSON patch is %d, got %d", maxOperations, len(patch))

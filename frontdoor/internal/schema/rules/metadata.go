@@ -96,27 +96,37 @@ func (c *Check) annotations(metadata map[string]any, at *field.Path) {
 	}
 }
 
-// owners checks ownerReferences: only one of them is the controller, and none is an
-// event, which goes by itself. Their required fields are the document's.
+// owners checks ownerReferences: each names an owner, only one of them is the
+// controller, and none is an event, which goes by itself.
 func (c *Check) owners(metadata map[string]any, at *field.Path) {
 	references, _ := metadata["ownerReferences"].([]any)
+	at = at.Field("ownerReferences")
 	controller := ""
-	for i, item := range references {
+	for _, item := range references {
 		reference, _ := item.(map[string]any)
+		for _, part := range ownerParts {
+			if Text(reference, part.field) == "" {
+				c.Invalid(at.Field(part.field), "", part.name+" must not be empty")
+			}
+		}
 		if reference["apiVersion"] == "v1" && reference["kind"] == "Event" {
-			c.Invalid(at.Field("ownerReferences"), field.Display(reference), "an Event is disallowed from being an owner")
+			c.Invalid(at, field.Display(reference), "/v1, Kind=Event is disallowed from being an owner")
 		}
 		if reference["controller"] != true {
 			continue
 		}
 		name := fmt.Sprintf("%v/%v", reference["kind"], reference["name"])
 		if controller != "" {
-			c.Invalid(at.Field("ownerReferences"), field.Display(reference),
-				fmt.Sprintf("only one reference can have controller set to true: [%d] %s, and before it %s", i, name, controller))
+			c.Invalid(at, field.Display(references),
+				fmt.Sprintf("Only one reference can have Controller set to true. Found \"true\" in references for %s and %s", controller, name))
 		}
 		controller = name
 	}
 }
+
+// ownerParts are what a reference to an owner needs, by the names that errors give
+// them.
+var ownerParts = []struct{ field, name string }{{"apiVersion", "version"}, {"kind", "kind"}, {"name", "name"}, {"uid", "uid"}}
 
 // finalizers checks their names, and that an object that is being deleted gets no
 // further ones (section "Two-phase deletion of a resource").

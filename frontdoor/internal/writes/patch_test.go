@@ -1,0 +1,58 @@
+package writes
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest/fake"
+)
+
+// TestPatchedMetadata: what patches and updates may do to what names an object.
+func TestPatchedMetadata(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	c.must("POST", configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`)
+	for body, want := range map[string]struct {
+		code  int32
+		field string
+	}{
+		`{"metadata":null}`:                                         {400, ""},
+		`{"metadata":1}`:                                            {422, "patch"},
+		`{"metadata":{"name":"b"}}`:                                 {400, ""},
+		`{"metadata":{"namespace":"b"}}`:                            {400, ""},
+		`{"metadata":{"uid":"b"}}`:                                  {422, "metadata.uid"},
+		`{"metadata":{"resourceVersion":"9"}}`:                      {409, ""},
+		`{"metadata":{"resourceVersion":"x"}}`:                      {400, ""},
+		`{"metadata":{"labels":{"a":1}}}`:                           {422, "patch"},
+		`{"kind":"Secret"}`:                                         {422, "patch"},
+		`{"apiVersion":"v2"}`:                                       {422, "patch"},
+		`{"metadata":{"generateName":"a-"}}`:                        {},
+		`{"metadata":{"creationTimestamp":"2020-01-01T00:00:00Z"}}`: {},
+		`{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z"}}`: {422, "metadata.deletionTimestamp"},
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"X","uid":"u"}]}}`: {422, "metadata.ownerReferences.name"},
+		`{"kind":null}`: {},
+	} {
+		_, err := c.do("PATCH", configMaps+"/a", body)
+		var s *services.Status
+		switch {
+		case want.code == 0 && err != nil:
+			t.Errorf("%s: %v", body, err)
+		case want.code == 0:
+		case !errors.As(err, &s) || s.Code != want.code:
+			t.Errorf("%s: got %v, want code %d", body, err, want.code)
+		case want.field != "" && s.Details.Causes[0].Field != want.field:
+			t.Errorf("%s: got %v, want %s named", body, err, want.field)
+		}
+	}
+}
+
+// TestOwnersAreNamedOnce: an owner that is named twice is kept once.
+func TestOwnersAreNamedOnce(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	const owner = `{"apiVersion":"v1","kind":"X","name":"x","uid":"u"}`
+	created := c.must("POST", configMaps, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[%s,%s]}}`, owner, owner))
+	if kept, _ := created["metadata"].(map[string]any)["ownerReferences"].([]any); len(kept) != 1 {
+		t.Errorf("kept %v", kept)
+	}
+}
