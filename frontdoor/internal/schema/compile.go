@@ -37,7 +37,7 @@ type node struct {
 	fields   map[string]*member // of an object
 	required []string           // fields of an object that must be given
 	blank    []string           // fields of an object that are checked even when left out
-	filled   []string           // fields of an object that exist even when left out
+	standing map[string]any     // fields that exist even when left out, and as what; nil for an object
 	item     *node              // of a dictionary or list
 	rules    *overlay.Rules     // of an object; nil when there are none
 	marked   bool               // plain is known
@@ -76,15 +76,61 @@ func (e *Engine) compileDefinition(definition string) *node {
 		return n
 	}
 	e.fill(n, s, e.overlay[short])
-	for name := range published.Fleeting()[short] {
-		if f := n.fields[name]; f != nil {
-			f.sparing = true
-		}
-	}
+	n.follow(published.Shapes()[short], strings.HasSuffix(short, "Status"))
 	if short == "meta.v1.MicroTime" {
 		n.kind = microTime
 	}
 	return n
+}
+
+// follow makes an object's fields those of the published type. A status counts from
+// zero; parts of it that say something from the beginning, if they are there, are
+// left out.
+func (n *node) follow(shape published.Shape, status bool) {
+	for name := range shape.Fleeting {
+		if f := n.fields[name]; f != nil {
+			f.sparing = true
+		}
+	}
+	for _, name := range n.required {
+		if f := n.fields[name]; status && f != nil && zeros[f.kind] != nil {
+			n.stand(name, zeros[f.kind])
+		}
+	}
+	for name := range shape.Standing {
+		if f := n.fields[name]; f != nil && f.kind == object && (f.bare() || slices.Contains(wanted, name)) {
+			n.stand(name, nil)
+		}
+	}
+}
+
+// zeros are what a status counts from.
+var zeros = map[kind]any{integer: int64(0), boolean: false}
+
+// wanted are the parts that every object has to have something in.
+var wanted = []string{"spec", "template", "jobTemplate"}
+
+// stand makes a field exist even when it is left out.
+func (n *node) stand(name string, value any) {
+	if n.standing == nil {
+		n.standing = map[string]any{}
+	}
+	n.standing[name] = value
+}
+
+// bare tells whether an object may say nothing.
+func (n *node) bare() bool {
+	for _, name := range n.required {
+		if _, stands := n.standing[name]; !stands {
+			return false
+		}
+	}
+	for name, value := range n.standing {
+		if value == nil && !n.fields[name].bare() {
+			return false
+		}
+	}
+	return true
 }
 
 // shortName returns the last three parts of a definition's name, which are the
@@ -156,7 +202,7 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *overlay.Rules) {
 		if f := n.fields[name]; f != nil && !r.IsOptional(name) && !r.IsBlank(name) {
 			n.required = append(n.required, name)
 			if f.kind == object && !r.IsRequired(name) {
-				n.filled = append(n.filled, name)
+				n.stand(name, nil)
 			}
 		}
 	}

@@ -40,10 +40,14 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 			delete(m, name) // null means left out
 		}
 	}
-	for _, name := range n.filled {
-		if _, given := m[name]; !given {
-			m[name] = map[string]any{}
+	for name, value := range n.standing {
+		if _, given := m[name]; given {
+			continue
 		}
+		if value == nil {
+			value = map[string]any{}
+		}
+		m[name] = value
 	}
 	if n.rules != nil {
 		n.rules.Complete(m, p.vocabulary)

@@ -16,10 +16,8 @@ func (w Write) createKind(obj map[string]any) {
 		createService(obj)
 	case "jobs.batch":
 		selectByUID(obj)
-	case "pods":
-		obj["status"] = map[string]any{"phase": "Pending"}
-	case "persistentvolumes", "persistentvolumeclaims":
-		obj["status"] = map[string]any{"phase": "Pending"}
+	case "pods", "persistentvolumes", "persistentvolumeclaims":
+		object(obj, "status")["phase"] = "Pending"
 	case "certificatesigningrequests." + w.Vocabulary.Group("certificates."):
 		w.nameRequester(obj)
 	case "endpointslices." + w.Vocabulary.Group("discovery."):
@@ -64,7 +62,7 @@ func (w Write) createNamespace(obj map[string]any) {
 	if name := any(w.Vocabulary.NamespaceFinalizer); !slices.Contains(held, name) {
 		spec["finalizers"] = append(slices.Clone(held), name)
 	}
-	obj["status"] = map[string]any{"phase": "Active"}
+	object(obj, "status")["phase"] = "Active"
 }
 
 // nameRequester writes into a certificate request who asks, whatever it says.

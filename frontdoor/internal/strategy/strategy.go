@@ -41,8 +41,12 @@ const (
 	longestBase     = 63 - generatedSuffix
 )
 
-// Identify gives a new object its name, identity and times. Nobody owns these fields.
+// Identify gives a new object its name, identity and times, which nobody owns, and
+// takes away its status where that is a subresource.
 func (w Write) Identify(obj map[string]any) {
+	if w.Type.Subresources["status"] != nil && !keepsStatusOnCreate(w.Type) {
+		delete(obj, "status")
+	}
 	meta := Metadata(obj)
 	for _, field := range []string{"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"} {
 		delete(meta, field)
@@ -64,12 +68,8 @@ func (w Write) Identify(obj map[string]any) {
 	}
 }
 
-// PrepareCreate completes a new object that is identified: no status where that is
-// a subresource, and what its kind asks for.
+// PrepareCreate completes a new object that is identified with what its kind asks for.
 func (w Write) PrepareCreate(obj map[string]any) {
-	if w.Type.Subresources["status"] != nil && !keepsStatusOnCreate(w.Type) {
-		delete(obj, "status")
-	}
 	w.createKind(obj)
 }
 
