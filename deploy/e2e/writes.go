@@ -161,8 +161,11 @@ func conditionalWrites(t *testing.T, c *Cluster) {
 	first := s.do(s.created, "POST "+s.in("v1", "configmaps"), plain(`"name":"a"`, ""))
 	version, other := first.GetResourceVersion(), "00000000-0000-4000-8000-000000000000"
 	second := s.do(http.StatusOK, "PATCH "+path, `{"metadata":{"resourceVersion":"`+version+`"},"data":{"a":"b"}}`)
-	for _, stale := range []string{`"resourceVersion":"` + version + `"`, `"uid":"` + other + `"`} {
-		s.do(http.StatusConflict, "PATCH "+path, `{"metadata":{`+stale+`}}`)
+	for stale, patched := range map[string]int{
+		`"resourceVersion":"` + version + `"`: http.StatusConflict,
+		`"uid":"` + other + `"`:               http.StatusUnprocessableEntity, // a patch is a change of it
+	} {
+		s.do(patched, "PATCH "+path, `{"metadata":{`+stale+`}}`)
 		s.do(http.StatusConflict, "PUT "+path, plain(`"name":"a",`+stale, ""))
 		s.do(http.StatusConflict, "DELETE "+path, `{"preconditions":{`+stale+`}}`)
 	}
@@ -179,7 +182,10 @@ func conditionalWrites(t *testing.T, c *Cluster) {
 		}
 	}
 	s.do(http.StatusBadRequest, "PUT "+path, plain(`"name":"b"`, ""))
-	for _, other := range []string{`{"kind":"Secret"}`, `{"apiVersion":"v2"}`, `{"metadata":{"name":"b"}}`, `{"metadata":{"namespace":"b"}}`} {
+	for _, other := range []string{`{"kind":"Secret"}`, `{"apiVersion":"v2"}`} {
+		s.do(http.StatusUnprocessableEntity, "PATCH "+path, other)
+	}
+	for _, other := range []string{`{"metadata":{"name":"b"}}`, `{"metadata":{"namespace":"b"}}`, `{"metadata":null}`} {
 		s.do(http.StatusBadRequest, "PATCH "+path, other)
 	}
 	s.do(http.StatusOK, "DELETE "+path, fmt.Sprintf(`{"preconditions":{"uid":%q,"resourceVersion":%q}}`, second.GetUID(), second.GetResourceVersion()))
