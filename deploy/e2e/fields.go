@@ -26,7 +26,7 @@ func halves(t *testing.T, c *Cluster) {
 	is(s.do(s.created, "POST "+s.in("apps/v1", "deployments"), body("1", `{"readyReplicas":7}`)), "1", "1", none)
 	is(s.do(http.StatusOK, "PUT "+path, body("1", `{"readyReplicas":7}`)), "1", "1", none)
 	is(s.do(http.StatusOK, "PUT "+path, body("2", `{}`)), "2", "2", none)
-	status := s.do(http.StatusOK, "PUT "+path+"/status", body("5", `{"readyReplicas":1}`))
+	status := s.do(http.StatusOK, "PUT "+path+"/status", body("5", `{"replicas":2,"readyReplicas":1}`))
 	is(status, "2", "2", "1")
 	if status.GetLabels()["replicas"] != "2" {
 		t.Errorf("a write of the status changed the labels: %v", status.GetLabels())
@@ -41,6 +41,7 @@ func halves(t *testing.T, c *Cluster) {
 	is(s.do(http.StatusOK, "GET "+path, ""), "4", "4", "2")
 	is(s.do(http.StatusOK, "GET "+path+"/status", ""), "4", "4", "2")
 	s.names(s.do(http.StatusUnprocessableEntity, "PATCH "+path+"/scale", `{"spec":{"replicas":-1}}`), "spec.replicas")
+	s.names(s.do(http.StatusUnprocessableEntity, "PATCH "+path+"/status", `{"status":{"readyReplicas":3}}`), "status.readyReplicas")
 	s.do(http.StatusNotFound, "PATCH "+s.in("apps/v1", "deployments/nothing/status"), `{}`)
 }
 

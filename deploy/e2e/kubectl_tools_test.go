@@ -32,7 +32,7 @@ func kubectlEdit(t *testing.T, k *kubectl) {
 	editor(`sed -i s/replicas:.*/replicas:\ -4/`).play(t, act{line: "edit deployment web", code: 1, want: []string{"is invalid"}})
 	k.play(t,
 		act{line: "get deployment web -o jsonpath={.spec.replicas}", want: []string{"4"}},
-		act{line: `patch deployment web --subresource=status --type=merge -p {"status":{"readyReplicas":1}}`})
+		act{line: `patch deployment web --subresource=status --type=merge -p {"status":{"replicas":4,"readyReplicas":1}}`})
 	editor(`sed -i s/readyReplicas:.*/readyReplicas:\ 3/`).play(t, act{line: "edit deployment web --subresource=status", want: []string{"edited"}})
 	k.play(t, act{line: "get deployment web", want: []string{"3/4"}})
 }

@@ -23,6 +23,8 @@ const (
 	CellLabels      = "labels"              // the map as k=v,k=v, <none> without
 	CellSelector    = "selector"            // the label selector (or plain map) in its text form, <none> without
 	CellBool        = "bool"                // true or false; false without
+	CellYesNo       = "yes-no"              // True or False
+	CellNumber      = "number"              // the number as it is, in a column of any type; 0 without
 
 	// Of one kind.
 

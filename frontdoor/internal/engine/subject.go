@@ -20,7 +20,7 @@ type Subject interface {
 	// Show returns what a client sees of the object.
 	Show(object map[string]any) (map[string]any, error)
 	// Put returns the object with what a client sent. The object is not modified, and
-	// the body is taken over.
+	// the body is taken over. One of the subresource's own kind has been prepared.
 	Put(object, body map[string]any) (map[string]any, error)
 }
 
@@ -90,9 +90,8 @@ func (s scale) Show(object map[string]any) (map[string]any, error) {
 			meta[field] = v
 		}
 	}
-	replicas, _, _ := unstructured.NestedFieldNoCopy(object, s.at.Replicas...)
 	spec := map[string]any{}
-	if replicas != nil {
+	if replicas, _, _ := unstructured.NestedFieldNoCopy(object, s.at.Replicas...); replicas != nil && replicas != int64(0) {
 		spec["replicas"] = replicas
 	}
 	status := map[string]any{"replicas": int64(0)}
@@ -131,20 +130,16 @@ func (s scale) selector(object map[string]any) string {
 func (s scale) Put(object, body map[string]any) (map[string]any, error) {
 	next := Copy(object)
 	meta := strategy.Metadata(body)
-	for _, field := range []string{"name", "resourceVersion", "uid"} {
+	for _, field := range []string{"name", "namespace", "resourceVersion", "uid"} {
 		if v, ok := meta[field]; ok {
 			strategy.Metadata(next)[field] = v
 		}
 	}
-	replicas, ok, _ := unstructured.NestedFieldNoCopy(body, "spec", "replicas")
-	if !ok {
-		replicas = int64(0)
-	}
-	n, isInt := replicas.(int64)
+	n, _, _ := unstructured.NestedInt64(body, "spec", "replicas")
 	name, _ := meta["name"].(string)
-	if !isInt || n < 0 {
+	if n < 0 {
 		return nil, services.Invalid("autoscaling", "Scale", name, []services.StatusCause{{Reason: services.CauseInvalid,
-			Field: "spec.replicas", Message: "Invalid value: must be greater than or equal to 0"}})
+			Field: "spec.replicas", Message: fmt.Sprintf("Invalid value: %d: must be greater than or equal to 0", n)}})
 	}
 	if err := unstructured.SetNestedField(next, n, s.at.Replicas...); err != nil {
 		return nil, services.BadRequest("%s %q has no place for replicas: %v", next["kind"], name, err)

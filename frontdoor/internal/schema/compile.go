@@ -206,12 +206,16 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *overlay.Rules) {
 			}
 		}
 	}
+	n.fillHalves()
 	for name, f := range n.fields {
 		// An empty list of owners asks to forget them: who tracks fields has to see it.
 		f.sparing = (f.kind == list || f.kind == dictionary) && !slices.Contains(s.Required, name) && name != "managedFields"
 	}
 	if r == nil {
 		return
+	}
+	for _, name := range r.Always {
+		n.stand(name, nil)
 	}
 	for _, name := range r.Required {
 		if !slices.Contains(n.required, name) {
@@ -224,6 +228,19 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *overlay.Rules) {
 			if rules.Blank {
 				n.blank = append(n.blank, name)
 			}
+		}
+	}
+}
+
+// fillHalves notes that the two halves of a resource are always there, however
+// little they say: a client that leaves out the spec has it checked as an empty one.
+func (n *node) fillHalves() {
+	if n.fields["metadata"] == nil || n.fields["kind"] == nil {
+		return
+	}
+	for _, name := range []string{"spec", "status"} {
+		if f := n.fields[name]; f != nil && f.kind == object {
+			n.stand(name, nil)
 		}
 	}
 }

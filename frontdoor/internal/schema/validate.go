@@ -31,11 +31,19 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 	}
 	for name, value := range m {
 		f := n.fields[name]
-		if f == nil || f.rules == nil && f.plain || at == nil && name == "status" {
-			continue // a status is taken as its controller reports it
+		if f == nil || f.rules == nil && f.plain {
+			continue
 		}
 		below := f.rules.Place(at, name)
-		if f.rules != nil && !(rules.Empty(value) && slices.Contains(n.required, name)) {
+		if at == nil && name == "status" {
+			c.reported(f.node, value, old[name], below)
+			continue
+		}
+		switch {
+		case f.rules == nil || rules.Empty(value) && slices.Contains(n.required, name):
+		case f.kind == intOrString:
+			c.scalar(f.rules, value, below) // where an empty text is no percentage either
+		default:
 			c.field(f.rules, value, below)
 		}
 		if !f.plain {
@@ -45,6 +53,22 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 	if n.rules != nil {
 		c.ruleset(n.rules, m, old, at)
 	}
+}
+
+// reported checks a status that is written. Only what the overlay says about it
+// holds, and nothing below: otherwise it is taken as its controller reports it.
+func (c *check) reported(n *node, value, old any, at *field.Path) {
+	status, ok := value.(map[string]any)
+	if !ok || n.rules == nil || c.Subresource != "status" {
+		return
+	}
+	for name, r := range n.rules.Fields {
+		if given, ok := status[name]; ok {
+			c.field(r, given, at.Field(name))
+		}
+	}
+	before, _ := old.(map[string]any)
+	c.ruleset(n.rules, status, before, at)
 }
 
 // value enters an object, dictionary or list.

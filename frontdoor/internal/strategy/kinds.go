@@ -14,12 +14,14 @@ func (w Write) createKind(obj map[string]any) {
 		w.createNamespace(obj)
 	case "services":
 		createService(obj)
-	case "jobs.batch":
-		selectByUID(obj)
 	case "pods", "persistentvolumes", "persistentvolumeclaims":
 		object(obj, "status")["phase"] = "Pending"
 	case "certificatesigningrequests." + w.Vocabulary.Group("certificates."):
 		w.nameRequester(obj)
+	case "jobs.batch":
+		createJob(obj)
+	case "daemonsets.apps":
+		createDaemonSet(obj)
 	case "endpointslices." + w.Vocabulary.Group("discovery."):
 		if w.Type.Version == "v1" {
 			dropTopology(obj, nil)

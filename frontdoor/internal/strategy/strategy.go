@@ -63,7 +63,7 @@ func (w Write) Identify(obj map[string]any) {
 	}
 	meta["uid"] = string(uuid.NewUUID())
 	meta["creationTimestamp"] = w.Now.UTC().Format(time.RFC3339)
-	if tracksGeneration(w.Type) {
+	if tracksGeneration(w.Type) || w.Type.Kind == "PriorityClass" { // which is the first there is, and the last
 		meta["generation"] = int64(1)
 	}
 }
@@ -103,6 +103,9 @@ func (w Write) PrepareUpdate(obj, old map[string]any) {
 func (w Write) Count(obj, old map[string]any) {
 	meta, oldMeta := Metadata(obj), Metadata(old)
 	keep(meta, oldMeta, "generation")
+	if w.Type.Kind == "DaemonSet" {
+		countTemplates(obj, old)
+	}
 	if tracksGeneration(w.Type) && w.wantedChanged(obj, old) {
 		generation, _ := oldMeta["generation"].(int64)
 		meta["generation"] = generation + 1
@@ -191,8 +194,12 @@ func Finished(obj map[string]any) bool {
 }
 
 // wantedChanged tells whether anything but metadata and status differs. A custom
-// type without a status subresource has no status in that sense.
+// type without a status subresource has no status in that sense. The annotations of
+// a deployment are for its replica sets too, which its controller has to look at.
 func (w Write) wantedChanged(obj, old map[string]any) bool {
+	if w.Type.Kind == "Deployment" && w.Subresource == "" && !tree.Equal(Metadata(obj)["annotations"], Metadata(old)["annotations"]) {
+		return true
+	}
 	ignored := func(field string) bool {
 		return field == "metadata" || field == "status" && (!w.Type.Custom || w.Type.Subresources["status"] != nil)
 	}

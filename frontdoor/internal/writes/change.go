@@ -56,6 +56,8 @@ func (c *change) checkUpdate() error {
 		return err
 	}
 	switch name, _ := meta["name"].(string); {
+	case name == "" && c.Verb == "update":
+		return services.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", c.Name)
 	case name == "":
 		return services.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", c.Name)
 	case name != c.Name:
@@ -105,6 +107,20 @@ func (c *change) checkVersion(meta map[string]any) error {
 		return nil
 	}
 	return services.ConflictModified(c.Type.Group, c.Type.Resource, c.Name)
+}
+
+// put joins a body with the current object. A body of the subresource's own kind is
+// prepared before, as what is left of it afterwards is a part of the object.
+func (c *change) put(body map[string]any) (map[string]any, error) {
+	if t := c.Engine.BodyType(c.Type, c.Subresource); t != c.Type {
+		warnings, err := c.Engine.Schemas.PrepareBody(schema.Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind},
+			body, c.options.FieldValidation, c.body.Strict...)
+		c.warn(warnings)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c.subject.Put(c.live, body)
 }
 
 // prepare drops or reports unknown fields and sets defaults.

@@ -39,7 +39,7 @@ func (h *Handlers) patched(c *change) (map[string]any, error) {
 	if !c.exists() {
 		return body, nil
 	}
-	return c.subject.Put(c.live, body)
+	return c.put(body)
 }
 
 // checkPatched refuses a patch that makes another kind of the object. A strategic

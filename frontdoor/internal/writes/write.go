@@ -140,7 +140,7 @@ func (h *Handlers) makeNext(_ context.Context, c *change) error {
 		c.next = engine.Copy(c.body.Object)
 		return c.checkCreate()
 	case "update":
-		c.next, err = c.subject.Put(c.live, engine.Copy(c.body.Object))
+		c.next, err = c.put(engine.Copy(c.body.Object))
 	case "patch":
 		c.next, err = h.patched(c)
 	}

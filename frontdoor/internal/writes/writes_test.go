@@ -56,6 +56,15 @@ func TestUpdateOfMissing(t *testing.T) {
 	c.must("PATCH", leases+"/l", `{"spec":{"holderIdentity":"me"}}`)
 }
 
+// TestUpdateNamesItsObject: only a patch may leave the name to the path.
+func TestUpdateNamesItsObject(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	c.must("POST", configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`)
+	c.refused(services.ReasonBadRequest, "PUT", configMaps+"/a", `{"apiVersion":"v1","kind":"ConfigMap"}`)
+	c.refused(services.ReasonBadRequest, "PUT", configMaps+"/a", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`)
+	c.must("PATCH", configMaps+"/a", `{"metadata":{"labels":{"a":"b"}}}`)
+}
+
 // TestNothingChanges writes an object as it is: its version stays.
 func TestNothingChanges(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")

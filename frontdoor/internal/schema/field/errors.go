@@ -21,6 +21,9 @@ type Errors struct {
 	causes []services.StatusCause
 }
 
+// Any tells whether anything is wrong so far.
+func (e *Errors) Any() bool { return len(e.causes) > 0 }
+
 // Causes returns what was collected, in a steady order and each once.
 func (e *Errors) Causes() []services.StatusCause {
 	slices.SortStableFunc(e.causes, func(a, b services.StatusCause) int {

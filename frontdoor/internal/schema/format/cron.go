@@ -1,35 +1,50 @@
 package format
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// cronSchedule is five fields of a cron schedule, or a macro.
+// cronSchedule is five fields of a cron schedule, or a macro, after a time zone that
+// may be given.
 func cronSchedule(value string) []string {
-	wrong := []string{"must be a cron schedule of five fields, or one of @yearly, @monthly, @weekly, @daily, @hourly, @every <duration>"}
-	value = strings.TrimSpace(value)
 	if zone, rest, ok := strings.Cut(value, " "); ok && (strings.HasPrefix(zone, "TZ=") || strings.HasPrefix(zone, "CRON_TZ=")) {
 		value = strings.TrimSpace(rest)
 	}
-	switch value {
-	case "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly":
+	if err := checkSchedule(value); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
+}
+
+// macros are the schedules that have a name.
+var macros = []string{"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
+
+func checkSchedule(value string) error {
+	if slices.Contains(macros, value) {
 		return nil
 	}
 	if every, ok := strings.CutPrefix(value, "@every "); ok {
 		if _, err := time.ParseDuration(every); err != nil {
-			return wrong
+			return fmt.Errorf("failed to parse duration %s: %w", value, err)
 		}
 		return nil
 	}
+	if strings.HasPrefix(value, "@") {
+		return fmt.Errorf("unrecognized descriptor: %s", value)
+	}
 	parts := strings.Fields(value)
 	if len(parts) != len(cronRanges) {
-		return wrong
+		return fmt.Errorf("expected exactly %d fields, found %d: %v", len(cronRanges), len(parts), parts)
 	}
 	for i, part := range parts {
-		if !cronRanges[i].accepts(part) {
-			return wrong
+		for span := range strings.SplitSeq(part, ",") {
+			if err := cronRanges[i].check(span); span != "" && err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -41,38 +56,69 @@ type cronRange struct {
 	names     string // three letters each, from low on
 }
 
-var cronRanges = [...]cronRange{{0, 59, ""}, {0, 23, ""}, {1, 31, ""}, {1, 12, "janfebmaraprmayjunjulaugsepoctnovdec"}, {0, 7, "sunmontuewedthufrisat"}}
+var cronRanges = [...]cronRange{{0, 59, ""}, {0, 23, ""}, {1, 31, ""}, {1, 12, "janfebmaraprmayjunjulaugsepoctnovdec"}, {0, 6, "sunmontuewedthufrisat"}}
 
-// accepts tells whether a field is a list of values, ranges and steps.
-func (c cronRange) accepts(field string) bool {
-	for part := range strings.SplitSeq(field, ",") {
-		span, step, stepped := strings.Cut(part, "/")
-		if n, err := strconv.Atoi(step); stepped && (err != nil || n <= 0) {
-			return false
-		}
-		if span == "*" || span == "?" {
-			continue
-		}
-		low, high, ranged := strings.Cut(span, "-")
-		from, ok := c.value(low)
-		if !ok {
-			return false
-		}
-		if ranged {
-			if to, ok := c.value(high); !ok || to < from {
-				return false
-			}
+// check tells what is wrong with a value or range, and the step through it.
+func (c cronRange) check(part string) error {
+	span, step, stepped := strings.Cut(part, "/")
+	from, to, err := c.span(span, stepped)
+	if err != nil {
+		return err
+	}
+	every := 1
+	if stepped {
+		if every, err = parseNumber(step); err != nil {
+			return err
 		}
 	}
-	return true
+	switch {
+	case from < c.low:
+		return fmt.Errorf("beginning of range (%d) below minimum (%d): %s", from, c.low, part)
+	case to > c.high:
+		return fmt.Errorf("end of range (%d) above maximum (%d): %s", to, c.high, part)
+	case from > to:
+		return fmt.Errorf("beginning of range (%d) beyond end of range (%d): %s", from, to, part)
+	case every == 0:
+		return fmt.Errorf("step of range should be a positive number: %s", part)
+	}
+	return nil
 }
 
-func (c cronRange) value(s string) (int, bool) {
-	if n, err := strconv.Atoi(s); err == nil {
-		return n, n >= c.low && n <= c.high
+// span returns the bounds of a range. A single value is the start of all that follow
+// when there is a step, as it has nothing to step through itself.
+func (c cronRange) span(span string, stepped bool) (from, to int, err error) {
+	low, high, ranged := strings.Cut(span, "-")
+	if low == "*" || low == "?" {
+		return c.low, c.high, nil
 	}
+	if from, err = c.value(low); err != nil {
+		return 0, 0, err
+	}
+	switch {
+	case ranged:
+		to, err = c.value(high)
+	case stepped:
+		to = c.high
+	default:
+		to = from
+	}
+	return from, to, err
+}
+
+func (c cronRange) value(s string) (int, error) {
 	if i := strings.Index(c.names, strings.ToLower(s)); len(s) == 3 && i >= 0 && i%3 == 0 {
-		return c.low + i/3, true
+		return c.low + i/3, nil
 	}
-	return 0, false
+	return parseNumber(s)
+}
+
+func parseNumber(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("failed to parse int from %s: %w", s, err)
+	case n < 0:
+		return 0, fmt.Errorf("negative number (%d) not allowed: %s", n, s)
+	}
+	return n, nil
 }

@@ -49,6 +49,9 @@ type Rules struct {
 	// requires; Optional ones need not, against the document.
 	Required []string `json:"required"`
 	Optional []string `json:"optional"`
+	// Always lists objects that are there even when they are left out, beyond those
+	// that the document requires and the spec and status of a resource.
+	Always []string `json:"always"`
 	// Fixed fields keep the value that they were created with. The fields of Once
 	// may be given later, and then stay.
 	Fixed []string `json:"fixed"`
@@ -70,7 +73,7 @@ type Rules struct {
 	Comparisons []rules.Comparison `json:"-"`
 }
 
-// conditional are defaults for objects with certain values.
+// conditional are defaults for objects with certain values; null stands for none.
 type conditional struct {
 	When map[string]any `json:"when"`
 	Set  map[string]any `json:"set"`
@@ -246,7 +249,7 @@ func (r *Rules) Complete(m map[string]any, v vocabulary.Vocabulary) {
 // holds tells whether the object has the values of the condition.
 func (c conditional) holds(m map[string]any) bool {
 	for name, value := range c.When {
-		if m[name] != value {
+		if given := m[name]; given != value && !(value == nil && rules.Empty(given)) {
 			return false
 		}
 	}

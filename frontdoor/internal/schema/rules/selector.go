@@ -21,8 +21,18 @@ func structured(selector map[string]any) bool {
 	return labels || expressions
 }
 
+// IsSelector tells whether a label selector can be read as one, as its faults that
+// are reported elsewhere may prevent. A plain map is one.
+func IsSelector(selector map[string]any) bool {
+	if !structured(selector) {
+		return true
+	}
+	_, err := parse(selector)
+	return err == nil
+}
+
 // Selects tells whether a label selector, or the plain map of an older kind, selects
-// what has these labels. A selector that is none has its faults reported elsewhere.
+// what has these labels. What is no selector selects everything.
 func Selects(selector, made map[string]any) bool {
 	plain := selector
 	if structured(selector) {
@@ -36,12 +46,16 @@ func Selects(selector, made map[string]any) bool {
 	if !structured(selector) || len(List(selector, "matchExpressions")) == 0 {
 		return true
 	}
+	parsed, err := parse(selector)
+	return err != nil || parsed.Matches(labelSet(made))
+}
+
+func parse(selector map[string]any) (labels.Selector, error) {
 	var typed metav1.LabelSelector
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &typed); err != nil {
-		return true
+		return nil, err
 	}
-	parsed, err := metav1.LabelSelectorAsSelector(&typed)
-	return err != nil || parsed.Matches(labelSet(made))
+	return metav1.LabelSelectorAsSelector(&typed)
 }
 
 func labelSet(m map[string]any) labels.Set {

@@ -2,7 +2,9 @@ package table
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
@@ -28,7 +30,9 @@ var generalCells = map[string]func(rawjson.Value) any{
 	catalogue.CellAccessModes: func(v rawjson.Value) any { return join(v, ",", accessMode) },
 	catalogue.CellLabels:      func(v rawjson.Value) any { return cmp.Or(labels(v), none) },
 	catalogue.CellSelector:    func(v rawjson.Value) any { return cmp.Or(selector(v), none) },
-	catalogue.CellBool:        func(v rawjson.Value) any { return boolText(v.True()) },
+	catalogue.CellBool:        func(v rawjson.Value) any { return json.RawMessage(strconv.FormatBool(v.True())) },
+	catalogue.CellYesNo:       yesNo,
+	catalogue.CellNumber:      number,
 }
 
 // ageOf is since for a timestamp that may be absent.
@@ -39,11 +43,23 @@ func ageOf(v rawjson.Value) any {
 	return since(v)
 }
 
-func boolText(b bool) string {
-	if b {
-		return "true"
+// yesNo is True or False, as conditions have it.
+func yesNo(v rawjson.Value) any {
+	switch {
+	case !v.Exists():
+		return nil
+	case v.True():
+		return "True"
 	}
-	return "false"
+	return "False"
+}
+
+// number is a number whatever the column says; zero when it is absent.
+func number(v rawjson.Value) any {
+	if _, err := strconv.ParseFloat(string(v), 64); err != nil {
+		return int64(0)
+	}
+	return json.RawMessage(v)
 }
 
 // join joins the texts of a list's items, leaving out empty ones.

@@ -85,63 +85,6 @@ func storageClassName(o *object) any {
 	return name
 }
 
-func autoscalerReference(o *object) any {
-	target := o.spec.Get("scaleTargetRef")
-	return target.Get("kind").String() + "/" + target.Get("name").String()
-}
-
-// autoscalerTargets shows current/target of each metric, in the forms of all
-// versions.
-func autoscalerTargets(o *object) any {
-	if target := o.spec.Get("targetCPUUtilizationPercentage"); target.Exists() {
-		return percent(o.status.Get("currentCPUUtilizationPercentage")) + "/" + percent(target)
-	}
-	current := slices.Collect(o.status.Get("currentMetrics").Items())
-	var targets []string
-	for i, metric := range slices.Collect(o.spec.Get("metrics").Items()) {
-		var now rawjson.Value
-		if i < len(current) {
-			now = metricSource(current[i]).Get("current")
-		}
-		targets = append(targets, metricTarget(now, metricSource(metric).Get("target")))
-	}
-	if len(targets) == 0 {
-		return none
-	}
-	if len(targets) > 2 {
-		targets = append(targets[:2], count(len(targets)-2)+" more...")
-	}
-	return strings.Join(targets, ", ")
-}
-
-// metricSource returns the part of a metric that its type names, as in Resource
-// and resource.
-func metricSource(metric rawjson.Value) rawjson.Value {
-	kind := metric.Get("type").String()
-	if kind == "" {
-		return nil
-	}
-	return metric.Get(strings.ToLower(kind[:1]) + kind[1:])
-}
-
-// metricTarget shows a metric in the unit of its target.
-func metricTarget(now, target rawjson.Value) string {
-	if utilization := target.Get("averageUtilization"); utilization.Exists() {
-		return percent(now.Get("averageUtilization")) + "/" + percent(utilization)
-	}
-	if average := target.Get("averageValue"); average.Exists() {
-		return cmp.Or(now.Get("averageValue").Text(), unknown) + "/" + average.Text() + " (avg)"
-	}
-	return cmp.Or(now.Get("value").Text(), unknown) + "/" + target.Get("value").Text()
-}
-
-func percent(v rawjson.Value) string {
-	if !v.Exists() {
-		return unknown
-	}
-	return v.Text() + "%"
-}
-
 func quotaRequests(o *object) any {
 	return quota(o, func(name string) bool { return !strings.HasPrefix(name, "limits") })
 }

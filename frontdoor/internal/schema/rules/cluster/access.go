@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"fmt"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
@@ -125,5 +128,26 @@ func securityPolicy(c *rules.Check, m, _ map[string]any, at *field.Path) {
 				c.Invalid(below.Item(i), span, "min cannot be greater than max")
 			}
 		}
+	}
+}
+
+// policyRuntimeClasses: the runtime classes of a policy are all or some, and the one
+// by default is among them.
+func policyRuntimeClasses(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	const all = "*"
+	names, at := rules.Texts(m, "allowedRuntimeClassNames"), at.Field("allowedRuntimeClassNames")
+	for i, name := range names {
+		if name != all {
+			c.Must(validation.IsDNS1123Subdomain, name, at.Item(i))
+		}
+		if slices.Contains(names[:i], name) {
+			c.Duplicate(at.Item(i), name)
+		}
+	}
+	if slices.Contains(names, all) && len(names) > 1 {
+		c.Invalid(at, names, "if '*' is present, must not specify other RuntimeClass names")
+	}
+	if usual := rules.Text(m, "defaultRuntimeClassName"); usual != "" && !slices.Contains(names, usual) && !slices.Contains(names, all) {
+		c.Required(at, fmt.Sprintf("default %q must be allowed", usual))
 	}
 }

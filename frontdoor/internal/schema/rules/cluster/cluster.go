@@ -29,6 +29,7 @@ var Comparisons = map[string]rules.Comparison{
 	"name of an API service":             apiServiceName,
 	"trust in an API service":            apiServiceTrust,
 	"priority below the system's":        systemPriority,
+	"priority stays":                     priorityStays,
 	"scopes of a quota":                  quotaScopes,
 	"resources of a quota":               quotaResources,
 	"operator of a scope":                scopeOperator,
@@ -38,6 +39,7 @@ var Comparisons = map[string]rules.Comparison{
 	"hand fits the queues":               queuing,
 	"namespaces or the cluster":          flowResources,
 	"strategies of a policy":             securityPolicy,
+	"runtime classes of a policy":        policyRuntimeClasses,
 }
 
 // Derivations are those that the overlay may name.
@@ -75,6 +77,13 @@ func systemPriority(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 	if rules.Number(m, "value") > highestPriority && !system {
 		c.Forbidden(at.Field("value"), "maximum allowed value of a user defined priority is 1000000000")
+	}
+}
+
+// priorityStays: pods that have a priority keep it.
+func priorityStays(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if old != nil && !rules.Same(m["value"], old["value"]) {
+		c.Forbidden(at.Field("value"), "may not be changed in an update.")
 	}
 }
 

@@ -28,16 +28,50 @@ func minimumBelowMaximum(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// targetsOf lists, by the kind of a target, the field that belongs to it.
-var targetsOf = map[string]string{"Utilization": "averageUtilization", "Value": "value", "AverageValue": "averageValue"}
-
-// metricTarget: a metric has one target, of the kind that it says.
+// metricTarget: a target says of which kind it is. What it is, is a matter of its
+// source.
 func metricTarget(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	if mine := targetsOf[rules.Text(m, "type")]; mine != "" && m[mine] == nil {
-		c.Required(at.Field(mine), "must specify a target of the type "+rules.Text(m, "type"))
+	switch kind := rules.Text(m, "type"); kind {
+	case "Utilization", "Value", "AverageValue":
+	case "":
+		c.Required(at.Field("type"), "must specify a metric target type")
+	default:
+		c.Invalid(at.Field("type"), kind, "must be either Utilization, Value, or AverageValue")
 	}
-	if m["averageUtilization"] != nil && m["averageValue"] != nil {
-		c.Forbidden(at.Field("averageValue"), "may not set both a target raw value and a target utilization")
+}
+
+// aim is what the target of a metric from some source says.
+type aim struct {
+	// either lists the fields of which one is needed, that which is missed first.
+	either []string
+	why    string
+	// alone is the field that none of the others may be with; "" when they may.
+	alone, whyAlone string
+}
+
+var (
+	aimOfResource = aim{[]string{"averageUtilization", "averageValue"}, "must set either a target raw value or a target utilization",
+		"averageValue", "may not set both a target raw value and a target utilization"}
+	aimOfPods     = aim{[]string{"averageValue"}, "must specify a positive target averageValue", "", ""}
+	aimOfObject   = aim{[]string{"averageValue", "value"}, "must set either a target value or averageValue", "", ""}
+	aimOfExternal = aim{[]string{"averageValue", "value"}, "must set either a target value for metric or a per-pod target",
+		"value", "may not set both a target value for metric and a per-pod target"}
+)
+
+// check is the comparison for a source.
+func (a aim) check(c *rules.Check, source, _ map[string]any, at *field.Path) {
+	target, at := rules.Object(source, "target"), at.Field("target")
+	given := 0
+	for _, name := range a.either {
+		if target[name] != nil {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		c.Required(at.Field(a.either[0]), a.why)
+	case given > 1 && a.alone != "":
+		c.Forbidden(at.Field(a.alone), a.whyAlone)
 	}
 }
 

@@ -6,6 +6,8 @@ package workloads
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
@@ -20,14 +22,26 @@ var Comparisons = map[string]rules.Comparison{
 	"template of a job":                  jobTemplate,
 	"progress deadline after ready":      progressDeadline,
 	"update makes progress":              updateProgress,
+	"one way to make progress":           daemonProgress,
 	"changes that a stateful set allows": statefulSetChanges,
+	"ways of a stateful set":             statefulSetWays,
 	"job selector":                       jobSelectorMatches,
+	"completions of an indexed job":      indexedJob,
+	"changes that a job allows":          jobChanges,
 	"selector is made by the job":        noJobSelector,
 	"cron job name leaves room":          cronJobName,
 	"minimum below maximum":              minimumBelowMaximum,
-	"one target of a metric":             metricTarget,
+	"kind of a target":                   metricTarget,
+	"target of a resource":               aimOfResource.check,
+	"target of pods":                     aimOfPods.check,
+	"target of an object":                aimOfObject.check,
+	"target of an external metric":       aimOfExternal.check,
 	"policies of a scaling rule":         scalingPolicies,
+	"data of a revision":                 revisionData,
 	"two ways to say what is available":  oneBudget,
+	"replicas are parts of a whole":      partsOfWhole,
+	"collisions only add up":             collisionsAddUp,
+	"conditions of a status":             conditions,
 }
 
 // Derivations are those that the overlay may name.
@@ -35,23 +49,36 @@ var Derivations = map[string]rules.Derivation{
 	"selector and labels of template": labelsOfTemplate,
 	"claim templates":                 claimTemplates,
 	"completions and parallelism":     completions,
+	"labels of the template":          labelsOfJob,
 	"CPU target of the oldest":        oldestTarget,
 }
 
+// emptySelectors are the kinds for which a selector of everything is a mistake, and
+// what it is called then.
+var emptySelectors = map[string]string{"Deployment": "deployment", "ReplicaSet": "deployment", "StatefulSet": "statefulset", "DaemonSet": "daemonset"}
+
 // selectorMatches: a workload selects the pods that its template makes.
 func selectorMatches(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	spec := rules.Object(m, "spec")
-	selector := rules.Object(spec, "selector")
-	if selector == nil {
-		return // required, and reported as such
-	}
-	at = at.Field("spec")
-	if rules.IsEmptySelector(selector) {
-		c.Invalid(at.Field("selector"), selector, "empty selector is invalid for a workload")
+	kind, spec, at := rules.Text(m, "kind"), rules.Object(m, "spec"), at.Field("spec")
+	selector, called := rules.Object(spec, "selector"), emptySelectors[kind]
+	if c.Any() && !rules.IsSelector(selector) { // which is reported
+		if kind != "DaemonSet" {
+			c.Invalid(at.Field("selector"), selector, "invalid label selector")
+		}
 		return
 	}
-	made := rules.Object(spec, "template", "metadata", "labels")
-	if !rules.Selects(selector, made) {
+	if called != "" && selector != nil && rules.IsEmptySelector(selector) {
+		c.Invalid(at.Field("selector"), selector, "empty selector is invalid for "+called)
+	}
+	if spec["template"] != nil {
+		selects(c, spec, at)
+	}
+}
+
+// selects: no selector selects nothing, and an empty one everything.
+func selects(c *rules.Check, spec map[string]any, at *field.Path) {
+	selector, made := rules.Object(spec, "selector"), rules.Object(spec, "template", "metadata", "labels")
+	if selector == nil || !rules.Selects(selector, made) {
 		c.Invalid(at.Field("template").Field("metadata").Field("labels"), made, "`selector` does not match template `labels`")
 	}
 }
@@ -60,9 +87,17 @@ func selectorMatches(c *rules.Check, m, _ map[string]any, at *field.Path) {
 func workloadTemplate(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	restarts(c, m, at, "Always")
 	if deadline := rules.Object(m, "spec", "template", "spec")["activeDeadlineSeconds"]; deadline != nil {
-		c.Forbidden(templateOf(at).Field("activeDeadlineSeconds"), "activeDeadlineSeconds in "+rules.Text(c.Root, "kind")+" is not Supported")
+		c.Forbidden(templateOf(at).Field("activeDeadlineSeconds"), "activeDeadlineSeconds in "+startedBy(m)+" is not Supported")
 	}
 	noDebuggers(c, m, at)
+}
+
+// startedBy is the kind that makes the pods: a deployment leaves it to replica sets.
+func startedBy(m map[string]any) string {
+	if kind := rules.Text(m, "kind"); kind != "Deployment" {
+		return kind
+	}
+	return "ReplicaSet"
 }
 
 // jobTemplate: what should end is not started again when it has.
@@ -104,9 +139,26 @@ func updateProgress(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+// daemonProgress: an update of a node's pod stops the old one first, or starts the
+// new one first.
+func daemonProgress(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	switch unavailable, surge := isNone(m["maxUnavailable"]), isNone(m["maxSurge"]); {
+	case unavailable && surge:
+		c.Required(at.Field("maxUnavailable"), "cannot be 0 when maxSurge is 0")
+	case !unavailable && !surge:
+		c.Invalid(at.Field("maxSurge"), m["maxSurge"], "may not be set when maxUnavailable is non-zero")
+	}
+}
+
+// isNone tells whether a number or percentage comes to none; what is neither does.
 func isNone(value any) bool {
-	i, ok := rules.Whole(value)
-	return ok && i == 0 || value == "0%" || value == "0"
+	if i, ok := rules.Whole(value); ok {
+		return i == 0
+	}
+	s, _ := value.(string)
+	digits, isPercent := strings.CutSuffix(s, "%")
+	n, err := strconv.Atoi(digits)
+	return !isPercent || err != nil || n == 0
 }
 
 // statefulSetChanges: what gives pods their identity stays.
@@ -115,6 +167,34 @@ func statefulSetChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	before := rules.Object(old, "spec")
 	if before != nil && !rules.Same(rules.Without(rules.Object(m, "spec"), mutable...), rules.Without(before, mutable...)) {
 		c.Forbidden(at.Field("spec"), "updates to statefulset spec for fields other than 'replicas', 'template', and 'updateStrategy' are forbidden")
+	}
+}
+
+// revisionData: a revision holds some object.
+func revisionData(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	switch m["data"].(type) {
+	case map[string]any:
+	case nil:
+		c.Required(at.Field("data"), "data is mandatory")
+	default:
+		c.Required(at.Field("data"), "data must be a valid JSON object")
+	}
+}
+
+// statefulSetWays: pods are made and updated in one of two ways each.
+func statefulSetWays(c *rules.Check, spec, _ map[string]any, at *field.Path) {
+	if policy := rules.Text(spec, "podManagementPolicy"); policy != "OrderedReady" && policy != "Parallel" {
+		c.Invalid(at.Field("podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'")
+	}
+	strategy, at := rules.Object(spec, "updateStrategy"), at.Field("updateStrategy")
+	switch rolling := strategy["rollingUpdate"]; rules.Text(strategy, "type") {
+	case "RollingUpdate":
+	case "OnDelete":
+		if rolling != nil {
+			c.Invalid(at.Field("rollingUpdate"), rolling, "only allowed for updateStrategy 'RollingUpdate'")
+		}
+	default:
+		c.Invalid(at, strategy, "must be 'RollingUpdate' or 'OnDelete'")
 	}
 }
 

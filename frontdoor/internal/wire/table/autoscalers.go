@@ -1,0 +1,121 @@
+package table
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
+)
+
+func autoscalerReference(o *object) any {
+	target := o.spec.Get("scaleTargetRef")
+	return target.Get("kind").String() + "/" + target.Get("name").String()
+}
+
+// shownMetrics is how many metrics there is room for.
+const shownMetrics = 2
+
+// autoscalerTargets shows current/target of each metric.
+func autoscalerTargets(o *object) any {
+	metrics, current := autoscalerMetrics(o)
+	var targets []string
+	for i, metric := range metrics {
+		var now rawjson.Value
+		if i < len(current) {
+			now = current[i]
+		}
+		targets = append(targets, metricTarget(metric, now))
+	}
+	switch more := len(targets) - shownMetrics; {
+	case len(targets) == 0:
+		return none
+	case more > 0:
+		return strings.Join(targets[:shownMetrics], ", ") + " + " + count(more) + " more..."
+	}
+	return strings.Join(targets, ", ")
+}
+
+// autoscalerMetrics returns the metrics that are aimed at, and how they stand. The
+// oldest version has a field for one of them, and annotations for the others and
+// for their order, by which they belong together.
+func autoscalerMetrics(o *object) (metrics, current []rawjson.Value) {
+	noted := func(note string) []rawjson.Value {
+		text := o.metadata.Get("annotations", o.names.Qualified("autoscaling.alpha", note)).String()
+		if !json.Valid([]byte(text)) {
+			return nil
+		}
+		return slices.Collect(rawjson.Value(text).Items())
+	}
+	if given := o.spec.Get("metrics"); given.Exists() {
+		return slices.Collect(given.Items()), slices.Collect(o.status.Get("currentMetrics").Items())
+	}
+	metrics, current = noted("metrics"), noted("current-metrics")
+	if target := o.spec.Get("targetCPUUtilizationPercentage"); target.Exists() {
+		ordered := noted("original-metrics")
+		if i := slices.IndexFunc(ordered, isCPU); i >= 0 {
+			metrics, ordered[i] = ordered, cpuMetric("target", target)
+		} else {
+			metrics = append(metrics, cpuMetric("target", target))
+		}
+	}
+	if now := o.status.Get("currentCPUUtilizationPercentage"); now.Exists() && len(current) == 0 {
+		current = append(current, cpuMetric("current", now))
+	}
+	return metrics, current
+}
+
+// isCPU tells whether a metric is the one that the oldest version has a field for.
+func isCPU(metric rawjson.Value) bool {
+	return metric.Get("resource", "name").Is("cpu") && metric.Get("resource", "target", "averageUtilization").Exists()
+}
+
+func cpuMetric(part string, utilization rawjson.Value) rawjson.Value {
+	return rawjson.Value(`{"type":"Resource","resource":{"` + part + `":{"averageUtilization":` + string(utilization) + `}}}`)
+}
+
+// metricTarget shows a metric in the unit of its target.
+func metricTarget(metric, current rawjson.Value) string {
+	target, now := metricSource(metric), metricSource(current)
+	perPod := metric.Get("type").Is("Pods") || metric.Get("type").Is("Resource") || metric.Get("type").Is("ContainerResource")
+	if utilization := measure(target, "target", "averageUtilization"); utilization != "" {
+		return percent(measure(now, "current", "averageUtilization")) + "/" + percent(utilization)
+	}
+	if average := measure(target, "target", "averageValue"); average != "" {
+		shown := cmp.Or(measure(now, "current", "averageValue"), unknown) + "/" + average
+		if perPod {
+			return shown // which is always an average
+		}
+		return shown + " (avg)"
+	}
+	return cmp.Or(measure(now, "current", "value"), unknown) + "/" + measure(target, "target", "value")
+}
+
+// metricSource returns the part of a metric that its type names, as in Resource
+// and resource.
+func metricSource(metric rawjson.Value) rawjson.Value {
+	kind := metric.Get("type").String()
+	if kind == "" {
+		return nil
+	}
+	return metric.Get(strings.ToLower(kind[:1]) + kind[1:])
+}
+
+// measure returns a number of a source: target.averageValue, or as older versions
+// have it targetAverageValue or averageValue; "" without.
+func measure(source rawjson.Value, part, name string) string {
+	for _, v := range []rawjson.Value{source.Get(part, name), source.Get(part + strings.ToUpper(name[:1]) + name[1:]), source.Get(name)} {
+		if v.Exists() {
+			return v.Text()
+		}
+	}
+	return ""
+}
+
+func percent(utilization string) string {
+	if utilization == "" {
+		return unknown
+	}
+	return utilization + "%"
+}
