@@ -32,7 +32,8 @@ func (e *Errors) Causes() []services.StatusCause {
 		}
 		return strings.Compare(a.Message, b.Message)
 	})
-	return slices.Compact(e.causes)
+	e.causes = slices.Compact(e.causes)
+	return e.causes
 }
 
 func (e *Errors) add(reason string, at *Path, message string) {
