@@ -182,6 +182,9 @@ func (c *check) field(r *overlay.Field, value any, at *field.Path) {
 		if r.NotEmpty && len(v) == 0 {
 			c.Required(at, "")
 		}
+		if r.MaxItems > 0 && len(v) > r.MaxItems {
+			c.TooMany(at, len(v), r.MaxItems)
+		}
 		if r.KeyCheck != nil {
 			for key := range v {
 				for _, problem := range r.KeyCheck(key) {
@@ -195,7 +198,9 @@ func (c *check) field(r *overlay.Field, value any, at *field.Path) {
 			}
 		}
 	default:
-		if value != "" { // which says nothing; a required one is reported as such
+		if value == "" && r.NotEmpty {
+			c.Required(at, "")
+		} else if value != "" || r.Stated { // a required one is reported as such
 			c.scalar(r, value, at)
 		}
 	}

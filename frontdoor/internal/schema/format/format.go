@@ -44,7 +44,6 @@ var formats = map[string]Format{
 	"cidr":                cidr,
 	"absolute-path":       absolutePath,
 	"relative-path":       relativePath,
-	"path-start":          pathStart,
 	"url-https":           httpsURL,
 	"cron":                cronSchedule,
 	"dns-search":          func(value string) []string { return validation.IsDNS1123Subdomain(strings.TrimSuffix(value, ".")) },
@@ -143,13 +142,6 @@ func cidr(value string) []string {
 func absolutePath(value string) []string {
 	if !strings.HasPrefix(value, "/") {
 		return []string{"must be an absolute path"}
-	}
-	return nil
-}
-
-func pathStart(value string) []string {
-	if !strings.HasPrefix(value, "/") {
-		return []string{"must start with /"}
 	}
 	return nil
 }

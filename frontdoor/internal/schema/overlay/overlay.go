@@ -101,8 +101,11 @@ type Field struct {
 	// Unique names the fields that tell the items of a list apart; "." is the item.
 	Unique   []string `json:"unique"`
 	MaxItems int      `json:"maxItems"`
-	// NotEmpty lists and objects have at least one member.
+	// NotEmpty lists and objects have at least one member, NotEmpty texts are not "".
 	NotEmpty bool `json:"notEmpty"`
+	// Stated says that an empty text is a value like any other, to be valid as such;
+	// elsewhere it is the same as none.
+	Stated bool `json:"stated"`
 	// Forbidden fields may not be set; the text says why.
 	Forbidden string `json:"forbidden"`
 	// Blank fields are checked as empty, or zero, when they are left out; they are
@@ -127,7 +130,8 @@ type Field struct {
 var (
 	comparisons = [...]map[string]rules.Comparison{rules.Comparisons, pods.Comparisons, workloads.Comparisons, network.Comparisons,
 		storage.Comparisons, cluster.Comparisons}
-	derivations = [...]map[string]rules.Derivation{pods.Derivations, workloads.Derivations, network.Derivations, cluster.Derivations}
+	derivations = [...]map[string]rules.Derivation{pods.Derivations, workloads.Derivations, network.Derivations, storage.Derivations,
+		cluster.Derivations}
 )
 
 // named finds a function.

@@ -2,6 +2,7 @@ package network
 
 import (
 	"net/netip"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -35,7 +36,10 @@ func sliceAddresses(c *rules.Check, m, _ map[string]any, at *field.Path) {
 			ip, err := netip.ParseAddr(address)
 			switch {
 			case kind == "FQDN":
-				c.Must(validation.IsDNS1123Subdomain, address, where)
+				if address == "" {
+					c.Required(where, "")
+				}
+				c.Must(validation.IsDNS1123Subdomain, strings.TrimSuffix(address, "."), where)
 			case kind == "IPv4" && (err != nil || !ip.Is4()):
 				c.Invalid(where, address, "must be a valid IPv4 address")
 			case kind == "IPv6" && (err != nil || !ip.Is6()):

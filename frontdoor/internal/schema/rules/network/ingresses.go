@@ -22,7 +22,7 @@ func ingressClass(c *rules.Check, m, old map[string]any, at *field.Path) {
 	name := c.Vocabulary.Qualified("", "ingress.class")
 	_, annotated := rules.Object(m, "metadata", "annotations")[name]
 	if old == nil && annotated && rules.Object(m, "spec")["ingressClassName"] != nil {
-		c.Invalid(at.Field("metadata").Field("annotations").Entry(name), rules.Object(m, "metadata", "annotations")[name],
+		c.Invalid((&field.Path{Name: "annotations"}).Field(name), rules.Object(m, "metadata", "annotations")[name],
 			"can not be set when the class field is also set")
 	}
 }
@@ -65,8 +65,9 @@ func oldBackend(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	unset := rules.Empty(port) || port == int64(0)
 	if m["resource"] != nil {
 		if name != "" || !unset {
-			c.Invalid(at, name, "cannot set both resource and service backends")
+			c.Invalid(at, "", "cannot set both resource and service backends")
 		}
+		backendObject(c, m, at)
 		return
 	}
 	if name == "" {
@@ -78,14 +79,45 @@ func oldBackend(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// backendPort: a backend's port has a name or a number.
-func backendPort(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	name, number := rules.Text(m, "name"), rules.Number(m, "number")
+// backend: it is a service or another object in the namespace.
+func backend(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	switch {
+	case m["service"] != nil && m["resource"] != nil:
+		c.Invalid(at, "", "cannot set both resource and service backends")
+	case m["resource"] != nil:
+		backendObject(c, m, at)
+	case m["service"] != nil:
+		backendPort(c, rules.Object(m, "service", "port"), at)
+	default:
+		c.Invalid(at, "", "resource or service backend is required")
+	}
+}
+
+// backendPort: the port of a service has a name or a number.
+func backendPort(c *rules.Check, port map[string]any, at *field.Path) {
+	name, number := rules.Text(port, "name"), rules.Number(port, "number")
 	switch {
 	case name != "" && number != 0:
-		c.Invalid(at, name, "cannot set both port name & port number")
-	case name == "" && number == 0 && m["number"] == nil:
+		c.Invalid(at, "", "cannot set both port name & port number")
+	case name == "" && number == 0:
 		c.Required(at, "port name or number is required")
+	case name == "":
+		for _, problem := range validation.IsValidPortNum(int(number)) {
+			c.Invalid(at.Field("service").Field("port").Field("number"), number, problem)
+		}
+	}
+}
+
+// backendObject: the name of another object, and its kind, can stand in a path.
+func backendObject(c *rules.Check, m map[string]any, at *field.Path) {
+	object, at := rules.Object(m, "resource"), at.Field("resource")
+	if group, given := object["apiGroup"].(string); given {
+		for _, problem := range validation.IsDNS1123Subdomain(group) {
+			c.Invalid(at.Field("apiGroup"), group, problem)
+		}
+	}
+	for _, name := range [...]string{"kind", "name"} {
+		c.Must(format.PathSegment, rules.Text(object, name), at.Field(name))
 	}
 }
 

@@ -49,6 +49,12 @@ func portRange(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+func twoPolicyTypes(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if types := rules.List(m, "policyTypes"); len(types) > 2 {
+		c.Invalid(at.Field("policyTypes"), types, "may not specify more than two policyTypes")
+	}
+}
+
 // policyTypes of a network policy: it always restricts what comes in.
 func policyTypes(m map[string]any, _ vocabulary.Vocabulary) {
 	if !rules.Empty(m["policyTypes"]) {

@@ -5,6 +5,7 @@ package network
 
 import (
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -16,30 +17,37 @@ import (
 
 // Comparisons are those that the overlay may name.
 var Comparisons = map[string]rules.Comparison{
-	"service ports":              servicePorts,
-	"fields of the service type": serviceType,
-	"cluster address":            clusterAddress,
-	"addresses from outside":     externalIPs,
-	"rules or a default backend": ingressRules,
-	"class in one place":         ingressClass,
-	"path of its type":           ingressPath,
-	"host is a name":             hostName,
-	"service or resource":        oldBackend,
-	"service port of a backend":  backendPort,
-	"parameters in their scope":  classParameters,
-	"block or selectors":         blockOrSelectors,
-	"except is in the block":     exceptions,
-	"range of ports":             portRange,
-	"subset with addresses":      subset,
-	"address of an endpoint":     endpointAddress,
-	"addresses of their type":    sliceAddresses,
+	"service ports":                  servicePorts,
+	"fields of the service type":     serviceType,
+	"cluster address":                clusterAddress,
+	"addresses from outside":         externalIPs,
+	"at most two policy types":       twoPolicyTypes,
+	"source ranges":                  sourceRanges,
+	"addresses of the load balancer": balancerAddresses,
+	"rules or a default backend":     ingressRules,
+	"class in one place":             ingressClass,
+	"path of its type":               ingressPath,
+	"host is a name":                 hostName,
+	"service or resource":            oldBackend,
+	"backend":                        backend,
+	"parameters in their scope":      classParameters,
+	"block or selectors":             blockOrSelectors,
+	"except is in the block":         exceptions,
+	"range of ports":                 portRange,
+	"subset with addresses":          subset,
+	"address of an endpoint":         endpointAddress,
+	"addresses of their type":        sliceAddresses,
 }
 
 // Derivations are those that the overlay may name.
 var Derivations = map[string]rules.Derivation{
-	"target port is port":                targetPort,
-	"egress when there are egress rules": policyTypes,
+	"target port is port":                           targetPort,
+	"affinity is not configured when there is none": noAffinity,
+	"egress when there are egress rules":            policyTypes,
 }
+
+// loadBalancer is the type of services that the world reaches.
+const loadBalancer = "LoadBalancer"
 
 // nodeAgentPort is that of the agent on each node, which is not for the world.
 const nodeAgentPort = 10250
@@ -68,29 +76,32 @@ func servicePorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 			}
 			taken[key] = true
 		}
-		if m["type"] == "LoadBalancer" && rules.Number(port, "port") == nodeAgentPort {
+		if m["type"] == loadBalancer && rules.Number(port, "port") == nodeAgentPort {
 			c.Invalid(where, port["port"], "may not expose port 10250 externally since it is used by kubelet")
 		}
+	}
+	if m["type"] == loadBalancer {
+		oneProtocol(c, ports, at)
 	}
 }
 
 // serviceType: some fields belong to some types.
 func serviceType(c *rules.Check, m, old map[string]any, at *field.Path) {
 	kind := rules.Text(m, "type")
-	if kind == "ExternalName" {
-		externalName(c, m, at)
+	outside, balanced := kind == "NodePort" || kind == loadBalancer, kind == loadBalancer
+	if policy := m["externalTrafficPolicy"]; !outside && !rules.Empty(policy) {
+		c.Invalid(at.Field("externalTrafficPolicy"), policy, "may only be set for externally-accessible services")
 	}
-	outside, balanced := kind == "NodePort" || kind == "LoadBalancer", kind == "LoadBalancer"
-	if !outside {
-		forbid(c, m["externalTrafficPolicy"], "may only be set for externally-accessible services", at.Field("externalTrafficPolicy"))
-		for i, port := range rules.Objects(m, "ports") {
-			if rules.Number(port, "nodePort") != 0 {
-				c.Forbidden(at.Field("ports").Item(i).Field("nodePort"), "may not be used when `type` is '"+kind+"'")
-			}
+	if outside && rules.Text(m, "clusterIP") == "None" {
+		c.Invalid(at.Field("clusterIPs").Item(0), "None", "may not be set to 'None' for "+kind+" services")
+	}
+	for i, port := range rules.Objects(m, "ports") {
+		if kind == "ClusterIP" && rules.Number(port, "nodePort") != 0 {
+			c.Forbidden(at.Field("ports").Item(i).Field("nodePort"), "may not be used when `type` is 'ClusterIP'")
 		}
 	}
 	if !balanced {
-		for _, name := range [...]string{"loadBalancerSourceRanges", "loadBalancerClass", "allocateLoadBalancerNodePorts"} {
+		for _, name := range [...]string{"loadBalancerClass", "allocateLoadBalancerNodePorts"} {
 			forbid(c, m[name], "may only be used when `type` is 'LoadBalancer'", at.Field(name))
 		}
 	} else if was := rules.Text(old, "loadBalancerClass"); old["type"] == kind && was != rules.Text(m, "loadBalancerClass") {
@@ -99,9 +110,6 @@ func serviceType(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if rules.Number(m, "healthCheckNodePort") != 0 && (!balanced || m["externalTrafficPolicy"] != "Local") {
 		c.Invalid(at.Field("healthCheckNodePort"), m["healthCheckNodePort"],
 			"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'")
-	}
-	if m["sessionAffinity"] == "None" {
-		forbid(c, m["sessionAffinityConfig"], "must not be set when session affinity is None", at.Field("sessionAffinityConfig"))
 	}
 }
 
@@ -112,35 +120,80 @@ func forbid(c *rules.Check, value any, why string, at *field.Path) {
 	}
 }
 
-// externalName: a service can be another name for one elsewhere.
+// externalName: a service can be another name for one elsewhere, and has no address.
 func externalName(c *rules.Check, m map[string]any, at *field.Path) {
 	name := strings.TrimSuffix(rules.Text(m, "externalName"), ".")
 	if name == "" {
 		c.Required(at.Field("externalName"), "")
 	}
 	c.Must(validation.IsDNS1123Subdomain, name, at.Field("externalName"))
-	forbid(c, m["clusterIP"], "may not be set for ExternalName services", at.Field("clusterIP"))
-	forbid(c, m["clusterIPs"], "may not be set for ExternalName services", at.Field("clusterIPs"))
+	for _, name := range [...]string{"clusterIPs", "ipFamilies", "ipFamilyPolicy"} {
+		forbid(c, m[name], "may not be set for ExternalName services", at.Field(name))
+	}
 }
 
-// clusterAddress: the address of a service is an IP or None, and stays.
+// clusterAddress: the addresses of a service are None, or an IP of each family, and
+// the first one stays.
 func clusterAddress(c *rules.Check, m, old map[string]any, at *field.Path) {
-	at, address := at.Field("clusterIPs"), rules.Text(m, "clusterIP")
-	if address != "" && address != "None" {
-		if _, err := netip.ParseAddr(address); err != nil {
-			c.Invalid(at.Item(0), address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
-		}
+	if m["type"] == "ExternalName" {
+		externalName(c, m, at)
+		return
 	}
-	before := rules.Text(old, "clusterIP")
-	if before != "" && address != "" && address != before && old["type"] != "ExternalName" && m["type"] != "ExternalName" {
+	address, all, at := rules.Text(m, "clusterIP"), rules.Texts(m, "clusterIPs"), at.Field("clusterIPs")
+	if before := rules.Text(old, "clusterIP"); before != "" && address != "" && address != before && old["type"] != "ExternalName" {
 		c.Invalid(at.Item(0), address, "may not change once set")
 	}
-	all := rules.List(m, "clusterIPs")
-	if len(all) > 0 && all[0] != address {
+	switch {
+	case address == "" && len(all) > 0:
+		c.Invalid(at, all, "must be empty when `clusterIP` is not specified")
+	case address != "" && len(all) == 0:
+		c.Required(at, "")
+	case address != "" && all[0] != address:
 		c.Invalid(at, all, "first value must match `clusterIP`")
 	}
-	if len(all) > 1 && all[0] == "None" {
-		c.Invalid(at.Item(0), "None", "'None' must be the first and only value")
+	if addressesOfFamilies(c, all, at) && (len(all) == 0 || all[0] != "None") {
+		addressesOfTheirFamilies(c, all, rules.Texts(m, "ipFamilies"), at)
+	}
+}
+
+// addressesOfFamilies tells whether there is None, or a valid address of each family.
+func addressesOfFamilies(c *rules.Check, all []string, at *field.Path) bool {
+	valid, ipv4 := true, 0
+	for i, text := range all {
+		if i == 0 && text == "None" {
+			if len(all) > 1 {
+				c.Invalid(at, all, "'None' must be the first and only value")
+			}
+			continue
+		}
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			c.Invalid(at.Item(i), text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+			valid = false
+		}
+		if ip.Unmap().Is4() {
+			ipv4++
+		}
+	}
+	if len(all) > 2 {
+		c.Invalid(at, all, "may only hold up to 2 values")
+	}
+	if !valid || len(all) < 2 || all[0] == "None" {
+		return valid
+	}
+	if len(all)-ipv4 != 1 || ipv4 != 1 {
+		c.Invalid(at, all, "may specify no more than one IP for each IP family")
+	}
+	return len(all) == 2
+}
+
+// addressesOfTheirFamilies holds addresses against the families that are given.
+func addressesOfTheirFamilies(c *rules.Check, all, families []string, at *field.Path) {
+	for i, text := range all[:min(len(all), len(families))] {
+		ip, _ := netip.ParseAddr(text)
+		if family := families[i]; ip.Unmap().Is4() && family == "IPv6" || !ip.Unmap().Is4() && family == "IPv4" {
+			c.Invalid(at.Item(i), text, "expected an "+family+" value as indicated by `ipFamilies["+strconv.Itoa(i)+"]`")
+		}
 	}
 }
 
@@ -166,6 +219,13 @@ func ordinary(c *rules.Check, address string, at *field.Path) {
 		c.Invalid(at, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
 	case ip.IsLinkLocalMulticast():
 		c.Invalid(at, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+	}
+}
+
+// noAffinity drops what says how long clients stay with a pod, when they do not.
+func noAffinity(m map[string]any, _ vocabulary.Vocabulary) {
+	if m["sessionAffinity"] == "None" {
+		delete(m, "sessionAffinityConfig")
 	}
 }
 

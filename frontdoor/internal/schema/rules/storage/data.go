@@ -26,6 +26,15 @@ var Comparisons = map[string]rules.Comparison{
 	"local volume is on a node":    localVolume,
 	"host's root stays":            hostRoot,
 	"size of parameters":           parameterSize,
+	"topologies are told apart":    topologies,
+	"inline volume":                inlineVolume,
+	"capacity that a claim got":    gotCapacity,
+	"secrets in their namespaces":  namespacedSecrets,
+	"attachment is as it was":      fixedAttachment,
+	"drivers stay as they are":     sameDrivers,
+	"node of a driver":             driverNode,
+	"volume by name or inline":     attachedVolume,
+	"size of a report":             attachmentReport,
 }
 
 // maxData bounds the data of a ConfigMap or Secret, in bytes.

@@ -7,58 +7,46 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
 )
 
-// claimStorage: a claim says how much it needs.
-func claimStorage(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	where := at.Field("resources").Field("requests").Entry("storage")
-	asked, ok := rules.Object(m, "resources", "requests")["storage"]
-	if !ok {
-		c.Required(where, "")
-	} else if q := rules.Quantity(asked); q.Sign() <= 0 {
-		c.Invalid(where, asked, "must be greater than zero")
-	}
-}
+// isInline tells whether a volume is described where it is attached.
+func isInline(at *field.Path) bool { return at != nil && at.Name == "inlineVolumeSpec" }
 
-// claimChanges: a claim stays as it was made, but is bound to a volume, and when it
-// is bound may ask for more.
-func claimChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
-	before, after := rules.Object(old, "spec"), rules.Object(m, "spec")
-	if before == nil || after == nil {
+// inlineVolume: a volume that is only attached is one of a storage driver, and has
+// nothing that is about claims.
+func inlineVolume(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if !isInline(at) {
 		return
 	}
-	at = at.Field("spec")
-	bound := rules.Text(rules.Object(old, "status"), "phase") == "Bound"
-	if !rules.Same(fixedClaim(before, before, bound), fixedClaim(after, before, bound)) {
-		c.Forbidden(at, "spec is immutable after creation except resources.requests for bound claims")
+	for _, name := range [...]string{"claimRef", "capacity", "nodeAffinity", "storageClassName"} {
+		if !rules.Empty(m[name]) {
+			c.Forbidden(at.Field(name), "may not be specified in the context of inline volumes")
+		}
 	}
-	had, asked := rules.Object(before, "resources", "requests")["storage"], rules.Object(after, "resources", "requests")["storage"]
-	if less, q := rules.Quantity(had), rules.Quantity(asked); had != nil && asked != nil && q.Cmp(less) < 0 {
-		c.Forbidden(at.Field("resources").Field("requests").Entry("storage"), "field can not be less than previous value")
+	if m["csi"] == nil {
+		c.Required(at.Field("csi"), "has to be specified in the context of inline volumes")
 	}
-}
-
-// fixedClaim returns what may not change of a claim's spec.
-func fixedClaim(spec, before map[string]any, bound bool) map[string]any {
-	fixed := rules.Without(spec, "resources")
-	if rules.Text(before, "volumeName") == "" {
-		delete(fixed, "volumeName")
+	if policy := m["persistentVolumeReclaimPolicy"]; !rules.Empty(policy) && policy != "Retain" {
+		c.Forbidden(at.Field("persistentVolumeReclaimPolicy"), "may only be Retain in the context of inline volumes")
 	}
-	resources := rules.Object(spec, "resources")
-	fixed["limits"] = resources["limits"]
-	if !bound {
-		fixed["requests"] = resources["requests"]
+	if mode := m["volumeMode"]; mode != nil && mode != "Filesystem" {
+		c.Forbidden(at.Field("volumeMode"), "may not specify volumeMode other than Filesystem in the context of inline volumes")
 	}
-	return fixed
 }
 
 func capacityStorage(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	capacity, at := rules.Object(m, "capacity"), at.Field("capacity")
-	if capacity == nil {
-		return // required, and reported as such
+	if isInline(at) {
+		return
 	}
-	if value, ok := capacity["storage"]; !ok || len(capacity) != 1 {
-		c.NotSupported(at, capacity, "storage")
-	} else if q := rules.Quantity(value); q.Sign() <= 0 {
-		c.Invalid(at.Entry("storage"), value, "must be greater than zero")
+	capacity, at := rules.Object(m, "capacity"), at.Field("capacity")
+	if len(capacity) == 0 {
+		c.Required(at, "")
+	}
+	if _, ok := capacity["storage"]; !ok || len(capacity) != 1 {
+		c.NotSupported(at, m["capacity"], "storage")
+	}
+	for name, value := range capacity {
+		if q := rules.Quantity(value); q.Sign() <= 0 {
+			c.Invalid(at.Entry(name), value, "must be greater than zero")
+		}
 	}
 }
 
@@ -69,18 +57,29 @@ var sources = [...]string{"awsElasticBlockStore", "azureDisk", "azureFile", "cep
 
 // volumeChanges: a volume stays where its data are.
 func volumeChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
-	if old == nil {
+	if old == nil || isInline(at) {
 		return
 	}
 	for _, name := range sources {
-		if !rules.Same(m[name], old[name]) {
-			c.Forbidden(at.Field("persistentvolumesource"), "is immutable after creation")
+		if !rules.Same(m[name], old[name]) && !onlyExpands(m, old, name) {
+			c.Forbidden(at.Field("persistentvolumesource"), "spec.persistentvolumesource is immutable after creation")
 			break
 		}
 	}
-	if !rules.Empty(old["nodeAffinity"]) && !rules.Same(m["nodeAffinity"], old["nodeAffinity"]) {
-		c.Invalid(at.Field("nodeAffinity"), m["nodeAffinity"], "field is immutable")
+	if !rules.Same(m["volumeMode"], old["volumeMode"]) {
+		c.Invalid(&field.Path{Name: "volumeMode"}, m["volumeMode"], "field is immutable")
 	}
+	if old["nodeAffinity"] != nil && !rules.Same(m["nodeAffinity"], old["nodeAffinity"]) {
+		c.Invalid(&field.Path{Name: "nodeAffinity"}, m["nodeAffinity"], "field is immutable")
+	}
+}
+
+// onlyExpands tells whether a driver's volume gets the secret with which it can grow,
+// and else stays as it is.
+func onlyExpands(m, old map[string]any, name string) bool {
+	const secret = "controllerExpandSecretRef"
+	before, after := rules.Object(old, name), rules.Object(m, name)
+	return name == "csi" && before != nil && before[secret] == nil && rules.Same(rules.Without(after, secret), before)
 }
 
 // localVolume: a local disk is reached from its node only.
@@ -95,27 +94,5 @@ func hostRoot(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	host := rules.Object(m, "hostPath")
 	if host != nil && path.Clean(rules.Text(host, "path")) == "/" && m["persistentVolumeReclaimPolicy"] == "Recycle" {
 		c.Forbidden(at.Field("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'")
-	}
-}
-
-// Bounds of the parameters of a class.
-const (
-	maxParameters      = 512
-	maxParameterLength = 256 << 10
-)
-
-func parameterSize(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	parameters, size := rules.Object(m, "parameters"), 0
-	for key, value := range parameters {
-		s, _ := value.(string)
-		if size += len(key) + len(s); key == "" {
-			c.Invalid(at.Field("parameters"), key, "field can not be empty")
-		}
-	}
-	if len(parameters) > maxParameters {
-		c.TooMany(at.Field("parameters"), len(parameters), maxParameters)
-	}
-	if size > maxParameterLength {
-		c.TooLong(at.Field("parameters"), maxParameterLength)
 	}
 }
