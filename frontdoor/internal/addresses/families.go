@@ -1,7 +1,6 @@
 package addresses
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -61,11 +60,11 @@ var (
 )
 
 // settle completes the policy and the families from what the Service says, what it
-// was, and which networks there are. before is zero for a new Service.
+// was, and which networks there are. before is zero for a new Service. What is wrong
+// with the addresses as such, package schema has said before.
 func (s *stack) settle(before stack, n Networks, problems *field.Errors) {
 	if s.external {
-		s.none(problems)
-		return
+		return // it has none, as package schema has seen to
 	}
 	if before.policy == preferDualStack && s.policy == preferDualStack && slices.Equal(s.ips, before.ips) && slices.Equal(s.families, before.families) {
 		return // a preference is looked at again only when something else changes
@@ -73,32 +72,17 @@ func (s *stack) settle(before stack, n Networks, problems *field.Errors) {
 	if s.policy == "" {
 		s.policy = s.defaultPolicy(before)
 	}
-	s.consistent(problems)
 	s.shrink(before, problems)
+	s.unchangeable(before, problems)
+	s.infer(n, problems)
 	if len(problems.Causes()) > 0 {
 		return
 	}
-	s.unchangeable(before, problems)
-	s.infer(n, problems)
 	if s.headless && !s.selects {
 		s.freely(n) // whoever writes its endpoints may use any family
 		return
 	}
 	s.available(n, problems)
-}
-
-// none checks that a Service without addresses asks for none.
-func (s *stack) none(problems *field.Errors) {
-	const why = "may not be set for ExternalName services"
-	if len(s.ips) > 0 {
-		problems.Forbidden(atIPs, why)
-	}
-	if len(s.families) > 0 {
-		problems.Forbidden(atFamilies, why)
-	}
-	if s.policy != "" {
-		problems.Forbidden(atPolicy, why)
-	}
 }
 
 func (s *stack) defaultPolicy(before stack) string {
@@ -109,35 +93,6 @@ func (s *stack) defaultPolicy(before stack) string {
 		return requireDualStack
 	}
 	return singleStack
-}
-
-// consistent checks the addresses and families for themselves.
-func (s *stack) consistent(problems *field.Errors) {
-	if len(s.ips) > 2 {
-		problems.Invalid(atIPs, s.ips, "may only hold up to 2 values")
-	}
-	var found []string
-	for i, text := range s.ips {
-		if text == none {
-			if len(s.ips) > 1 {
-				problems.Invalid(atIPs, s.ips, "'None' must be the first and only value")
-			}
-			continue
-		}
-		ip, err := netip.ParseAddr(text)
-		if err != nil {
-			problems.Invalid(atIPs.Item(i), text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
-			continue
-		}
-		family := familyOf(ip)
-		if slices.Contains(found, family) {
-			problems.Invalid(atIPs, s.ips, "may specify no more than one IP for each IP family")
-		}
-		found = append(found, family)
-		if i < len(s.families) && s.families[i] != family {
-			problems.Invalid(atIPs.Item(i), text, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", s.families[i], i))
-		}
-	}
 }
 
 // shrink drops the second family of a Service that goes back to one.

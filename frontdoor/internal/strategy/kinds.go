@@ -14,8 +14,11 @@ func (w Write) createKind(obj map[string]any) {
 		w.createNamespace(obj)
 	case "services":
 		createService(obj)
-	case "pods", "persistentvolumes", "persistentvolumeclaims":
+	case "pods", "persistentvolumes":
 		object(obj, "status")["phase"] = "Pending"
+	case "persistentvolumeclaims":
+		object(obj, "status")["phase"] = "Pending"
+		w.dropDataSource(obj, nil)
 	case "certificatesigningrequests." + w.Vocabulary.Group("certificates."):
 		w.nameRequester(obj)
 	case "jobs.batch":
@@ -44,6 +47,8 @@ func (w Write) updateKind(obj, old map[string]any) {
 		if w.Subresource == "" {
 			updateService(obj, old)
 		}
+	case "persistentvolumeclaims":
+		w.dropDataSource(obj, old)
 	case "certificatesigningrequests." + w.Vocabulary.Group("certificates."):
 		w.updateSigningRequest(obj, old)
 	case "endpointslices." + w.Vocabulary.Group("discovery."):
@@ -54,6 +59,22 @@ func (w Write) updateKind(obj, old map[string]any) {
 		if w.Subresource == "" && !Deleting(obj) {
 			custom.Establish(obj, w.Customs, w.Vocabulary, w.Now)
 		}
+	}
+}
+
+// dropDataSource drops where a claim gets its first data from, when nobody can fill it
+// from there: release 1.21 knows claims and snapshots. One that is stored stays.
+func (w Write) dropDataSource(obj, old map[string]any) {
+	if element(element(old)["spec"])["dataSource"] != nil {
+		return
+	}
+	spec := element(obj["spec"])
+	source := element(spec["dataSource"])
+	switch group := text(source["apiGroup"]); {
+	case source["kind"] == "PersistentVolumeClaim" && group == "":
+	case source["kind"] == "VolumeSnapshot" && group == "snapshot."+w.Vocabulary.Group("storage."):
+	default:
+		delete(spec, "dataSource")
 	}
 }
 

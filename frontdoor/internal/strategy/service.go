@@ -5,9 +5,21 @@ import (
 	"slices"
 )
 
+// gated are the fields that release 1.21 does not take, unless they are there already.
+var gated = [...]string{"internalTrafficPolicy", "topologyKeys"}
+
+func dropGated(spec, before map[string]any) {
+	for _, field := range gated {
+		if before[field] == nil {
+			delete(spec, field)
+		}
+	}
+}
+
 // createService completes the two fields for the one cluster IP.
 func createService(obj map[string]any) {
-	spec := object(obj, "spec")
+	spec := element(obj["spec"])
+	dropGated(spec, nil)
 	if ip := text(spec["clusterIP"]); ip != "" && len(items(spec, "clusterIPs")) == 0 {
 		spec["clusterIPs"] = []any{ip}
 	}
@@ -18,6 +30,7 @@ func createService(obj map[string]any) {
 // does not have. What the client changes itself is left to the rules.
 func updateService(obj, old map[string]any) {
 	spec, before := object(obj, "spec"), element(old["spec"])
+	dropGated(spec, before)
 	if hasIPs(spec) && hasIPs(before) {
 		keepMissing(spec, before, "clusterIP")
 		keepMissing(spec, before, "clusterIPs")

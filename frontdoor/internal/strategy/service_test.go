@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 func spec(t *testing.T, text string) map[string]any {
@@ -38,6 +40,9 @@ func TestUpdateOfService(t *testing.T) {
 			`{type: ClusterIP, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{name: a, port: 1}]}`},
 		"closed, changed": {open, `{type: ClusterIP, ports: [{name: a, port: 1, nodePort: 30009}]}`,
 			`{type: ClusterIP, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{name: a, port: 1, nodePort: 30009}]}`},
+		"gated": {plain, `{type: ClusterIP, internalTrafficPolicy: Local, topologyKeys: ["*"]}`, `{type: ClusterIP, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}`},
+		"gated, and there": {`{type: ExternalName, internalTrafficPolicy: Cluster}`, `{type: ExternalName, internalTrafficPolicy: Local}`,
+			`{type: ExternalName, internalTrafficPolicy: Local}`},
 		"health port": {`{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30003}`, `{type: LoadBalancer, externalTrafficPolicy: Local}`,
 			`{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30003}`},
 		"no health port": {`{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30003}`,
@@ -50,5 +55,35 @@ func TestUpdateOfService(t *testing.T) {
 				t.Errorf("got %v, want %v", next["spec"], want["spec"])
 			}
 		})
+	}
+}
+
+// TestCreateOfService takes no fields of later releases.
+func TestCreateOfService(t *testing.T) {
+	made := spec(t, `{clusterIP: 10.0.0.1, internalTrafficPolicy: Local, topologyKeys: ["*"]}`)
+	createService(made)
+	if want := spec(t, `{clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}`); !reflect.DeepEqual(made, want) {
+		t.Errorf("got %v, want %v", made["spec"], want["spec"])
+	}
+}
+
+// TestDataSource keeps what a claim can be filled from.
+func TestDataSource(t *testing.T) {
+	w := Write{Vocabulary: vocabulary.Platform()}
+	const unknown = `{dataSource: {apiGroup: example.com, kind: Tape, name: a}}`
+	for _, c := range []struct{ name, made, old, want string }{
+		{"a claim", `{dataSource: {kind: PersistentVolumeClaim, name: a}}`, "", `{dataSource: {kind: PersistentVolumeClaim, name: a}}`},
+		{"a snapshot", `{dataSource: {apiGroup: snapshot.storage.platform.io, kind: VolumeSnapshot, name: a}}`, "",
+			`{dataSource: {apiGroup: snapshot.storage.platform.io, kind: VolumeSnapshot, name: a}}`},
+		{"a claim of another group", `{dataSource: {apiGroup: example.com, kind: PersistentVolumeClaim, name: a}}`, "", `{}`},
+		{"something else", unknown, "", `{}`},
+		{"something else that is there", unknown, unknown, unknown},
+		{"nothing", `{}`, "", `{}`},
+	} {
+		made, want := spec(t, c.made), spec(t, c.want)
+		w.dropDataSource(made, spec(t, c.old))
+		if !reflect.DeepEqual(made, want) {
+			t.Errorf("%s: got %v, want %v", c.name, made["spec"], want["spec"])
+		}
 	}
 }
