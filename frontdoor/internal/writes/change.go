@@ -40,7 +40,8 @@ func (c *change) checkCreate() error {
 	return nil
 }
 
-// checkNamespace refuses an object that names another namespace than its path.
+// checkNamespace refuses an object that names another namespace than its path. What is
+// in no namespace may name any, and then loses it.
 func (c *change) checkNamespace(meta map[string]any) error {
 	given, _ := meta["namespace"].(string)
 	if c.Type.Namespaced && given != "" && given != c.Namespace {
