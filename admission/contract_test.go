@@ -100,8 +100,40 @@ func TestMutations(t *testing.T) {
 		}
 	}
 	_, err := a.Mutate(t.Context(), createOf("networking.platform.io", "ingresses", `{"spec":{}}`))
-	if !services.IsReason(err, services.ReasonForbidden) {
+	if s := services.AsStatus(err); !services.IsReason(err, services.ReasonForbidden) || !strings.HasSuffix(s.Message, "2 default IngressClasses were found") {
 		t.Errorf("two default classes: %v", err)
+	}
+}
+
+// TestClaimResize lets a claim grow by the class that its annotation or its field names.
+func TestClaimResize(t *testing.T) {
+	c := cluster(t)
+	classes := resource.GroupResource{Group: "storage.platform.io", Resource: "storageclasses"}
+	c.Put(t, classes, `{metadata: {name: grows}, allowVolumeExpansion: true}`)
+	c.Put(t, classes, `{metadata: {name: stays}}`)
+	a := started(t, c)
+	claim := func(phase, annotation, class, size string) []byte {
+		return fmt.Appendf(nil, `{"metadata":{"name":"c","annotations":{%s}},"spec":{"storageClassName":%q,"resources":{"requests":{"storage":%q}}},"status":{"phase":%q}}`,
+			annotation, class, size, phase)
+	}
+	const annotated = `"volume.beta.platform.io/storage-class":"grows"`
+	for _, x := range []struct {
+		name, phase, annotation, class, size string
+		refused                              bool
+	}{
+		{"grows", "Bound", "", "grows", "2Gi", false},
+		{"grows by annotation", "Bound", annotated, "stays", "2Gi", false},
+		{"is not bound", "Pending", "", "grows", "2Gi", true},
+		{"class does not expand", "Bound", "", "stays", "2Gi", true},
+		{"no class", "Bound", "", "", "2Gi", true},
+		{"does not grow", "Bound", "", "stays", "1Gi", false},
+	} {
+		_, err := a.Validate(t.Context(), services.AdmissionRequest{Operation: services.OperationUpdate, Version: "v1", Kind: "PersistentVolumeClaim",
+			Resource: "persistentvolumeclaims", Namespace: "here", Name: "c",
+			OldObject: claim(x.phase, x.annotation, x.class, "1Gi"), Object: claim(x.phase, x.annotation, x.class, x.size)})
+		if services.IsReason(err, services.ReasonForbidden) != x.refused {
+			t.Errorf("%s: %v", x.name, err)
+		}
 	}
 }
 

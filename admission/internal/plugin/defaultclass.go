@@ -39,6 +39,7 @@ func parseClass(marks ...string) func(services.Object) (Class, error) {
 // the default: storage classes for claims, ingress classes for ingresses.
 type defaultClass struct {
 	classes  review.Collection[Class]
+	kind     string   // of the classes, in messages
 	groups   []string // that serve the resource
 	resource string
 	// field of the spec, and annotation of old, that name a class.
@@ -75,7 +76,7 @@ func (p defaultClass) mutate(_ context.Context, r *review.Review) error {
 		r.Changed()
 		return nil
 	}
-	return r.Forbid("%d classes are marked as the default: %q", len(chosen), chosen)
+	return r.Forbid("Internal error occurred: %d default %s were found", len(chosen), p.kind)
 }
 
 func (p defaultClass) concerns(r *review.Review) bool {

@@ -38,10 +38,17 @@ func inUseProtection(v vocabulary.Vocabulary) func(context.Context, *review.Revi
 
 // claimResize lets only those claims grow whose volume can: bound ones, of a class
 // that says so.
-type claimResize struct{ classes review.Collection[Class] }
+type claimResize struct {
+	classes review.Collection[Class]
+	// annotation of old, that names a class and goes before the field.
+	annotation string
+}
 
 // storageClaim is the part of a claim that its growth depends on.
 type storageClaim struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
 	Spec struct {
 		StorageClassName string `json:"storageClassName"`
 		Resources        struct {
@@ -72,8 +79,16 @@ func (p claimResize) validate(_ context.Context, r *review.Review) error {
 	if before.Status.Phase != "Bound" {
 		return r.Forbid("Only bound persistent volume claims can be expanded")
 	}
-	if class, ok := p.classes.Get("", after.Spec.StorageClassName); !ok || !class.Expands || before.Spec.StorageClassName == "" {
+	name := p.classOf(after)
+	if class, ok := p.classes.Get("", name); !ok || !class.Expands || name == "" || name != p.classOf(before) {
 		return r.Forbid("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
 	}
 	return nil
+}
+
+func (p claimResize) classOf(c storageClaim) string {
+	if name, ok := c.Metadata.Annotations[p.annotation]; ok {
+		return name
+	}
+	return c.Spec.StorageClassName
 }

@@ -55,11 +55,11 @@ func Table(e Environment) []Plugin {
 		{v.Qualified("node", "unreachable"), int64(e.UnreachableFor.Seconds())},
 	}}
 	storage := defaultClass{
-		classes: e.StorageClasses, groups: []string{""}, resource: "persistentvolumeclaims",
+		classes: e.StorageClasses, kind: "StorageClasses", groups: []string{""}, resource: "persistentvolumeclaims",
 		field: "storageClassName", annotation: v.Qualified("volume.beta", "storage-class"),
 	}
 	ingress := defaultClass{
-		classes: e.IngressClasses, groups: []string{v.Group("networking."), "extensions"}, resource: "ingresses",
+		classes: e.IngressClasses, kind: "IngressClasses", groups: []string{v.Group("networking."), "extensions"}, resource: "ingresses",
 		field: "ingressClassName", annotation: v.Qualified("", "ingress.class"),
 	}
 	csr := certificates{authz: e.Authz, group: v.Group("certificates."), clientSigner: v.Signers.Client}
@@ -78,7 +78,7 @@ func Table(e Environment) []Plugin {
 		{Name: "DefaultTolerationSeconds", Default: true, Mutate: tolerations.mutate},
 		{Name: "DefaultStorageClass", Default: true, Mutate: storage.mutate},
 		{Name: "StorageObjectInUseProtection", Default: true, Mutate: inUseProtection(v)},
-		{Name: "PersistentVolumeClaimResize", Default: true, Validate: claimResize{e.StorageClasses}.validate},
+		{Name: "PersistentVolumeClaimResize", Default: true, Validate: claimResize{e.StorageClasses, storage.annotation}.validate},
 		{Name: "RuntimeClass", Default: true, Mutate: runtimes.mutate, Validate: runtimes.validate},
 		{Name: "CertificateApproval", Default: true, Validate: csr.approval},
 		{Name: "CertificateSigning", Default: true, Validate: csr.signing},
