@@ -42,7 +42,7 @@ const (
 )
 
 // Identify gives a new object its name, identity and times, which nobody owns, and
-// takes away its status where that is a subresource.
+// takes away the status where that is a subresource: it begins with its defaults.
 func (w Write) Identify(obj map[string]any) {
 	if w.Type.Subresources["status"] != nil && !keepsStatusOnCreate(w.Type) {
 		delete(obj, "status")
@@ -68,10 +68,9 @@ func (w Write) Identify(obj map[string]any) {
 	}
 }
 
-// PrepareCreate completes a new object that is identified with what its kind asks for.
-func (w Write) PrepareCreate(obj map[string]any) {
-	w.createKind(obj)
-}
+// PrepareCreate completes a new object that is identified and has its defaults with
+// what its kind asks for.
+func (w Write) PrepareCreate(obj map[string]any) { w.createKind(obj) }
 
 // PrepareUpdate keeps what an update may not touch: identity and times, the
 // status on a write of the object, everything else on a write of the status.

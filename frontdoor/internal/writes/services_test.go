@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -112,6 +114,16 @@ func TestDryRunOfService(t *testing.T) {
 	shown := c.must("POST", serviceList+"?dryRun=All", service("s", `,"type":"NodePort"`))
 	if spec := shown["spec"].(map[string]any); spec["clusterIP"] == nil || claims(t, store) != 0 {
 		t.Errorf("shown %v, claimed %d", spec, claims(t, store))
+	}
+}
+
+// TestStatusOfNewService begins as one that says nothing, whatever the client says.
+func TestStatusOfNewService(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	body := strings.TrimSuffix(service("s", ""), "}") + `,"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}`
+	made := c.must("POST", serviceList, body)
+	if want := map[string]any{"loadBalancer": map[string]any{}}; !reflect.DeepEqual(made["status"], want) {
+		t.Errorf("status %v, want %v", made["status"], want)
 	}
 }
 
