@@ -17,9 +17,10 @@ const (
 	CellCount       = "count"               // number of members of the list or map
 	CellNames       = "names"               // the name of each member of the list, joined by commas: containers
 	CellImages      = "images"              // the image of each member of the list
+	CellText        = "text"                // the text as it is, empty without
 	CellJoin        = "join"                // the scalars of the list, joined by commas
 	CellReference   = "reference"           // kind.group/name of the reference at the path, <none> without
-	CellAccessModes = "volume-access-modes" // RWO,ROX,RWX
+	CellAccessModes = "volume-access-modes" // RWO,ROX,RWX, each once
 	CellLabels      = "labels"              // the map as k=v,k=v, <none> without
 	CellSelector    = "selector"            // the label selector (or plain map) in its text form, <none> without
 	CellBool        = "bool"                // true or false; false without
@@ -37,7 +38,7 @@ const (
 	CellJobDuration         = "job-duration"         // from start to completion, or until now
 	CellServiceExternalIP   = "service-external-ip"  // load balancer and external addresses, <pending>, <none>
 	CellServicePorts        = "service-ports"        // 80:30080/TCP,443/TCP
-	CellIngressClass        = "ingress-class"        // spec.ingressClassName or the older annotation, <none>
+	CellIngressClass        = "ingress-class"        // spec.ingressClassName, <none>
 	CellIngressHosts        = "ingress-hosts"        // hosts of the rules, * without
 	CellIngressAddress      = "ingress-address"      // addresses of the load balancer
 	CellIngressPorts        = "ingress-ports"        // 80, or 80, 443 with TLS

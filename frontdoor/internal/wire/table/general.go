@@ -25,9 +25,10 @@ var generalCells = map[string]func(rawjson.Value) any{
 	catalogue.CellCount:       func(v rawjson.Value) any { return int64(v.Len()) },
 	catalogue.CellNames:       func(v rawjson.Value) any { return joinMember(v, "name") },
 	catalogue.CellImages:      func(v rawjson.Value) any { return joinMember(v, "image") },
+	catalogue.CellText:        func(v rawjson.Value) any { return v.Text() },
 	catalogue.CellJoin:        func(v rawjson.Value) any { return join(v, ",", rawjson.Value.Text) },
 	catalogue.CellReference:   reference,
-	catalogue.CellAccessModes: func(v rawjson.Value) any { return join(v, ",", accessMode) },
+	catalogue.CellAccessModes: accessModes,
 	catalogue.CellLabels:      func(v rawjson.Value) any { return cmp.Or(labels(v), none) },
 	catalogue.CellSelector:    func(v rawjson.Value) any { return cmp.Or(selector(v), none) },
 	catalogue.CellBool:        func(v rawjson.Value) any { return json.RawMessage(strconv.FormatBool(v.True())) },
@@ -96,18 +97,17 @@ func reference(v rawjson.Value) any {
 	return kind + "/" + v.Get("name").String()
 }
 
-func accessMode(mode rawjson.Value) string {
-	switch mode.String() {
-	case "ReadWriteOnce":
-		return "RWO"
-	case "ReadOnlyMany":
-		return "ROX"
-	case "ReadWriteMany":
-		return "RWX"
-	case "ReadWriteOncePod":
-		return "RWOP"
+// shortModes are the access modes of volumes, in the order in which they are shown.
+var shortModes = [...]struct{ mode, short string }{{"ReadWriteOnce", "RWO"}, {"ReadOnlyMany", "ROX"}, {"ReadWriteMany", "RWX"}}
+
+func accessModes(v rawjson.Value) any {
+	given, short := texts(v), []string{}
+	for _, m := range shortModes {
+		if slices.Contains(given, m.mode) {
+			short = append(short, m.short)
+		}
 	}
-	return ""
+	return strings.Join(short, ",")
 }
 
 // labels returns a map as k=v,k=v in the order of its keys.

@@ -62,8 +62,7 @@ func servicePorts(o *object) any {
 }
 
 func ingressClass(o *object) any {
-	older := o.metadata.Get("annotations", o.names.Qualified("", "ingress.class")).String()
-	return cmp.Or(o.spec.Get("ingressClassName").String(), older, none)
+	return cmp.Or(o.spec.Get("ingressClassName").String(), none)
 }
 
 func ingressHosts(o *object) any {
@@ -100,7 +99,10 @@ func endpoints(o *object) any {
 			}
 		}
 	}
-	return cmp.Or(atMost(3, all), none)
+	if o.Get("subsets").Len() == 0 {
+		return none
+	}
+	return atMost(3, all)
 }
 
 func hostPort(ip, port string) string {

@@ -163,7 +163,11 @@ func configMapData(o *object) any {
 }
 
 func tokenAudiences(o *object) any {
-	return join(o.spec.Get("tokenRequests"), ",", func(r rawjson.Value) string { return r.Get("audience").String() })
+	var audiences []string
+	for request := range o.spec.Get("tokenRequests").Items() {
+		audiences = append(audiences, request.Get("audience").String())
+	}
+	return strings.Join(audiences, ",")
 }
 
 // healthy returns the condition of a component; they stand at the top level.
