@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // TestDropTopology: a deprecated topology is not written, and not lost by a write of
@@ -15,6 +17,9 @@ func TestDropTopology(t *testing.T) {
 		"created":   {`{}`, with, without},
 		"added":     {without, with, without},
 		"unchanged": {with, with, with},
+		"node stays": {`{endpoints: [{deprecatedTopology: {platform.io/hostname: n}}]}`,
+			`{endpoints: [{zone: z, deprecatedTopology: {platform.io/hostname: n}}, {deprecatedTopology: {platform.io/hostname: m}}]}`,
+			`{endpoints: [{zone: z, nodeName: n}, {}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parse := func(text string) (m map[string]any) {
@@ -24,7 +29,7 @@ func TestDropTopology(t *testing.T) {
 				return m
 			}
 			next := parse(c.next)
-			dropTopology(next, parse(c.old))
+			dropTopology(vocabulary.Platform(), next, parse(c.old))
 			if want := parse(c.want); !reflect.DeepEqual(next, want) {
 				t.Errorf("got %v, want %v", next, want)
 			}

@@ -27,7 +27,7 @@ func (w Write) createKind(obj map[string]any) {
 		createDaemonSet(obj)
 	case "endpointslices." + w.Vocabulary.Group("discovery."):
 		if w.Type.Version == "v1" {
-			dropTopology(obj, nil)
+			dropTopology(w.Vocabulary, obj, nil)
 		}
 	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
 		custom.Establish(obj, w.Customs, w.Vocabulary, w.Now)
@@ -53,7 +53,7 @@ func (w Write) updateKind(obj, old map[string]any) {
 		w.updateSigningRequest(obj, old)
 	case "endpointslices." + w.Vocabulary.Group("discovery."):
 		if w.Type.Version == "v1" {
-			dropTopology(obj, old)
+			dropTopology(w.Vocabulary, obj, old)
 		}
 	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
 		if w.Subresource == "" && !Deleting(obj) {

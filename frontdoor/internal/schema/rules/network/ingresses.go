@@ -17,6 +17,19 @@ func ingressRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+// tlsSecrets checks the names of secrets, which the older versions have never looked
+// at: an ingress that has a bad one may keep it.
+func tlsSecrets(c *rules.Check, m, old map[string]any, at *field.Path) {
+	for _, tls := range rules.Objects(old, "tls") {
+		if name := rules.Text(tls, "secretName"); name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return
+		}
+	}
+	for i, tls := range rules.Objects(m, "tls") {
+		c.Must(validation.IsDNS1123Subdomain, rules.Text(tls, "secretName"), at.Field("tls").Item(i).Field("secretName"))
+	}
+}
+
 // ingressClass: the field replaces the annotation, and does not stand beside it.
 func ingressClass(c *rules.Check, m, old map[string]any, at *field.Path) {
 	name := c.Vocabulary.Qualified("", "ingress.class")
@@ -59,7 +72,8 @@ func hostName(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	c.Must(format.DNSName, host, at.Field("host"))
 }
 
-// oldBackend holds the rules of a backend in the older versions.
+// oldBackend holds the rules of a backend in the older versions, where typed clients
+// always write a port.
 func oldBackend(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	name, port := rules.Text(m, "serviceName"), m["servicePort"]
 	unset := rules.Empty(port) || port == int64(0)
@@ -76,6 +90,19 @@ func oldBackend(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	c.Must(validation.IsDNS1035Label, name, at.Field("serviceName"))
 	if unset {
 		c.Required(at.Field("servicePort"), "port name or number is required")
+	} else {
+		checkPort(c, port, at.Field("servicePort"))
+	}
+}
+
+// checkPort checks a port by its name or its number.
+func checkPort(c *rules.Check, port any, at *field.Path) {
+	name, _ := port.(string)
+	c.Must(validation.IsValidPortName, name, at)
+	if number, ok := rules.Whole(port); ok {
+		for _, problem := range validation.IsValidPortNum(int(number)) {
+			c.Invalid(at, number, problem)
+		}
 	}
 }
 
@@ -102,9 +129,7 @@ func backendPort(c *rules.Check, port map[string]any, at *field.Path) {
 	case name == "" && number == 0:
 		c.Required(at, "port name or number is required")
 	case name == "":
-		for _, problem := range validation.IsValidPortNum(int(number)) {
-			c.Invalid(at.Field("service").Field("port").Field("number"), number, problem)
-		}
+		checkPort(c, number, at.Field("service").Field("port").Field("number"))
 	}
 }
 

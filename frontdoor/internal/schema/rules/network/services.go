@@ -25,6 +25,7 @@ var Comparisons = map[string]rules.Comparison{
 	"source ranges":                  sourceRanges,
 	"addresses of the load balancer": balancerAddresses,
 	"rules or a default backend":     ingressRules,
+	"names of secrets":               tlsSecrets,
 	"class in one place":             ingressClass,
 	"path of its type":               ingressPath,
 	"host is a name":                 hostName,

@@ -83,11 +83,9 @@ const (
 	maxErrorMessage   = 1 << 10
 )
 
-// attachmentReport checks the size of a status when it is written.
+// attachmentReport checks the size of a status, which older versions write with the
+// rest.
 func attachmentReport(c *rules.Check, m, _ map[string]any, _ *field.Path) {
-	if c.Subresource != "status" {
-		return
-	}
 	status, size := rules.Object(m, "status"), 0
 	at := &field.Path{Name: "status"}
 	for key, value := range rules.Object(status, "attachmentMetadata") {
