@@ -17,9 +17,9 @@ func TestDropTopology(t *testing.T) {
 		"created":   {`{}`, with, without},
 		"added":     {without, with, without},
 		"unchanged": {with, with, with},
-		"node stays": {`{endpoints: [{deprecatedTopology: {platform.io/hostname: n}}]}`,
-			`{endpoints: [{zone: z, deprecatedTopology: {platform.io/hostname: n}}, {deprecatedTopology: {platform.io/hostname: m}}]}`,
-			`{endpoints: [{zone: z, nodeName: n}, {}]}`},
+		"node stays": {`{endpoints: [{deprecatedTopology: {platform.io/hostname: node}}]}`,
+			`{endpoints: [{zone: z, deprecatedTopology: {platform.io/hostname: node}}, {deprecatedTopology: {platform.io/hostname: other}}]}`,
+			`{endpoints: [{zone: z, nodeName: node}, {}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parse := func(text string) (m map[string]any) {
