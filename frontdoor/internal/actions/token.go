@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4/jwt"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
@@ -90,8 +91,11 @@ func (h *Handlers) bindToken(ctx context.Context, a *action, ref *authentication
 		into     **named
 	}{"Pod": {"pods", &whom.Pod}, "Secret": {"secrets", &whom.Secret}}
 	kind, ok := kinds[ref.Kind]
-	if !ok || ref.APIVersion != "v1" {
-		return services.BadRequest("cannot bind token for serviceaccount to object of type %s, Kind=%s", ref.APIVersion, ref.Kind)
+	if is := apischema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind); !ok || is.Group != "" {
+		return services.BadRequest("cannot bind token to object of type %s", is)
+	}
+	if ref.Name == "" {
+		return services.BadRequest("Name parameter required.")
 	}
 	object, err := h.object(ctx, a, kind.resource, ref.Name)
 	if err != nil {
@@ -102,7 +106,7 @@ func (h *Handlers) bindToken(ctx context.Context, a *action, ref *authentication
 	}
 	bound := nameOf(object)
 	if ref.UID != "" && string(ref.UID) != bound.UID {
-		return services.Conflict("", kind.resource, ref.Name, fmt.Sprintf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
+		return services.Conflict("", ref.Kind, ref.Name, fmt.Sprintf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
 	}
 	*kind.into = &bound
 	return nil

@@ -14,7 +14,9 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
+	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -45,7 +47,8 @@ func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := request.ParseWriteOptions(r); err != nil {
+	options, err := request.ParseWriteOptions(r)
+	if err != nil {
 		return err
 	}
 	sent, err := r.ReadBody(w)
@@ -54,6 +57,16 @@ func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 	}
 	body, err := h.Codec.Decode(r.Header.Get("Content-Type"), sent, r.Type)
 	if err != nil {
+		return err
+	}
+	warnings, err := r.Engine.Schemas.Prepare(r.Type, body.Object, options.FieldValidation, body.Strict...)
+	if err != nil {
+		return err
+	}
+	for _, text := range warnings {
+		writes.Warn(w, text)
+	}
+	if err := settleNamespace(r, body.Object); err != nil {
 		return err
 	}
 	raw, err := engine.Encode(body.Object)
@@ -73,6 +86,21 @@ func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 	return h.Codec.Encoder(form, r.Type).Object(w, h.Vocabulary.Behaviour.CreatedStatus, services.Object{JSON: raw})
 }
 
+// settleNamespace gives a review the namespace of its path, which it may repeat. One of
+// the cluster is in none.
+func settleNamespace(r *request.Request, object map[string]any) error {
+	meta := strategy.Metadata(object)
+	switch given, _ := meta["namespace"].(string); {
+	case !r.Type.Namespaced:
+		delete(meta, "namespace")
+	case given != "" && given != r.Namespace:
+		return services.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	default:
+		meta["namespace"] = r.Namespace
+	}
+	return nil
+}
+
 // admitReview asks admission, which sees every create.
 func (h *Handlers) admitReview(r *request.Request, raw []byte) error {
 	review := services.AdmissionRequest{Operation: services.OperationCreate, Group: r.Type.Group, Version: r.Type.Version,
@@ -90,7 +118,7 @@ func withStatus(object map[string]any, status any) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// readSpec reads the spec of a review.
+// readSpec reads the spec of a review, which has been prepared.
 func readSpec[T any](raw []byte) (T, error) {
 	var object struct {
 		Spec T `json:"spec"`
@@ -108,11 +136,11 @@ func (h *Handlers) reviewToken(ctx context.Context, r *request.Request, raw []by
 		return nil, err
 	}
 	if spec.Token == "" {
-		return nil, services.BadRequest("spec.token: token is required for TokenReview in authentication")
+		return nil, services.BadRequest("token is required for TokenReview in authentication")
 	}
 	a, err := h.Authn.Authenticate(ctx, services.Credentials{BearerToken: spec.Token, Audiences: spec.Audiences})
 	if services.IsReason(err, services.ReasonUnauthorized) {
-		return authenticationv1.TokenReviewStatus{Error: services.AsStatus(err).Message}, nil
+		return authenticationv1.TokenReviewStatus{Error: why(err)}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -123,6 +151,14 @@ func (h *Handlers) reviewToken(ctx context.Context, r *request.Request, raw []by
 	}
 	return authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: a.Audiences, User: authenticationv1.UserInfo{
 		Username: a.User.Name, UID: a.User.UID, Groups: a.User.Groups, Extra: extra}}, nil
+}
+
+// why tells what is wrong with a token; most authenticators do not say.
+func why(err error) string {
+	if message := services.AsStatus(err).Message; message != "" && message != string(services.ReasonUnauthorized) {
+		return message
+	}
+	return "invalid bearer token"
 }
 
 // accessSpec is the spec of the access reviews of all versions: v1beta1 names the
@@ -140,18 +176,15 @@ func (h *Handlers) reviewSubjectAccess(ctx context.Context, r *request.Request, 
 	if len(spec.Groups) == 0 {
 		spec.Groups = spec.Group
 	}
-	if spec.User == "" && len(spec.Groups) == 0 {
-		return nil, invalidReview(r, "spec.user", services.CauseRequired, "Required value: at least one of user or group must be specified")
+	if err := checkAccess(r, raw, spec.SubjectAccessReviewSpec); err != nil {
+		return nil, err
 	}
 	extra := map[string][]string{}
 	for key, values := range spec.Extra {
 		extra[key] = values
 	}
 	user := services.UserInfo{Name: spec.User, UID: spec.UID, Groups: spec.Groups, Extra: extra}
-	if r.Namespace != "" && (spec.ResourceAttributes == nil || spec.ResourceAttributes.Namespace != r.Namespace) {
-		return nil, invalidReview(r, "spec.resourceAttributes.namespace", services.CauseInvalid, "Invalid value: must match metadata.namespace")
-	}
-	return h.accessStatus(ctx, r, user, spec.SubjectAccessReviewSpec)
+	return h.accessStatus(ctx, user, spec.SubjectAccessReviewSpec)
 }
 
 func (h *Handlers) reviewSelfAccess(ctx context.Context, r *request.Request, raw []byte) (any, error) {
@@ -159,19 +192,18 @@ func (h *Handlers) reviewSelfAccess(ctx context.Context, r *request.Request, raw
 	if err != nil {
 		return nil, err
 	}
-	return h.accessStatus(ctx, r, r.User, spec)
+	if err := checkAccess(r, raw, spec); err != nil {
+		return nil, err
+	}
+	return h.accessStatus(ctx, r.User, spec)
 }
 
 // accessStatus asks authorization the question of a review.
-func (h *Handlers) accessStatus(ctx context.Context, r *request.Request, user services.UserInfo, spec authorizationv1.SubjectAccessReviewSpec) (any, error) {
+func (h *Handlers) accessStatus(ctx context.Context, user services.UserInfo, spec authorizationv1.SubjectAccessReviewSpec) (any, error) {
 	a := services.Attributes{User: user}
-	switch res, path := spec.ResourceAttributes, spec.NonResourceAttributes; {
-	case (res == nil) == (path == nil):
-		return nil, invalidReview(r, "spec.resourceAttributes", services.CauseInvalid,
-			"Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified")
-	case path != nil:
+	if res, path := spec.ResourceAttributes, spec.NonResourceAttributes; path != nil {
 		a.Verb, a.Path = path.Verb, path.Path
-	default:
+	} else {
 		a.Verb, a.Group, a.Version, a.Resource, a.Subresource = res.Verb, res.Group, res.Version, res.Resource, res.Subresource
 		a.Namespace, a.Name = res.Namespace, res.Name
 	}
@@ -189,7 +221,7 @@ func (h *Handlers) reviewSelfRules(ctx context.Context, r *request.Request, raw 
 		return nil, err
 	}
 	if spec.Namespace == "" {
-		return nil, services.BadRequest("spec.namespace: no namespace on request")
+		return nil, services.BadRequest("no namespace on request")
 	}
 	rules, err := h.Authz.Rules(ctx, services.RulesRequest{User: r.User, Namespace: spec.Namespace})
 	if err != nil {
@@ -205,8 +237,4 @@ func (h *Handlers) reviewSelfRules(ctx context.Context, r *request.Request, raw 
 		status.NonResourceRules = append(status.NonResourceRules, authorizationv1.NonResourceRule{Verbs: rule.Verbs, NonResourceURLs: rule.Paths})
 	}
 	return status, nil
-}
-
-func invalidReview(r *request.Request, field, reason, message string) error {
-	return services.Invalid(r.Type.Group, r.Type.Kind, "", []services.StatusCause{{Reason: reason, Field: field, Message: message}})
 }

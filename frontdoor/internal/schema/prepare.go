@@ -253,7 +253,7 @@ func (n *node) zero() any {
 		return map[string]any{}
 	case list:
 		return []any{}
-	case text:
+	case text, binary:
 		return ""
 	}
 	return nil

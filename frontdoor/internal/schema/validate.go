@@ -185,16 +185,15 @@ func (c *check) field(r *overlay.Field, value any, at *field.Path) {
 		if r.MaxItems > 0 && len(v) > r.MaxItems {
 			c.TooMany(at, len(v), r.MaxItems)
 		}
-		if r.KeyCheck != nil {
-			for key := range v {
+		for key, item := range v {
+			where := r.EntryPlace(at, key)
+			if r.KeyCheck != nil {
 				for _, problem := range r.KeyCheck(key) {
-					c.Invalid(at, key, problem)
+					c.Invalid(where, key, problem)
 				}
 			}
-		}
-		if r.Checked != nil {
-			for key, item := range v {
-				c.scalar(r, item, r.EntryPlace(at, key))
+			if r.Checked != nil {
+				c.scalar(r, item, where)
 			}
 		}
 	default:
@@ -320,5 +319,9 @@ func (c *check) status(t *catalogue.Type, object map[string]any) error {
 	if name == "" {
 		name, _ = metadata["generateName"].(string)
 	}
-	return services.Invalid(t.Group, t.Kind, name, causes)
+	group := t.Group
+	if t.Stored != nil {
+		group = t.Stored.Group // groups that share objects speak of them alike
+	}
+	return services.Invalid(group, t.Kind, name, causes)
 }

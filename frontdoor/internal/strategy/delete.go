@@ -39,6 +39,7 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 	w.propagate(meta, options)
 	switch {
 	case w.Type.Key.String() == "namespaces":
+		delete(meta, "deletionGracePeriodSeconds") // which only ends when it is empty
 		object(obj, "status")["phase"] = "Terminating"
 	case w.isDefinition():
 		delete(meta, "deletionGracePeriodSeconds") // a definition is given none

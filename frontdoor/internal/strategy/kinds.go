@@ -12,6 +12,8 @@ func (w Write) createKind(obj map[string]any) {
 	switch w.Type.Key.String() {
 	case "namespaces":
 		w.createNamespace(obj)
+	case "serviceaccounts":
+		nameSecrets(obj)
 	case "services":
 		createService(obj)
 	case "pods", "persistentvolumes":
@@ -43,6 +45,8 @@ func (w Write) updateKind(obj, old map[string]any) {
 		} else {
 			keep(obj, old, "status")
 		}
+	case "serviceaccounts":
+		nameSecrets(obj)
 	case "services":
 		if w.Subresource == "" {
 			updateService(obj, old)
@@ -88,6 +92,20 @@ func (w Write) createNamespace(obj map[string]any) {
 	object(obj, "status")["phase"] = "Active"
 }
 
+// nameSecrets keeps of a service account's references to secrets the names: they are
+// in its namespace.
+func nameSecrets(obj map[string]any) {
+	secrets, _ := obj["secrets"].([]any)
+	for i, item := range secrets {
+		if reference, ok := item.(map[string]any); ok {
+			secrets[i] = map[string]any{}
+			if name, given := reference["name"]; given {
+				secrets[i] = map[string]any{"name": name}
+			}
+		}
+	}
+}
+
 // nameRequester writes into a certificate request who asks, whatever it says.
 func (w Write) nameRequester(obj map[string]any) {
 	spec := object(obj, "spec")
@@ -118,10 +136,10 @@ func (w Write) updateSigningRequest(obj, old map[string]any) {
 	switch w.Subresource {
 	case "approval":
 		keep(status, oldStatus, "certificate")
-		stampConditions(status, w.Now)
+		stampConditions(status, oldStatus, w.Now)
 	case "status":
 		keepDecisions(status, oldStatus)
-		stampConditions(status, w.Now)
+		stampConditions(status, oldStatus, w.Now)
 	}
 	if len(status) == 0 {
 		delete(obj, "status")
@@ -129,35 +147,52 @@ func (w Write) updateSigningRequest(obj, old map[string]any) {
 }
 
 // keepDecisions keeps the conditions Approved and Denied as they are: only the
-// approval subresource may set them.
+// approval subresource may set them. Where there are more or fewer of them, they stay
+// as they were sent, for the schema to refuse.
 func keepDecisions(status, oldStatus map[string]any) {
-	decided := func(c any) bool {
-		kind := element(c)["type"]
-		return kind == "Approved" || kind == "Denied"
-	}
 	conditions, _ := status["conditions"].([]any)
-	kept := slices.DeleteFunc(slices.Clone(conditions), decided)
 	old, _ := oldStatus["conditions"].([]any)
-	for _, c := range old {
-		if decided(c) {
-			kept = append(kept, c)
+	for _, kind := range [...]string{"Approved", "Denied"} {
+		now, before := indices(conditions, kind), indices(old, kind)
+		if len(now) != len(before) {
+			continue
 		}
-	}
-	if len(kept) > 0 {
-		status["conditions"] = kept
-	} else {
-		delete(status, "conditions")
+		for i, at := range now {
+			conditions[at] = old[before[i]]
+		}
 	}
 }
 
-func stampConditions(status map[string]any, now time.Time) {
+// indices tells where the conditions of a type stand.
+func indices(conditions []any, kind string) []int {
+	var at []int
+	for i, c := range conditions {
+		if element(c)["type"] == kind {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// stampConditions gives conditions their times. One whose status has not changed was
+// reached when it was before.
+func stampConditions(status, oldStatus map[string]any, now time.Time) {
 	conditions, _ := status["conditions"].([]any)
+	old, _ := oldStatus["conditions"].([]any)
 	for _, c := range conditions {
 		condition := element(c)
-		for _, field := range []string{"lastUpdateTime", "lastTransitionTime"} {
-			if condition[field] == nil {
-				condition[field] = now.UTC().Format(time.RFC3339)
+		reached := any(now.UTC().Format(time.RFC3339))
+		if condition["lastUpdateTime"] == nil {
+			condition["lastUpdateTime"] = reached
+		}
+		for _, o := range old {
+			before := element(o)
+			if before["type"] == condition["type"] && before["status"] == condition["status"] && before["lastTransitionTime"] != nil {
+				reached = before["lastTransitionTime"]
 			}
+		}
+		if condition["lastTransitionTime"] == nil {
+			condition["lastTransitionTime"] = reached
 		}
 	}
 }

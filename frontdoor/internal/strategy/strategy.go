@@ -72,7 +72,7 @@ func (w Write) Identify(obj map[string]any) {
 // what its kind asks for.
 func (w Write) PrepareCreate(obj map[string]any) { w.createKind(obj) }
 
-// PrepareUpdate keeps what an update may not touch: identity and times, the
+// PrepareUpdate keeps what an update need not repeat and may not touch: identity and times, the
 // status on a write of the object, everything else on a write of the status.
 func (w Write) PrepareUpdate(obj, old map[string]any) {
 	meta, oldMeta := Metadata(obj), Metadata(old)

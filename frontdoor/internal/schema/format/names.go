@@ -28,14 +28,6 @@ var (
 	iscsiPatterns = regexp.MustCompile(`^(iqn\.\d{4}-\d{2}\.([[:alnum:]-.]+)(:[^,;*&$|\s]+)$|eui\.[[:alnum:]]{16}$|naa\.[[:alnum:]]{32}$)`)
 )
 
-// groupVersion is a version, or a group and a version.
-func groupVersion(value string) []string {
-	if strings.Count(value, "/") > 1 {
-		return []string{"must be a version or group/version"}
-	}
-	return nil
-}
-
 const longestSysctl = 253
 
 func sysctl(value string) []string {

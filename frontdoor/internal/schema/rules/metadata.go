@@ -45,8 +45,7 @@ func (c *Check) names(t *catalogue.Type, metadata map[string]any, at *field.Path
 	prefix, _ := metadata["generateName"].(string)
 	valid := nameFormat(t.NameRule)
 	if prefix != "" {
-		// what is generated after the prefix is valid wherever a letter is
-		for _, problem := range valid(prefix + "x") {
+		for _, problem := range valid(completed(prefix)) {
 			c.Invalid(at.Field("generateName"), prefix, problem)
 		}
 	}
@@ -68,6 +67,15 @@ func (c *Check) names(t *catalogue.Type, metadata map[string]any, at *field.Path
 			c.Invalid(at.Field("namespace"), namespace, problem)
 		}
 	}
+}
+
+// completed is a generateName as it will be in a name: a dash may be its last
+// character, because more will follow.
+func completed(prefix string) string {
+	if start, dashed := strings.CutSuffix(prefix, "-"); dashed && start != "" {
+		return start[:len(start)-1] + "a"
+	}
+	return prefix
 }
 
 // nameFormat returns the format of names that follow a rule.
@@ -131,28 +139,22 @@ var ownerParts = []struct{ field, name string }{{"apiVersion", "version"}, {"kin
 // finalizers checks their names, and that an object that is being deleted gets no
 // further ones (section "Two-phase deletion of a resource").
 func (c *Check) finalizers(t *catalogue.Type, metadata, before map[string]any, at *field.Path) {
-	list, _ := metadata["finalizers"].([]any)
-	had, _ := before["finalizers"].([]any)
+	names, had := Texts(metadata, "finalizers"), Texts(before, "finalizers")
 	at = at.Field("finalizers")
-	known := map[any]bool{}
-	for _, item := range had {
-		known[item] = true
-	}
 	var added []string
-	for i, item := range list {
-		name, _ := item.(string)
+	for i, name := range names {
 		for _, problem := range validation.IsQualifiedName(name) {
-			c.Invalid(at.Item(i), name, problem)
+			c.Invalid(at, name, problem)
 		}
-		if !strings.Contains(name, "/") && !plainFinalizers[name] && !anyFinalizer(t) {
+		if !strings.Contains(name, "/") && !c.OwnFinalizer(name) && !anyFinalizer(t) {
 			c.Invalid(at.Item(i), name, "name is neither a standard finalizer name nor is it fully qualified")
 		}
-		if !known[item] {
+		if !slices.Contains(had, name) {
 			added = append(added, name)
 		}
 	}
-	if slices.Contains(list, any(metav1.FinalizerOrphanDependents)) && slices.Contains(list, any(metav1.FinalizerDeleteDependents)) {
-		c.Invalid(at, list, "finalizer orphan and foregroundDeletion cannot be both set")
+	if slices.Contains(names, metav1.FinalizerOrphanDependents) && slices.Contains(names, metav1.FinalizerDeleteDependents) {
+		c.Invalid(at, names, "finalizer orphan and foregroundDeletion cannot be both set")
 	}
 	if before["deletionTimestamp"] != nil && len(added) > 0 {
 		slices.Sort(added)
@@ -166,5 +168,8 @@ func anyFinalizer(t *catalogue.Type) bool {
 	return t.Custom || t.Kind == "CustomResourceDefinition"
 }
 
-// plainFinalizers are the finalizers of the service itself, which need no domain.
-var plainFinalizers = map[string]bool{"orphan": true, "foregroundDeletion": true, "kubernetes": true, "platform": true}
+// OwnFinalizer tells whether a finalizer is one of the service itself, which needs no
+// domain.
+func (c *Check) OwnFinalizer(name string) bool {
+	return name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents || name == c.Vocabulary.NamespaceFinalizer
+}

@@ -54,9 +54,7 @@ func roleGroupIs(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if c.Root["kind"] == "ClusterRoleBinding" {
 		kinds = kinds[1:]
 	}
-	switch kind := rules.Text(role, "kind"); {
-	case kind == "":
-	case kind != kinds[0] && kind != kinds[len(kinds)-1]:
+	if kind := rules.Text(role, "kind"); !slices.Contains(kinds, kind) {
 		c.NotSupported(at.Field("kind"), kind, kinds...)
 	}
 	if old != nil && !rules.Same(role, old["roleRef"]) {
@@ -65,7 +63,7 @@ func roleGroupIs(c *rules.Check, m, old map[string]any, at *field.Path) {
 }
 
 // subject: users and groups belong to the group of roles, service accounts to none,
-// but to a namespace.
+// but to a namespace: that of the binding, if it is in one and names no other.
 func subject(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	group := rules.Text(m, "apiGroup")
 	switch m["kind"] {
@@ -74,13 +72,15 @@ func subject(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		if group != "" {
 			c.NotSupported(at.Field("apiGroup"), group, "")
 		}
-		if rules.Text(m, "namespace") == "" {
+		if rules.Text(m, "namespace") == "" && c.Root["kind"] == "ClusterRoleBinding" {
 			c.Required(at.Field("namespace"), "")
 		}
 	case "User", "Group":
 		if own := c.Vocabulary.Group("rbac.authorization."); group != own {
 			c.NotSupported(at.Field("apiGroup"), group, own)
 		}
+	default:
+		c.NotSupported(at.Field("kind"), rules.Text(m, "kind"), "ServiceAccount", "User", "Group")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"slices"
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
@@ -22,35 +23,79 @@ func signerOfV1(c *rules.Check, m, old map[string]any, at *field.Path) {
 // certificateStatus holds the rules on status of section
 // "CertificateSigningRequest".
 func certificateStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
-	status, before := rules.Object(m, "status"), rules.Object(old, "status")
-	at = at.Field("status")
+	oldCertificateStatus(c, m, old, at)
 	seen := map[string]bool{}
-	for i, condition := range rules.Objects(status, "conditions") {
-		where, kind := at.Field("conditions").Item(i), rules.Text(condition, "type")
+	at = at.Field("status")
+	for i, condition := range conditionsOf(m, "") {
+		where, kind := at.Field("conditions").Item(i).Field("type"), rules.Text(condition, "type")
 		switch {
 		case kind == "":
-			c.Required(where.Field("type"), "")
+			c.Required(where, "")
 		case seen[kind]:
-			c.Duplicate(where.Field("type"), kind)
+			c.Duplicate(where, kind)
 		}
 		seen[kind] = true
-		switch state := rules.Text(condition, "status"); state {
-		case "":
-			c.Required(where.Field("status"), "")
-		case "True", "False", "Unknown":
-		default:
-			c.NotSupported(where.Field("status"), state, "True", "False", "Unknown")
-		}
 	}
-	if seen["Approved"] && seen["Denied"] {
-		c.Invalid(at.Field("conditions"), "Denied", "Approved and Denied conditions are mutually exclusive")
-	}
-	certificate := rules.Text(status, "certificate")
-	if certificate != "" && certificate != rules.Text(before, "certificate") {
+	certificate, before := rules.Text(rules.Object(m, "status"), "certificate"), rules.Text(rules.Object(old, "status"), "certificate")
+	if certificate != "" && certificate != before {
 		if problem := certificatesOnly(certificate); problem != "" {
 			c.Invalid(at.Field("certificate"), "<certificate data>", problem)
 		}
 	}
+	if before != "" && certificate != before {
+		c.Forbidden(at.Field("certificate"), "updates may not modify existing certificate content")
+	}
+}
+
+// oldCertificateStatus holds the rules that the older version has too: what is decided
+// stays decided, and only an approval decides.
+func oldCertificateStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
+	at = at.Field("status").Field("conditions")
+	for i, condition := range conditionsOf(m, "") {
+		where, allowed := at.Item(i).Field("status"), []string{"False", "True", "Unknown"}
+		if slices.Contains(decisions, rules.Text(condition, "type")) {
+			allowed = allowed[1:2]
+		}
+		switch state := rules.Text(condition, "status"); {
+		case state == "":
+			c.Required(where, "")
+		case !slices.Contains(allowed, state):
+			c.NotSupported(where, state, allowed...)
+		}
+	}
+	both := func(m map[string]any) bool {
+		return conditionsOf(m, "Approved") != nil && conditionsOf(m, "Denied") != nil
+	}
+	if both(m) && !both(old) {
+		c.Invalid(at, "Denied", "Approved and Denied conditions are mutually exclusive")
+	}
+	if old == nil {
+		return
+	}
+	for _, kind := range decisions {
+		now, before := conditionsOf(m, kind), conditionsOf(old, kind)
+		mayDecide := c.Subresource == "approval" || kind == "Failed"
+		switch {
+		case len(now) < len(before):
+			c.Forbidden(at, fmt.Sprintf("updates may not remove a condition of type %q", kind))
+		case len(now) > len(before) && !mayDecide:
+			c.Forbidden(at, fmt.Sprintf("updates may not add a condition of type %q", kind))
+		}
+	}
+}
+
+// decisions are the conditions that say what became of a request.
+var decisions = []string{"Approved", "Denied", "Failed"}
+
+// conditionsOf returns the conditions of a request that are of a type, or all.
+func conditionsOf(m map[string]any, kind string) []map[string]any {
+	var of []map[string]any
+	for _, condition := range rules.Objects(rules.Object(m, "status"), "conditions") {
+		if kind == "" || rules.Text(condition, "type") == kind {
+			of = append(of, condition)
+		}
+	}
+	return of
 }
 
 // certificatesOnly checks PEM in base64: blocks of certificates without headers,
@@ -72,8 +117,11 @@ func certificatesOnly(encoded string) string {
 		case len(block.Headers) > 0:
 			return "no PEM block headers are permitted"
 		}
-		if _, err := x509.ParseCertificates(block.Bytes); err != nil {
+		switch found, err := x509.ParseCertificates(block.Bytes); {
+		case err != nil:
 			return err.Error()
+		case len(found) == 0:
+			return "found CERTIFICATE PEM block containing 0 certificates"
 		}
 		count++
 	}

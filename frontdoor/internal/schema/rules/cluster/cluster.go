@@ -9,7 +9,6 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
-	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // Comparisons are those that the overlay may name.
@@ -20,9 +19,10 @@ var Comparisons = map[string]rules.Comparison{
 	"group of a role":                    roleGroupIs,
 	"subject of its kind":                subject,
 	"new event":                          newEvent,
-	"event is where its object is":       oldEvent,
+	"any event":                          anyEvent,
 	"signer of v1":                       signerOfV1,
 	"certificate and conditions":         certificateStatus,
+	"conditions of old requests":         oldCertificateStatus,
 	"review version that is spoken here": reviewVersions,
 	"star stands alone":                  stars,
 	"stars among resources":              resourceStars,
@@ -35,7 +35,12 @@ var Comparisons = map[string]rules.Comparison{
 	"operator of a scope":                scopeOperator,
 	"limits of a type":                   limitsOfType,
 	"one CIDR per family":                nodeCIDRs,
-	"taints are told apart":              nodeTaints,
+	"taints of a node":                   nodeTaints,
+	"status of a node":                   nodeStatus,
+	"changes that a node allows":         nodeChanges,
+	"status of a quota":                  quotaStatus,
+	"finalizers of a namespace":          namespaceFinalizers,
+	"phase of a namespace":               namespacePhase,
 	"hand fits the queues":               queuing,
 	"namespaces or the cluster":          flowResources,
 	"strategies of a policy":             securityPolicy,
@@ -53,17 +58,8 @@ var Derivations = map[string]rules.Derivation{
 	"signer of old requests": oldSigner,
 	"limits by type":         limitDefaults,
 	"data from text":         textData,
-}
-
-// nameLabel labels a namespace with its name, for selectors.
-func nameLabel(m map[string]any, v vocabulary.Vocabulary) {
-	metadata := rules.Object(m, "metadata")
-	if name := rules.Text(metadata, "name"); name != "" {
-		rules.Complete(metadata, map[string]any{"labels": map[string]any{}})
-		if labels := rules.Object(metadata, "labels"); labels != nil {
-			labels[v.Qualified("", "metadata.name")] = name
-		}
-	}
+	"podCIDR and podCIDRs":   sameCIDRs,
+	"allocatable capacity":   allocatable,
 }
 
 // highestPriority is what users may give; above it is the system's own.
@@ -84,29 +80,5 @@ func systemPriority(c *rules.Check, m, _ map[string]any, at *field.Path) {
 func priorityStays(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if old != nil && !rules.Same(m["value"], old["value"]) {
 		c.Forbidden(at.Field("value"), "may not be changed in an update.")
-	}
-}
-
-// nodeCIDRs: a node's pods have one range, or one of each family.
-func nodeCIDRs(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	ranges := rules.Texts(m, "podCIDRs")
-	at = at.Field("podCIDRs")
-	if len(ranges) > 2 || len(ranges) == 2 && strings.Contains(ranges[0], ":") == strings.Contains(ranges[1], ":") {
-		c.Invalid(at, ranges, "may specify no more than one CIDR for each IP family")
-	}
-	if first := rules.Text(m, "podCIDR"); first != "" && len(ranges) > 0 && ranges[0] != first {
-		c.Invalid(at.Item(0), ranges[0], "must be the same as podCIDR")
-	}
-}
-
-// nodeTaints: a key has at most one taint of each effect.
-func nodeTaints(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	seen := map[[2]string]bool{}
-	for i, taint := range rules.Objects(m, "taints") {
-		id := [2]string{rules.Text(taint, "key"), rules.Text(taint, "effect")}
-		if seen[id] {
-			c.Duplicate(at.Field("taints").Item(i), taint)
-		}
-		seen[id] = true
 	}
 }

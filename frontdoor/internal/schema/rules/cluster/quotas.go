@@ -8,127 +8,118 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
-	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // counted are the resources of a quota that are counted and so are whole; compute are
-// those that pods use.
+// those that the containers of pods use, and others what else may be summed up.
 var (
 	counted = []string{"pods", "services", "services.nodeports", "services.loadbalancers", "replicationcontrollers", "resourcequotas",
 		"secrets", "configmaps", "persistentvolumeclaims"}
-	compute = []string{"cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage",
-		"requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage"}
+	compute = []string{"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
+	others  = []string{"ephemeral-storage", "requests.storage", "requests.ephemeral-storage", "limits.ephemeral-storage"}
 )
+
+// standardOfQuota tells whether a name without a domain is one that a quota may have.
+func standardOfQuota(name string) bool {
+	return slices.Contains(counted, name) || slices.Contains(compute, name) || slices.Contains(others, name) ||
+		strings.HasPrefix(name, "hugepages-") || strings.HasPrefix(name, "requests.hugepages-")
+}
 
 // quotaResources: a quota is on what is known, or on names with a domain.
 func quotaResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	for name, value := range rules.Object(m, "hard") {
-		where, q := at.Field("hard").Entry(name), rules.Quantity(value)
-		whole := slices.Contains(counted, name) || strings.HasPrefix(name, "count/")
-		if !whole && !slices.Contains(compute, name) && !strings.Contains(name, "/") && !hasPages(name) {
+	quotaAmounts(c, rules.Object(m, "hard"), at.Field("hard"))
+}
+
+// quotaStatus: what is told of a quota is what a quota may be on.
+func quotaStatus(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for _, name := range [...]string{"hard", "used"} {
+		quotaAmounts(c, rules.Object(m, "status", name), at.Field("status").Field(name))
+	}
+}
+
+func quotaAmounts(c *rules.Check, amounts map[string]any, at *field.Path) {
+	for name, value := range amounts {
+		where := at.Entry(name)
+		if !strings.Contains(name, "/") && !standardOfQuota(name) {
 			c.Invalid(where, name, "must be a standard resource for quota")
 		}
-		switch {
-		case q.Sign() < 0:
-			c.Invalid(where, value, "must be greater than or equal to 0")
-		case whole && q.MilliValue()%1000 != 0:
-			c.Invalid(where, value, "must be an integer")
-		}
+		amount(c, value, isCounted(name), where)
 	}
 }
 
-func hasPages(name string) bool {
-	return strings.HasPrefix(name, "hugepages-") || strings.HasPrefix(name, "requests.hugepages-")
+// isCounted tells whether there is only a whole number of a resource: of objects, and
+// of what a domain of its own has.
+func isCounted(name string) bool {
+	domain, _, qualified := strings.Cut(name, "/")
+	return slices.Contains(counted, name) ||
+		qualified && !strings.Contains(domain, "kubernetes.io") && !strings.HasPrefix(domain, "requests.")
 }
 
-// quotaScopes: scopes that exclude each other leave nothing.
+// amount: there is not less than nothing of a resource.
+func amount(c *rules.Check, value any, whole bool, at *field.Path) {
+	switch q := rules.Quantity(value); {
+	case q.Sign() < 0:
+		c.Invalid(at, value, "must be greater than or equal to 0")
+	case whole && q.MilliValue()%1000 != 0:
+		c.Invalid(at, value, "must be an integer")
+	}
+}
+
+// quotaScopes: scopes that exclude each other leave nothing, and a scope is for what
+// pods use. That of pods without requests is for their number only.
 func quotaScopes(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	scopes := rules.Texts(m, "scopes")
-	for _, pair := range [...][2]string{{"Terminating", "NotTerminating"}, {"BestEffort", "NotBestEffort"}} {
-		if slices.Contains(scopes, pair[0]) && slices.Contains(scopes, pair[1]) {
-			c.Invalid(at.Field("scopes"), scopes, "conflicting scopes")
+	scopes, selected := rules.Texts(m, "scopes"), []string{}
+	for _, expression := range rules.Objects(rules.Object(m, "scopeSelector"), "matchExpressions") {
+		if scope := rules.Text(expression, "scopeName"); slices.Contains(quotaScopeNames, scope) {
+			selected = append(selected, scope) // of another, its expression is told
 		}
 	}
+	checkScopes(c, scopes, rules.Object(m, "hard"), at.Field("scopes"))
+	checkScopes(c, selected, rules.Object(m, "hard"), at.Field("scopeSelector").Field("matchExpressions"))
+}
+
+func checkScopes(c *rules.Check, scopes []string, hard map[string]any, at *field.Path) {
+	has := func(scope string) bool { return slices.Contains(scopes, scope) }
 	for _, scope := range scopes {
-		for name := range rules.Object(m, "hard") {
-			if name != "pods" && (scope == "BestEffort" || !slices.Contains(compute, name) && slices.Contains(counted, name)) {
-				c.Invalid(at.Field("scopes"), scopes, "unsupported scope applied to resource")
-				return
+		if !slices.Contains(quotaScopeNames, scope) {
+			c.Invalid(at, scopes, "unsupported scope")
+		}
+		for name := range hard {
+			fits := name == "pods" || scope != "BestEffort" && slices.Contains(compute, name)
+			if !fits && standardOfQuota(name) {
+				c.Invalid(at, scopes, "unsupported scope applied to resource")
 			}
 		}
 	}
+	if has("Terminating") && has("NotTerminating") || has("BestEffort") && has("NotBestEffort") {
+		c.Invalid(at, scopes, "conflicting scopes")
+	}
 }
 
-// scopeOperator: only priority classes have values to choose from.
+var quotaScopeNames = []string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"}
+
+// scopeOperator: only priority classes have values to choose from. What is wrong is
+// told of the list of expressions, not of one of them.
 func scopeOperator(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	scope, operator := rules.Text(m, "scopeName"), rules.Text(m, "operator")
-	if scope != "" && scope != "PriorityClass" && operator != "Exists" && operator != "" {
+	operator, values, at := rules.Text(m, "operator"), rules.List(m, "values"), at.Parent
+	switch scope := rules.Text(m, "scopeName"); {
+	case !slices.Contains(quotaScopeNames, scope):
+		c.Invalid(at.Field("scopeName"), scope, "unsupported scope")
+	case scope != "PriorityClass" && operator != "Exists":
 		c.Invalid(at.Field("operator"), operator, "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "+
 			"ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity")
 	}
-}
-
-// limitsOfType: the limits of a range go up from the least to the most, and only
-// containers have defaults.
-func limitsOfType(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	kind := rules.Text(m, "type")
-	if kind == "Pod" {
-		for _, name := range [...]string{"default", "defaultRequest"} {
-			if len(rules.Object(m, name)) > 0 {
-				c.Forbidden(at.Field(name), "may not be specified when `type` is 'Pod'")
-			}
+	switch operator {
+	case "In", "NotIn":
+		if len(values) == 0 {
+			c.Required(at.Field("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector")
 		}
-	}
-	least, most := rules.Object(m, "min"), rules.Object(m, "max")
-	if kind == "PersistentVolumeClaim" && least["storage"] == nil && most["storage"] == nil {
-		c.Required(at, "either minimum or maximum storage value is required, but neither was provided")
-	}
-	ascending := [...]string{"min", "defaultRequest", "default", "max"}
-	for i, low := range ascending {
-		for _, high := range ascending[i+1:] {
-			below(c, m, [2]string{low, high}, at)
+	case "Exists", "DoesNotExist":
+		if len(values) > 0 {
+			c.Invalid(at.Field("values"), values, "must be no value when `operator` is 'Exists' or 'DoesNotExist' for scope selector")
 		}
-	}
-	ratios(c, m, at)
-}
-
-// below checks that no limit of the first kind is above one of the second kind.
-func below(c *rules.Check, m map[string]any, kinds [2]string, at *field.Path) {
-	low, high := kinds[0], kinds[1]
-	upper := rules.Object(m, high)
-	for name, value := range rules.Object(m, low) {
-		bound, bounded := upper[name]
-		if a, b := rules.Quantity(value), rules.Quantity(bound); bounded && a.Cmp(b) > 0 {
-			c.Invalid(at.Field(low).Entry(name), value, low+" value "+field.Display(value)+" is greater than "+high+" value "+field.Display(bound))
-		}
-	}
-}
-
-// ratios: a limit is at least what is asked for, and at most what the range allows.
-func ratios(c *rules.Check, m map[string]any, at *field.Path) {
-	least, most := rules.Object(m, "min"), rules.Object(m, "max")
-	for name, value := range rules.Object(m, "maxLimitRequestRatio") {
-		where, ratio := at.Field("maxLimitRequestRatio").Entry(name), rules.Quantity(value)
-		if ratio.MilliValue() < 1000 {
-			c.Invalid(where, value, "ratio "+field.Display(value)+" is less than 1")
-		}
-		low, high := rules.Quantity(least[name]), rules.Quantity(most[name])
-		if low.Sign() > 0 && high.Sign() > 0 && ratio.AsApproximateFloat64() > high.AsApproximateFloat64()/low.AsApproximateFloat64() {
-			c.Invalid(where, value, "ratio "+field.Display(value)+" is greater than max/min")
-		}
-	}
-}
-
-// limitDefaults derives the defaults of a limit range for containers: what is not
-// given is taken from the stricter neighbour.
-func limitDefaults(m map[string]any, _ vocabulary.Vocabulary) {
-	if m["type"] != "Container" {
-		return
-	}
-	for _, step := range [...][2]string{{"default", "max"}, {"defaultRequest", "default"}, {"defaultRequest", "min"}} {
-		if from := rules.Object(m, step[1]); len(from) > 0 {
-			rules.Complete(m, map[string]any{step[0]: from})
-		}
+	default:
+		c.Invalid(at.Field("operator"), operator, "not a valid selector operator")
 	}
 }
 

@@ -64,10 +64,11 @@ func dataSize(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		}
 	}
 	if size > maxData {
+		where := at.Entry("") // of no field: all of it is too much
 		if secret {
-			at = at.Field("data")
+			where = at.Field("data")
 		}
-		c.TooLong(at, maxData)
+		c.TooLong(where, maxData)
 	}
 }
 
@@ -103,7 +104,9 @@ func secretKeys(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		need(".dockerconfigjson")
 		isJSON(c, data, ".dockerconfigjson", where)
 	case q("", "ssh-auth"):
-		need("ssh-privatekey")
+		if rules.Text(data, "ssh-privatekey") == "" {
+			c.Required(where.Entry("ssh-privatekey"), "")
+		}
 	case q("", "basic-auth"):
 		if data["username"] == nil && data["password"] == nil {
 			need("username", "password")
@@ -120,7 +123,13 @@ func secretKeys(c *rules.Check, m, _ map[string]any, at *field.Path) {
 func isJSON(c *rules.Check, data map[string]any, key string, at *field.Path) {
 	text, ok := data[key].(string)
 	content, err := base64.StdEncoding.DecodeString(text)
-	if ok && (err != nil || !json.Valid(content)) {
-		c.Invalid(at.Entry(key), "<secret contents redacted>", "must be a JSON object")
+	if !ok {
+		return
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &map[string]any{})
+	}
+	if err != nil {
+		c.Invalid(at.Entry(key), "<secret contents redacted>", err.Error())
 	}
 }
