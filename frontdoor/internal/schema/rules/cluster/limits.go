@@ -58,7 +58,7 @@ func limitNames(c *rules.Check, m map[string]any, at *field.Path) {
 	limits := rules.Object(m, "default")
 	for name, value := range rules.Object(m, "defaultRequest") {
 		limit, given := limits[name]
-		shared := ofContainers(name) && !strings.HasPrefix(name, "hugepages-") || !isCounted(name) && strings.Contains(name, "/")
+		shared := ofContainers(name) && !strings.HasPrefix(name, "hugepages-") || !isCounted(c, name) && strings.Contains(name, "/")
 		if given && !shared && !rules.Same(limit, value) {
 			c.Invalid(at.Field("defaultRequest").Entry(name), value, fmt.Sprintf("default value %v must equal to defaultRequest value %v in %s", limit, value, name))
 		}

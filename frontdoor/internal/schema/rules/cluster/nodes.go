@@ -62,7 +62,7 @@ func nodeStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
 	status, at := rules.Object(m, "status"), at.Field("status")
 	for _, of := range [...]string{"capacity", "allocatable"} {
 		for name, value := range rules.Object(status, of) {
-			amount(c, value, isCounted(name), at.Field(of).Field(name))
+			amount(c, value, isCounted(c, name), at.Field(of).Field(name))
 		}
 	}
 	if old == nil {

@@ -43,16 +43,16 @@ func quotaAmounts(c *rules.Check, amounts map[string]any, at *field.Path) {
 		if !strings.Contains(name, "/") && !standardOfQuota(name) {
 			c.Invalid(where, name, "must be a standard resource for quota")
 		}
-		amount(c, value, isCounted(name), where)
+		amount(c, value, isCounted(c, name), where)
 	}
 }
 
 // isCounted tells whether there is only a whole number of a resource: of objects, and
 // of what a domain of its own has.
-func isCounted(name string) bool {
+func isCounted(c *rules.Check, name string) bool {
 	domain, _, qualified := strings.Cut(name, "/")
 	return slices.Contains(counted, name) ||
-		qualified && !strings.Contains(domain, "kubernetes.io") && !strings.HasPrefix(domain, "requests.")
+		qualified && !strings.Contains(domain, c.Vocabulary.Domain) && !strings.HasPrefix(domain, "requests.")
 }
 
 // amount: there is not less than nothing of a resource.
