@@ -1,12 +1,15 @@
 // Package bootstrap knows the objects that every cluster starts with: the system
-// namespaces, the roles that people and components expect, who holds them, and
-// the two system priorities. The roles are data, in policy/*.yaml. It decides
+// namespaces, the roles that people and components expect, who holds them, the two
+// system priorities, and how the service's time is shared. The roles are data, in
+// policy/*.yaml, and so are the shares, in fairness.yaml. It decides
 // what they are and in which order they can be created; it never creates them,
 // and never looks at what is stored. It serves section "Authorization notes" and
 // the list of built-in names of the specification.
 package bootstrap
 
 import (
+	"slices"
+
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -18,8 +21,11 @@ func Objects(v vocabulary.Vocabulary) ([]map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects = append(objects, roles...)
-	return append(objects, priorityClasses(v)...), nil
+	flows, err := fairness(v)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(objects, roles, priorityClasses(v), flows), nil
 }
 
 func namespaces(v vocabulary.Vocabulary) []map[string]any {

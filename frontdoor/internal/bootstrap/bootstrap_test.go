@@ -39,9 +39,34 @@ func TestObjectsAreWholeAndUnique(t *testing.T) {
 			}
 		}
 		for _, id := range []string{"Namespace <nil>/" + v.Namespace("system"), "ClusterRole <nil>/cluster-admin",
-			"ClusterRoleBinding <nil>/system:" + v.Namespace("scheduler"), "PriorityClass <nil>/system-node-critical"} {
+			"ClusterRoleBinding <nil>/system:" + v.Namespace("scheduler"),
+			"ClusterRoleBinding <nil>/system:node", "RoleBinding " + v.Namespace("system") + "/system::extension-apiserver-authentication-reader",
+			"ClusterRole <nil>/system:" + v.Group("certificates.") + ":certificatesigningrequests:nodeclient",
+			"ClusterRole <nil>/system:" + v.Group("certificates.") + ":" + strings.TrimPrefix(v.Signers.NodeServing, v.Domain+"/") + "-approver",
+			"PriorityLevelConfiguration <nil>/workload-low", "FlowSchema <nil>/" + v.Namespace("system") + "-service-accounts",
+			"PriorityClass <nil>/system-node-critical"} {
 			if !seen[id] {
 				t.Errorf("%s: %s is missing", v.Name, id)
+			}
+		}
+	}
+}
+
+// TestRolesGather: roles are gathered by labels in the group of roles, which those who
+// extend the API put on theirs.
+func TestRolesGather(t *testing.T) {
+	for name, v := range map[string]vocabulary.Vocabulary{"platform.io": vocabulary.Platform(), "k8s.io": vocabulary.K8s()} {
+		objects, err := bootstrap.Objects(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := `{"clusterRoleSelectors":[{"matchLabels":{"rbac.authorization.` + name + `/aggregate-to-view":"true"}}]}`
+		for _, o := range objects {
+			if o["kind"] != "ClusterRole" || o["metadata"].(map[string]any)["name"] != "view" {
+				continue
+			}
+			if got, err := json.Marshal(o["aggregationRule"]); err != nil || string(got) != want {
+				t.Errorf("%s, %v; want %s", got, err, want)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"path"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -24,6 +25,9 @@ type entry struct {
 	// To are the holders: "group <name>", "user <name>", or "account <name>" for a
 	// service account of the system namespace.
 	To []string `json:"to"`
+	// Binding is the name of the binding where it is not the role's; one that has a
+	// name is there even when nobody holds the role.
+	Binding string `json:"binding"`
 	// Gathers names the label by which the role takes over the rules of others;
 	// PartOf are those labels on the others.
 	Gathers string   `json:"gathers"`
@@ -45,34 +49,41 @@ func policy(v vocabulary.Vocabulary) ([]map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := strings.NewReplacer(
-		"<prefix>", v.Namespace(""), "<system>", v.Namespace("system"), "<public>", v.Namespace("public"),
-		"<signer-client>", v.Signers.Client, "<signer-node-client>", v.Signers.NodeClient,
-		"<signer-node-serving>", v.Signers.NodeServing, "<signer-legacy-unknown>", v.Signers.LegacyUnknown,
-	)
+	names := resolver(v)
 	var roles, bindings []map[string]any
-	for _, path := range paths {
-		content, err := files.ReadFile(path)
+	for _, file := range paths {
+		content, err := files.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
 		var entries []entry
 		if err := yaml.UnmarshalStrict([]byte(names.Replace(string(content))), &entries); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		for _, e := range entries {
 			roles = append(roles, e.object(v))
-			if len(e.To) == 0 {
+			if len(e.To) == 0 && e.Binding == "" {
 				continue
 			}
 			binding, err := e.binding(v)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", path, e.Role, err)
+				return nil, fmt.Errorf("%s: %s: %w", file, e.Role, err)
 			}
 			bindings = append(bindings, binding)
 		}
 	}
 	return append(roles, bindings...), nil
+}
+
+// resolver puts the names of a vocabulary where the files have angle brackets.
+func resolver(v vocabulary.Vocabulary) *strings.Replacer {
+	pairs := []string{"<prefix>", v.Namespace(""), "<system>", v.Namespace("system"), "<public>", v.Namespace("public"),
+		"<certificates>", v.Group("certificates.")}
+	for name, signer := range map[string]string{"client": v.Signers.Client, "node-client": v.Signers.NodeClient,
+		"node-serving": v.Signers.NodeServing, "legacy-unknown": v.Signers.LegacyUnknown} {
+		pairs = append(pairs, "<signer-"+name+">", signer, "<"+name+">", path.Base(signer))
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 // object returns the Role or ClusterRole of an entry.
@@ -111,10 +122,12 @@ func (r *rule) object(v vocabulary.Vocabulary) map[string]any {
 	return object
 }
 
-// binding returns the RoleBinding or ClusterRoleBinding of an entry; it has the
-// name of the role.
+// binding returns the RoleBinding or ClusterRoleBinding of an entry.
 func (e *entry) binding(v vocabulary.Vocabulary) (map[string]any, error) {
 	binding := e.frame(v, "RoleBinding")
+	if e.Binding != "" {
+		binding["metadata"].(map[string]any)["name"] = e.Binding
+	}
 	kind := "ClusterRole"
 	if e.In != "" {
 		kind = "Role"
@@ -134,7 +147,9 @@ func (e *entry) binding(v vocabulary.Vocabulary) (map[string]any, error) {
 			return nil, fmt.Errorf("holder %q is neither group, user nor account", holder)
 		}
 	}
-	binding["subjects"] = subjects
+	if len(subjects) > 0 {
+		binding["subjects"] = subjects
+	}
 	return binding, nil
 }
 
@@ -154,7 +169,7 @@ func (e *entry) frame(v vocabulary.Vocabulary, kind string) map[string]any {
 }
 
 func aggregateTo(v vocabulary.Vocabulary, role string) string {
-	return v.Qualified("rbac.authorization", "aggregate-to-"+role)
+	return v.Group("rbac.authorization.") + "/aggregate-to-" + role
 }
 
 func anys(list []string) []any {
