@@ -27,6 +27,8 @@ func (w Write) createKind(obj map[string]any) {
 		createJob(obj)
 	case "daemonsets.apps":
 		createDaemonSet(obj)
+	case "apiservices." + w.Vocabulary.Group("apiregistration."):
+		w.createAPIService(obj)
 	case "endpointslices." + w.Vocabulary.Group("discovery."):
 		if w.Type.Version == "v1" {
 			dropTopology(w.Vocabulary, obj, nil)
@@ -90,6 +92,14 @@ func (w Write) createNamespace(obj map[string]any) {
 		spec["finalizers"] = append(slices.Clone(held), name)
 	}
 	object(obj, "status")["phase"] = "Active"
+}
+
+// createAPIService says of a group version that is served here that it is available.
+func (w Write) createAPIService(obj map[string]any) {
+	if element(obj["spec"])["service"] == nil {
+		obj["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": "True", "reason": "Local",
+			"message": "Local APIServices are always available", "lastTransitionTime": w.Now.UTC().Format(time.RFC3339)}}}
+	}
 }
 
 // nameSecrets keeps of a service account's references to secrets the names: they are

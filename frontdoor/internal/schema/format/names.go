@@ -28,6 +28,26 @@ var (
 	iscsiPatterns = regexp.MustCompile(`^(iqn\.\d{4}-\d{2}\.([[:alnum:]-.]+)(:[^,;*&$|\s]+)$|eui\.[[:alnum:]]{16}$|naa\.[[:alnum:]]{32}$)`)
 )
 
+// webhookPath is a path below a service, of steps like domains.
+func webhookPath(value string) (problems []string) {
+	steps, rooted := strings.CutPrefix(value, "/")
+	if !rooted {
+		problems = append(problems, "must start with a '/'")
+	}
+	if rooted && steps == "" {
+		return nil
+	}
+	for i, step := range strings.Split(strings.TrimSuffix(steps, "/"), "/") {
+		if step == "" {
+			problems = append(problems, fmt.Sprintf("segment[%d] may not be empty", i))
+			continue
+		}
+		for _, problem := range validation.IsDNS1123Subdomain(step) {
+			problems = append(problems, fmt.Sprintf("segment[%d]: %s", i, problem))
+		}
+	}
+	return problems
+}
 const longestSysctl = 253
 
 func sysctl(value string) []string {

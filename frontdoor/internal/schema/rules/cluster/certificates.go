@@ -87,7 +87,7 @@ func oldCertificateStatus(c *rules.Check, m, old map[string]any, at *field.Path)
 // decisions are the conditions that say what became of a request.
 var decisions = []string{"Approved", "Denied", "Failed"}
 
-// conditionsOf returns the conditions of a request that are of a type, or all.
+// conditionsOf returns the conditions of an object that are of a type, or all.
 func conditionsOf(m map[string]any, kind string) []map[string]any {
 	var of []map[string]any
 	for _, condition := range rules.Objects(rules.Object(m, "status"), "conditions") {

@@ -17,6 +17,23 @@ func reviewVersions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+// whereWebhook: a webhook is at a URL or is a service.
+func whereWebhook(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if rules.Empty(m["url"]) == (m["service"] == nil) {
+		c.Required(at, "exactly one of url or service is required")
+	}
+}
+
+// eachOnce: a version of reviews is named once.
+func eachOnce(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	versions := rules.Texts(m, "admissionReviewVersions")
+	for i, version := range versions {
+		if slices.Contains(versions[:i], version) {
+			c.Invalid(at.Field("admissionReviewVersions").Item(i), version, "duplicate version")
+		}
+	}
+}
+
 // stars: who means all names nothing else.
 func stars(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, name := range [...]string{"operations", "apiGroups", "apiVersions"} {
@@ -54,41 +71,6 @@ func resourceStars(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		case nested && of != "*" && has("*/"+sub):
 			c.Invalid(at.Item(i), name, "if '*/"+sub+"' is present, must not specify "+name)
 		}
-	}
-}
-
-// apiServiceName: a service of another group is named after what it serves.
-func apiServiceName(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	spec := rules.Object(m, "spec")
-	version, group := rules.Text(spec, "version"), rules.Text(spec, "group")
-	want := version + "." + group
-	if name := rules.Text(rules.Object(m, "metadata"), "name"); name != want && spec != nil {
-		c.Invalid(at.Field("metadata").Field("name"), name, "must be `spec.version+\".\"+spec.group`: "+field.Display(want))
-	}
-	if group == "" && version != "" && version != "v1" {
-		c.Required(at.Field("spec").Field("group"), "only v1 may have an empty group and it better be legacy kube")
-	}
-}
-
-// apiServiceTrust: one trusts a service by its certificate, or without.
-func apiServiceTrust(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	bundle, insecure := !rules.Empty(m["caBundle"]), m["insecureSkipTLSVerify"] == true
-	if service := rules.Object(m, "service"); service != nil {
-		for _, name := range [...]string{"namespace", "name"} {
-			if rules.Text(service, name) == "" {
-				c.Required(at.Field("service").Field(name), "")
-			}
-		}
-		if bundle && insecure {
-			c.Invalid(at.Field("insecureSkipTLSVerify"), true, "may not be true if caBundle is present")
-		}
-		return
-	}
-	if bundle {
-		c.Invalid(at.Field("caBundle"), "<certificate data>", "local APIServices may not have a caBundle")
-	}
-	if insecure {
-		c.Invalid(at.Field("insecureSkipTLSVerify"), true, "local APIServices may not have insecureSkipTLSVerify")
 	}
 }
 
