@@ -83,3 +83,15 @@ func TestSecretsOfAccount(t *testing.T) {
 		t.Errorf("%v, want %v", obj["secrets"], want)
 	}
 }
+
+// TestTwins: an owner is named once; two who share a uid and nothing else are two.
+func TestTwins(t *testing.T) {
+	owner := func(name string) any { return map[string]any{"uid": "u", "name": name} }
+	obj := map[string]any{"metadata": map[string]any{"ownerReferences": []any{owner("a"), owner("b"), owner("a")}}}
+	if twice := DropTwins(obj); !reflect.DeepEqual(twice, []string{"u"}) {
+		t.Errorf("told of %v", twice)
+	}
+	if want := []any{owner("a"), owner("b")}; !reflect.DeepEqual(Metadata(obj)["ownerReferences"], want) {
+		t.Errorf("%v, want %v", Metadata(obj)["ownerReferences"], want)
+	}
+}

@@ -14,7 +14,7 @@ func textData(m map[string]any, _ vocabulary.Vocabulary) {
 	data := map[string]any{}
 	for key, value := range plain {
 		text, ok := value.(string)
-		if !ok {
+		if !ok && value != nil { // null counts as empty here
 			return
 		}
 		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
