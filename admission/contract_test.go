@@ -221,6 +221,25 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+// TestGrantsTellWhatIsMissing: all that a user would have to hold first.
+func TestGrantsTellWhatIsMissing(t *testing.T) {
+	a := started(t, cluster(t))
+	for object, want := range map[string]string{
+		`{"rules":[{"verbs":["get","delete","update"],"apiGroups":[""],"resources":["pods"]},{"verbs":["get"],"nonResourceURLs":["/b"]},` +
+			`{"verbs":["get"],"apiGroups":["apps"],"resources":["deployments"],"resourceNames":["x"]}]}`: `user "jane" (groups=[]) is attempting to grant RBAC permissions not currently held:
+{APIGroups:[""], Resources:["pods"], Verbs:["delete" "update"]}
+{APIGroups:["apps"], Resources:["deployments"], ResourceNames:["x"], Verbs:["get"]}
+{NonResourceURLs:["/b"], Verbs:["get"]}`,
+		`{"aggregationRule":{"clusterRoleSelectors":[{}]}}`: "must have cluster-admin privileges to use the aggregationRule",
+	} {
+		r := createOf("rbac.authorization.platform.io", "clusterroles", object)
+		r.User.Name = "jane"
+		if _, err := a.Validate(t.Context(), r); !services.IsReason(err, services.ReasonForbidden) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}
+
 func TestDenyEscalatingExec(t *testing.T) {
 	c := cluster(t)
 	c.Put(t, resource.GroupResource{Resource: "pods"}, `{metadata: {name: plain, namespace: here}, spec: {containers: [{}]}}`)

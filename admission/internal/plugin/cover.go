@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -22,34 +24,62 @@ func everything() []policyRule {
 	return []policyRule{{Verbs: all, APIGroups: all, Resources: all}, {Verbs: all, NonResourceURLs: all}}
 }
 
-// lacking names a part of the rule that what a user holds does not cover; empty
-// when all is covered.
-func (r policyRule) lacking(held services.Rules) string {
-	names := r.ResourceNames
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	for _, verb := range r.Verbs {
-		for _, path := range r.NonResourceURLs {
-			if !holdsPath(held, verb, path) {
-				return verb + " " + path
+// lacking describes what the rules give and a user does not hold, as the rules that
+// would have to be held: one for each resource, with its verbs. Empty when all is held.
+func lacking(rules []policyRule, held services.Rules) []string {
+	verbs := map[resourceRef][]string{}
+	var all []string
+	for _, r := range rules {
+		names := r.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, verb := range r.Verbs {
+			for _, path := range r.NonResourceURLs {
+				if !holdsPath(held, verb, path) {
+					all = append(all, fmt.Sprintf("{NonResourceURLs:[%q], Verbs:[%q]}", path, verb))
+				}
+			}
+			for ref := range parts(r.APIGroups, r.Resources, names) {
+				if !holds(held, verb, ref) && !slices.Contains(verbs[ref], verb) {
+					verbs[ref] = append(verbs[ref], verb)
+				}
 			}
 		}
-		for _, group := range r.APIGroups {
-			for _, kind := range r.Resources {
+	}
+	for ref, missing := range verbs {
+		all = append(all, ref.describe(missing))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// parts goes over what a rule is about.
+func parts(groups, kinds, names []string) iter.Seq[resourceRef] {
+	return func(yield func(resourceRef) bool) {
+		for _, group := range groups {
+			for _, kind := range kinds {
 				for _, name := range names {
-					if !holds(held, verb, resourceRef{group, kind, name}) {
-						return strings.TrimSpace(verb + " " + strings.TrimSuffix(kind+"."+group, ".") + " " + name)
+					if !yield(resourceRef{group, kind, name}) {
+						return
 					}
 				}
 			}
 		}
 	}
-	return ""
 }
 
 // resourceRef is what one part of a rule is about; an empty name is every name.
 type resourceRef struct{ group, kind, name string }
+
+// describe writes a rule for verbs on it.
+func (ref resourceRef) describe(verbs []string) string {
+	name := ""
+	if ref.name != "" {
+		name = fmt.Sprintf("ResourceNames:[%q], ", ref.name)
+	}
+	return fmt.Sprintf("{APIGroups:[%q], Resources:[%q], %sVerbs:%q}", ref.group, ref.kind, name, verbs)
+}
 
 func holds(held services.Rules, verb string, ref resourceRef) bool {
 	return slices.ContainsFunc(held.Resource, func(h services.ResourceRule) bool {

@@ -67,10 +67,13 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 	if err != nil {
 		return err
 	}
-	for _, rule := range rules {
-		if lacking := rule.lacking(held); lacking != "" {
-			return r.Forbid("user %q cannot grant what it does not have: %s", r.User.Name, lacking)
-		}
+	if target.Verb == "escalate" && given.AggregationRule != nil && len(lacking(everything(), held)) > 0 {
+		// Roles that are aggregated later are given too, so only who has everything may.
+		return r.Forbid("must have cluster-admin privileges to use the aggregationRule")
+	}
+	if missing := lacking(rules, held); len(missing) > 0 {
+		return r.Forbid("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
+			r.User.Name, r.User.Groups, strings.Join(missing, "\n"))
 	}
 	return nil
 }
@@ -79,10 +82,6 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 // binding names.
 func (p grants) rules(ctx context.Context, target services.Attributes, given role) ([]policyRule, error) {
 	if target.Verb == "escalate" {
-		if given.AggregationRule != nil {
-			// Roles that are aggregated later are given too, so only who has everything may.
-			given.Rules = append(given.Rules, everything()...)
-		}
 		return given.Rules, nil
 	}
 	key := resource.Key{GroupResource: resource.GroupResource{Group: p.group, Resource: target.Resource}, Name: target.Name}
