@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -90,13 +91,15 @@ func newEvents(t *testing.T, c *Cluster) {
 		return text + `}`
 	}
 	s.do(s.created, "POST "+path, event("whole", "", ""))
+	core := map[string]string{"deprecatedCount": "count", "deprecatedFirstTimestamp": "firstTimestamp",
+		"deprecatedLastTimestamp": "lastTimestamp", "deprecatedSource": "source"} // what is wrong is told in the older names
 	for field, value := range map[string]string{
 		"action": "", "reason": "", "reportingController": "", "reportingInstance": "", "eventTime": "", "type": `"Loud"`,
 		"deprecatedCount": "3", "deprecatedFirstTimestamp": `"2024-01-02T03:04:05Z"`, "deprecatedLastTimestamp": `"2024-01-02T03:04:05Z"`,
 		"deprecatedSource": `{"component":"a"}`,
 	} {
 		answer := c.do(t, Request{Method: http.MethodPost, Path: path, Body: event("broken", field, value)})
-		if answer.Code != http.StatusUnprocessableEntity || !strings.Contains(answer.Body, field) {
+		if answer.Code != http.StatusUnprocessableEntity || !strings.Contains(answer.Body, `"field":"`+cmp.Or(core[field], field)+`"`) {
 			t.Errorf("with %s: %q: %d %.300s", field, value, answer.Code, answer.Body)
 		}
 	}

@@ -51,9 +51,7 @@ func members(t reflect.Type) map[string]any {
 				always[name] = value
 			}
 		case f.Type.Kind() == reflect.Struct:
-			if value := structure(f.Type); value != nil {
-				always[name] = value
-			}
+			always[name] = structure(f.Type)
 		case !strings.Contains(options, "omitempty"):
 			always[name] = zero(f.Type)
 		}
@@ -61,8 +59,8 @@ func members(t reflect.Type) map[string]any {
 	return always
 }
 
-// structure returns what there always is of a struct that is a member. Structs that
-// JSON does not show as objects are seldom anything but null: these are left out.
+// structure returns what there always is of a struct that is a member. Those that JSON
+// does not show as objects, like times, are null.
 func structure(t reflect.Type) any {
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) {
 		return zero(t)

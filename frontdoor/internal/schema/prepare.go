@@ -68,6 +68,9 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 			delete(m, name)
 		}
 	}
+	if n.rules != nil {
+		n.rules.Show(m)
+	}
 }
 
 // empty tells whether a list or dictionary has nothing in it, and whether a scalar is

@@ -49,7 +49,6 @@ var formats = map[string]Format{
 	"cron":                cronSchedule,
 	"dns-search":          func(value string) []string { return validation.IsDNS1123Subdomain(strings.TrimSuffix(value, ".")) },
 	"domain-path":         domainPath,
-	"group-version":       groupVersion,
 	"http-header":         validation.IsHTTPHeaderName,
 	"iscsi-name":          iscsiName,
 	"no-backsteps":        noBacksteps,

@@ -49,13 +49,6 @@ func webhookPath(value string) (problems []string) {
 	return problems
 }
 
-func groupVersion(value string) []string {
-	if strings.Count(value, "/") > 1 {
-		return []string{"must be a version or group/version"}
-	}
-	return nil
-}
-
 const longestSysctl = 253
 
 func sysctl(value string) []string {

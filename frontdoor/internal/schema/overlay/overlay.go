@@ -58,6 +58,9 @@ type Rules struct {
 	Once  []string `json:"once"`
 	// Fields are the rules of single fields.
 	Fields map[string]*Field `json:"fields"`
+	// Shown fields are there, as null, when nothing is said of them: typed clients write
+	// and expect them so.
+	Shown []string `json:"shown"`
 	// OneOf lists fields of which exactly one must be given, AtMostOne fields of
 	// which no two may be given. Sort is what users call them ("volume type").
 	OneOf     []string `json:"oneOf"`
@@ -247,6 +250,15 @@ func (r *Rules) Complete(m map[string]any, v vocabulary.Vocabulary) {
 	}
 	for _, derive := range r.Derivations {
 		derive(m, v)
+	}
+}
+
+// Show puts a null where there is nothing in a field that is always shown.
+func (r *Rules) Show(m map[string]any) {
+	for _, name := range r.Shown {
+		if rules.Empty(m[name]) {
+			m[name] = nil
+		}
 	}
 }
 

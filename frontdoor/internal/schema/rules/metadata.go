@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
@@ -112,9 +113,13 @@ func (c *Check) owners(metadata map[string]any, at *field.Path) {
 	controller := ""
 	for _, item := range references {
 		reference, _ := item.(map[string]any)
-		for _, part := range ownerParts {
-			if Text(reference, part.field) == "" {
-				c.Invalid(at.Field(part.field), "", part.name+" must not be empty")
+		apiVersion := Text(reference, "apiVersion")
+		if version, err := runtimeschema.ParseGroupVersion(apiVersion); err != nil || version.Version == "" {
+			c.Invalid(at.Field("apiVersion"), apiVersion, "version must not be empty")
+		}
+		for _, name := range []string{"kind", "name", "uid"} {
+			if Text(reference, name) == "" {
+				c.Invalid(at.Field(name), "", name+" must not be empty")
 			}
 		}
 		if reference["apiVersion"] == "v1" && reference["kind"] == "Event" {
@@ -131,10 +136,6 @@ func (c *Check) owners(metadata map[string]any, at *field.Path) {
 		controller = name
 	}
 }
-
-// ownerParts are what a reference to an owner needs, by the names that errors give
-// them.
-var ownerParts = []struct{ field, name string }{{"apiVersion", "version"}, {"kind", "kind"}, {"name", "name"}, {"uid", "uid"}}
 
 // finalizers checks their names, and that an object that is being deleted gets no
 // further ones (section "Two-phase deletion of a resource").
