@@ -33,7 +33,7 @@ func TestBlank(t *testing.T) {
 	b := newBench(t, vocabulary.Platform())
 	for name, want := range map[string]string{
 		"apps/v1/daemonsets":                 `{apiVersion: apps/v1, kind: DaemonSet, metadata: {creationTimestamp: null}, status: {currentNumberScheduled: 0, desiredNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0}, spec: {selector: null, updateStrategy: {}, template: {metadata: {creationTimestamp: null}, spec: {containers: null}}}}`,
-		"policy/v1beta1/podsecuritypolicies": `{apiVersion: policy/v1beta1, kind: PodSecurityPolicy, metadata: {creationTimestamp: null}, spec: {fsGroup: {}, runAsUser: {}, seLinux: {}, supplementalGroups: {}}}`,
+		"policy/v1beta1/podsecuritypolicies": `{apiVersion: policy/v1beta1, kind: PodSecurityPolicy, metadata: {}, spec: {fsGroup: {}, runAsUser: {}, seLinux: {}, supplementalGroups: {}}}`,
 	} {
 		if got := b.of(b.lookup(t, name)).blank; !tree.Equal(got, decodeYAML(t, want)) {
 			t.Errorf("%s: got %v", name, got)
