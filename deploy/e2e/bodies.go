@@ -1,3 +1,9 @@
+// Package e2e shows that the suite works as a whole: the same bodies run against
+// all services in one process and against each service as a process of its own.
+//
+// It decides what a client may rely on, and talks to the suite as clients do. It never
+// looks inside. The bodies serve "Endpoints", "Watch procedure", "Errors" and "Health"
+// of the specification.
 package e2e
 
 import (
@@ -8,13 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
 // TestBodies runs every body against a cluster.
-func TestBodies(t *testing.T, c *Cluster) {
+func TestBodies(t *testing.T, c *cluster.Cluster) {
 	bodies := []struct {
 		name string
-		run  func(t *testing.T, c *Cluster)
+		run  func(t *testing.T, c *cluster.Cluster)
 	}{
 		{"Health", health},
 		{"Discovery", discovery},

@@ -34,6 +34,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -48,9 +49,9 @@ func TestClients(t *testing.T) {
 			}
 		})
 	}
-	for name, body := range map[string]func(t *testing.T, c *Cluster){
-		"TypedProtobuf":  func(t *testing.T, c *Cluster) { typed(t, c, c.protobuf()) },
-		"TypedJSON":      func(t *testing.T, c *Cluster) { typed(t, c, c.config()) },
+	for name, body := range map[string]func(t *testing.T, c *cluster.Cluster){
+		"TypedProtobuf":  func(t *testing.T, c *cluster.Cluster) { typed(t, c, protobuf(c)) },
+		"TypedJSON":      func(t *testing.T, c *cluster.Cluster) { typed(t, c, c.Config()) },
 		"Pager":          pages,
 		"LeaderElection": leaders,
 		"RESTMapper":     mapper,
@@ -63,8 +64,8 @@ func TestClients(t *testing.T) {
 }
 
 // protobuf returns the configuration of clients that speak it.
-func (c *Cluster) protobuf() *rest.Config {
-	config := c.config()
+func protobuf(c *cluster.Cluster) *rest.Config {
+	config := c.Config()
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	return config
@@ -73,7 +74,7 @@ func (c *Cluster) protobuf() *rest.Config {
 // informerKind is a way to make an informer of the ConfigMaps of a namespace.
 type informerKind struct {
 	name   string
-	config func(c *Cluster) *rest.Config
+	config func(c *cluster.Cluster) *rest.Config
 	make   func(config *rest.Config, namespace string, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer
 }
 
@@ -84,12 +85,12 @@ func informerKinds() []informerKind {
 		return factory.Core().V1().ConfigMaps().Informer()
 	}
 	return []informerKind{
-		{"Typed", (*Cluster).config, typed},
-		{"TypedProtobuf", (*Cluster).protobuf, typed},
-		{"Dynamic", (*Cluster).config, func(config *rest.Config, namespace string, tweak tweak) cache.SharedIndexInformer {
+		{"Typed", (*cluster.Cluster).Config, typed},
+		{"TypedProtobuf", protobuf, typed},
+		{"Dynamic", (*cluster.Cluster).Config, func(config *rest.Config, namespace string, tweak tweak) cache.SharedIndexInformer {
 			return dynamicinformer.NewFilteredDynamicInformer(dynamic.NewForConfigOrDie(config), configMaps(), namespace, 0, cache.Indexers{}, tweak).Informer()
 		}},
-		{"Metadata", (*Cluster).config, func(config *rest.Config, namespace string, tweak tweak) cache.SharedIndexInformer {
+		{"Metadata", (*cluster.Cluster).Config, func(config *rest.Config, namespace string, tweak tweak) cache.SharedIndexInformer {
 			client := metadata.NewForConfigOrDie(metadata.ConfigFor(config))
 			return metadatainformer.NewFilteredMetadataInformer(client, configMaps(), namespace, 0, cache.Indexers{}, tweak).Informer()
 		}},
@@ -97,7 +98,7 @@ func informerKinds() []informerKind {
 }
 
 // informs follows objects that enter, change in and leave an informer's selection.
-func informs(t *testing.T, c *Cluster, kind informerKind, watchList bool) {
+func informs(t *testing.T, c *cluster.Cluster, kind informerKind, watchList bool) {
 	client := c.Client(t)
 	namespace := newNamespace(t, client)
 	in := client.Resource(configMaps()).Namespace(namespace)
@@ -178,7 +179,7 @@ func receive[T any](t *testing.T, from <-chan T, n int) (values []T) {
 }
 
 // typed takes a Deployment through its life with the typed client.
-func typed(t *testing.T, c *Cluster, config *rest.Config) {
+func typed(t *testing.T, c *cluster.Cluster, config *rest.Config) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -253,8 +254,8 @@ func deployment(name string) *appsv1.Deployment {
 }
 
 // pages reads a collection in chunks.
-func pages(t *testing.T, c *Cluster) {
-	client := kubernetes.NewForConfigOrDie(c.protobuf())
+func pages(t *testing.T, c *cluster.Cluster) {
+	client := kubernetes.NewForConfigOrDie(protobuf(c))
 	in := client.CoreV1().Secrets(newNamespace(t, c.Client(t)))
 	ours := map[string]string{"e2e": "pages"} // the namespace's account has a token of its own
 	const count = 23
@@ -276,8 +277,8 @@ func pages(t *testing.T, c *Cluster) {
 
 // leaders lets two candidates stand for a Lease: the second leads when the first
 // gives it up.
-func leaders(t *testing.T, c *Cluster) {
-	client := kubernetes.NewForConfigOrDie(c.protobuf())
+func leaders(t *testing.T, c *cluster.Cluster) {
+	client := kubernetes.NewForConfigOrDie(protobuf(c))
 	namespace := newNamespace(t, c.Client(t))
 	leads := make(chan string, 10)
 	candidate := func(name string) (resign func()) {
@@ -311,8 +312,8 @@ func leaders(t *testing.T, c *Cluster) {
 }
 
 // mapper finds resources by kind, plural and short name.
-func mapper(t *testing.T, c *Cluster) {
-	client := memory.NewMemCacheClient(stockdiscovery.NewDiscoveryClientForConfigOrDie(c.config()))
+func mapper(t *testing.T, c *cluster.Cluster) {
+	client := memory.NewMemCacheClient(stockdiscovery.NewDiscoveryClientForConfigOrDie(c.Config()))
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(client), client, func(string) {})
 	for kind, want := range map[schema.GroupKind]string{
 		{Group: "apps", Kind: "Deployment"}:                       "apps/v1, Resource=deployments",

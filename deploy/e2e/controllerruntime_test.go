@@ -21,7 +21,7 @@ import (
 // built-in type and on a custom one.
 func TestControllerRuntime(t *testing.T) {
 	c := startAllInOne(t, vocabulary.K8s()).Cluster
-	direct, err := client.New(c.config(), client.Options{Scheme: schemeWithSites(t)})
+	direct, err := client.New(c.Config(), client.Options{Scheme: schemeWithSites(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
 // heldObject goes through both phases of deletion.
-func heldObject(t *testing.T, c *Cluster) {
+func heldObject(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	path := s.in("v1", "configmaps/held")
 	s.do(s.created, "POST "+s.in("v1", "configmaps"), plain(`"name":"held","finalizers":["example.com/a","example.com/b"]`, ""))
@@ -34,7 +36,7 @@ func heldObject(t *testing.T, c *Cluster) {
 }
 
 // deleteOptions says what becomes of dependents, and refuses what makes no sense.
-func deleteOptions(t *testing.T, c *Cluster) {
+func deleteOptions(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	path := s.in("v1", "configmaps")
 	held := func(options string) []string {

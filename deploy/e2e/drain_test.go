@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestDrain(t *testing.T) {
 	a := startAllInOne(t, vocabulary.Platform())
 	namespace := newNamespace(t, a.Client(t))
-	watched, err := a.send(t.Context(), Request{Path: "/api/v1/namespaces/" + namespace + "/configmaps?watch=1"})
+	watched, err := a.Send(t.Context(), cluster.Request{Path: "/api/v1/namespaces/" + namespace + "/configmaps?watch=1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("the watch ended with %v after %s", err, events)
 	}
 	a.start(t)
-	if read := a.do(t, Request{Path: "/api/v1/namespaces/" + namespace + "/configmaps/last"}); read.Code != http.StatusOK {
+	if read := a.Ask(t, cluster.Request{Path: "/api/v1/namespaces/" + namespace + "/configmaps/last"}); read.Code != http.StatusOK {
 		t.Errorf("the last write is gone: %d %s", read.Code, read.Body)
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
 // dryRuns tries every verb without doing it: the answers are those of the real
 // thing, refusals included, and nothing is there afterwards.
-func dryRuns(t *testing.T, c *Cluster) {
+func dryRuns(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	const dry = "?dryRun=All"
 	path := s.in("v1", "configmaps")
@@ -70,6 +72,6 @@ func dryAddresses(s scene) {
 	s.do(s.created, "POST "+path, other)
 }
 
-func patch(path string, mediaType types.PatchType, body string) Request {
-	return Request{Method: http.MethodPatch, Path: path, Type: string(mediaType), Body: body}
+func patch(path string, mediaType types.PatchType, body string) cluster.Request {
+	return cluster.Request{Method: http.MethodPatch, Path: path, Type: string(mediaType), Body: body}
 }

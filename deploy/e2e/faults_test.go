@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -58,8 +59,8 @@ type trial struct {
 	random    *rand.Rand
 	programs  map[string]program // by replica
 	links     map[[2]string]*link
-	doors     []*Cluster // reached directly
-	crossed   []*Cluster // the same, reached over a link
+	doors     []*cluster.Cluster // reached directly
+	crossed   []*cluster.Cluster // the same, reached over a link
 	etcd      *clientv3.Client
 	version   int64 // when the recorders began
 	recorders []*recorder

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
 // halves writes the spec where the status belongs, and the other way round.
-func halves(t *testing.T, c *Cluster) {
+func halves(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	path := s.in("apps/v1", "deployments/web")
 	body := func(replicas, status string) string {
@@ -46,12 +48,12 @@ func halves(t *testing.T, c *Cluster) {
 }
 
 // unknownFields sends fields that nobody knows and fields that are given twice.
-func unknownFields(t *testing.T, c *Cluster) {
+func unknownFields(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	path := s.in("v1", "configmaps")
 	body := plain(`"name":"a"`, `,"data":{"a":"b"},"nothing":1,"data":{"a":"b"}`)
 	s.do(s.created, "POST "+path, plain(`"name":"a"`, `,"data":{"a":"b"}`))
-	for name, r := range map[string]Request{
+	for name, r := range map[string]cluster.Request{
 		"create": {Method: http.MethodPost, Path: path + "?dryRun=All", Body: strings.Replace(body, `"name":"a"`, `"name":"b"`, 1)},
 		"update": {Method: http.MethodPut, Path: path + "/a?dryRun=All", Body: body},
 		"merge":  patch(path+"/a?dryRun=All", types.MergePatchType, `{"nothing":1,"data":{"c":"d"},"data":{"a":"b"}}`),
@@ -70,12 +72,12 @@ func unknownFields(t *testing.T, c *Cluster) {
 		refused := s.send(code, in)
 		s.names(refused, objections...)
 		in.Path = r.Path + "&fieldValidation=Ignore"
-		if warned := s.c.do(t, in).Header.Values("Warning"); len(warned) > 0 {
+		if warned := s.c.Ask(t, in).Header.Values("Warning"); len(warned) > 0 {
 			t.Errorf("%s: nobody asked for the warnings %q", name, warned)
 		}
 		for _, path := range []string{r.Path, r.Path + "&fieldValidation=Warn"} {
 			in.Path = path
-			answer := s.c.do(t, in)
+			answer := s.c.Ask(t, in)
 			warnings := strings.ReplaceAll(strings.Join(answer.Header.Values("Warning"), "\n"), `\"`, `"`)
 			for _, objection := range objections {
 				if !strings.Contains(warnings, objection) || answer.Code >= http.StatusBadRequest {

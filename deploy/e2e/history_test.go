@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -167,7 +168,7 @@ func (h truth) objects(v view) map[string]int64 {
 // resumes after the last revision that it has seen.
 type recorder struct {
 	view    view
-	cluster *Cluster
+	cluster *cluster.Cluster
 	seconds int // after which its watches end; 0: never
 
 	mu      sync.Mutex
@@ -200,7 +201,7 @@ func (r *recorder) watch(ctx context.Context) {
 	if r.seconds > 0 {
 		query.Set("timeoutSeconds", strconv.Itoa(r.seconds))
 	}
-	response, err := r.cluster.send(ctx, Request{Path: r.view.path() + "?" + query.Encode()})
+	response, err := r.cluster.Send(ctx, cluster.Request{Path: r.view.path() + "?" + query.Encode()})
 	if err != nil {
 		return
 	}

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
 // requests counts what informers ask for that is a whole collection: lists, and
@@ -53,14 +55,9 @@ type informerClients struct {
 	metadata metadata.Interface
 }
 
-func newInformerClients(c *Cluster, r *requests) informerClients {
-	config := r.count(c.config())
+func newInformerClients(c *cluster.Cluster, r *requests) informerClients {
+	config := r.count(c.Config())
 	return informerClients{dynamic.NewForConfigOrDie(config), metadata.NewForConfigOrDie(metadata.ConfigFor(config))}
-}
-
-// config returns what the stock clients need to know of the cluster.
-func (c *Cluster) config() *rest.Config {
-	return &rest.Config{Host: c.URL, BearerToken: c.token, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}, QPS: -1}
 }
 
 // reflected is an informer under test.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -25,7 +26,7 @@ type kubectl struct {
 	env     []string
 }
 
-func newKubectl(t *testing.T, c *Cluster) *kubectl {
+func newKubectl(t *testing.T, c *cluster.Cluster) *kubectl {
 	t.Helper()
 	if err := buildKubectl(); err != nil {
 		t.Fatal(err)

@@ -11,13 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
 // holder is a finalizer that nobody but the bodies removes.
 const holder = "example.com/hold"
 
 // deletedNamespace deletes a namespace with content, one object of which is held.
-func deletedNamespace(t *testing.T, c *Cluster) {
+func deletedNamespace(t *testing.T, c *cluster.Cluster) {
 	client := c.Client(t)
 	namespace := newNamespace(t, client)
 	in := client.Resource(configMaps()).Namespace(namespace)
@@ -71,7 +73,7 @@ func conditionMessage(o *unstructured.Unstructured, kind string) string {
 
 // furnishedNamespace looks for what every namespace has, also after somebody took
 // or changed it.
-func furnishedNamespace(t *testing.T, c *Cluster) {
+func furnishedNamespace(t *testing.T, c *cluster.Cluster) {
 	client := c.Client(t)
 	namespace := newNamespace(t, client)
 	accounts := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Namespace(namespace)
@@ -83,7 +85,7 @@ func furnishedNamespace(t *testing.T, c *Cluster) {
 			return false
 		}
 		certificates, _, _ := unstructured.NestedString(published.Object, "data", "ca.crt")
-		return certificates == string(c.ca)
+		return certificates == string(c.CA)
 	}
 	eventually(t, "the namespace is furnished", there)
 	if err := accounts.Delete(t.Context(), "default", metav1.DeleteOptions{}); err != nil {
@@ -101,7 +103,7 @@ type family struct {
 	in dynamic.ResourceInterface
 }
 
-func newFamily(t *testing.T, c *Cluster) family {
+func newFamily(t *testing.T, c *cluster.Cluster) family {
 	client := c.Client(t)
 	return family{t, client.Resource(configMaps()).Namespace(newNamespace(t, client))}
 }
@@ -152,7 +154,7 @@ func (f family) awaitGone(names ...string) {
 }
 
 // deletedOwners deletes owners in all three ways.
-func deletedOwners(t *testing.T, c *Cluster) {
+func deletedOwners(t *testing.T, c *cluster.Cluster) {
 	for name, body := range map[string]func(*testing.T, family){
 		"Background": deletedInBackground, "Foreground": deletedInForeground, "Orphan": orphaned, "Absent": absentOwner,
 	} {

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
 // siteFinalizer keeps a site until its reconciler has let go.
@@ -65,10 +67,10 @@ func (r siteReconciler) make(ctx context.Context, site *Site) error {
 }
 
 // startManager runs a manager with the reconciler until the test ends.
-func startManager(t *testing.T, c *Cluster, namespace string) manager.Manager {
+func startManager(t *testing.T, c *cluster.Cluster, namespace string) manager.Manager {
 	t.Helper()
 	retry := 100 * time.Millisecond
-	m, err := controllerruntime.NewManager(c.config(), manager.Options{
+	m, err := controllerruntime.NewManager(c.Config(), manager.Options{
 		Scheme: schemeWithSites(t), Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
 		Cache:          cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 		LeaderElection: true, LeaderElectionID: "sites", LeaderElectionNamespace: namespace,
@@ -94,7 +96,7 @@ func startManager(t *testing.T, c *Cluster, namespace string) manager.Manager {
 }
 
 // manages follows a site through its life under a reconciler.
-func manages(t *testing.T, c *Cluster, direct client.Client) {
+func manages(t *testing.T, c *cluster.Cluster, direct client.Client) {
 	ctx, namespace := t.Context(), newNamespace(t, c.Client(t))
 	m := startManager(t, c, namespace)
 	key, replicas := client.ObjectKey{Namespace: namespace, Name: "home"}, int32(2)

@@ -7,10 +7,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
 // objects takes one object of each sample type through its life.
-func objects(t *testing.T, c *Cluster) {
+func objects(t *testing.T, c *cluster.Cluster) {
 	client := c.Client(t)
 	namespace := newNamespace(t, client)
 	for _, s := range samples() {
@@ -35,7 +37,7 @@ func objects(t *testing.T, c *Cluster) {
 	}
 }
 
-func replaceAndRead(t *testing.T, c *Cluster, s sample, made *unstructured.Unstructured) {
+func replaceAndRead(t *testing.T, c *cluster.Cluster, s sample, made *unstructured.Unstructured) {
 	t.Helper()
 	ctx, in := t.Context(), s.in(c.Client(t), made.GetNamespace())
 	changed := made.DeepCopy()
@@ -60,7 +62,7 @@ func replaceAndRead(t *testing.T, c *Cluster, s sample, made *unstructured.Unstr
 }
 
 // gone waits until the object is no longer there: a namespace takes its time.
-func gone(t *testing.T, c *Cluster, s sample, o *unstructured.Unstructured) {
+func gone(t *testing.T, c *cluster.Cluster, s sample, o *unstructured.Unstructured) {
 	t.Helper()
 	in := s.in(c.Client(t), o.GetNamespace())
 	eventually(t, fmt.Sprintf("%s %s is gone", s.resource.Resource, o.GetName()), func() bool {
@@ -70,7 +72,7 @@ func gone(t *testing.T, c *Cluster, s sample, o *unstructured.Unstructured) {
 }
 
 // lists reads collections whole, in chunks and by label.
-func lists(t *testing.T, c *Cluster) {
+func lists(t *testing.T, c *cluster.Cluster) {
 	client := c.Client(t)
 	namespace := newNamespace(t, client)
 	in := client.Resource(configMaps()).Namespace(namespace)
@@ -118,7 +120,7 @@ func lists(t *testing.T, c *Cluster) {
 }
 
 // ownNamespaces looks for the namespaces that the service makes for itself.
-func ownNamespaces(t *testing.T, c *Cluster) {
+func ownNamespaces(t *testing.T, c *cluster.Cluster) {
 	in := c.Client(t).Resource(namespaces())
 	for _, name := range []string{"default", c.Vocabulary.Namespace("system"), c.Vocabulary.Namespace("public"), c.Vocabulary.Namespace("node-lease")} {
 		eventually(t, "namespace "+name, func() bool {

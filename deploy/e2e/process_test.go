@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/deploy/internal/loopback"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -112,7 +113,7 @@ func (p *process) tail() string {
 }
 
 // await waits until the cluster is ready, or the process has ended.
-func (p *process) await(t *testing.T, c *Cluster) {
+func (p *process) await(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -131,7 +132,7 @@ func (p *process) await(t *testing.T, c *Cluster) {
 // allInOne is the all-in-one as a process, with data and an address that stay
 // the same over restarts.
 type allInOne struct {
-	*Cluster
+	*cluster.Cluster
 	process *process
 	address string
 }
@@ -142,7 +143,7 @@ func startAllInOne(t *testing.T, v vocabulary.Vocabulary, args ...string) *allIn
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &allInOne{Cluster: &Cluster{Dir: t.TempDir(), Vocabulary: v}, address: address}
+	a := &allInOne{Cluster: &cluster.Cluster{Dir: t.TempDir(), Vocabulary: v}, address: address}
 	a.start(t, args...)
 	return a
 }
@@ -158,7 +159,7 @@ func (a *allInOne) start(t *testing.T, args ...string) {
 		"--data-dir=" + a.Dir, "--bind-address=" + host, "--secure-port=" + port, "--vocabulary=" + a.Vocabulary.Name,
 	}, args...)...)
 	eventually(t, "the home is made", func() bool {
-		c, connectError := Connect(a.Dir, a.address, a.Vocabulary)
+		c, connectError := cluster.Connect(a.Dir, a.address, a.Vocabulary)
 		if err = connectError; err == nil {
 			a.Cluster = c
 		}

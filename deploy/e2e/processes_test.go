@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/deploy/internal/home"
 	"github.com/portico-platform/portico/deploy/internal/loopback"
 	"github.com/portico-platform/portico/services/run"
@@ -58,7 +59,7 @@ func TestProcesses(t *testing.T) {
 	TestBodies(t, startSuite(t, vocabulary.Platform()))
 }
 
-func startSuite(t *testing.T, v vocabulary.Vocabulary) *Cluster {
+func startSuite(t *testing.T, v vocabulary.Vocabulary) *cluster.Cluster {
 	t.Helper()
 	s := newSuite(t, v)
 	for _, p := range programs() {
@@ -68,9 +69,9 @@ func startSuite(t *testing.T, v vocabulary.Vocabulary) *Cluster {
 }
 
 // connect returns the cluster as one of the front doors shows it, once that is ready.
-func (s *suite) connect(t *testing.T, frontdoor string) *Cluster {
+func (s *suite) connect(t *testing.T, frontdoor string) *cluster.Cluster {
 	t.Helper()
-	c, err := Connect(s.home, s.addresses[frontdoor], s.vocabulary)
+	c, err := cluster.Connect(s.home, s.addresses[frontdoor], s.vocabulary)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,17 +5,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
 // discovery walks what the service says about itself.
-func discovery(t *testing.T, c *Cluster) {
+func discovery(t *testing.T, c *cluster.Cluster) {
 	var groups struct {
 		Groups []struct {
 			Name     string
 			Versions []struct{ GroupVersion string }
 		}
 	}
-	c.do(t, Request{Path: "/apis"}).decode(t, &groups)
+	c.Ask(t, cluster.Request{Path: "/apis"}).Decode(t, &groups)
 	versions := []string{"v1"}
 	for _, g := range groups.Groups {
 		for _, v := range g.Versions {
@@ -36,30 +38,30 @@ func discovery(t *testing.T, c *Cluster) {
 			GroupVersion string
 			Resources    []struct{ Name, Kind string }
 		}
-		c.do(t, Request{Path: path}).decode(t, &list)
+		c.Ask(t, cluster.Request{Path: path}).Decode(t, &list)
 		if list.GroupVersion != version || len(list.Resources) == 0 {
 			t.Errorf("%s lists %d resources of %q", path, len(list.Resources), list.GroupVersion)
 		}
 	}
 	for _, path := range []string{"/api", "/version", "/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1"} {
-		if answer := c.do(t, Request{Path: path}); answer.Code != http.StatusOK || !strings.HasPrefix(answer.Body, "{") {
+		if answer := c.Ask(t, cluster.Request{Path: path}); answer.Code != http.StatusOK || !strings.HasPrefix(answer.Body, "{") {
 			t.Errorf("%s: %d %.100s", path, answer.Code, answer.Body)
 		}
 	}
 }
 
 // health asks for the state of the process, whole and in parts.
-func health(t *testing.T, c *Cluster) {
+func health(t *testing.T, c *cluster.Cluster) {
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/livez/ping", "/readyz/ping"} {
-		if answer := c.do(t, Request{Path: path}); answer.Code != http.StatusOK {
+		if answer := c.Ask(t, cluster.Request{Path: path}); answer.Code != http.StatusOK {
 			t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
 		}
 	}
-	verbose := c.do(t, Request{Path: "/readyz?verbose&exclude=ping"})
+	verbose := c.Ask(t, cluster.Request{Path: "/readyz?verbose&exclude=ping"})
 	if !strings.Contains(verbose.Body, "[+]ping excluded: ok") || !strings.HasSuffix(strings.TrimSpace(verbose.Body), "check passed") {
 		t.Errorf("verbose answer: %s", verbose.Body)
 	}
-	if answer := c.do(t, Request{Path: "/readyz/nothing"}); answer.Code != http.StatusNotFound {
+	if answer := c.Ask(t, cluster.Request{Path: "/readyz/nothing"}); answer.Code != http.StatusNotFound {
 		t.Errorf("an unknown check: %d, want 404", answer.Code)
 	}
 }

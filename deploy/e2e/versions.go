@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
 // twoVersions uses the same objects in a version that is on its way out and in its
 // successor.
-func twoVersions(t *testing.T, c *Cluster) {
+func twoVersions(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	jobs := func(version string) string { return s.in("batch/"+version, "cronjobs") }
 	made := s.do(s.created, "POST "+jobs("v1beta1"), `{"apiVersion":"batch/v1beta1","kind":"CronJob","metadata":{"name":"a"},"spec":{"schedule":"0 3 * * *",
@@ -31,7 +33,7 @@ func twoVersions(t *testing.T, c *Cluster) {
 		t.Errorf("the list: %s", list.Body)
 	}
 	s.do(http.StatusBadRequest, "PUT "+jobs("v1")+"/a", older.Body)
-	metric := c.do(t, Request{Path: "/metrics"})
+	metric := c.Ask(t, cluster.Request{Path: "/metrics"})
 	if want := `apiserver_requested_deprecated_apis{group="batch",removed_release="1.25",resource="cronjobs",subresource="",version="v1beta1"} 1`; !strings.Contains(metric.Body, want) {
 		t.Errorf("the metrics lack %s", want)
 	}
@@ -58,7 +60,7 @@ func convertedIngress(s scene) {
 }
 
 // deprecated looks for a warning.
-func deprecated(t *testing.T, answer Answer, texts ...string) {
+func deprecated(t *testing.T, answer cluster.Answer, texts ...string) {
 	t.Helper()
 	warning := answer.Header.Get("Warning")
 	for _, text := range append(texts, "299 - ", "deprecated") {
@@ -69,7 +71,7 @@ func deprecated(t *testing.T, answer Answer, texts ...string) {
 }
 
 // newEvents creates events as their newer version wants them.
-func newEvents(t *testing.T, c *Cluster) {
+func newEvents(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	version := c.Vocabulary.Group("events.") + "/v1"
 	path := s.in(version, "events")
@@ -98,7 +100,7 @@ func newEvents(t *testing.T, c *Cluster) {
 		"deprecatedCount": "3", "deprecatedFirstTimestamp": `"2024-01-02T03:04:05Z"`, "deprecatedLastTimestamp": `"2024-01-02T03:04:05Z"`,
 		"deprecatedSource": `{"component":"a"}`,
 	} {
-		answer := c.do(t, Request{Method: http.MethodPost, Path: path, Body: event("broken", field, value)})
+		answer := c.Ask(t, cluster.Request{Method: http.MethodPost, Path: path, Body: event("broken", field, value)})
 		if answer.Code != http.StatusUnprocessableEntity || !strings.Contains(answer.Body, `"field":"`+cmp.Or(core[field], field)+`"`) {
 			t.Errorf("with %s: %q: %d %.300s", field, value, answer.Code, answer.Body)
 		}

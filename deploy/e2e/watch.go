@@ -9,7 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
+
+// patience bounds every wait for something that has to happen.
+const patience = 30 * time.Second
 
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -50,7 +55,7 @@ func next(t *testing.T, w watch.Interface, n int) (events []string) {
 }
 
 // watchChanges follows a collection from a list on, while others change it.
-func watchChanges(t *testing.T, c *Cluster) {
+func watchChanges(t *testing.T, c *cluster.Cluster) {
 	client := c.Client(t)
 	in := client.Resource(configMaps()).Namespace(newNamespace(t, client))
 	list, err := in.List(t.Context(), metav1.ListOptions{})
@@ -90,7 +95,7 @@ func watchChanges(t *testing.T, c *Cluster) {
 }
 
 // watchFromTheStart asks for a watch without a version: what is there comes first.
-func watchFromTheStart(t *testing.T, c *Cluster) {
+func watchFromTheStart(t *testing.T, c *cluster.Cluster) {
 	client := c.Client(t)
 	in := client.Resource(configMaps()).Namespace(newNamespace(t, client))
 	for _, name := range []string{"a", "b"} {

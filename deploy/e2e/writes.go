@@ -9,17 +9,19 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
 // scene is a namespace of one test, written to with plain requests.
 type scene struct {
 	t         *testing.T
-	c         *Cluster
+	c         *cluster.Cluster
 	namespace string
 	created   int // the status of a successful create
 }
 
-func newScene(t *testing.T, c *Cluster) scene {
+func newScene(t *testing.T, c *cluster.Cluster) scene {
 	t.Helper()
 	return scene{t, c, newNamespace(t, c.Client(t)), c.Vocabulary.Behaviour.CreatedStatus}
 }
@@ -36,17 +38,17 @@ func (s scene) in(version, rest string) string {
 // reply is an answer with its object, a Status where there is none.
 type reply struct {
 	unstructured.Unstructured
-	Answer
+	cluster.Answer
 }
 
 // send sends one request, whose answer has to have the code.
-func (s scene) send(code int, r Request) reply {
+func (s scene) send(code int, r cluster.Request) reply {
 	s.t.Helper()
-	answer := reply{Answer: s.c.do(s.t, r)}
+	answer := reply{Answer: s.c.Ask(s.t, r)}
 	if answer.Code != code {
 		s.t.Fatalf("%s %s %.300s\ngot %d, want %d: %.500s", r.Method, r.Path, r.Body, answer.Code, code, answer.Body)
 	}
-	answer.decode(s.t, &answer.Object)
+	answer.Decode(s.t, &answer.Object)
 	return answer
 }
 
@@ -54,7 +56,7 @@ func (s scene) send(code int, r Request) reply {
 func (s scene) do(code int, line, body string) reply {
 	s.t.Helper()
 	method, path, _ := strings.Cut(line, " ")
-	r := Request{Method: method, Path: path, Body: body}
+	r := cluster.Request{Method: method, Path: path, Body: body}
 	if method == http.MethodPatch {
 		r.Type = string(types.MergePatchType)
 	}
@@ -86,7 +88,7 @@ func (r reply) at(path ...string) string {
 const crowd = 64
 
 // together sends that many requests at once, which all have to succeed.
-func (s scene) together(code int, request func(i int) Request) []reply {
+func (s scene) together(code int, request func(i int) cluster.Request) []reply {
 	replies := make([]reply, crowd)
 	var all sync.WaitGroup
 	for i := range replies {
@@ -99,7 +101,7 @@ func (s scene) together(code int, request func(i int) Request) []reply {
 	}
 	all.Wait()
 	for i := range replies {
-		replies[i].decode(s.t, &replies[i].Object)
+		replies[i].Decode(s.t, &replies[i].Object)
 	}
 	return replies
 }
@@ -114,7 +116,7 @@ func different(replies []reply, path ...string) int {
 }
 
 // crowdedObject is patched by many at once, who name no version: nothing is lost.
-func crowdedObject(t *testing.T, c *Cluster) {
+func crowdedObject(t *testing.T, c *cluster.Cluster) {
 	for mediaType, body := range map[types.PatchType]string{
 		types.MergePatchType: `{"data":{"key%d":"x"}}`,
 		types.JSONPatchType:  `[{"op":"add","path":"/data/key%d","value":"x"}]`,
@@ -123,7 +125,7 @@ func crowdedObject(t *testing.T, c *Cluster) {
 			s := newScene(t, c)
 			path := s.in("v1", "configmaps")
 			s.do(s.created, "POST "+path, plain(`"name":"shared"`, `,"data":{"a":"b"}`))
-			replies := s.together(http.StatusOK, func(i int) Request { return patch(path+"/shared", mediaType, fmt.Sprintf(body, i)) })
+			replies := s.together(http.StatusOK, func(i int) cluster.Request { return patch(path+"/shared", mediaType, fmt.Sprintf(body, i)) })
 			if n := different(replies, "metadata", "resourceVersion"); n != crowd {
 				t.Errorf("%d writers were given %d versions", crowd, n)
 			}
@@ -135,11 +137,11 @@ func crowdedObject(t *testing.T, c *Cluster) {
 }
 
 // generatedNames has the service make names.
-func generatedNames(t *testing.T, c *Cluster) {
+func generatedNames(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	path := s.in("v1", "configmaps")
-	replies := s.together(s.created, func(int) Request {
-		return Request{Method: http.MethodPost, Path: path, Body: plain(`"generateName":"a-"`, "")}
+	replies := s.together(s.created, func(int) cluster.Request {
+		return cluster.Request{Method: http.MethodPost, Path: path, Body: plain(`"generateName":"a-"`, "")}
 	})
 	if n := different(replies, "metadata", "name"); n != crowd {
 		t.Errorf("%d objects got %d names", crowd, n)
@@ -155,7 +157,7 @@ func generatedNames(t *testing.T, c *Cluster) {
 }
 
 // conditionalWrites names the object or the version that is meant.
-func conditionalWrites(t *testing.T, c *Cluster) {
+func conditionalWrites(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	path := s.in("v1", "configmaps/a")
 	first := s.do(s.created, "POST "+s.in("v1", "configmaps"), plain(`"name":"a"`, ""))
@@ -193,7 +195,7 @@ func conditionalWrites(t *testing.T, c *Cluster) {
 }
 
 // fixedObjects changes objects that may not change any more.
-func fixedObjects(t *testing.T, c *Cluster) {
+func fixedObjects(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	for resource, kind := range map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"} {
 		path := s.in("v1", resource+"/fixed")

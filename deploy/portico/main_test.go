@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/deploy/e2e"
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/deploy/internal/loopback"
 	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -23,7 +24,7 @@ func TestInOneProcess(t *testing.T) {
 	}
 }
 
-func start(t *testing.T, v vocabulary.Vocabulary) *e2e.Cluster {
+func start(t *testing.T, v vocabulary.Vocabulary) *cluster.Cluster {
 	t.Helper()
 	address, err := loopback.FreeAddress()
 	if err != nil {
@@ -40,7 +41,7 @@ func start(t *testing.T, v vocabulary.Vocabulary) *e2e.Cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(running.Stop)
-	cluster, err := e2e.Connect(dir, address, v)
+	cluster, err := cluster.Connect(dir, address, v)
 	if err != nil {
 		t.Fatal(err)
 	}

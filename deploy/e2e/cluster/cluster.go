@@ -1,10 +1,7 @@
-// Package e2e shows that the suite works as a whole: the same bodies run against
-// all services in one process and against each service as a process of its own.
-//
-// It decides what a client may rely on, and talks to the suite as clients do: HTTPS
-// with plain net/http, and the stock Go client. It never looks inside. The bodies
-// serve "Endpoints", "Watch procedure", "Errors" and "Health" of the specification.
-package e2e
+// Package cluster is a running suite as its administrator and its clients reach it:
+// HTTPS with plain net/http, and the configuration of the stock clients. It decides
+// nothing about what answers have to be. It serves the end-to-end tests.
+package cluster
 
 import (
 	"bytes"
@@ -27,18 +24,18 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// patience bounds every wait for something that has to happen.
-const patience = 30 * time.Second
-
 // Cluster is a running suite as its administrator sees it.
 type Cluster struct {
 	URL        string
 	Dir        string // the data folder of its home
 	Vocabulary vocabulary.Vocabulary
 
-	ca    []byte
-	token string
-	http  *http.Client
+	// CA holds the certificates of the authorities that its clients trust.
+	CA []byte
+	// Token is what its clients show; empty for nobody's.
+	Token string
+
+	http *http.Client
 }
 
 // Connect returns the cluster at an address on this machine, with the credentials
@@ -55,17 +52,20 @@ func Connect(dir, address string, v vocabulary.Vocabulary) (*Cluster, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
 	return &Cluster{
-		URL: "https://" + address, Dir: dir, Vocabulary: v, ca: ca, token: strings.TrimSpace(string(token)),
+		URL: "https://" + address, Dir: dir, Vocabulary: v, CA: ca, Token: strings.TrimSpace(string(token)),
 		http: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}},
 	}, nil
+}
+
+// Config returns what the stock clients need to know of the cluster.
+func (c *Cluster) Config() *rest.Config {
+	return &rest.Config{Host: c.URL, BearerToken: c.Token, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA}, QPS: -1}
 }
 
 // Client returns the stock client for resources of any type.
 func (c *Cluster) Client(t *testing.T) dynamic.Interface {
 	t.Helper()
-	client, err := dynamic.NewForConfig(&rest.Config{
-		Host: c.URL, BearerToken: c.token, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}, QPS: -1,
-	})
+	client, err := dynamic.NewForConfig(c.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ type Status struct {
 
 // Do sends one request.
 func (c *Cluster) Do(ctx context.Context, r Request) (Answer, error) {
-	response, err := c.send(ctx, r)
+	response, err := c.Send(ctx, r)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -135,7 +135,8 @@ func (c *Cluster) Do(ctx context.Context, r Request) (Answer, error) {
 	return Answer{response.StatusCode, response.Header, string(body)}, err
 }
 
-func (c *Cluster) send(ctx context.Context, r Request) (*http.Response, error) {
+// Send sends one request and returns the answer under way.
+func (c *Cluster) Send(ctx context.Context, r Request) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, r.Method, c.URL+r.Path, bytes.NewReader([]byte(r.Body)))
 	if err != nil {
 		return nil, err
@@ -143,8 +144,8 @@ func (c *Cluster) send(ctx context.Context, r Request) (*http.Response, error) {
 	for name, values := range r.Header {
 		request.Header[name] = values
 	}
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
+	if c.Token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.Token)
 	}
 	if r.Body != "" && r.Type == "" {
 		r.Type = "application/json"
@@ -155,8 +156,8 @@ func (c *Cluster) send(ctx context.Context, r Request) (*http.Response, error) {
 	return c.http.Do(request)
 }
 
-// do sends one request and fails the test when no answer comes.
-func (c *Cluster) do(t *testing.T, r Request) Answer {
+// Ask sends one request and fails the test when no answer comes.
+func (c *Cluster) Ask(t *testing.T, r Request) Answer {
 	t.Helper()
 	answer, err := c.Do(t.Context(), r)
 	if err != nil {
@@ -165,8 +166,8 @@ func (c *Cluster) do(t *testing.T, r Request) Answer {
 	return answer
 }
 
-// decode reads the body into a value.
-func (a Answer) decode(t *testing.T, into any) {
+// Decode reads the body into a value.
+func (a Answer) Decode(t *testing.T, into any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.Body), into); err != nil {
 		t.Fatalf("%v in %.300s", err, a.Body)
