@@ -1,6 +1,7 @@
 package request
 
 import (
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ const (
 )
 
 // ParseReadOptions reads the parameters of a list, watch or deletion of a collection:
-// Invalid (422) when they do not go together, BadRequest (400) when one is malformed.
+// BadRequest (400) when they do not go together or one is malformed.
 func ParseReadOptions(r *Request) (ReadOptions, error) {
 	q := r.Query
 	version := q.Get("resourceVersion")
@@ -68,7 +69,9 @@ func ParseReadOptions(r *Request) (ReadOptions, error) {
 		causes = o.watchCauses()
 	}
 	if len(causes) > 0 {
-		return o, r.invalidOptions("ListOptions", causes)
+		refused := r.invalidOptions("ListOptions", causes)
+		refused.Code, refused.Reason = http.StatusBadRequest, services.ReasonBadRequest // so the tables of the specification
+		return o, refused
 	}
 	if o.Token != "" && version != "" && version != "0" {
 		return o, services.BadRequest("specifying resource version is not allowed when using continue")

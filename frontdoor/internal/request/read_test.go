@@ -1,6 +1,7 @@
 package request
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -106,7 +107,7 @@ func TestContradictingReadOptions(t *testing.T) {
 			continue
 		}
 		s := services.AsStatus(err)
-		if s == nil || s.Reason != services.ReasonInvalid || s.Details.Kind != "ListOptions" || len(s.Details.Causes) != c.causes {
+		if s == nil || s.Code != http.StatusBadRequest || s.Details.Kind != "ListOptions" || len(s.Details.Causes) != c.causes {
 			t.Errorf("%s ?%s: got %v, want %d causes", c.verb, c.query, err, c.causes)
 		}
 	}
