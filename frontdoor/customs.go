@@ -4,11 +4,11 @@ import (
 	"context"
 
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
-	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/changes"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -21,7 +21,7 @@ func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) error {
 		Source: changes.Source{Bus: b.bus, Hub: b.hub}, Store: b.store, Log: n.Log,
 		GroupResource: resource.GroupResource{Group: n.Vocabulary.Group("apiextensions."), Resource: "customresourcedefinitions"},
 		Decode: func(o services.Object) (custom.Definition, error) {
-			object, err := engine.Decode(o.JSON)
+			object, err := tree.Decode(o.JSON)
 			if err != nil {
 				return custom.Definition{}, err
 			}

@@ -5,13 +5,13 @@
 package review
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Collection is a resource type as plugins read it: from memory.
@@ -61,11 +61,11 @@ func (r *Review) Type() resource.GroupResource {
 // Decoded returns the object as a plugin may change it; it says so with Changed.
 func (r *Review) Decoded() (map[string]any, error) {
 	if r.object == nil {
-		decoder := json.NewDecoder(bytes.NewReader(r.Object))
-		decoder.UseNumber() // so that whole numbers stay exact
-		if err := decoder.Decode(&r.object); err != nil {
+		object, err := tree.Decode(r.Object)
+		if err != nil {
 			return nil, services.BadRequest("the object is not JSON: %v", err)
 		}
+		r.object = object
 	}
 	return r.object, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -134,7 +135,7 @@ func (h *Handlers) admit(ctx context.Context, a *action) error {
 			continue
 		}
 		review.Object = response.Object
-		if a.body, err = engine.Decode(response.Object); err != nil {
+		if a.body, err = tree.Decode(response.Object); err != nil {
 			return err
 		}
 	}

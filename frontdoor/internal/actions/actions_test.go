@@ -29,6 +29,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest/fake"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -96,7 +97,7 @@ func newBench(t *testing.T) *bench {
 // keep stores an object of the namespace default.
 func (b *bench) keep(gr resource.GroupResource, object string) {
 	b.Helper()
-	decoded, err := engine.Decode([]byte(object))
+	decoded, err := tree.Decode([]byte(object))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func (b *bench) read(gr resource.GroupResource, name string) map[string]any {
 	if err != nil {
 		return nil
 	}
-	decoded, err := engine.Decode(object.JSON)
+	decoded, err := tree.Decode(object.JSON)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // issue makes a token for a service account. Nothing is stored: a token ends with
@@ -119,7 +120,7 @@ func (h *Handlers) object(ctx context.Context, a *action, of, name string) (map[
 	if err != nil {
 		return nil, err
 	}
-	return engine.Decode(stored.JSON)
+	return tree.Decode(stored.JSON)
 }
 
 func nameOf(object map[string]any) named {

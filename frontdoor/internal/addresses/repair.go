@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // RepairEvery is how often claims and Services are compared. It is also the grace of
@@ -83,7 +83,7 @@ func (r *Repair) claims(ctx context.Context) (map[resource.Key]claim, error) {
 func (r *Repair) holders(ctx context.Context) (map[resource.Key]owner, error) {
 	holders := map[resource.Key]owner{}
 	_, err := reads.ForEach(ctx, r.Store, services.ListRequest{GroupResource: Services}, func(object services.Object) error {
-		service, err := engine.Decode(object.JSON)
+		service, err := tree.Decode(object.JSON)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -26,7 +27,7 @@ func decode(t testing.TB, text string) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	object, err := engine.Decode(raw)
+	object, err := tree.Decode(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +381,7 @@ func FuzzCompile(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		object, err := engine.Decode(raw)
+		object, err := tree.Decode(raw)
 		if err != nil || object == nil {
 			t.Skip()
 		}

@@ -3,6 +3,8 @@ package engine
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/portico-platform/portico/services/tree"
 )
 
 var samples = []string{
@@ -13,7 +15,7 @@ var samples = []string{
 // TestEncodesLikeTheLibrary compares every byte with what encoding/json writes.
 func TestEncodesLikeTheLibrary(t *testing.T) {
 	for _, sample := range samples {
-		object, err := Decode([]byte(sample))
+		object, err := tree.Decode([]byte(sample))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +35,7 @@ func FuzzEncode(f *testing.F) {
 		f.Add([]byte(sample))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		object, err := Decode(raw)
+		object, err := tree.Decode(raw)
 		if err != nil {
 			return
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // View returns a stored object in the version of a type: the stored bytes
@@ -89,7 +90,7 @@ func (e *Engine) DecodeStored(ctx context.Context, o services.Object, t *catalog
 // decode decodes a stored object, in the version that it is stored in. An object of
 // a custom type that may be older than its schema is made what the schema wants.
 func (e *Engine) decode(o services.Object, t *catalogue.Type) (map[string]any, error) {
-	object, err := Decode(o.JSON)
+	object, err := tree.Decode(o.JSON)
 	if err != nil || o.Revision >= t.Since {
 		return object, err
 	}

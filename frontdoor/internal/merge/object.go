@@ -1,6 +1,6 @@
 package merge
 
-import "github.com/portico-platform/portico/frontdoor/internal/tree"
+import "github.com/portico-platform/portico/services/tree"
 
 // ownersOf returns metadata.managedFields; nil when there is none.
 func ownersOf(object map[string]any) []any {

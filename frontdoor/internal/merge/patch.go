@@ -10,8 +10,8 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/merge/patches"
-	"github.com/portico-platform/portico/frontdoor/internal/tree"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // The media types of patches (section "Patch content types").
@@ -102,7 +102,7 @@ func (e *Engine) unsupported(t *catalogue.Type) *services.Status {
 // decode reads a patch that is an object. JSON is read as JSON even where YAML is
 // allowed: it is the common case and many times cheaper.
 func decode(r PatchRequest) (patch map[string]any, objections []string, err error) {
-	if patch, ok := tree.Decode(r.Body); ok {
+	if patch, ok := tree.DecodePlain(r.Body); ok {
 		return patch, nil, nil
 	}
 	if r.MediaType == MediaTypeApply {

@@ -2,7 +2,7 @@ package merge
 
 import (
 	"github.com/portico-platform/portico/frontdoor/internal/merge/fields"
-	"github.com/portico-platform/portico/frontdoor/internal/tree"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // trackQuickly is Track for the changes that most are, without the field-set

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/portico-platform/portico/frontdoor/internal/tree"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 

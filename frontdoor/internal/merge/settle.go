@@ -3,7 +3,7 @@ package merge
 import (
 	"slices"
 
-	"github.com/portico-platform/portico/frontdoor/internal/tree"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Settle keeps the entries of the live object when the next one differs from it

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/portico-platform/portico/frontdoor/internal/tree"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // BenchmarkDeployment prepares and validates a Deployment of some 70 fields, which

@@ -6,7 +6,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
-	"github.com/portico-platform/portico/frontdoor/internal/tree"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // CheckDefault notes what is wrong with the default of a custom type's schema: it

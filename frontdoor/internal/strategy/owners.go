@@ -3,7 +3,7 @@ package strategy
 import (
 	"slices"
 
-	"github.com/portico-platform/portico/frontdoor/internal/tree"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // DedupOwners drops the references to an owner that stand in metadata.ownerReferences

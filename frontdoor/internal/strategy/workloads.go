@@ -3,7 +3,7 @@ package strategy
 import (
 	"strconv"
 
-	"github.com/portico-platform/portico/frontdoor/internal/tree"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Labels by which the pods of a job are told from those of others.

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/tree"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Body is a request's object.
@@ -150,7 +150,7 @@ func decodeText(media Media, body []byte) (Body, error) {
 			return b, err
 		}
 	}
-	if object, ok := tree.Decode(body); ok {
+	if object, ok := tree.DecodePlain(body); ok {
 		b.Object = object
 		return b, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // writing is a create, update or patch on its way: what the client sent, and the
@@ -191,7 +192,7 @@ func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
 		return err
 	}
 	c.shown = nil
-	if c.next, err = engine.Decode(response.Object); err != nil {
+	if c.next, err = tree.Decode(response.Object); err != nil {
 		return err
 	}
 	engine.Owners(c.next) // admission does not say who owns what

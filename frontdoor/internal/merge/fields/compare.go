@@ -3,7 +3,7 @@ package fields
 import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
-	"github.com/portico-platform/portico/frontdoor/internal/tree"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Difference is what differs between two objects; nil trees are empty.

@@ -3,7 +3,7 @@ package fields
 import (
 	"slices"
 
-	"github.com/portico-platform/portico/frontdoor/internal/tree"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Merge returns the object with the configuration merged into it, sharing nothing

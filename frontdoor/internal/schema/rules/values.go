@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/portico-platform/portico/frontdoor/internal/tree"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Reading objects whose types have been checked: what is absent, or of another

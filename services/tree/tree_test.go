@@ -16,7 +16,7 @@ var samples = []string{
 // agree compares Decode with the library, where it answers.
 func agree(t *testing.T, raw []byte) {
 	t.Helper()
-	got, ok := Decode(raw)
+	got, ok := DecodePlain(raw)
 	var want map[string]any
 	strict, err := kjson.UnmarshalStrict(raw, &want, kjson.DisallowDuplicateFields)
 	if ok && (err != nil || len(strict) > 0 || !reflect.DeepEqual(got, want)) {
@@ -30,7 +30,7 @@ func agree(t *testing.T, raw []byte) {
 func TestDecodesLikeTheLibrary(t *testing.T) {
 	for i, sample := range samples {
 		agree(t, []byte(sample))
-		if _, ok := Decode([]byte(sample)); ok != (i < 5) {
+		if _, ok := DecodePlain([]byte(sample)); ok != (i < 5) {
 			t.Errorf("%q: ok is %v", sample, ok)
 		}
 	}
@@ -44,7 +44,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestEqual(t *testing.T) {
-	object, _ := Decode([]byte(samples[1]))
+	object, _ := DecodePlain([]byte(samples[1]))
 	other := Copy(object).(map[string]any)
 	if !Equal(object, other) {
 		t.Error("a copy is not equal")
@@ -65,7 +65,7 @@ func BenchmarkDecode(b *testing.B) {
 		"env":[{"name":"A","value":"a-value-of-a-usual-length"},{"name":"B","value":"a-value-of-a-usual-length"},{"name":"C","value":"a-value-of-a-usual-length"}],
 		"ports":[{"containerPort":8080,"protocol":"TCP"}],"resources":{"requests":{"cpu":"100m","memory":"128Mi"}}}]}}`)
 	for name, decode := range map[string]func() error{
-		"ours":    func() error { _, _ = Decode(raw); return nil },
+		"ours":    func() error { _, _ = DecodePlain(raw); return nil },
 		"library": func() error { var m map[string]any; return kjson.UnmarshalCaseSensitivePreserveInts(raw, &m) },
 	} {
 		b.Run(name, func(b *testing.B) {

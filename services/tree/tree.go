@@ -1,4 +1,4 @@
-// Package tree copies and compares objects as JSON decoding makes them: trees of
+// Package tree reads, copies and compares objects as JSON decoding makes them: trees of
 // map[string]any, []any and scalars (string, int64, float64, bool, nil). It knows
 // nothing of what they mean.
 package tree
