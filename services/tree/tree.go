@@ -1,6 +1,6 @@
-// Package tree reads, copies and compares objects as JSON decoding makes them: trees of
-// map[string]any, []any and scalars (string, int64, float64, bool, nil). It knows
-// nothing of what they mean.
+// Package tree reads and writes, copies and compares objects as JSON decoding makes
+// them: trees of map[string]any, []any and scalars (string, int64, float64, bool,
+// nil). It knows nothing of what they mean.
 package tree
 
 import "reflect"

@@ -5,7 +5,6 @@
 package review
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -87,7 +86,7 @@ func (r *Review) Changed() { r.decoded, r.changed = true, true }
 // Current returns the object as it is now, as JSON; nil when the operation has none.
 func (r *Review) Current() ([]byte, error) {
 	if r.decoded {
-		encoded, err := json.Marshal(r.object)
+		encoded, err := tree.Encode(r.object)
 		if err != nil {
 			return nil, fmt.Errorf("encoding the admitted object: %w", err)
 		}

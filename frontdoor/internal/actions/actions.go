@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
@@ -119,7 +118,7 @@ func (h *Handlers) admit(ctx context.Context, a *action) error {
 		Namespace: a.Namespace, User: a.User, DryRun: a.options.DryRun}
 	review.Name, _ = strategy.Metadata(a.body)["name"].(string)
 	var err error
-	if review.Object, err = engine.Encode(a.body); err != nil {
+	if review.Object, err = tree.Encode(a.body); err != nil {
 		return err
 	}
 	for _, ask := range []func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error){h.Admission.Mutate, h.Admission.Validate} {

@@ -10,7 +10,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
@@ -50,7 +49,7 @@ func (h *Handlers) issue(w http.ResponseWriter, r *request.Request) error {
 	if err := h.fillToken(r.Context(), a, account); err != nil {
 		return err
 	}
-	raw, err := engine.Encode(a.body)
+	raw, err := tree.Encode(a.body)
 	if err != nil {
 		return err
 	}

@@ -9,12 +9,12 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Handlers serve component statuses.
@@ -90,7 +90,7 @@ func status(ctx context.Context, c run.Check, kind resource.GroupResource) (serv
 			condition = map[string]any{"type": "Healthy", "status": "False", "error": err.Error()}
 		}
 	}
-	raw, err := engine.Encode(map[string]any{"apiVersion": "v1", "kind": "ComponentStatus",
+	raw, err := tree.Encode(map[string]any{"apiVersion": "v1", "kind": "ComponentStatus",
 		"metadata": map[string]any{"name": c.Name}, "conditions": []any{condition}})
 	return services.Object{Key: resource.Key{GroupResource: kind, Name: c.Name}, JSON: raw}, err
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
-	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -374,7 +373,7 @@ func FuzzCompile(f *testing.F) {
 		`{type: object, x-preserve-unknown-fields: true, anyOf: [{properties: {a: {minLength: 1}}}], not: {required: [b]}}`,
 		`{type: object, properties: {l: {type: array, x-list-type: map, x-list-map-keys: [k], items: {type: object, properties: {k: {type: string}}}}}}`,
 	} {
-		raw, err := engine.Encode(w.widgets(f, schema))
+		raw, err := tree.Encode(w.widgets(f, schema))
 		if err != nil {
 			f.Fatal(err)
 		}

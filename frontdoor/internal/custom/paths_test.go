@@ -9,13 +9,14 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/merge"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // apply is a server-side apply of a widget.
 func (w world) apply(t *testing.T, current map[string]any, manager, spec string) (map[string]any, error) {
 	t.Helper()
-	body, err := engine.Encode(decode(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: "+spec+"}"))
+	body, err := tree.Encode(decode(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: "+spec+"}"))
 	if err != nil {
 		t.Fatal(err)
 	}

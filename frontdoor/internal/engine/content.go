@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Content returns what is stored of an object: its JSON in the stored version, and
@@ -61,17 +62,17 @@ func WithOwners(raw []byte, owners any) ([]byte, error) {
 	const name = `"managedFields":`
 	out := make([]byte, 0, len(raw)+1024)
 	out = append(append(out, raw[:at]...), name...)
-	if out, err = appendValue(out, owners); err != nil {
+	if out, err = tree.Append(out, owners); err != nil {
 		return raw, err
 	}
 	return append(append(out, ','), raw[at:]...), nil
 }
 
-// EncodeWhole returns an object's JSON as it is stored: in the order of Encode,
+// EncodeWhole returns an object's JSON as it is stored: in the order of tree.Encode,
 // but for managedFields, which stand first in the metadata.
 func EncodeWhole(object map[string]any) ([]byte, error) {
 	owners := Owners(object)
-	raw, err := Encode(object)
+	raw, err := tree.Encode(object)
 	if owners != nil {
 		strategy.Metadata(object)["managedFields"] = owners
 	}

@@ -21,7 +21,7 @@ func (e *Engine) View(ctx context.Context, object services.Object, t *catalogue.
 	if err != nil {
 		return object, err
 	}
-	object.JSON, err = Encode(converted)
+	object.JSON, err = tree.Encode(converted)
 	return object, err
 }
 
@@ -71,7 +71,7 @@ func (e *Engine) ask(ctx context.Context, page []services.Object, which []int, t
 	}
 	for n, i := range which {
 		e.Schemas.Drop(t, converted[n])
-		if page[i].JSON, err = Encode(converted[n]); err != nil {
+		if page[i].JSON, err = tree.Encode(converted[n]); err != nil {
 			return err
 		}
 	}
@@ -132,6 +132,6 @@ func (e *Engine) Show(ctx context.Context, object services.Object, t *catalogue.
 		return object, err
 	}
 	object.UID, object.Revision = "", 0 // it is not what is stored
-	object.JSON, err = Encode(shown)
+	object.JSON, err = tree.Encode(shown)
 	return object, err
 }

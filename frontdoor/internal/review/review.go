@@ -12,12 +12,12 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -69,7 +69,7 @@ func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 	if err := settleNamespace(r, body.Object); err != nil {
 		return err
 	}
-	raw, err := engine.Encode(body.Object)
+	raw, err := tree.Encode(body.Object)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // owner is the field manager of the request.
@@ -215,7 +216,7 @@ func (c *change) reviewOptions(h *Handlers) []byte {
 	if c.options.Force {
 		options["force"] = true
 	}
-	raw, _ := engine.Encode(options) // plain values always encode
+	raw, _ := tree.Encode(options) // plain values always encode
 	return raw
 }
 

@@ -6,9 +6,9 @@ import (
 	"net/http"
 
 	"github.com/portico-platform/portico/frontdoor/internal/addresses"
-	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // commit stores the change, and claims before what the object has beyond itself:
@@ -32,7 +32,7 @@ func (h *Handlers) commit(ctx context.Context, c *change) (services.Object, erro
 	storing, cancel := context.WithTimeout(ctx, addresses.StoreWithin)
 	defer cancel()
 	object, err := services.Object{}, error(nil)
-	if c.nextRaw, err = engine.Encode(c.next); err == nil {
+	if c.nextRaw, err = tree.Encode(c.next); err == nil {
 		object, err = h.store(storing, c)
 	}
 	switch {

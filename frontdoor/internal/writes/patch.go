@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/merge"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // patched returns the object with the patch applied to what the path shows of it.
@@ -81,7 +81,7 @@ func (c *change) checkPatched(body map[string]any, t *catalogue.Type) error {
 // unfit is the 422 of a patch after which the object does not fit its type: it shows
 // the patch or, where that says how and not what, the object.
 func (c *change) unfit(body map[string]any, why string) error {
-	shown, _ := engine.Encode(body) // it has been decoded
+	shown, _ := tree.Encode(body) // it has been decoded
 	if c.mediaType == merge.MediaTypeStrategic {
 		var patch map[string]any
 		_ = json.Unmarshal(c.raw, &patch) // it has been read already

@@ -183,7 +183,7 @@ func (h *Handlers) complete(ctx context.Context, c *change) error {
 
 // mutate encodes the object and lets admission change it.
 func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
-	if c.nextRaw, err = engine.Encode(c.next); err != nil {
+	if c.nextRaw, err = tree.Encode(c.next); err != nil {
 		return err
 	}
 	c.shown = &outcome{engine: c.Engine, mutated: c.nextRaw, warnings: slices.Clone(c.warnings)}
@@ -203,7 +203,7 @@ func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
 	if c.exists() {
 		c.strategy(h).Count(c.next, c.live)
 	}
-	c.nextRaw, err = engine.Encode(c.next)
+	c.nextRaw, err = tree.Encode(c.next)
 	return err
 }
 

@@ -1,21 +1,19 @@
-package engine
+package tree
 
 import (
 	"encoding/json"
 	"testing"
-
-	"github.com/portico-platform/portico/services/tree"
 )
 
-var samples = []string{
+var encodings = []string{
 	`{}`, `{"b":1,"a":[1,2.5,-3,1e300,0.000001,true,null,"x"],"c":{"d":{},"e":[]}}`,
 	`{"text":"a\"b\\c\n\t\u0000<&>é\u2028\ud83d\ude00"}`, `{"":"","é":1}`,
 }
 
 // TestEncodesLikeTheLibrary compares every byte with what encoding/json writes.
 func TestEncodesLikeTheLibrary(t *testing.T) {
-	for _, sample := range samples {
-		object, err := tree.Decode([]byte(sample))
+	for _, sample := range encodings {
+		object, err := Decode([]byte(sample))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,11 +29,11 @@ func TestEncodesLikeTheLibrary(t *testing.T) {
 }
 
 func FuzzEncode(f *testing.F) {
-	for _, sample := range samples {
+	for _, sample := range encodings {
 		f.Add([]byte(sample))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		object, err := tree.Decode(raw)
+		object, err := Decode(raw)
 		if err != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package engine
+package tree
 
 import (
 	"encoding/json"
@@ -13,10 +13,11 @@ import (
 // it; it knows only what decoded JSON is made of, and is several times faster for
 // that. The error names what is not JSON.
 func Encode(object map[string]any) ([]byte, error) {
-	return appendValue(make([]byte, 0, 2048), object)
+	return Append(make([]byte, 0, 2048), object)
 }
 
-func appendValue(dst []byte, value any) ([]byte, error) {
+// Append appends the JSON of a value to dst.
+func Append(dst []byte, value any) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
 		return append(dst, "null"...), nil
@@ -53,7 +54,7 @@ func appendObject(dst []byte, object map[string]any) (_ []byte, err error) {
 			dst = append(dst, ',')
 		}
 		dst = append(appendString(dst, name), ':')
-		if dst, err = appendValue(dst, object[name]); err != nil {
+		if dst, err = Append(dst, object[name]); err != nil {
 			return dst, err
 		}
 	}
@@ -66,7 +67,7 @@ func appendList(dst []byte, list []any) (_ []byte, err error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if dst, err = appendValue(dst, item); err != nil {
+		if dst, err = Append(dst, item); err != nil {
 			return dst, err
 		}
 	}
