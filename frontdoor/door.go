@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/feed"
 	"github.com/portico-platform/portico/frontdoor/internal/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/review"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/compression"
@@ -169,7 +171,7 @@ func reach(ctx context.Context, n *run.Node) (b behind, err error) {
 // publish returns what serves the paths that name no resource, by their first part.
 func (d *door) publish(n *run.Node, profiling bool) map[string]func(http.ResponseWriter, *http.Request) error {
 	documents := func(w http.ResponseWriter, r *http.Request) error { return d.types.Load().documents.Serve(w, r) }
-	checks, issuer := health{n.Health}.serve, discloseIssuer(d.actions.Tokens)
+	checks, issuer := infallible(n.Health.Handler()), discloseIssuer(d.actions.Tokens)
 	paths := map[string]func(http.ResponseWriter, *http.Request) error{
 		"": documents, "api": documents, "apis": documents, "openapi": documents, "version": documents,
 		"healthz": checks, "livez": checks, "readyz": checks,
@@ -180,6 +182,21 @@ func (d *door) publish(n *run.Node, profiling bool) map[string]func(http.Respons
 		paths["debug"] = infallible(profiles())
 	}
 	return paths
+}
+
+// plain returns what serves a path that names no resource.
+func (d *door) plain(r *http.Request) request.Handler {
+	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	serve, ok := d.plainPaths[first]
+	if !ok {
+		return request.NoPage
+	}
+	return func(w http.ResponseWriter, r *request.Request) error {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			return request.NoMethod()
+		}
+		return serve(w, r.Request)
+	}
 }
 
 // infallible is a handler that answers its errors itself.
