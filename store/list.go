@@ -64,6 +64,11 @@ func (s *Store) exactly(ctx context.Context, revision int64) (*mirror.Snapshot, 
 }
 
 func fromMemory(c *collector, snapshot *mirror.Snapshot) services.Page {
+	if c.selector.Empty() {
+		if n := min(snapshot.CountAfter(c.prefix, max(c.prefix, c.from)), int64(c.limit)); n > 0 {
+			c.page.Objects = make([]services.Object, 0, n)
+		}
+	}
 	snapshot.Ascend(c.scan, c.from, c.take)
 	c.page.Revision = snapshot.Revision
 	if c.page.Next != "" && c.selector.Empty() {
