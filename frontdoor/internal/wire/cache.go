@@ -7,9 +7,11 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 )
 
-// cache keeps made forms while they are hot. Each shard has two generations: a
-// full young one becomes the old one, and what is used in the old one becomes
-// young again, so that entries not used for a generation go, at no cost per use.
+// cache keeps made forms while they are hot. What is made for the first time is only
+// remembered to have been: most forms of most objects are asked for once, by a client
+// that lists everything. Each shard has two generations: a full young one becomes the
+// old one, and what is used in the old one becomes young again, so that entries not
+// used for a generation go, at no cost per use.
 type cache struct {
 	seed   maphash.Seed
 	shards [16]shard
@@ -37,6 +39,28 @@ type shard struct {
 	limit      int // of young, in bytes
 	size       int
 	young, old map[cacheKey]entry
+	asked      askedOnce
+}
+
+// askedOnce remembers keys by a bit each. Others may share the bit: what is kept too
+// early does no harm.
+type askedOnce struct {
+	bits  [1 << 11]uint64
+	count int
+}
+
+// again tells whether a key was asked for before, and remembers it. When it has filled
+// up, it begins anew.
+func (a *askedOnce) again(hash uint64) bool {
+	word, bit := &a.bits[hash>>6%uint64(len(a.bits))], uint64(1)<<(hash%64)
+	if *word&bit != 0 {
+		return true
+	}
+	if a.count++; a.count > len(a.bits)*64/4 {
+		*a = askedOnce{}
+	}
+	*word |= bit
+	return false
 }
 
 type entry struct {
@@ -72,11 +96,14 @@ func (c *cache) get(k cacheKey) (any, bool) {
 	return e.value, ok
 }
 
+// put keeps a form from the second time on that it is made.
 func (c *cache) put(k cacheKey, value any, size int) {
-	s := c.shard(k)
+	s, hash := c.shard(k), maphash.Comparable(c.seed, k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(k, entry{value, size + entryOverhead})
+	if s.asked.again(hash) {
+		s.add(k, entry{value, size + entryOverhead})
+	}
 }
 
 func (s *shard) add(k cacheKey, e entry) {

@@ -12,8 +12,14 @@ func TestCacheIsBounded(t *testing.T) {
 	c := newCache(bound)
 	used := cacheKey{uid: "used", revision: 1}
 	c.put(used, "value", 100)
+	if _, ok := c.get(used); ok {
+		t.Error("what was made once is kept already")
+	}
+	c.put(used, "value", 100)
 	for i := range 20_000 {
-		c.put(cacheKey{uid: fmt.Sprint(i), revision: 1}, "other", 1000)
+		other := cacheKey{uid: fmt.Sprint(i), revision: 1}
+		c.put(other, "other", 1000)
+		c.put(other, "other", 1000)
 		if value, ok := c.get(used); !ok || value != "value" {
 			t.Fatalf("what is hot is gone after %d others", i)
 		}
@@ -33,6 +39,7 @@ func TestCacheIsBounded(t *testing.T) {
 		t.Error("what was used once, long ago, is still there")
 	}
 	huge := cacheKey{uid: "huge"}
+	c.put(huge, "value", bound)
 	c.put(huge, "value", bound)
 	if _, ok := c.get(huge); ok {
 		t.Error("what exceeds the bound is kept")
