@@ -214,9 +214,6 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *overlay.Rules) {
 	if r == nil {
 		return
 	}
-	for _, name := range r.Always {
-		n.stand(name, nil)
-	}
 	for _, name := range r.Required {
 		if !slices.Contains(n.required, name) {
 			n.required = append(n.required, name)

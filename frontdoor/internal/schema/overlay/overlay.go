@@ -49,9 +49,6 @@ type Rules struct {
 	// requires; Optional ones need not, against the document.
 	Required []string `json:"required"`
 	Optional []string `json:"optional"`
-	// Always lists objects that are there even when they are left out, beyond those
-	// that the document requires and the spec and status of a resource.
-	Always []string `json:"always"`
 	// Fixed fields keep the value that they were created with. The fields of Once
 	// may be given later, and then stay.
 	Fixed []string `json:"fixed"`
