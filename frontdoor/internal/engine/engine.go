@@ -11,7 +11,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/convert"
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
 	"github.com/portico-platform/portico/frontdoor/internal/merge"
-	"github.com/portico-platform/portico/frontdoor/internal/published"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -26,7 +25,6 @@ type Engine struct {
 	Customs []custom.Definition
 
 	options Options
-	empties *published.Empties
 	// heads is how the stored JSON of a type's objects begins.
 	heads map[*catalogue.Type][]byte
 }
@@ -45,7 +43,7 @@ func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return build(types, schemas, published.NewEmpties(o.Vocabulary), o), nil
+	return build(types, schemas, o), nil
 }
 
 // With returns an engine that knows these custom types, and no others, beside the
@@ -58,7 +56,7 @@ func (e *Engine) With(customs []custom.Definition) *Engine {
 		}
 	}
 	types := e.Types.With(surfaces...)
-	more := build(types, e.Schemas.With(types), e.empties, e.options)
+	more := build(types, e.Schemas.With(types), e.options)
 	more.Customs = customs
 	return more
 }
@@ -66,10 +64,10 @@ func (e *Engine) With(customs []custom.Definition) *Engine {
 // MetaGroup is the group of what is common to all types, like the options of requests.
 func (e *Engine) MetaGroup() string { return e.options.Vocabulary.Group("meta.") }
 
-func build(types *catalogue.Catalogue, schemas *schema.Engine, empties *published.Empties, o Options) *Engine {
+func build(types *catalogue.Catalogue, schemas *schema.Engine, o Options) *Engine {
 	versions := convert.New(o.Vocabulary)
-	e := &Engine{Types: types, Schemas: schemas, Versions: versions, options: o, empties: empties, heads: map[*catalogue.Type][]byte{},
-		Merge: merge.New(merge.Options{Vocabulary: o.Vocabulary, Types: types, Convert: versions.Among(types), Empty: empties.Object, WithoutApply: o.WithoutApply})}
+	e := &Engine{Types: types, Schemas: schemas, Versions: versions, options: o, heads: map[*catalogue.Type][]byte{},
+		Merge: merge.New(merge.Options{Vocabulary: o.Vocabulary, Types: types, Convert: versions.Among(types), WithoutApply: o.WithoutApply})}
 	for _, g := range types.Groups() {
 		for _, v := range g.Versions {
 			for _, t := range v.Types {

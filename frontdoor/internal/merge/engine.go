@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -25,7 +24,6 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/merge/fields"
-	"github.com/portico-platform/portico/frontdoor/internal/published"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -49,9 +47,6 @@ type Options struct {
 	// the one it is given; ErrNoVersion when that version is not known. Without it
 	// versions of a type differ in nothing but their name.
 	Convert func(t *catalogue.Type, object map[string]any, apiVersion string) (map[string]any, error)
-	// Empty returns the object of a built-in kind that says nothing, with what there is
-	// of it nevertheless; nil when it does not know. The published types tell when nil.
-	Empty func(kind schema.GroupVersionKind) map[string]any
 	// WithoutApply turns server-side apply and the tracking of field owners off
 	// (feature gate ServerSideApply=false).
 	WithoutApply bool
@@ -75,9 +70,6 @@ func New(o Options) *Engine {
 	}
 	if o.Convert == nil {
 		o.Convert = rename
-	}
-	if o.Empty == nil {
-		o.Empty = published.NewEmpties(o.Vocabulary).Object
 	}
 	return &Engine{Options: o, unowned: unowned(), known: map[kind]*knowledge{}}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/merge/fields"
+	"github.com/portico-platform/portico/frontdoor/internal/published"
 )
 
 // kind names a version of a kind.
@@ -52,7 +53,7 @@ func (e *Engine) blankOf(t *catalogue.Type) map[string]any {
 	if t.Custom || t.Schema == nil {
 		return emptyOf(t)
 	}
-	if blank := e.Empty(schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}); blank != nil {
+	if blank := published.Empty(e.Vocabulary, schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}); blank != nil {
 		e.prune(blank, t.Schema)
 		return blank
 	}

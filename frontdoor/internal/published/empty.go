@@ -5,31 +5,19 @@ import (
 	"reflect"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Empties knows the objects that say nothing.
-type Empties struct {
-	types      *runtime.Scheme
-	vocabulary vocabulary.Vocabulary
-}
-
-// NewEmpties returns those of a vocabulary.
-func NewEmpties(v vocabulary.Vocabulary) *Empties {
-	return &Empties{types: Types(), vocabulary: v}
-}
-
-// Object returns the object of a kind that says nothing but its kind, with all that
-// is part of it nevertheless: structs that are no pointers, and, as null or zero,
-// members that are not left out when they are empty. Nil when no type of that kind
-// is published.
-func (e *Empties) Object(kind schema.GroupVersionKind) map[string]any {
+// Empty returns the object of a kind, in the names of a vocabulary, that says nothing
+// but its kind, with all that is part of it nevertheless: structs that are no pointers,
+// and, as null or zero, members that are not left out when they are empty. Nil when no
+// type of that kind is published.
+func Empty(v vocabulary.Vocabulary, kind schema.GroupVersionKind) map[string]any {
 	original := kind
-	original.Group = vocabulary.K8s().Group(e.vocabulary.ShortGroup(kind.Group))
-	object, err := e.types.New(original)
+	original.Group = vocabulary.K8s().Group(v.ShortGroup(kind.Group))
+	object, err := Types().New(original)
 	if err != nil {
 		return nil
 	}
@@ -62,10 +50,15 @@ func members(t reflect.Type) map[string]any {
 // structure returns what there always is of a struct that is a member. Those that JSON
 // does not show as objects, like times, are null.
 func structure(t reflect.Type) any {
-	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) {
+	if opaque(t) {
 		return zero(t)
 	}
 	return members(t)
+}
+
+// opaque tells whether a type decides itself what its JSON is.
+func opaque(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())
 }
 
 // zero returns the JSON of a type's zero value.

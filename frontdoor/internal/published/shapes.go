@@ -1,7 +1,6 @@
 package published
 
 import (
-	"encoding/json"
 	"path"
 	"reflect"
 	"strings"
@@ -42,7 +41,7 @@ func collect(t reflect.Type, found map[string]Shape) {
 		return
 	}
 	name := definition(t)
-	if _, known := found[name]; known || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()) {
+	if _, known := found[name]; known || opaque(t) {
 		return
 	}
 	found[name] = Shape{Fields{}, Fields{}}
@@ -62,7 +61,7 @@ func note(t reflect.Type, shape Shape) {
 			switch {
 			case f.Anonymous && name == "":
 				note(f.Type, shape)
-			case !reflect.PointerTo(f.Type).Implements(reflect.TypeFor[json.Marshaler]()):
+			case !opaque(f.Type):
 				shape.Standing[name] = true
 			}
 		case reflect.String, reflect.Bool, reflect.Int32, reflect.Int64:
