@@ -168,24 +168,6 @@ func Metadata(obj map[string]any) map[string]any {
 	return meta
 }
 
-// DropTwins removes owners that an object names twice, and returns their uids.
-func DropTwins(obj map[string]any) (twice []string) {
-	owners, _ := Metadata(obj)["ownerReferences"].([]any)
-	if len(owners) < 2 {
-		return nil
-	}
-	var kept []any
-	for _, owner := range owners {
-		if slices.ContainsFunc(kept, func(other any) bool { return tree.Equal(owner, other) }) {
-			twice = append(twice, text(element(owner)["uid"]))
-			continue
-		}
-		kept = append(kept, owner)
-	}
-	Metadata(obj)["ownerReferences"] = kept
-	return twice
-}
-
 // Finalizers returns metadata.finalizers.
 func Finalizers(obj map[string]any) []string {
 	list, _, _ := unstructured.NestedStringSlice(obj, "metadata", "finalizers")

@@ -58,8 +58,6 @@ func (c *change) checkUpdate() error {
 		return err
 	}
 	switch name, _ := meta["name"].(string); {
-	case name == "" && c.Verb == "update":
-		return services.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", c.Name)
 	case name == "":
 		return services.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", c.Name)
 	case name != c.Name:
@@ -136,19 +134,19 @@ func (h *Handlers) prepare(c *change) error {
 	return err
 }
 
-// dedupOwners drops owners that are named twice, and tells the client. Patches are
-// looked at as if they had come from admission.
+// dedupOwners drops owners that are named twice, by the client or by admission, and
+// tells the client.
 func (c *change) dedupOwners(mutated bool) {
 	repeated := strategy.DedupOwners(c.next)
 	if repeated == nil {
 		return
 	}
-	when := ""
-	if mutated || c.Verb == "patch" {
-		when = " after mutating admission happens"
+	so := ", which are dropped"
+	if mutated {
+		so = " after mutating admission happens; API server dedups owner references in 1.20+, " +
+			"and may reject such requests as early as 1.24; please fix your requests"
 	}
-	c.warn([]string{".metadata.ownerReferences contains duplicate entries" + when + "; API server dedups owner references in 1.20+, " +
-		"and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: " + strings.Join(repeated, ", ")})
+	c.warn([]string{".metadata.ownerReferences contains duplicate entries" + so + "; duplicate UID(s) observed: " + strings.Join(repeated, ", ")})
 }
 
 // applies tells whether the request is an apply, which records itself who owns what.

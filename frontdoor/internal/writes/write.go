@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
@@ -158,10 +157,6 @@ func (h *Handlers) complete(ctx context.Context, c *change) error {
 	s := c.strategy(h)
 	if !c.exists() {
 		s.Identify(c.next)
-	}
-	if twice := strategy.DropTwins(c.next); len(twice) > 0 {
-		c.warn([]string{".metadata.ownerReferences contains duplicate entries, which are dropped; " +
-			"duplicate UID(s) observed: " + strings.Join(twice, ", ")})
 	}
 	if err := h.prepare(c); err != nil {
 		return err
