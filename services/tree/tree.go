@@ -70,3 +70,13 @@ func Equal(a, b any) bool {
 	}
 	return reflect.DeepEqual(a, b)
 }
+
+// Object returns the member that is an object, which it makes when there is none.
+func Object(parent map[string]any, name string) map[string]any {
+	child, ok := parent[name].(map[string]any)
+	if !ok {
+		child = map[string]any{}
+		parent[name] = child
+	}
+	return child
+}

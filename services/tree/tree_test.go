@@ -78,3 +78,12 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+func TestObject(t *testing.T) {
+	parent := map[string]any{"there": map[string]any{"a": "b"}, "none": nil, "other": "text"}
+	for name, want := range map[string]int{"there": 1, "none": 0, "other": 0, "missing": 0} {
+		if got := Object(parent, name); len(got) != want || !reflect.DeepEqual(parent[name], got) {
+			t.Errorf("%s: got %v, and %v stands there", name, got, parent[name])
+		}
+	}
+}

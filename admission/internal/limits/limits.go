@@ -18,6 +18,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -60,14 +61,13 @@ type Plugin struct {
 // Mutate fills in what the containers of a new pod do not ask for.
 func (p *Plugin) Mutate(_ context.Context, r *review.Review) error {
 	ranges := p.Ranges.List(r.Namespace)
-	if !r.Is(services.OperationCreate, "", "pods") || len(ranges) == 0 {
+	if len(ranges) == 0 {
 		return nil
 	}
-	pod, err := r.Decoded()
-	if err != nil {
+	pod, spec, err := r.NewPod()
+	if err != nil || pod == nil {
 		return err
 	}
-	spec, _ := pod["spec"].(map[string]any)
 	var notes []string
 	for _, each := range ranges {
 		for _, item := range each.Spec.Limits {
@@ -79,7 +79,7 @@ func (p *Plugin) Mutate(_ context.Context, r *review.Review) error {
 	if len(notes) == 0 {
 		return nil
 	}
-	annotations := below(below(pod, "metadata"), "annotations")
+	annotations := tree.Object(tree.Object(pod, "metadata"), "annotations")
 	annotations[p.Vocabulary.Qualified("", "limit-ranger")] = "LimitRanger plugin set: " + strings.Join(notes, "; ")
 	r.Changed()
 	return nil
@@ -111,7 +111,7 @@ func (i *item) fill(spec map[string]any) (notes []string) {
 // fillIn sets the amounts that a container does not have, and returns their names.
 func fillIn(container map[string]any, field string, defaults amounts) (set []string) {
 	for _, name := range slices.Sorted(maps.Keys(defaults)) {
-		asked := below(below(container, "resources"), field)
+		asked := tree.Object(tree.Object(container, "resources"), field)
 		if asked[name] == nil {
 			q := defaults[name]
 			asked[name] = q.String()
@@ -119,16 +119,6 @@ func fillIn(container map[string]any, field string, defaults amounts) (set []str
 		}
 	}
 	return set
-}
-
-// below returns the field's object, which it makes when there is none.
-func below(parent map[string]any, name string) map[string]any {
-	child, ok := parent[name].(map[string]any)
-	if !ok {
-		child = map[string]any{}
-		parent[name] = child
-	}
-	return child
 }
 
 // Validate refuses what is out of bounds, and tells all that is.

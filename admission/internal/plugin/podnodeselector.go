@@ -40,7 +40,7 @@ func (p podNodeSelector) validate(ctx context.Context, r *review.Review) error {
 // selectors returns those of a new pod and of its namespace; they must not contradict
 // each other.
 func (p podNodeSelector) selectors(ctx context.Context, r *review.Review) (own, wanted labels.Set, err error) {
-	spec, err := r.NewPodSpec()
+	_, spec, err := r.NewPod()
 	if err != nil || spec == nil {
 		return nil, nil, err
 	}

@@ -34,7 +34,7 @@ type priority struct {
 }
 
 func (p priority) mutate(ctx context.Context, r *review.Review) error {
-	spec, err := r.NewPodSpec()
+	_, spec, err := r.NewPod()
 	if err != nil || spec == nil {
 		return err
 	}

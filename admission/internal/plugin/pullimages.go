@@ -9,7 +9,7 @@ import (
 // alwaysPullImages makes new pods pull their images with their own credentials,
 // even where an image is on the node already.
 func alwaysPullImages(_ context.Context, r *review.Review) error {
-	spec, err := r.NewPodSpec()
+	_, spec, err := r.NewPod()
 	if err != nil {
 		return err
 	}

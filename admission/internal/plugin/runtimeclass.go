@@ -110,7 +110,7 @@ func (p runtimeClass) validate(ctx context.Context, r *review.Review) error {
 
 // read returns the spec of a new pod, and the class that it names; nil when there is none.
 func (p runtimeClass) read(ctx context.Context, r *review.Review) (map[string]any, *RuntimeClass, error) {
-	spec, err := r.NewPodSpec()
+	_, spec, err := r.NewPod()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // taintNodes keeps pods off new nodes until somebody finds them ready.
@@ -18,11 +19,7 @@ func (p taintNodes) mutate(_ context.Context, r *review.Review) error {
 	if err != nil {
 		return err
 	}
-	spec, _ := node["spec"].(map[string]any)
-	if spec == nil {
-		spec = map[string]any{}
-		node["spec"] = spec
-	}
+	spec := tree.Object(node, "spec")
 	taints, _ := spec["taints"].([]any)
 	for _, t := range taints {
 		if one, ok := t.(map[string]any); ok && one["key"] == p.taint && one["effect"] == "NoSchedule" {

@@ -69,15 +69,15 @@ func (r *Review) Decoded() (map[string]any, error) {
 	return r.object, nil
 }
 
-// NewPodSpec returns the spec of a pod that is to be created, as a plugin may change
-// it; nil when the review is about anything else.
-func (r *Review) NewPodSpec() (map[string]any, error) {
+// NewPod returns a pod that is to be created, as a plugin may change it, and its spec;
+// nil when the review is about anything else.
+func (r *Review) NewPod() (pod, spec map[string]any, err error) {
 	if !r.Is(services.OperationCreate, "", "pods") {
-		return nil, nil
+		return nil, nil, nil
 	}
-	pod, err := r.Decoded()
-	spec, _ := pod["spec"].(map[string]any)
-	return spec, err
+	pod, err = r.Decoded()
+	spec, _ = pod["spec"].(map[string]any)
+	return pod, spec, err
 }
 
 // Changed notes that a plugin has changed what Decoded returned.

@@ -59,16 +59,9 @@ type Plugin struct {
 
 // Mutate names the account, and mounts its token.
 func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
-	if !r.Is(services.OperationCreate, "", "pods") {
-		return nil
-	}
-	pod, err := r.Decoded()
-	if err != nil {
+	pod, spec, err := r.NewPod()
+	if err != nil || spec == nil || p.mirrored(pod) {
 		return err
-	}
-	spec, _ := pod["spec"].(map[string]any)
-	if spec == nil || p.mirrored(pod) {
-		return nil
 	}
 	name, _ := spec["serviceAccountName"].(string)
 	if name == "" {
@@ -186,14 +179,10 @@ func (p *Plugin) volume(name string) map[string]any {
 
 // Validate refuses pods that reach for what their account does not have.
 func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
-	if !r.Is(services.OperationCreate, "", "pods") {
-		return nil
-	}
-	pod, err := r.Decoded()
-	if err != nil {
+	pod, spec, err := r.NewPod()
+	if err != nil || pod == nil {
 		return err
 	}
-	spec, _ := pod["spec"].(map[string]any)
 	name, _ := spec["serviceAccountName"].(string)
 	if p.mirrored(pod) {
 		if name != "" {

@@ -179,7 +179,7 @@ func TestBinding(t *testing.T) {
 			t.Fatal(err)
 		}
 		pod := b.read(pods, name)
-		conditions, _ := below(pod, "status")["conditions"].([]any)
+		conditions, _ := tree.Object(pod, "status")["conditions"].([]any)
 		if field(pod, "spec", "nodeName") != "n1" || field(pod, "metadata", "annotations", "x") != "y" || len(conditions) != 1 {
 			t.Errorf("%s: %v", name, pod)
 		}
@@ -222,8 +222,8 @@ func TestEvictionsShareABudget(t *testing.T) {
 			left++
 		}
 	}
-	status := below(b.read(budgets, "x"), "status")
-	if left != len(names)-1 || status["disruptionsAllowed"] != int64(0) || len(below(status, "disruptedPods")) != 1 {
+	status := tree.Object(b.read(budgets, "x"), "status")
+	if left != len(names)-1 || status["disruptionsAllowed"] != int64(0) || len(tree.Object(status, "disruptedPods")) != 1 {
 		t.Errorf("%d pods are left, the budget is %v", left, status)
 	}
 }
@@ -244,7 +244,7 @@ func TestEviction(t *testing.T) {
 	if _, err := b.post("pods/bound/eviction", eviction("v1", "bound", `,"deleteOptions":{"gracePeriodSeconds":7}`)); err != nil {
 		t.Fatal(err)
 	}
-	if meta := below(b.read(pods, "bound"), "metadata"); meta["deletionGracePeriodSeconds"] != int64(7) {
+	if meta := tree.Object(b.read(pods, "bound"), "metadata"); meta["deletionGracePeriodSeconds"] != int64(7) {
 		t.Errorf("the pod on a node is %v", meta)
 	}
 }
@@ -282,7 +282,7 @@ func TestToken(t *testing.T) {
 		AnyAudience: jwt.Audience{"https://api"}, Time: now.Add(time.Hour - time.Second)}); err != nil {
 		t.Error(err)
 	}
-	if domain := below(whom, "kubernetes.io"); field(domain, "pod", "uid") != "u-p" || field(domain, "serviceaccount", "uid") != "u" {
+	if domain := tree.Object(whom, "kubernetes.io"); field(domain, "pod", "uid") != "u-p" || field(domain, "serviceaccount", "uid") != "u" {
 		t.Errorf("the token speaks for %v", whom)
 	}
 	if got := field(answer, "status", "expirationTimestamp"); got != "2030-01-02T04:04:05Z" {

@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // pods is where pods are kept.
@@ -84,14 +85,14 @@ func (h *Handlers) assign(pod map[string]any, b *corev1.Binding) error {
 	case field(pod, "spec", "nodeName") != "":
 		return conflict("pod %s is already assigned to node %q", b.Name, field(pod, "spec", "nodeName"))
 	}
-	below(pod, "spec")["nodeName"] = b.Target.Name
+	tree.Object(pod, "spec")["nodeName"] = b.Target.Name
 	if len(b.Annotations) > 0 {
-		annotations := below(meta, "annotations")
+		annotations := tree.Object(meta, "annotations")
 		for key, value := range b.Annotations {
 			annotations[key] = value
 		}
 	}
-	setCondition(below(pod, "status"), "PodScheduled", h.Now())
+	setCondition(tree.Object(pod, "status"), "PodScheduled", h.Now())
 	return nil
 }
 
@@ -113,14 +114,4 @@ func setCondition(status map[string]any, kind string, now time.Time) {
 
 func isTrue(kind string, now time.Time) map[string]any {
 	return map[string]any{"type": kind, "status": "True", "lastProbeTime": nil, "lastTransitionTime": now.UTC().Format(time.RFC3339)}
-}
-
-// below returns the field's object, which it makes when there is none.
-func below(parent map[string]any, name string) map[string]any {
-	child, ok := parent[name].(map[string]any)
-	if !ok {
-		child = map[string]any{}
-		parent[name] = child
-	}
-	return child
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // budgets is where pod disruption budgets are kept.
@@ -137,10 +138,10 @@ func (h *Handlers) decrement(object, pod map[string]any) error {
 	case s.DisruptionsAllowed == 0:
 		return tooMany(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", budget.Name, s.DesiredHealthy, s.CurrentHealthy))
 	}
-	status := below(object, "status")
+	status := tree.Object(object, "status")
 	status["disruptionsAllowed"] = int64(s.DisruptionsAllowed - 1)
 	name, _ := strategy.Metadata(pod)["name"].(string)
-	below(status, "disruptedPods")[name] = h.Now().UTC().Format(time.RFC3339)
+	tree.Object(status, "disruptedPods")[name] = h.Now().UTC().Format(time.RFC3339)
 	return nil
 }
 

@@ -33,8 +33,8 @@ func (h *Handlers) issue(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if audiences, _ := below(a.body, "spec")["audiences"].([]any); len(audiences) == 0 {
-		below(a.body, "spec")["audiences"] = listOf(h.Tokens.Audiences)
+	if audiences, _ := tree.Object(a.body, "spec")["audiences"].([]any); len(audiences) == 0 {
+		tree.Object(a.body, "spec")["audiences"] = listOf(h.Tokens.Audiences)
 	}
 	if err := h.admit(r.Context(), a); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (h *Handlers) issue(w http.ResponseWriter, r *request.Request) error {
 
 // fillToken completes the request with the token.
 func (h *Handlers) fillToken(ctx context.Context, a *action, account map[string]any) error {
-	spec, err := as[authenticationv1.TokenRequestSpec](below(a.body, "spec"))
+	spec, err := as[authenticationv1.TokenRequestSpec](tree.Object(a.body, "spec"))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // PrepareDelete marks an object as deleting: the time, the grace that its kind
@@ -40,7 +41,7 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 	switch {
 	case w.Type.Key.String() == "namespaces":
 		delete(meta, "deletionGracePeriodSeconds") // which only ends when it is empty
-		object(obj, "status")["phase"] = "Terminating"
+		tree.Object(obj, "status")["phase"] = "Terminating"
 	case w.isDefinition():
 		delete(meta, "deletionGracePeriodSeconds") // a definition is given none
 		if first {

@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
+	"github.com/portico-platform/portico/services/tree"
 )
 
-// createKind is what single kinds do at creation.
-func (w Write) createKind(obj map[string]any) {
+// PrepareCreate completes a new object that is identified and has its defaults with
+// what its kind asks for.
+func (w Write) PrepareCreate(obj map[string]any) {
 	switch w.Type.Key.String() {
 	case "namespaces":
 		w.createNamespace(obj)
@@ -17,9 +19,9 @@ func (w Write) createKind(obj map[string]any) {
 	case "services":
 		createService(obj)
 	case "pods", "persistentvolumes":
-		object(obj, "status")["phase"] = "Pending"
+		tree.Object(obj, "status")["phase"] = "Pending"
 	case "persistentvolumeclaims":
-		object(obj, "status")["phase"] = "Pending"
+		tree.Object(obj, "status")["phase"] = "Pending"
 		w.dropDataSource(obj, nil)
 	case "certificatesigningrequests." + w.Vocabulary.Group("certificates."):
 		w.nameRequester(obj)
@@ -86,12 +88,12 @@ func (w Write) dropDataSource(obj, old map[string]any) {
 
 // createNamespace holds a namespace until its contents are gone.
 func (w Write) createNamespace(obj map[string]any) {
-	spec := object(obj, "spec")
+	spec := tree.Object(obj, "spec")
 	held, _ := spec["finalizers"].([]any)
 	if name := any(w.Vocabulary.NamespaceFinalizer); !slices.Contains(held, name) {
 		spec["finalizers"] = append(slices.Clone(held), name)
 	}
-	object(obj, "status")["phase"] = "Active"
+	tree.Object(obj, "status")["phase"] = "Active"
 }
 
 // createAPIService says of a group version that is served here that it is available.
@@ -118,7 +120,7 @@ func nameSecrets(obj map[string]any) {
 
 // nameRequester writes into a certificate request who asks, whatever it says.
 func (w Write) nameRequester(obj map[string]any) {
-	spec := object(obj, "spec")
+	spec := tree.Object(obj, "spec")
 	for _, field := range []string{"username", "uid", "groups", "extra"} {
 		delete(spec, field)
 	}
@@ -142,7 +144,7 @@ func (w Write) nameRequester(obj map[string]any) {
 // own, and gives new conditions their times.
 func (w Write) updateSigningRequest(obj, old map[string]any) {
 	keep(obj, old, "spec")
-	status, oldStatus := object(obj, "status"), object(old, "status")
+	status, oldStatus := tree.Object(obj, "status"), tree.Object(old, "status")
 	switch w.Subresource {
 	case "approval":
 		keep(status, oldStatus, "certificate")
@@ -207,16 +209,6 @@ func stampConditions(status, oldStatus map[string]any, now time.Time) {
 	}
 }
 
-// object returns the field's object, which it creates when there is none.
-func object(parent map[string]any, field string) map[string]any {
-	child, ok := parent[field].(map[string]any)
-	if !ok {
-		child = map[string]any{}
-		parent[field] = child
-	}
-	return child
-}
-
 // element reads an element of a list as an object; an empty one when it is none.
 func element(v any) map[string]any {
 	m, ok := v.(map[string]any)
@@ -228,8 +220,8 @@ func element(v any) map[string]any {
 
 // keepNested is keep for a field of a field.
 func keepNested(obj, old map[string]any, parent, field string) {
-	keep(object(obj, parent), object(old, parent), field)
-	if len(object(obj, parent)) == 0 {
+	keep(tree.Object(obj, parent), tree.Object(old, parent), field)
+	if len(tree.Object(obj, parent)) == 0 {
 		delete(obj, parent)
 	}
 }

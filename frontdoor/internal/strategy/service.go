@@ -3,6 +3,8 @@ package strategy
 import (
 	"reflect"
 	"slices"
+
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // gated are the fields that release 1.21 does not take, unless they are there already.
@@ -29,7 +31,7 @@ func createService(obj map[string]any) {
 // manifest that made it can be applied again, and drops those that its new type
 // does not have. What the client changes itself is left to the rules.
 func updateService(obj, old map[string]any) {
-	spec, before := object(obj, "spec"), element(old["spec"])
+	spec, before := tree.Object(obj, "spec"), element(old["spec"])
 	dropGated(spec, before)
 	if hasIPs(spec) && hasIPs(before) {
 		keepMissing(spec, before, "clusterIP")
@@ -44,7 +46,7 @@ func updateService(obj, old map[string]any) {
 	followClusterIP(spec, before)
 	dropOfOtherType(spec, before)
 	if status := element(obj["status"]); spec["type"] != "LoadBalancer" && len(element(status["loadBalancer"])) > 0 {
-		object(obj, "status")["loadBalancer"] = map[string]any{} // the one there was is going
+		tree.Object(obj, "status")["loadBalancer"] = map[string]any{} // the one there was is going
 	}
 }
 

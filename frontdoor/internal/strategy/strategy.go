@@ -68,12 +68,8 @@ func (w Write) Identify(obj map[string]any) {
 	}
 }
 
-// PrepareCreate completes a new object that is identified and has its defaults with
-// what its kind asks for.
-func (w Write) PrepareCreate(obj map[string]any) { w.createKind(obj) }
-
-// PrepareUpdate keeps what an update need not repeat and may not touch: identity and times, the
-// status on a write of the object, everything else on a write of the status.
+// PrepareUpdate keeps what an update need not repeat and may not touch: identity and
+// times, the status on a write of the object, everything else on a write of the status.
 func (w Write) PrepareUpdate(obj, old map[string]any) {
 	meta, oldMeta := Metadata(obj), Metadata(old)
 	delete(meta, "selfLink")
@@ -159,14 +155,7 @@ func keep(obj, old map[string]any, field string) {
 }
 
 // Metadata returns the object's metadata, which it creates when there is none.
-func Metadata(obj map[string]any) map[string]any {
-	meta, ok := obj["metadata"].(map[string]any)
-	if !ok {
-		meta = map[string]any{}
-		obj["metadata"] = meta
-	}
-	return meta
-}
+func Metadata(obj map[string]any) map[string]any { return tree.Object(obj, "metadata") }
 
 // Finalizers returns metadata.finalizers.
 func Finalizers(obj map[string]any) []string {

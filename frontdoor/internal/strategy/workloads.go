@@ -16,15 +16,15 @@ const (
 // and says so, and have the labels of its pods when it has none. A label or
 // requirement that is there already is left to the rules.
 func createJob(obj map[string]any) {
-	spec := object(obj, "spec")
+	spec := tree.Object(obj, "spec")
 	if spec["manualSelector"] == true {
 		return
 	}
 	meta := Metadata(obj)
-	labels := object(object(object(spec, "template"), "metadata"), "labels")
+	labels := tree.Object(tree.Object(tree.Object(spec, "template"), "metadata"), "labels")
 	setMissing(labels, jobNameLabel, meta["name"])
 	setMissing(labels, jobUIDLabel, meta["uid"])
-	setMissing(object(object(spec, "selector"), "matchLabels"), jobUIDLabel, meta["uid"])
+	setMissing(tree.Object(tree.Object(spec, "selector"), "matchLabels"), jobUIDLabel, meta["uid"])
 	if len(element(meta["labels"])) == 0 {
 		meta["labels"] = tree.Copy(labels)
 	}
@@ -45,7 +45,7 @@ func createDaemonSet(obj map[string]any) {
 	if err != nil || n < 1 {
 		n = 1
 	}
-	object(Metadata(obj), "annotations")[templateGeneration] = strconv.FormatInt(n, 10)
+	tree.Object(Metadata(obj), "annotations")[templateGeneration] = strconv.FormatInt(n, 10)
 }
 
 // countTemplates counts the templates that a daemon set has had; clients cannot.
@@ -54,5 +54,5 @@ func countTemplates(obj, old map[string]any) {
 	if !tree.Equal(element(obj["spec"])["template"], element(old["spec"])["template"]) {
 		n++
 	}
-	object(Metadata(obj), "annotations")[templateGeneration] = strconv.FormatInt(n, 10)
+	tree.Object(Metadata(obj), "annotations")[templateGeneration] = strconv.FormatInt(n, 10)
 }
