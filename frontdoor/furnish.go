@@ -61,19 +61,14 @@ func keyOf(gr resource.GroupResource, object map[string]any) resource.Key {
 // keys returns the keys of all objects of a type.
 func (d *door) keys(ctx context.Context, gr resource.GroupResource) (map[resource.Key]bool, error) {
 	keys := map[resource.Key]bool{}
-	for r := (services.ListRequest{GroupResource: gr}); ; {
-		page, err := d.store.List(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range page.Objects {
-			keys[o.Key] = true
-		}
-		if page.Next == "" {
-			return keys, nil
-		}
-		r.After, r.Read = page.Next, services.Read{Mode: services.Exact, Revision: page.Revision}
+	_, err := reads.ForEach(ctx, d.store, services.ListRequest{GroupResource: gr}, func(o services.Object) error {
+		keys[o.Key] = true
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return keys, nil
 }
 
 // answered asks the services behind the door, again as long as they are away: the

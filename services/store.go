@@ -124,6 +124,12 @@ type Page struct {
 	Remaining int64
 }
 
+// Following returns the request for the page after this one, which r asked for.
+func (p Page) Following(r ListRequest) ListRequest {
+	r.Read, r.After = Read{Mode: Exact, Revision: p.Revision}, p.Next
+	return r
+}
+
 // CreateRequest stores a new object.
 type CreateRequest struct {
 	Key     resource.Key

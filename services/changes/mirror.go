@@ -167,8 +167,7 @@ func (m *Mirror[T]) list(ctx context.Context) (int64, error) {
 			m.publish(objects, page.Revision)
 			return page.Revision, nil
 		}
-		request.After = page.Next
-		request.Read = services.Read{Mode: services.Exact, Revision: page.Revision}
+		request = page.Following(request)
 	}
 }
 

@@ -292,7 +292,7 @@ func storeBoundsPages(t *testing.T, c storeCase) {
 		if page.Next == "" {
 			break
 		}
-		r.After, r.Read = page.Next, services.Read{Mode: services.Exact, Revision: page.Revision}
+		r = page.Following(r)
 	}
 	if strings.Join(got, " ") != "ns/a ns/b ns/c ns/d ns/e" {
 		t.Errorf("the pages together hold %v", got)

@@ -52,7 +52,7 @@ func (l *Listing) Pages(ctx context.Context, visit func([]services.Object) error
 			return err
 		}
 		var err error
-		l.asked.Read, l.asked.After = services.Read{Mode: services.Exact, Revision: l.page.Revision}, l.page.Next
+		l.asked = l.page.Following(l.asked)
 		if l.page, err = l.store.List(ctx, l.asked); err != nil {
 			return err
 		}
@@ -145,6 +145,6 @@ func ForEach(ctx context.Context, store services.Reader, r services.ListRequest,
 		if page.Next == "" {
 			return page.Revision, nil
 		}
-		r.Read, r.After = services.Read{Mode: services.Exact, Revision: page.Revision}, page.Next
+		r = page.Following(r)
 	}
 }
