@@ -28,8 +28,8 @@ const (
 	mostAnswered = 256 << 20
 )
 
-// spoken are the versions of ConversionReview that are understood here.
-var spoken = []string{"v1", "v1beta1"}
+// Speaks tells whether a version of ConversionReview is understood here.
+func Speaks(version string) bool { return version == "v1" || version == "v1beta1" }
 
 // Webhook is the conversion webhook of one definition.
 type Webhook struct {
@@ -43,11 +43,8 @@ type Webhook struct {
 // ConversionReview, the ones that it likes best first.
 func New(at webhook.Config, versions []string, find webhook.Resolver, v vocabulary.Vocabulary) *Webhook {
 	w := &Webhook{client: webhook.New(at, find, "portico-frontdoor")}
-	for _, version := range versions {
-		if slices.Contains(spoken, version) {
-			w.reviews = v.Group("apiextensions.") + "/" + version
-			break
-		}
+	if i := slices.IndexFunc(versions, Speaks); i >= 0 {
+		w.reviews = v.Group("apiextensions.") + "/" + versions[i]
 	}
 	return w
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/conversion"
 	"github.com/portico-platform/portico/frontdoor/internal/convert"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
@@ -92,7 +93,7 @@ func (c *check) relax() {
 		c.relaxed.structure = c.relaxed.structure || len(structureOf(child(before, "spec"), c.vocabulary)) > 1
 	}
 	reviews := texts(child(c.oldSpec, "conversion"), "conversionReviewVersions")
-	c.relaxed.reviews = len(reviews) > 0 && !slices.ContainsFunc(reviews, isSpoken)
+	c.relaxed.reviews = len(reviews) > 0 && !slices.ContainsFunc(reviews, conversion.Speaks)
 }
 
 // at is a path below spec.

@@ -2,16 +2,13 @@ package custom
 
 import (
 	"net/url"
-	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/portico-platform/portico/frontdoor/internal/conversion"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/schema/format"
 )
-
-// isSpoken tells whether webhooks are asked in a version of ConversionReview.
-func isSpoken(version string) bool { return version == "v1" || version == "v1beta1" }
 
 // conversion checks how objects get from one version to another.
 func (c *check) conversion() {
@@ -57,7 +54,7 @@ func (c *check) reviews(versions []string, where *field.Path) {
 			c.label(where.Item(i), version)
 		}
 		seen[version] = true
-		spoken = spoken || isSpoken(version)
+		spoken = spoken || conversion.Speaks(version)
 	}
 	if !spoken && !c.relaxed.reviews {
 		c.Invalid(where, versions, "must include at least one of v1, v1beta1")
@@ -119,19 +116,7 @@ func (c *check) service(s map[string]any, where *field.Path) {
 	if path == "" {
 		return
 	}
-	below := where.Field("path")
-	rest, rooted := strings.CutPrefix(path, "/")
-	if !rooted {
-		c.Invalid(below, path, "must start with a '/'")
-	}
-	segments := strings.Split(strings.TrimSuffix(rest, "/"), "/")
-	for i, segment := range segments {
-		if segment == "" && len(segments) > 1 {
-			c.Invalid(below, path, "segment["+strconv.Itoa(i)+"] may not be empty")
-		} else if segment != "" {
-			for _, problem := range validation.IsDNS1123Subdomain(segment) {
-				c.Invalid(below, path, "segment["+strconv.Itoa(i)+"]: "+problem)
-			}
-		}
+	for _, problem := range format.WebhookPath(path) {
+		c.Invalid(where.Field("path"), path, problem)
 	}
 }

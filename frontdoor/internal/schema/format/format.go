@@ -39,7 +39,7 @@ var formats = map[string]Format{
 	"path-segment":        PathSegment,
 	"signer":              signer,
 	"webhook-name":        webhookName,
-	"webhook-path":        webhookPath,
+	"webhook-path":        WebhookPath,
 	"certificate-request": certificateRequest,
 	"ip":                  IP,
 	"cidr":                cidr,

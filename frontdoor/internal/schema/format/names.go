@@ -28,8 +28,8 @@ var (
 	iscsiPatterns = regexp.MustCompile(`^(iqn\.\d{4}-\d{2}\.([[:alnum:]-.]+)(:[^,;*&$|\s]+)$|eui\.[[:alnum:]]{16}$|naa\.[[:alnum:]]{32}$)`)
 )
 
-// webhookPath is a path below a service, of steps like domains.
-func webhookPath(value string) (problems []string) {
+// WebhookPath is a path below a service, of steps like domains.
+func WebhookPath(value string) (problems []string) {
 	steps, rooted := strings.CutPrefix(value, "/")
 	if !rooted {
 		problems = append(problems, "must start with a '/'")
