@@ -5,7 +5,7 @@ MODULES  := $(shell sed -n 's|^[[:space:]]*\./||p' go.work)
 PACKAGES := $(addsuffix /...,$(addprefix ./,$(MODULES)))
 # The all-in-one, and each service as a program of its own.
 COMMANDS := ./deploy/portico $(patsubst %/,./%,$(sort $(dir $(wildcard */cmd/*/main.go))))
-SUITE    ?= ../shared/conformance
+SUITE    ?= deploy/conformance/suite
 
 .DEFAULT_GOAL := help
 
@@ -29,6 +29,7 @@ test: ## run all tests of all modules with the race detector
 check: ## check format, vet, the import rule, the budgets and the module files
 	@unformatted=$$(gofmt -l $(MODULES)); test -z "$$unformatted" || { echo "not formatted (advice: run make fix):"; echo "$$unformatted"; exit 1; }
 	go vet $(PACKAGES)
+	GOWORK=off go -C deploy/conformance/suite vet ./...
 	go test -count=1 ./deploy/lint
 	@for m in $(MODULES); do GOWORK=off go -C $$m mod tidy -diff || { echo "$$m/go.mod is not tidy (advice: run make tidy)"; exit 1; }; done
 

@@ -3,8 +3,8 @@
 // checks that have passed before. One that fails again is an error; one that
 // passes for the first time is printed, and added with -update.
 //
-// It decides nothing about the checks themselves; the suite is a program of its
-// own that stands beside this project, and where it is absent nothing is run.
+// It decides nothing about the checks themselves: the suite is a program and a
+// module of its own that shares no code with any server. A missing suite is an error.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 
 func main() {
 	r := ratchet{}
-	flag.StringVar(&r.suite, "suite", "../shared/conformance", "folder of the conformance suite")
+	flag.StringVar(&r.suite, "suite", "deploy/conformance/suite", "folder of the conformance suite")
 	flag.StringVar(&r.portico, "portico", "bin/portico", "the all-in-one to check")
 	flag.StringVar(&r.list, "passing", "deploy/conformance/passing.txt", "the list of checks that pass")
 	flag.StringVar(&r.pattern, "run", "", "run only the checks that match this regular expression")
@@ -43,9 +43,8 @@ type ratchet struct {
 }
 
 func (r *ratchet) run(vocabularies []string) error {
-	if _, err := os.Stat(r.suite); errors.Is(err, fs.ErrNotExist) {
-		fmt.Printf("conformance: no suite in %s, nothing to run\n", r.suite)
-		return nil
+	if _, err := os.Stat(r.suite); err != nil {
+		return fmt.Errorf("the suite to run: %w", err)
 	}
 	passing, err := readList(r.list)
 	if err != nil {

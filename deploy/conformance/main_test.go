@@ -28,3 +28,10 @@ func TestTheListOnlyGrows(t *testing.T) {
 		t.Error("a listed check that no longer passes is no error")
 	}
 }
+
+func TestAMissingSuiteIsAnError(t *testing.T) {
+	r := ratchet{suite: filepath.Join(t.TempDir(), "absent")}
+	if err := r.run([]string{"platform"}); err == nil {
+		t.Error("a ratchet without a suite passes")
+	}
+}

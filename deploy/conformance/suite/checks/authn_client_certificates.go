@@ -1,0 +1,33 @@
+package checks
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"time"
+
+	. "github.com/portico-platform/portico/deploy/conformance/suite/harness"
+)
+
+func clientCertificates() {
+	s := Section("Authentication: client certificate")
+
+	s.Check("CERT-01", "username = subject common name; groups = organization fields (several allowed)", func(t *T) {
+		who := t.WhoAmI(As(t.Fix.CA.Client("jane", "dev", "ops")))
+		t.Eq("username", who.Str("username"), "jane")
+		t.SameSet("groups", who.Strs("groups"), "dev", "ops", "system:authenticated")
+	})
+	s.Check("CERT-02", "a certificate of another CA than --client-ca-file is not accepted", func(t *T) {
+		t.Unauthorized(t.Fix.OtherCA.Client("jane", "system:masters"))
+	})
+	s.Check("CERT-03", "an expired certificate is not valid", func(t *T) {
+		cert := t.Fix.CA.Issue(pkix.Name{CommonName: "jane"}, func(c *x509.Certificate) {
+			c.NotBefore, c.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
+		})
+		t.Unauthorized(WithCert("jane", cert))
+	})
+	s.Check("CERT-04", "several methods at once: certificates and tokens on one server", func(t *T) {
+		t.Eq("by certificate", t.WhoAmI(As(t.Fix.CA.Client("jane"))).Str("username"), "jane")
+		t.Eq("by token", t.WhoAmI(As(Token("alice-token"))).Str("username"), "alice")
+		t.Eq("by neither", t.WhoAmI(As(Anonymous)).Str("username"), "system:anonymous")
+	})
+}

@@ -1,0 +1,51 @@
+package checks
+
+import (
+	"time"
+
+	. "github.com/portico-platform/portico/deploy/conformance/suite/harness"
+)
+
+func errorsSection() {
+	s := Section("Errors")
+
+	s.Check("ERR-01", "an error response is a Status object", func(t *T) {
+		o := t.GET(t.In("configmaps")+"/missing").Status(404, "NotFound")
+		t.Eq("apiVersion", o.Str("apiVersion"), "v1")
+		t.Eq("details.name", o.Str("details.name"), "missing")
+		t.Eq("details.kind", o.Str("details.kind"), "configmaps")
+		t.True(o.Str("message") != "", "a message")
+	})
+	for _, c := range []struct{ id, what, path string }{
+		{"ERR-02", "get", "/api/v1/namespaces/default?resourceVersion=900000000000000"},
+		{"ERR-03", "list", "/api/v1/namespaces?resourceVersion=900000000000000"},
+		{"ERR-04", "list with NotOlderThan", "/api/v1/namespaces?resourceVersion=900000000000000&resourceVersionMatch=NotOlderThan"},
+	} {
+		s.Check(c.id, "unrecognized (too large) resourceVersion, "+c.what+": 504, message 'Too large resource version'", func(t *T) {
+			o := t.GET(c.path).Status(504, "Timeout")
+			t.Contains("message", o.Str("message"), "Too large resource version")
+		})
+	}
+	s.Check("ERR-05", "validation failure: 422 Invalid, with a cause for the field", func(t *T) {
+		d := Deployment("a", 1)
+		d.Set("spec.replicas", -1)
+		o := t.POST(t.In("apps/v1/deployments"), d).Status(422, "Invalid")
+		t.Eq("field of the first cause", o.Str("details.causes.0.field"), "spec.replicas")
+	})
+	s.Check("ERR-06", "a body that is no JSON: 400", func(t *T) {
+		t.POST(t.In("configmaps"), []byte("{not json"), Type("application/json")).Status(400, "BadRequest")
+	})
+	s.Check("ERR-07", "an unsupported body type: 415", func(t *T) {
+		t.PUT(t.In("configmaps")+"/a", []byte("a=b"), Type("application/x-www-form-urlencoded")).Is(415)
+	})
+	s.Check("ERR-08", "PUT of an object that does not exist: 404", func(t *T) {
+		t.PUT(t.In("configmaps")+"/a", ConfigMap("a")).Status(404, "NotFound")
+	})
+	s.Check("ERR-09", "a watch token of the past is never answered with silence: events or 410", func(t *T) {
+		rv := t.GET(t.In(Leases)).OK().Obj().RV()
+		t.Lease("a")
+		w := t.Watch(t.In(Leases) + "?resourceVersion=" + Esc(rv))
+		ev := w.Next(10 * time.Second)
+		t.True(ev.Type == "ADDED" || ev.Type == "ERROR" && ev.Object.Num("code") == 410, "ADDED or an ERROR with code 410, got %s", ev.Type)
+	})
+}

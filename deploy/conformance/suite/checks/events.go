@@ -1,0 +1,41 @@
+package checks
+
+import . "github.com/portico-platform/portico/deploy/conformance/suite/harness"
+
+func events() {
+	s := Section("Event v1")
+
+	const events = "events.platform.io/v1/events"
+	s.Check("EV-01", "a new event with action, reason, reportingComponent, reportingInstance, eventTime", func(t *T) {
+		body := t.Event()
+		o := t.POST(t.In(events), body).OK().Obj()
+		t.Eq("regarding.name (replaces involvedObject)", o.Str("regarding.name"), "a")
+		t.Eq("eventTime (replaces firstTimestamp)", o.Str("eventTime"), body.Str("eventTime"))
+		t.Eq("type", o.Str("type"), "Normal")
+	})
+	s.Check("EV-02", "type: only Normal or Warning", func(t *T) {
+		t.POST(t.In(events), t.Event().Set("type", "Curious")).Status(422, "Invalid")
+	})
+	for id, fields := range map[string][]string{
+		"EV-03": {"action"}, "EV-04": {"reason"}, "EV-05": {"reportingInstance"},
+	} {
+		s.Check(id, fields[0]+": required on creation", func(t *T) {
+			body := t.Event()
+			for _, f := range fields {
+				delete(body, f)
+			}
+			t.POST(t.In(events), body).Status(422, "Invalid")
+		})
+	}
+	for id, field := range map[string]Obj{
+		"EV-06": {"deprecatedFirstTimestamp": "2026-01-01T00:00:00Z"},
+		"EV-07": {"deprecatedLastTimestamp": "2026-01-01T00:00:00Z"},
+		"EV-08": {"deprecatedSource": Obj{"component": "old", "host": "h"}},
+	} {
+		for name, value := range field {
+			s.Check(id, name+": not permitted in new events", func(t *T) {
+				t.POST(t.In(events), t.Event().Set(name, value)).Status(422, "Invalid")
+			})
+		}
+	}
+}

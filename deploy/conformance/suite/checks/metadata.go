@@ -1,0 +1,91 @@
+package checks
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/portico-platform/portico/deploy/conformance/suite/harness"
+)
+
+func metadata() {
+	s := Section("Common object metadata")
+
+	s.Check("META-01", "generateName: when set, the server generates a unique random name", func(t *T) {
+		body := `{apiVersion: v1, kind: ConfigMap, metadata: {generateName: job-}}`
+		a := t.POST(t.In("configmaps"), body).OK().Obj()
+		b := t.POST(t.In("configmaps"), body).OK().Obj()
+		t.True(strings.HasPrefix(a.Name(), "job-") && len(a.Name()) > len("job-"), "a name made of job- and a random part, got %q", a.Name())
+		t.Ne("name of the second object", b.Name(), a.Name())
+		t.Eq("read back name", t.GET(t.In("configmaps")+"/"+a.Name()).OK().Obj().Name(), a.Name())
+	})
+	s.Check("META-02", "generateName: a name that is given is kept", func(t *T) {
+		o := t.POST(t.In("configmaps"), `{apiVersion: v1, kind: ConfigMap, metadata: {name: fixed, generateName: job-}}`).OK().Obj()
+		t.Eq("name", o.Name(), "fixed")
+	})
+	s.Check("META-03", "uid: unique, randomly generated identifier", func(t *T) {
+		a, b := t.CM("a"), t.CM("b")
+		t.True(a.UID() != "" && b.UID() != "", "non-empty uids, got %q and %q", a.UID(), b.UID())
+		t.Ne("uid of another object", b.UID(), a.UID())
+	})
+	s.Check("META-04", "uid: set by the server and not changed by an update", func(t *T) {
+		a := t.CM("a")
+		b := a.Copy().Set("data.k", "v")
+		t.Eq("uid after PUT", t.PUT(t.In("configmaps")+"/a", b).OK().Obj().UID(), a.UID())
+	})
+	s.Check("META-05", "creationTimestamp: time of creation, set by the server", func(t *T) {
+		o := t.POST(t.In("configmaps"), `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, creationTimestamp: "2001-02-03T04:05:06Z"}}`).OK().Obj()
+		at, err := time.Parse(time.RFC3339, o.Str("metadata.creationTimestamp"))
+		t.True(err == nil, "an RFC 3339 creationTimestamp, got %q", o.Str("metadata.creationTimestamp"))
+		t.True(time.Since(at).Abs() < time.Minute, "a creationTimestamp near now (a client's value is not used), got %v", at)
+	})
+	s.Check("META-06", "resourceVersion: the version at which the object was last modified", func(t *T) {
+		a := t.CM("a")
+		t.CM("other")
+		t.Eq("resourceVersion after another object changed", t.GET(t.In("configmaps")+"/a").OK().Obj().RV(), a.RV())
+		b := t.PATCH(MergePatch, t.In("configmaps")+"/a", `{data: {k: v}}`).OK().Obj()
+		t.Ne("resourceVersion after a change", b.RV(), a.RV())
+	})
+	s.Check("META-07", "resourceVersion: clients pass it back unmodified; a stale one is refused on update", func(t *T) {
+		a := t.CM("a")
+		t.PATCH(MergePatch, t.In("configmaps")+"/a", `{data: {k: "1"}}`).OK()
+		t.PUT(t.In("configmaps")+"/a", a.Copy().Set("data.k", "2")).Status(409, "Conflict")
+		t.Eq("data after the refused PUT", t.GET(t.In("configmaps")+"/a").OK().Obj().Str("data.k"), "1")
+	})
+	s.Check("META-08", "namespace: namespace of a namespace-scoped object, set from the path", func(t *T) {
+		t.Eq("namespace", t.CM("a").Str("metadata.namespace"), t.NS())
+	})
+	s.Check("META-09", "namespace: a cluster-scoped object has none", func(t *T) {
+		o := t.GET("/api/v1/namespaces/" + t.NS()).OK().Obj()
+		t.True(!o.Has("metadata.namespace"), "no metadata.namespace, got %q", o.Str("metadata.namespace"))
+	})
+	s.Check("META-10", "name: unique within its scope", func(t *T) {
+		t.CM("a")
+		t.POST(t.In("configmaps"), ConfigMap("a")).Status(409, "AlreadyExists")
+		other := t.NewNS()
+		t.POST(In(other, "configmaps"), ConfigMap("a")).OK()
+	})
+	s.Check("META-11", "labels and annotations: maps of strings, kept as given", func(t *T) {
+		o := t.POST(t.In("configmaps"), `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, labels: {app: x, example.com/tier: back}, annotations: {example.com/note: "any text: 1, 2", empty: ""}}`).OK().Obj()
+		t.Eq("labels", o.At("metadata.labels"), Obj{"app": "x", "example.com/tier": "back"})
+		t.Eq("annotations", o.At("metadata.annotations"), Obj{"example.com/note": "any text: 1, 2", "empty": ""})
+	})
+	s.Check("META-12", "finalizers: shared field that any permitted actor may reorder", func(t *T) {
+		t.POST(t.In("configmaps"), `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/one, example.com/two]}}`).OK()
+		actor := t.User()
+		t.GrantIn(t.NS(), actor.Name, `[{apiGroups: [""], resources: [configmaps], verbs: [patch]}]`)
+		o := t.Allowed(func() *Resp {
+			return t.PATCH(MergePatch, t.In("configmaps")+"/a", `{metadata: {finalizers: [example.com/two, example.com/one]}}`, As(actor))
+		}).OK().Obj()
+		t.Eq("finalizers", o.At("metadata.finalizers"), []string{"example.com/two", "example.com/one"})
+		t.PATCH(MergePatch, t.In("configmaps")+"/a", `{metadata: {finalizers: null}}`).OK()
+	})
+	s.Check("META-13", "every object has kind and apiVersion: <version> for the core group", func(t *T) {
+		t.CM("a")
+		o := t.GET(t.In("configmaps") + "/a").OK().Obj()
+		t.Eq("apiVersion", o.Str("apiVersion"), "v1")
+		t.Eq("kind", o.Str("kind"), "ConfigMap")
+	})
+}

@@ -1,0 +1,56 @@
+package checks
+
+import . "github.com/portico-platform/portico/deploy/conformance/suite/harness"
+
+func patches() {
+	s := Section("Patch content types")
+
+	s.Check("PATCH-01", "application/merge-patch+json: set, change, remove with null", func(t *T) {
+		t.CM("a", "keep", "1", "change", "2", "drop", "3")
+		o := t.PATCH(MergePatch, t.In("configmaps")+"/a", `{data: {change: "two", drop: null, new: "4"}}`).OK().Obj()
+		t.Eq("data", o.At("data"), Obj{"keep": "1", "change": "two", "new": "4"})
+	})
+	s.Check("PATCH-02", "application/merge-patch+json: lists are replaced as a whole", func(t *T) {
+		path := t.In("apps/v1/deployments")
+		t.POST(path, Deployment("a", 0)).OK()
+		o := t.PATCH(MergePatch, path+"/a", `{spec: {template: {spec: {containers: [{name: other, image: "registry.example.com/o:1"}]}}}}`).OK().Obj()
+		list := o.List("spec.template.spec.containers")
+		t.Eq("number of containers", len(list), 1)
+		t.Eq("name", list[0].Str("name"), "other")
+	})
+	s.Check("PATCH-03", "application/json-patch+json: add, replace, remove, move, copy, test", func(t *T) {
+		t.CM("a", "k", "1", "l", "2", "m", "3")
+		o := t.PATCH(JSONPatch, t.In("configmaps")+"/a", `[
+			{op: test, path: /data/k, value: "1"}, {op: replace, path: /data/k, value: one},
+			{op: remove, path: /data/l}, {op: add, path: /data/n, value: "4"},
+			{op: move, from: /data/m, path: /data/moved}, {op: copy, from: /data/n, path: /data/copied}]`).OK().Obj()
+		t.Eq("data", o.At("data"), Obj{"k": "one", "n": "4", "moved": "3", "copied": "4"})
+	})
+	s.Check("PATCH-04", "strategic merge patch: a list with a merge key is merged by the key", func(t *T) {
+		path := t.In("apps/v1/deployments")
+		t.POST(path, Deployment("a", 0)).OK()
+		o := t.PATCH(StrategicPatch, path+"/a", `{spec: {template: {spec: {containers: [{name: side, image: "registry.example.com/s:1"}]}}}}`).OK().Obj()
+		names := map[string]string{}
+		for _, c := range o.List("spec.template.spec.containers") {
+			names[c.Str("name")] = c.Str("image")
+		}
+		t.Eq("containers", names, map[string]string{"main": "registry.example.com/app:1", "side": "registry.example.com/s:1"})
+	})
+	s.Check("PATCH-05", "application/apply-patch+yaml: YAML body", func(t *T) {
+		o := t.Apply("m", t.In("configmaps")+"/a", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n# a comment\ndata:\n  k: |\n    two\n    lines\n").OK().Obj()
+		t.Eq("data", o.At("data"), Obj{"k": "two\nlines\n"})
+	})
+	s.Check("PATCH-06", "application/apply-patch+yaml: JSON is accepted as valid YAML", func(t *T) {
+		o := t.Apply("m", t.In("configmaps")+"/a", ConfigMap("a", "k", "v")).OK().Obj()
+		t.Eq("data", o.At("data"), Obj{"k": "v"})
+	})
+	s.Check("PATCH-07", "custom resources: merge patch and JSON patch", func(t *T) {
+		c := t.CRD(AnySchema)
+		path := t.In(c.Resource())
+		t.POST(path, c.Object("a", "spec: {list: [1, 2], keep: x}")).OK()
+		o := t.PATCH(MergePatch, path+"/a", `{spec: {list: [3]}}`).OK().Obj()
+		t.Eq("spec", o.At("spec"), Obj{"list": []int{3}, "keep": "x"})
+		o = t.PATCH(JSONPatch, path+"/a", `[{op: add, path: /spec/list/-, value: 4}]`).OK().Obj()
+		t.Eq("spec.list", o.At("spec.list"), []int{3, 4})
+	})
+}

@@ -1,0 +1,90 @@
+package checks
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/portico-platform/portico/deploy/conformance/suite/harness"
+)
+
+func paths() {
+	s := Section("Path shapes")
+
+	s.Check("PATH-01", "list and get a cluster-scoped type: <prefix>/<resource_type>[/<name>]", func(t *T) {
+		t.Eq("kind", t.GET("/api/v1/nodes").Is(200).Obj().Str("kind"), "NodeList")
+		t.Eq("name", t.GET(All("rbac.authorization.platform.io/v1/clusterroles")+"/cluster-admin").Is(200).Obj().Name(), "cluster-admin")
+	})
+	s.Check("PATH-02", "list a namespace-scoped type in one namespace", func(t *T) {
+		other := t.NewNS()
+		t.Lease("a")
+		t.POST(In(other, Leases), LeaseOf("b", "x")).OK()
+		t.SameSet("names", t.GET(t.In(Leases)).Is(200).Obj().Names(), "a")
+		t.SameSet("names", t.GET(In(other, Leases)).Is(200).Obj().Names(), "b")
+	})
+	s.Check("PATH-03", "get a namespace-scoped resource: core and named group", func(t *T) {
+		t.CM("a")
+		t.Lease("b")
+		t.Eq("name", t.GET("/api/v1/namespaces/"+t.NS()+"/configmaps/a").Is(200).Obj().Name(), "a")
+		t.Eq("name", t.GET("/apis/coordination.platform.io/v1/namespaces/"+t.NS()+"/leases/b").Is(200).Obj().Name(), "b")
+	})
+	s.Check("PATH-04", "list namespaces; get a namespace", func(t *T) {
+		ns := t.NS()
+		o := t.GET("/api/v1/namespaces").Is(200).Obj()
+		t.Eq("kind", o.Str("kind"), "NamespaceList")
+		t.Includes("names", o.Names(), ns)
+		t.Eq("kind", t.GET("/api/v1/namespaces/"+t.NS()).Is(200).Obj().Str("kind"), "Namespace")
+	})
+	s.Check("PATH-05", "cluster-scoped subresource: nodes/<name>/status", func(t *T) {
+		name := t.Name("node")
+		t.POST("/api/v1/nodes", YAML(`{apiVersion: v1, kind: Node, metadata: {name: %s}}`, name)).OK()
+		t.Cleanup(func() { t.DELETE("/api/v1/nodes/"+name, nil) })
+		t.Eq("name", t.GET("/api/v1/nodes/"+name+"/status").Is(200).Obj().Name(), name)
+		o := t.PATCH(MergePatch, "/api/v1/nodes/"+name+"/status", `{status: {capacity: {cpu: "4"}}}`).OK().Obj()
+		t.Eq("status.capacity", o.At("status.capacity"), Obj{"cpu": "4"})
+	})
+	s.Check("PATH-06", "namespace-scoped subresource: deployments/<name>/scale has a type of its own", func(t *T) {
+		path := t.In("apps/v1/deployments")
+		t.POST(path, Deployment("a", 2)).OK()
+		o := t.GET(path + "/a/scale").Is(200).Obj()
+		t.Eq("kind", o.Str("kind"), "Scale")
+		t.Eq("spec.replicas", o.Num("spec.replicas"), 2)
+		t.Until(10*time.Second, "the scale is updated (a controller may write in between)", func() bool {
+			r := t.PUT(path+"/a/scale", t.GET(path+"/a/scale").Is(200).Obj().Set("spec.replicas", 3))
+			return r.Is(200, 201, 409).Code != 409
+		})
+		t.Eq("spec.replicas of the Deployment", t.GET(path+"/a").Is(200).Obj().Num("spec.replicas"), 3)
+	})
+	s.Check("PATH-07", "permission check (virtual): POST a SubjectAccessReview", func(t *T) {
+		o := t.POST(All("authorization.platform.io/v1/subjectaccessreviews"), `
+apiVersion: authorization.platform.io/v1
+kind: SubjectAccessReview
+spec: {user: nobody, resourceAttributes: {verb: get, resource: secrets, namespace: default}}`).OK().Obj()
+		t.Eq("kind", o.Str("kind"), "SubjectAccessReview")
+		t.Eq("status.allowed", o.Bool("status.allowed"), false)
+	})
+	s.Check("PATH-08", "create: POST on the collection; replace and patch: PUT and PATCH on the resource; delete: DELETE", func(t *T) {
+		o := t.Lease("a")
+		path := t.In(Leases) + "/a"
+		o = t.PUT(path, o.Copy().Set("spec.holderIdentity", "two")).OK().Obj()
+		t.Eq("after PUT", o.Str("spec.holderIdentity"), "two")
+		o = t.PATCH(MergePatch, path, `{spec: {holderIdentity: three}}`).OK().Obj()
+		t.Eq("after PATCH", o.Str("spec.holderIdentity"), "three")
+		t.DELETE(path, nil).OK()
+		t.GET(path).Is(404)
+	})
+	s.Check("PATH-09", "unknown resource types, groups and versions", func(t *T) {
+		t.GET("/api/v1/marbles").Is(404)
+		t.GET("/apis/apps/v9/deployments").Is(404)
+		t.GET("/apis/nowhere.example.com/v1/things").Is(404)
+		t.GET("/api/v2/pods").Is(404)
+	})
+	s.Check("PATH-10", "metrics: GET /metrics", func(t *T) {
+		r := t.GET("/metrics").Is(200)
+		t.True(strings.Contains(string(r.Raw), "# TYPE "), "metrics in the text format")
+	})
+	s.Check("PATH-11", "status is a subresource: a plain update does not change it", func(t *T) {
+		path := t.In("apps/v1/deployments")
+		o := t.POST(path, Deployment("a", 0).Set("status.replicas", 5)).OK().Obj()
+		t.Eq("status.replicas after create", o.Num("status.replicas"), 0)
+	})
+}

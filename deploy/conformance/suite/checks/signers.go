@@ -1,0 +1,71 @@
+package checks
+
+import (
+	"crypto/x509"
+	"strings"
+	"time"
+
+	. "github.com/portico-platform/portico/deploy/conformance/suite/harness"
+)
+
+func signers() {
+	s := Section("Built-in signers")
+
+	s.Check("SIGN-01", "apiserver-client: approved and signed; the certificate has the requested subject", func(t *T) {
+		_, path := t.NewCSR(SignerClient, ClientUsages, Someone)
+		cert := t.Leaf(t.Issued(path, 30*time.Second))
+		t.Eq("common name", cert.Subject.CommonName, "someone")
+		t.Eq("organization", cert.Subject.Organization, []string{"people"})
+		t.True(!cert.IsCA, "the CA bit not to be set")
+	})
+	s.Check("SIGN-02", "apiserver-client: never approved automatically", func(t *T) {
+		_, path := t.NewCSR(SignerClient, ClientUsages, Someone)
+		t.Sleep(SigningDelay)
+		o := t.GET(path).OK().Obj()
+		t.Eq("number of conditions", len(o.List("status.conditions")), 0)
+		t.Eq("status.certificate", o.Str("status.certificate"), "")
+	})
+	s.Check("SIGN-03", "apiserver-client: must include client auth", func(t *T) {
+		_, path := t.NewCSR(SignerClient, "[digital signature, key encipherment]", Someone)
+		t.NeverIssued(path, SigningDelay)
+	})
+	s.Check("SIGN-04", "apiserver-client-nodeagent: a right request is signed once approved", func(t *T) {
+		_, path := t.NewCSR(SignerNode, ClientUsages, SomeNode)
+		cert := t.Leaf(t.Issued(path, 30*time.Second))
+		t.Eq("common name", cert.Subject.CommonName, "system:node:n1")
+		t.Eq("organization", cert.Subject.Organization, []string{"system:nodes"})
+	})
+	for _, c := range []struct {
+		id, signer, rule, usages string
+		request                  Request
+	}{
+		{"SIGN-05", SignerNode, "organization exactly system:nodes", ClientUsages, Request{CN: "system:node:n1", Orgs: []string{"system:nodes", "more"}}},
+		{"SIGN-06", SignerNode, "common name starts with system:node:", ClientUsages, Request{CN: "node:n1", Orgs: []string{"system:nodes"}}},
+		{"SIGN-07", SignerNode, "key usages exactly key encipherment, digital signature, client auth", "[client auth, digital signature, key encipherment, server auth]", SomeNode},
+		{"SIGN-08", SignerServing, "at least one DNS or IP subjectAltName required", ServingUsages, SomeNode},
+		{"SIGN-09", SignerServing, "key usages exactly key encipherment, digital signature, server auth", ClientUsages, Request{CN: "system:node:n1", Orgs: []string{"system:nodes"}, DNS: []string{"n1"}}},
+	} {
+		s.Check(c.id, strings.TrimPrefix(c.signer, "platform.io/")+": "+c.rule, func(t *T) {
+			r := t.POST(CSRs, t.CSR(c.signer, c.usages, c.request))
+			if r.Code >= 400 { // refused from the start is as good
+				r.ClientError()
+				return
+			}
+			t.NeverIssued(CSRs+"/"+r.Made().Name(), SigningDelay)
+		})
+	}
+	s.Check("SIGN-10", "nodeagent-serving: key usage and DNS/IP subjectAltName honored", func(t *T) {
+		_, path := t.NewCSR(SignerServing, ServingUsages, Request{CN: "system:node:n2", Orgs: []string{"system:nodes"}, DNS: []string{"n2.example.com"}, IPs: []string{"10.1.2.3"}})
+		cert := t.Leaf(t.Issued(path, 30*time.Second))
+		t.Eq("DNS names", cert.DNSNames, []string{"n2.example.com"})
+		t.True(len(cert.IPAddresses) == 1 && cert.IPAddresses[0].String() == "10.1.2.3", "the address 10.1.2.3, got %v", cert.IPAddresses)
+		t.Eq("extended key usage", cert.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth})
+		t.True(!cert.IsCA, "the CA bit not to be set")
+	})
+	s.Check("SIGN-11", "certificate lifetime: default 1 year", func(t *T) {
+		_, path := t.NewCSR(SignerClient, ClientUsages, Someone)
+		cert := t.Leaf(t.Issued(path, 30*time.Second))
+		life := cert.NotAfter.Sub(time.Now())
+		t.True((life-365*24*time.Hour).Abs() < 24*time.Hour, "an end about one year from now, got %v", cert.NotAfter)
+	})
+}
