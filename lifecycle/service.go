@@ -4,7 +4,7 @@
 // tokens and counts what quotas limit. It is a client of the public API and nothing
 // else. It decides which controllers run and what they share; each decides about its
 // own subject, in a folder below. It serves "Two-phase deletion of a resource",
-// "namespace-scoped type" and "Service account secret" of the specification.
+// "Terminology" and "Service account secret" of the specification.
 package lifecycle
 
 import (

@@ -51,6 +51,7 @@ func TestRulesFind(t *testing.T) {
 		{"no mutable package state", "store/a.go", "var lock sync.Mutex"},
 		{"no mutable package state", "store/a.go", "var p atomic.Pointer[int]"},
 		{"the architecture page", "docs/architecture.md", "nothing"},
+		{"comments cite sections", "store/a.go", "// f serves \"Watching\" and\n// \"Paths\".\nfunc f() {}"},
 		{"no sleeps", "store/a_test.go", "func f() { time.Sleep(1) }"},
 	}
 	for _, c := range cases {
@@ -62,6 +63,7 @@ func TestRulesFind(t *testing.T) {
 				source = fmt.Sprintf(doc+"package %s\n", name, name) + source
 			}
 			write(t, filepath.Join(root, "docs/architecture.md"), "store")
+			write(t, filepath.Join(root, "docs/api.md"), "# API\n\n## Paths\n")
 			write(t, filepath.Join(root, c.file), source)
 			got := broken(t, root)
 			if !slices.ContainsFunc(got, func(name string) bool { return strings.HasPrefix(name, c.rule) }) {
@@ -75,6 +77,7 @@ func TestRulesFind(t *testing.T) {
 func TestRulesAccept(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "docs/architecture.md"), "store")
+	write(t, filepath.Join(root, "docs/api.md"), "# API\n\n## Paths\n")
 	write(t, filepath.Join(root, "store/store.go"), `// Package store is written as the rules want it. It has a comment long enough to be prose, and tables.
 package store
 

@@ -1,7 +1,6 @@
 // Package etcd is how a service gets its connection to etcd: the embedded one of
 // its process, or the cluster that --etcd-servers names. It decides how to
-// connect, and nothing about what is kept there. It serves "The serialized state
-// of API resources is persisted in a backing store".
+// connect, and nothing about what is kept there. It serves "Persistence".
 package etcd
 
 import (

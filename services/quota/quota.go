@@ -2,7 +2,7 @@
 // it. Admission charges new objects by it, and the worker that keeps the quotas true
 // counts what is there: both must come to the same amounts. It decides amounts and
 // scopes; it reads nothing, writes nothing and refuses nothing. It serves
-// "ResourceQuota" under "Admission plugins" of the specification.
+// "Admission plugins" of the specification.
 package quota
 
 import (

@@ -2,8 +2,8 @@
 // contract with both ends of the wire. It translates, and checks that an answer
 // is one that the contract allows; it decides nothing else. Errors cross the wire
 // as whole Status values. EncodeChange and its kin do the same for the messages on
-// the bus. It serves "All operations and all communication between components ..."
-// of the specification.
+// the bus. It serves "What the
+// service does" of the specification.
 package rpc
 
 import (

@@ -3,8 +3,8 @@
 // network, take flags, log, report health and stop in order.
 //
 // It decides composition and the life of a process. It never knows what a
-// service does. It serves "All operations and all communication between
-// components ..." and the flag tables of the specification.
+// service does. It serves "What the
+// service does" of the specification.
 package run
 
 import (

@@ -1,8 +1,8 @@
 // Package worker is how the workers of the suite reach the public API: over HTTPS,
 // as clients like any other, with a kubeconfig that says where it is and who they
 // are. It decides how a worker connects, watches and is switched on. It never
-// decides what a worker does, and no other service uses it. It serves "All
-// operations and all communication between components ... are calls to this API".
+// decides what a worker does, and no other service uses it. It serves "What the
+// service does" of the specification.
 package worker
 
 import (

@@ -4,8 +4,7 @@
 // --etcd-servers; the store cannot tell the difference.
 //
 // It decides how that member is tuned and who may use its directory. It never
-// reads or writes a key. It serves "The serialized state of API resources is
-// persisted in a backing store" of the specification.
+// reads or writes a key. It serves "Persistence" of the specification.
 package embedded
 
 import (

@@ -6,9 +6,8 @@
 //
 // It decides what a laptop needs to have a secured service with one command. It
 // never overwrites a secret that exists, and services that run as processes of
-// their own never see it: there, files come from the operator. It serves "Running
-// it" in the design and the flag tables under "Authentication" of the
-// specification.
+// their own never see it: there, files come from the operator. It serves
+// "Authentication" of the specification.
 package home
 
 import (

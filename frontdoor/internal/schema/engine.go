@@ -7,8 +7,8 @@
 // The overlay is a manual in YAML, one file per kind (package overlay); the few
 // rules that compare several fields are small Go functions that the overlay names.
 // The package reads no other object and stores nothing: what depends on the
-// cluster is admission's. It serves "Resources and their fields", "Event resource"
-// and "Removals" of the specification.
+// cluster is admission's. It serves "Resources and their fields", "Event resource,
+// version v1" and "Removals" of the specification.
 package schema
 
 import (

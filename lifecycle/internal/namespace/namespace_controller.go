@@ -2,7 +2,7 @@
 // decides in which order contents are deleted and when nothing is left, and tells in
 // the conditions of the namespace how far it is. It never deletes in a namespace
 // that nobody has deleted, and waits for whoever holds objects with finalizers. It
-// serves "namespace-scoped type" and "Two-phase deletion of a resource" of the
+// serves "Terminology" and "Two-phase deletion of a resource" of the
 // specification.
 package namespace
 

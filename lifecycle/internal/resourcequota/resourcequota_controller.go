@@ -2,7 +2,7 @@
 // use when a quota is new or changed, when something that it counts is gone, and now
 // and then. In between, admission adds to the count whatever it lets in. It decides
 // amounts and refuses nothing. It follows only the types that some quota counts. It
-// serves "ResourceQuota" under "Admission plugins" of the specification.
+// serves "Admission plugins" of the specification.
 package resourcequota
 
 import (

@@ -4,8 +4,8 @@
 // host names or addresses. So the CA must sign for nobody but the suite.
 //
 // It decides whether a peer is who it says; never what that peer may do (package
-// run asks services.Callers). It serves "All operations and all communication
-// between components ..." of the specification.
+// run asks services.Callers). It serves "What the
+// service does" of the specification.
 package peertls
 
 import (
