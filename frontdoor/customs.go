@@ -25,7 +25,7 @@ func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) error {
 			if err != nil {
 				return custom.Definition{}, err
 			}
-			in := custom.Setting{Vocabulary: n.Vocabulary, Find: webhook.ClusterServices(b.store), Revision: o.Revision}
+			in := custom.Setting{Vocabulary: n.Vocabulary, Types: builtIn.Types, Find: webhook.ClusterServices(b.store), Revision: o.Revision}
 			if before, ok := mirror.Get("", o.Key.Name); ok {
 				in.Before = &before
 			}

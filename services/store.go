@@ -17,6 +17,7 @@ type Store interface {
 	Reader
 
 	// Create stores a new object. AlreadyExists (409) when the key is taken;
+	// Conflict (409) when r.Source is not what is stored;
 	// RequestEntityTooLarge (413) when etcd cannot hold it, and then nothing is
 	// stored.
 	Create(ctx context.Context, r CreateRequest) (Object, error)
@@ -134,6 +135,16 @@ func (p Page) Following(r ListRequest) ListRequest {
 type CreateRequest struct {
 	Key     resource.Key
 	Content Content
+	// Source, if set, is the object that this one is a copy of. It must be stored at
+	// its revision at the very moment of the creation.
+	Source *Source
+}
+
+// Source names a revision of an object that is copied to another key. Both fields
+// are required.
+type Source struct {
+	Key      resource.Key
+	Revision int64
 }
 
 // UpdateRequest replaces an object. Revision is required.

@@ -17,14 +17,26 @@ func (s *Store) Create(ctx context.Context, r services.CreateRequest) (services.
 	if err != nil {
 		return services.Object{}, err
 	}
-	answer, err := s.swap(ctx, w.Path, 0, clientv3.OpPut(w.Path, w.Value))
-	if err != nil {
+	var conditions []clientv3.Cmp
+	if r.Source != nil {
+		if err := object.CheckKey(r.Source.Key); err != nil {
+			return services.Object{}, err
+		}
+		if r.Source.Revision <= 0 {
+			return services.Object{}, services.BadRequest("%s: a copy needs the revision of its source", r.Key)
+		}
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(r.Source.Key.Path()), "=", r.Source.Revision))
+	}
+	answer, err := s.swap(ctx, w.Path, 0, clientv3.OpPut(w.Path, w.Value), conditions...)
+	switch {
+	case err != nil:
 		return services.Object{}, err
+	case answer.Succeeded:
+		return w.Stored(answer.Header.Revision), nil
+	case r.Source != nil && found(answer) == nil: // so it is the source that has changed
+		return services.Object{}, services.ConflictModified(r.Source.Key.Group, r.Source.Key.Resource, r.Source.Key.Name)
 	}
-	if !answer.Succeeded {
-		return services.Object{}, services.AlreadyExists(r.Key.Group, r.Key.Resource, r.Key.Name)
-	}
-	return w.Stored(answer.Header.Revision), nil
+	return services.Object{}, services.AlreadyExists(r.Key.Group, r.Key.Resource, r.Key.Name)
 }
 
 // Update implements services.Store.
@@ -95,11 +107,11 @@ func precondition(r services.DeleteRequest, o *services.Object) error {
 }
 
 // swap does op if the value at path is of a revision, 0 meaning that there is
-// none, and else reads what is there.
-func (s *Store) swap(ctx context.Context, path string, revision int64, op clientv3.Op) (*clientv3.TxnResponse, error) {
+// none, and the further conditions hold. Else it reads what is there.
+func (s *Store) swap(ctx context.Context, path string, revision int64, op clientv3.Op, further ...clientv3.Cmp) (*clientv3.TxnResponse, error) {
 	done := s.metrics.timeEtcd("txn")
 	answer, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(path), "=", revision)).
+		If(append(further, clientv3.Compare(clientv3.ModRevision(path), "=", revision))...).
 		Then(op).
 		Else(clientv3.OpGet(path)).
 		Commit()

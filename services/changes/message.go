@@ -18,7 +18,8 @@ const SubjectProgress = "changes.progress"
 // Subject returns the subject of the changes of a resource type in a namespace:
 // changes.<group>.<resource>.<namespace>. The core group is written core, no
 // namespace is _, and the dots of a group are written _, because a dot ends a
-// token; no group or namespace contains an underscore.
+// token; no group or namespace contains an underscore. The group of a custom type
+// has one in front, so that no custom type has the subject of a built-in one.
 func Subject(gr resource.GroupResource, namespace string) string {
 	if namespace == "" {
 		namespace = "_"
@@ -33,6 +34,9 @@ func subjectStart(gr resource.GroupResource) string {
 	group := gr.Group
 	if group == "" {
 		group = "core"
+	}
+	if gr.Custom {
+		group = "_" + group
 	}
 	return "changes." + strings.ReplaceAll(group, ".", "_") + "." + gr.Resource + "."
 }

@@ -10,9 +10,10 @@ import (
 
 func TestSubject(t *testing.T) {
 	for want, key := range map[string]resource.Key{
-		"changes.core.pods.default":            {GroupResource: resource.GroupResource{Resource: "pods"}, Namespace: "default"},
-		"changes.core.nodes._":                 {GroupResource: resource.GroupResource{Resource: "nodes"}},
-		"changes.test_example.things.my-space": {GroupResource: things, Namespace: "my-space"},
+		"changes.core.pods.default":             {GroupResource: resource.GroupResource{Resource: "pods"}, Namespace: "default"},
+		"changes.core.nodes._":                  {GroupResource: resource.GroupResource{Resource: "nodes"}},
+		"changes.test_example.things.my-space":  {GroupResource: things, Namespace: "my-space"},
+		"changes._test_example.things.my-space": {GroupResource: resource.GroupResource{Group: things.Group, Resource: things.Resource, Custom: true}, Namespace: "my-space"},
 	} {
 		if got := Subject(key.GroupResource, key.Namespace); got != want {
 			t.Errorf("subject of %v is %s, want %s", key, got, want)

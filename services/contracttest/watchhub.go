@@ -177,8 +177,15 @@ func hubPages(t *testing.T, c hubCase) {
 func hubSeesQuietTypes(t *testing.T, c hubCase) {
 	first := c.Write(c.key("ns", "a"), "one")
 	other := resource.Key{GroupResource: resource.GroupResource{Resource: "others"}, Name: "b"}
+	custom := c.key("ns", "a")
+	custom.Custom = true // a custom type of the same names is another type
+	c.Write(custom, "three")
 	if changes, _ := c.replay(t, first, c.Write(other, "two"), 0); len(changes) > 0 {
 		t.Errorf("changes of another type: %+v", changes)
+	}
+	c.gr.Custom = true
+	if changes, _ := c.replay(t, first, c.Write(other, "four"), 0); len(changes) != 1 || changes[0].Object.Key != custom {
+		t.Errorf("changes of the custom type: %+v", changes)
 	}
 }
 

@@ -55,7 +55,9 @@ func (s storeServer) Revision(ctx context.Context, _ *pb.RevisionRequest) (*pb.R
 }
 
 func (s storeServer) Create(ctx context.Context, m *pb.CreateRequest) (*pb.Object, error) {
-	return objectAnswer(s.impl.Create(ctx, services.CreateRequest{Key: keyIn(m.GetKey()), Content: contentIn(m.GetContent())}))
+	return objectAnswer(s.impl.Create(ctx, services.CreateRequest{
+		Key: keyIn(m.GetKey()), Content: contentIn(m.GetContent()), Source: sourceIn(m.GetSource()),
+	}))
 }
 
 func (s storeServer) Update(ctx context.Context, m *pb.UpdateRequest) (*pb.Object, error) {
@@ -105,7 +107,7 @@ func (c storeClient) Revision(ctx context.Context) (int64, error) {
 }
 
 func (c storeClient) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
-	m, err := c.peer.Create(ctx, &pb.CreateRequest{Key: keyOut(r.Key), Content: contentOut(r.Content)})
+	m, err := c.peer.Create(ctx, &pb.CreateRequest{Key: keyOut(r.Key), Content: contentOut(r.Content), Source: sourceOut(r.Source)})
 	return c.object(ctx, r.Key, m, err)
 }
 
@@ -148,6 +150,20 @@ func readIn(m *pb.Read) (services.Read, error) {
 		return services.Read{}, services.BadRequest("unknown read mode %d", m.GetMode())
 	}
 	return services.Read{Mode: services.ReadMode(m.GetMode()), Revision: m.GetRevision()}, nil
+}
+
+func sourceOut(s *services.Source) *pb.Source {
+	if s == nil {
+		return nil
+	}
+	return &pb.Source{Key: keyOut(s.Key), Revision: s.Revision}
+}
+
+func sourceIn(m *pb.Source) *services.Source {
+	if m == nil {
+		return nil
+	}
+	return &services.Source{Key: keyIn(m.GetKey()), Revision: m.GetRevision()}
 }
 
 func contentOut(c services.Content) *pb.Content {

@@ -55,6 +55,16 @@ func makeWorld(v vocabulary.Vocabulary) (world, error) {
 	return world{v, types, schemas}, err
 }
 
+// rules check definitions.
+func (w world) rules() custom.Rules {
+	return custom.Rules{Vocabulary: w.vocabulary, Types: w.types, Schemas: w.schemas}
+}
+
+// claims decide about definitions.
+func (w world) claims(at time.Time, others ...custom.Definition) custom.Claims {
+	return custom.Claims{Others: others, Types: w.types, Vocabulary: w.vocabulary, Now: at}
+}
+
 func newWorld(t testing.TB, v vocabulary.Vocabulary) world {
 	t.Helper()
 	w, err := worlds[v.Name]()
@@ -92,10 +102,10 @@ func (w world) add(t testing.TB, definition map[string]any) world {
 	if err := w.schemas.Validate(crds, definition, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := custom.Check(definition, nil, w.schemas, w.vocabulary); err != nil {
+	if err := w.rules().Check(definition, nil); err != nil {
 		t.Fatal(err)
 	}
-	d, err := custom.Compile(definition, custom.Setting{Vocabulary: w.vocabulary})
+	d, err := custom.Compile(definition, custom.Setting{Types: w.types, Vocabulary: w.vocabulary})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +127,7 @@ func (w world) prepare(t testing.TB, definition map[string]any) *catalogue.Type 
 	if warnings, err := w.schemas.Prepare(crds, definition, schema.Strict); err != nil {
 		t.Fatal(err, warnings)
 	}
-	custom.Establish(definition, nil, w.vocabulary, now)
+	w.claims(now).Establish(definition, nil)
 	return crds
 }
 
@@ -328,10 +338,10 @@ spec:
   validation: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
   additionalPrinterColumns: [{name: Size, type: integer, JSONPath: .spec.size}]`)
 	w.prepare(t, definition)
-	if err := custom.Check(definition, nil, w.schemas, w.vocabulary); err != nil {
+	if err := w.rules().Check(definition, nil); err != nil {
 		t.Fatal(err)
 	}
-	d, err := custom.Compile(definition, custom.Setting{Vocabulary: w.vocabulary})
+	d, err := custom.Compile(definition, custom.Setting{Types: w.types, Vocabulary: w.vocabulary})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +356,7 @@ func TestManyDefinitionsAreCheap(t *testing.T) {
 	for i := range 100 {
 		definition := w.widgets(t, `{type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}`)
 		set(definition, fmt.Sprintf("g%d.example.com", i), "spec", "group")
-		d, err := custom.Compile(definition, custom.Setting{Vocabulary: w.vocabulary})
+		d, err := custom.Compile(definition, custom.Setting{Types: w.types, Vocabulary: w.vocabulary})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -384,9 +394,9 @@ func FuzzCompile(f *testing.F) {
 		if err != nil || object == nil {
 			t.Skip()
 		}
-		custom.Establish(object, nil, w.vocabulary, now)
-		sound := custom.Check(object, nil, w.schemas, w.vocabulary) == nil
-		d, err := custom.Compile(object, custom.Setting{Vocabulary: w.vocabulary})
+		w.claims(now).Establish(object, nil)
+		sound := w.rules().Check(object, nil) == nil
+		d, err := custom.Compile(object, custom.Setting{Types: w.types, Vocabulary: w.vocabulary})
 		if err != nil {
 			if sound {
 				t.Fatalf("a sound definition does not compile: %v", err)

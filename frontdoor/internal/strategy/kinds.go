@@ -35,9 +35,27 @@ func (w Write) PrepareCreate(obj map[string]any) {
 		if w.Type.Version == "v1" {
 			dropTopology(w.Vocabulary, obj, nil)
 		}
-	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
-		custom.Establish(obj, w.Customs, w.Vocabulary, w.Now)
 	}
+	w.Settle(obj, nil)
+}
+
+// Settle decides on what nobody but the service decides on, whatever an object that
+// is otherwise complete says about it: what has become of a definition. Old is nil
+// at a create. Admission may have changed the object in between, so it is called
+// again after that.
+func (w Write) Settle(obj, old map[string]any) {
+	if !w.isDefinition() {
+		return
+	}
+	if w.Subresource == "" {
+		if old == nil {
+			delete(obj, "status")
+		} else {
+			keep(obj, old, "status")
+		}
+	}
+	claims := custom.Claims{Others: w.Customs, Types: w.Types, Vocabulary: w.Vocabulary, Now: w.Now}
+	claims.Establish(obj, old)
 }
 
 // updateKind is what single kinds do at an update.
@@ -63,11 +81,8 @@ func (w Write) updateKind(obj, old map[string]any) {
 		if w.Type.Version == "v1" {
 			dropTopology(w.Vocabulary, obj, old)
 		}
-	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
-		if w.Subresource == "" && !Deleting(obj) {
-			custom.Establish(obj, w.Customs, w.Vocabulary, w.Now)
-		}
 	}
+	w.Settle(obj, old)
 }
 
 // dropDataSource drops where a claim gets its first data from, when nobody can fill it

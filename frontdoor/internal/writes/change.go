@@ -181,10 +181,14 @@ func (h *Handlers) validate(c *change) error {
 	if err := c.Engine.Schemas.ValidateChange(schema.Change{Type: c.Type, Subresource: c.SubresourceName(), Object: c.next, Old: c.live}); err != nil {
 		return err
 	}
-	if c.Subresource == nil && c.Type.Key.String() == "customresourcedefinitions."+h.Vocabulary.Group("apiextensions.") {
-		return custom.Check(c.next, c.live, c.Engine.Schemas, h.Vocabulary)
+	if c.Type.Key.String() != "customresourcedefinitions."+h.Vocabulary.Group("apiextensions.") {
+		return nil
 	}
-	return nil
+	rules := custom.Rules{Vocabulary: h.Vocabulary, Types: c.Engine.Types, Schemas: c.Engine.Schemas}
+	if c.Subresource != nil {
+		return rules.CheckStatus(c.next)
+	}
+	return rules.Check(c.next, c.live)
 }
 
 // review returns the change as admission sees it.

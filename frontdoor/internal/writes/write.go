@@ -130,7 +130,7 @@ func (c *change) exists() bool { return c.current.Revision != 0 }
 
 func (c *change) strategy(h *Handlers) strategy.Write {
 	return strategy.Write{Type: c.Type, Subresource: c.SubresourceName(), Namespace: c.Namespace, User: c.User, Vocabulary: h.Vocabulary, Now: c.now,
-		Customs: c.Engine.Customs}
+		Types: c.Engine.Types, Customs: c.Engine.Customs}
 }
 
 // makeNext joins what the client sent with the current object.
@@ -195,6 +195,7 @@ func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
 	if err := h.prepare(c); err != nil {
 		return err
 	}
+	c.strategy(h).Settle(c.next, c.live)
 	if c.exists() {
 		c.strategy(h).Count(c.next, c.live)
 	}

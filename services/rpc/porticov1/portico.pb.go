@@ -345,6 +345,7 @@ type GroupResource struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
 	Resource      string                 `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
+	Custom        bool                   `protobuf:"varint,3,opt,name=custom,proto3" json:"custom,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -393,12 +394,20 @@ func (x *GroupResource) GetResource() string {
 	return ""
 }
 
+func (x *GroupResource) GetCustom() bool {
+	if x != nil {
+		return x.Custom
+	}
+	return false
+}
+
 type Key struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
 	Resource      string                 `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
 	Namespace     string                 `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Custom        bool                   `protobuf:"varint,5,opt,name=custom,proto3" json:"custom,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -459,6 +468,13 @@ func (x *Key) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *Key) GetCustom() bool {
+	if x != nil {
+		return x.Custom
+	}
+	return false
 }
 
 type Read struct {
@@ -961,6 +977,7 @@ type CreateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Content       *Content               `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	Source        *Source                `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1009,6 +1026,65 @@ func (x *CreateRequest) GetContent() *Content {
 	return nil
 }
 
+func (x *CreateRequest) GetSource() *Source {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+type Source struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Source) Reset() {
+	*x = Source{}
+	mi := &file_portico_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Source) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Source) ProtoMessage() {}
+
+func (x *Source) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Source.ProtoReflect.Descriptor instead.
+func (*Source) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Source) GetKey() *Key {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Source) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
 type UpdateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -1020,7 +1096,7 @@ type UpdateRequest struct {
 
 func (x *UpdateRequest) Reset() {
 	*x = UpdateRequest{}
-	mi := &file_portico_proto_msgTypes[14]
+	mi := &file_portico_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1032,7 +1108,7 @@ func (x *UpdateRequest) String() string {
 func (*UpdateRequest) ProtoMessage() {}
 
 func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[14]
+	mi := &file_portico_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1045,7 +1121,7 @@ func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{14}
+	return file_portico_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UpdateRequest) GetKey() *Key {
@@ -1080,7 +1156,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_portico_proto_msgTypes[15]
+	mi := &file_portico_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1168,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[15]
+	mi := &file_portico_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1181,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{15}
+	return file_portico_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteRequest) GetKey() *Key {
@@ -1143,7 +1219,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_portico_proto_msgTypes[16]
+	mi := &file_portico_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1231,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[16]
+	mi := &file_portico_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1244,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{16}
+	return file_portico_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Change) GetType() ChangeType {
@@ -1224,7 +1300,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_portico_proto_msgTypes[17]
+	mi := &file_portico_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1312,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[17]
+	mi := &file_portico_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1325,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{17}
+	return file_portico_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Progress) GetThrough() int64 {
@@ -1283,7 +1359,7 @@ type Head struct {
 
 func (x *Head) Reset() {
 	*x = Head{}
-	mi := &file_portico_proto_msgTypes[18]
+	mi := &file_portico_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1295,7 +1371,7 @@ func (x *Head) String() string {
 func (*Head) ProtoMessage() {}
 
 func (x *Head) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[18]
+	mi := &file_portico_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1308,7 +1384,7 @@ func (x *Head) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Head.ProtoReflect.Descriptor instead.
 func (*Head) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{18}
+	return file_portico_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Head) GetGroupResource() *GroupResource {
@@ -1336,7 +1412,7 @@ type ReplayRequest struct {
 
 func (x *ReplayRequest) Reset() {
 	*x = ReplayRequest{}
-	mi := &file_portico_proto_msgTypes[19]
+	mi := &file_portico_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1424,7 @@ func (x *ReplayRequest) String() string {
 func (*ReplayRequest) ProtoMessage() {}
 
 func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[19]
+	mi := &file_portico_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1437,7 @@ func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{19}
+	return file_portico_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReplayRequest) GetGroupResource() *GroupResource {
@@ -1396,7 +1472,7 @@ type ReplayResponse struct {
 
 func (x *ReplayResponse) Reset() {
 	*x = ReplayResponse{}
-	mi := &file_portico_proto_msgTypes[20]
+	mi := &file_portico_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1484,7 @@ func (x *ReplayResponse) String() string {
 func (*ReplayResponse) ProtoMessage() {}
 
 func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[20]
+	mi := &file_portico_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1497,7 @@ func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayResponse.ProtoReflect.Descriptor instead.
 func (*ReplayResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{20}
+	return file_portico_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReplayResponse) GetChanges() []*Change {
@@ -1459,7 +1535,7 @@ type Credentials struct {
 
 func (x *Credentials) Reset() {
 	*x = Credentials{}
-	mi := &file_portico_proto_msgTypes[21]
+	mi := &file_portico_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1471,7 +1547,7 @@ func (x *Credentials) String() string {
 func (*Credentials) ProtoMessage() {}
 
 func (x *Credentials) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[21]
+	mi := &file_portico_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,7 +1560,7 @@ func (x *Credentials) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credentials.ProtoReflect.Descriptor instead.
 func (*Credentials) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{21}
+	return file_portico_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Credentials) GetCertificates() [][]byte {
@@ -1525,7 +1601,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_portico_proto_msgTypes[22]
+	mi := &file_portico_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1537,7 +1613,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[22]
+	mi := &file_portico_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1550,7 +1626,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{22}
+	return file_portico_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Header) GetName() string {
@@ -1579,7 +1655,7 @@ type Authentication struct {
 
 func (x *Authentication) Reset() {
 	*x = Authentication{}
-	mi := &file_portico_proto_msgTypes[23]
+	mi := &file_portico_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1667,7 @@ func (x *Authentication) String() string {
 func (*Authentication) ProtoMessage() {}
 
 func (x *Authentication) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[23]
+	mi := &file_portico_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1680,7 @@ func (x *Authentication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Authentication.ProtoReflect.Descriptor instead.
 func (*Authentication) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{23}
+	return file_portico_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Authentication) GetUser() *UserInfo {
@@ -1647,7 +1723,7 @@ type UserInfo struct {
 
 func (x *UserInfo) Reset() {
 	*x = UserInfo{}
-	mi := &file_portico_proto_msgTypes[24]
+	mi := &file_portico_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1659,7 +1735,7 @@ func (x *UserInfo) String() string {
 func (*UserInfo) ProtoMessage() {}
 
 func (x *UserInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[24]
+	mi := &file_portico_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1672,7 +1748,7 @@ func (x *UserInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserInfo.ProtoReflect.Descriptor instead.
 func (*UserInfo) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{24}
+	return file_portico_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *UserInfo) GetName() string {
@@ -1712,7 +1788,7 @@ type Values struct {
 
 func (x *Values) Reset() {
 	*x = Values{}
-	mi := &file_portico_proto_msgTypes[25]
+	mi := &file_portico_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1800,7 @@ func (x *Values) String() string {
 func (*Values) ProtoMessage() {}
 
 func (x *Values) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[25]
+	mi := &file_portico_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1813,7 @@ func (x *Values) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Values.ProtoReflect.Descriptor instead.
 func (*Values) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{25}
+	return file_portico_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Values) GetValues() []string {
@@ -1764,7 +1840,7 @@ type Attributes struct {
 
 func (x *Attributes) Reset() {
 	*x = Attributes{}
-	mi := &file_portico_proto_msgTypes[26]
+	mi := &file_portico_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +1852,7 @@ func (x *Attributes) String() string {
 func (*Attributes) ProtoMessage() {}
 
 func (x *Attributes) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[26]
+	mi := &file_portico_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +1865,7 @@ func (x *Attributes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attributes.ProtoReflect.Descriptor instead.
 func (*Attributes) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{26}
+	return file_portico_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Attributes) GetUser() *UserInfo {
@@ -1867,7 +1943,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_portico_proto_msgTypes[27]
+	mi := &file_portico_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +1955,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[27]
+	mi := &file_portico_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +1968,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{27}
+	return file_portico_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Decision) GetAllowed() bool {
@@ -1933,7 +2009,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_portico_proto_msgTypes[28]
+	mi := &file_portico_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1945,7 +2021,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[28]
+	mi := &file_portico_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1958,7 +2034,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{28}
+	return file_portico_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RulesRequest) GetUser() *UserInfo {
@@ -1987,7 +2063,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_portico_proto_msgTypes[29]
+	mi := &file_portico_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1999,7 +2075,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[29]
+	mi := &file_portico_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2012,7 +2088,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{29}
+	return file_portico_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RulesResponse) GetResource() []*ResourceRule {
@@ -2055,7 +2131,7 @@ type ResourceRule struct {
 
 func (x *ResourceRule) Reset() {
 	*x = ResourceRule{}
-	mi := &file_portico_proto_msgTypes[30]
+	mi := &file_portico_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +2143,7 @@ func (x *ResourceRule) String() string {
 func (*ResourceRule) ProtoMessage() {}
 
 func (x *ResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[30]
+	mi := &file_portico_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +2156,7 @@ func (x *ResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceRule.ProtoReflect.Descriptor instead.
 func (*ResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{30}
+	return file_portico_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ResourceRule) GetVerbs() []string {
@@ -2121,7 +2197,7 @@ type NonResourceRule struct {
 
 func (x *NonResourceRule) Reset() {
 	*x = NonResourceRule{}
-	mi := &file_portico_proto_msgTypes[31]
+	mi := &file_portico_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2209,7 @@ func (x *NonResourceRule) String() string {
 func (*NonResourceRule) ProtoMessage() {}
 
 func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[31]
+	mi := &file_portico_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2222,7 @@ func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NonResourceRule.ProtoReflect.Descriptor instead.
 func (*NonResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{31}
+	return file_portico_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *NonResourceRule) GetVerbs() []string {
@@ -2185,7 +2261,7 @@ type AdmissionRequest struct {
 
 func (x *AdmissionRequest) Reset() {
 	*x = AdmissionRequest{}
-	mi := &file_portico_proto_msgTypes[32]
+	mi := &file_portico_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2273,7 @@ func (x *AdmissionRequest) String() string {
 func (*AdmissionRequest) ProtoMessage() {}
 
 func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[32]
+	mi := &file_portico_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2286,7 @@ func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequest.ProtoReflect.Descriptor instead.
 func (*AdmissionRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{32}
+	return file_portico_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AdmissionRequest) GetUid() string {
@@ -2322,7 +2398,7 @@ type AdmissionResponse struct {
 
 func (x *AdmissionResponse) Reset() {
 	*x = AdmissionResponse{}
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2410,7 @@ func (x *AdmissionResponse) String() string {
 func (*AdmissionResponse) ProtoMessage() {}
 
 func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2423,7 @@ func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResponse.ProtoReflect.Descriptor instead.
 func (*AdmissionResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{33}
+	return file_portico_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AdmissionResponse) GetObject() []byte {
@@ -2392,15 +2468,17 @@ const file_portico_proto_rawDesc = "" +
 	"\vStatusCause\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
-	"\x05field\x18\x03 \x01(\tR\x05field\"A\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\"Y\n" +
 	"\rGroupResource\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x1a\n" +
-	"\bresource\x18\x02 \x01(\tR\bresource\"i\n" +
+	"\bresource\x18\x02 \x01(\tR\bresource\x12\x16\n" +
+	"\x06custom\x18\x03 \x01(\bR\x06custom\"\x81\x01\n" +
 	"\x03Key\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x1a\n" +
 	"\bresource\x18\x02 \x01(\tR\bresource\x12\x1c\n" +
 	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\"L\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x16\n" +
+	"\x06custom\x18\x05 \x01(\bR\x06custom\"L\n" +
 	"\x04Read\x12(\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x14.portico.v1.ReadModeR\x04mode\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\"\xd3\x02\n" +
@@ -2447,10 +2525,14 @@ const file_portico_proto_rawDesc = "" +
 	"\tremaining\x18\x04 \x01(\x03R\tremaining\"\x11\n" +
 	"\x0fRevisionRequest\".\n" +
 	"\x10RevisionResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x03R\brevision\"a\n" +
+	"\brevision\x18\x01 \x01(\x03R\brevision\"\x8d\x01\n" +
 	"\rCreateRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12-\n" +
-	"\acontent\x18\x02 \x01(\v2\x13.portico.v1.ContentR\acontent\"}\n" +
+	"\acontent\x18\x02 \x01(\v2\x13.portico.v1.ContentR\acontent\x12*\n" +
+	"\x06source\x18\x03 \x01(\v2\x12.portico.v1.SourceR\x06source\"G\n" +
+	"\x06Source\x12!\n" +
+	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"}\n" +
 	"\rUpdateRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12-\n" +
@@ -2614,7 +2696,7 @@ func file_portico_proto_rawDescGZIP() []byte {
 }
 
 var file_portico_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_portico_proto_goTypes = []any{
 	(ReadMode)(0),               // 0: portico.v1.ReadMode
 	(ChangeType)(0),             // 1: portico.v1.ChangeType
@@ -2632,45 +2714,46 @@ var file_portico_proto_goTypes = []any{
 	(*RevisionRequest)(nil),     // 13: portico.v1.RevisionRequest
 	(*RevisionResponse)(nil),    // 14: portico.v1.RevisionResponse
 	(*CreateRequest)(nil),       // 15: portico.v1.CreateRequest
-	(*UpdateRequest)(nil),       // 16: portico.v1.UpdateRequest
-	(*DeleteRequest)(nil),       // 17: portico.v1.DeleteRequest
-	(*Change)(nil),              // 18: portico.v1.Change
-	(*Progress)(nil),            // 19: portico.v1.Progress
-	(*Head)(nil),                // 20: portico.v1.Head
-	(*ReplayRequest)(nil),       // 21: portico.v1.ReplayRequest
-	(*ReplayResponse)(nil),      // 22: portico.v1.ReplayResponse
-	(*Credentials)(nil),         // 23: portico.v1.Credentials
-	(*Header)(nil),              // 24: portico.v1.Header
-	(*Authentication)(nil),      // 25: portico.v1.Authentication
-	(*UserInfo)(nil),            // 26: portico.v1.UserInfo
-	(*Values)(nil),              // 27: portico.v1.Values
-	(*Attributes)(nil),          // 28: portico.v1.Attributes
-	(*Decision)(nil),            // 29: portico.v1.Decision
-	(*RulesRequest)(nil),        // 30: portico.v1.RulesRequest
-	(*RulesResponse)(nil),       // 31: portico.v1.RulesResponse
-	(*ResourceRule)(nil),        // 32: portico.v1.ResourceRule
-	(*NonResourceRule)(nil),     // 33: portico.v1.NonResourceRule
-	(*AdmissionRequest)(nil),    // 34: portico.v1.AdmissionRequest
-	(*AdmissionResponse)(nil),   // 35: portico.v1.AdmissionResponse
-	nil,                         // 36: portico.v1.Object.LabelsEntry
-	nil,                         // 37: portico.v1.Object.FieldsEntry
-	nil,                         // 38: portico.v1.Content.LabelsEntry
-	nil,                         // 39: portico.v1.Content.FieldsEntry
-	nil,                         // 40: portico.v1.Change.OldLabelsEntry
-	nil,                         // 41: portico.v1.Change.OldFieldsEntry
-	nil,                         // 42: portico.v1.UserInfo.ExtraEntry
-	nil,                         // 43: portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	(*durationpb.Duration)(nil), // 44: google.protobuf.Duration
+	(*Source)(nil),              // 16: portico.v1.Source
+	(*UpdateRequest)(nil),       // 17: portico.v1.UpdateRequest
+	(*DeleteRequest)(nil),       // 18: portico.v1.DeleteRequest
+	(*Change)(nil),              // 19: portico.v1.Change
+	(*Progress)(nil),            // 20: portico.v1.Progress
+	(*Head)(nil),                // 21: portico.v1.Head
+	(*ReplayRequest)(nil),       // 22: portico.v1.ReplayRequest
+	(*ReplayResponse)(nil),      // 23: portico.v1.ReplayResponse
+	(*Credentials)(nil),         // 24: portico.v1.Credentials
+	(*Header)(nil),              // 25: portico.v1.Header
+	(*Authentication)(nil),      // 26: portico.v1.Authentication
+	(*UserInfo)(nil),            // 27: portico.v1.UserInfo
+	(*Values)(nil),              // 28: portico.v1.Values
+	(*Attributes)(nil),          // 29: portico.v1.Attributes
+	(*Decision)(nil),            // 30: portico.v1.Decision
+	(*RulesRequest)(nil),        // 31: portico.v1.RulesRequest
+	(*RulesResponse)(nil),       // 32: portico.v1.RulesResponse
+	(*ResourceRule)(nil),        // 33: portico.v1.ResourceRule
+	(*NonResourceRule)(nil),     // 34: portico.v1.NonResourceRule
+	(*AdmissionRequest)(nil),    // 35: portico.v1.AdmissionRequest
+	(*AdmissionResponse)(nil),   // 36: portico.v1.AdmissionResponse
+	nil,                         // 37: portico.v1.Object.LabelsEntry
+	nil,                         // 38: portico.v1.Object.FieldsEntry
+	nil,                         // 39: portico.v1.Content.LabelsEntry
+	nil,                         // 40: portico.v1.Content.FieldsEntry
+	nil,                         // 41: portico.v1.Change.OldLabelsEntry
+	nil,                         // 42: portico.v1.Change.OldFieldsEntry
+	nil,                         // 43: portico.v1.UserInfo.ExtraEntry
+	nil,                         // 44: portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	(*durationpb.Duration)(nil), // 45: google.protobuf.Duration
 }
 var file_portico_proto_depIdxs = []int32{
 	3,  // 0: portico.v1.Status.details:type_name -> portico.v1.StatusDetails
 	4,  // 1: portico.v1.StatusDetails.causes:type_name -> portico.v1.StatusCause
 	0,  // 2: portico.v1.Read.mode:type_name -> portico.v1.ReadMode
 	6,  // 3: portico.v1.Object.key:type_name -> portico.v1.Key
-	36, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
-	37, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
-	38, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
-	39, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
+	37, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
+	38, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
+	39, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
+	40, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
 	6,  // 8: portico.v1.GetRequest.key:type_name -> portico.v1.Key
 	7,  // 9: portico.v1.GetRequest.read:type_name -> portico.v1.Read
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
@@ -2678,57 +2761,59 @@ var file_portico_proto_depIdxs = []int32{
 	8,  // 12: portico.v1.Page.objects:type_name -> portico.v1.Object
 	6,  // 13: portico.v1.CreateRequest.key:type_name -> portico.v1.Key
 	9,  // 14: portico.v1.CreateRequest.content:type_name -> portico.v1.Content
-	6,  // 15: portico.v1.UpdateRequest.key:type_name -> portico.v1.Key
-	9,  // 16: portico.v1.UpdateRequest.content:type_name -> portico.v1.Content
-	6,  // 17: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
-	1,  // 18: portico.v1.Change.type:type_name -> portico.v1.ChangeType
-	8,  // 19: portico.v1.Change.object:type_name -> portico.v1.Object
-	40, // 20: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	41, // 21: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
-	20, // 22: portico.v1.Progress.heads:type_name -> portico.v1.Head
-	5,  // 23: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
-	5,  // 24: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
-	18, // 25: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
-	24, // 26: portico.v1.Credentials.headers:type_name -> portico.v1.Header
-	26, // 27: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	44, // 28: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
-	42, // 29: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
-	26, // 30: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
-	26, // 31: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
-	32, // 32: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
-	33, // 33: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
-	26, // 34: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	43, // 35: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	27, // 36: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 37: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 38: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 39: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	15, // 40: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	16, // 41: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	17, // 42: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	21, // 43: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	23, // 44: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	28, // 45: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	30, // 46: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	34, // 47: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	34, // 48: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	8,  // 49: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 50: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 51: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 52: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 53: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 54: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	22, // 55: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	25, // 56: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	29, // 57: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	31, // 58: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	35, // 59: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	35, // 60: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	49, // [49:61] is the sub-list for method output_type
-	37, // [37:49] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	16, // 15: portico.v1.CreateRequest.source:type_name -> portico.v1.Source
+	6,  // 16: portico.v1.Source.key:type_name -> portico.v1.Key
+	6,  // 17: portico.v1.UpdateRequest.key:type_name -> portico.v1.Key
+	9,  // 18: portico.v1.UpdateRequest.content:type_name -> portico.v1.Content
+	6,  // 19: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
+	1,  // 20: portico.v1.Change.type:type_name -> portico.v1.ChangeType
+	8,  // 21: portico.v1.Change.object:type_name -> portico.v1.Object
+	41, // 22: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	42, // 23: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	21, // 24: portico.v1.Progress.heads:type_name -> portico.v1.Head
+	5,  // 25: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
+	5,  // 26: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
+	19, // 27: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
+	25, // 28: portico.v1.Credentials.headers:type_name -> portico.v1.Header
+	27, // 29: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
+	45, // 30: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	43, // 31: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	27, // 32: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
+	27, // 33: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
+	33, // 34: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
+	34, // 35: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
+	27, // 36: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
+	44, // 37: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	28, // 38: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 39: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 40: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 41: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	15, // 42: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	17, // 43: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	18, // 44: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	22, // 45: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	24, // 46: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	29, // 47: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	31, // 48: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	35, // 49: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	35, // 50: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	8,  // 51: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 52: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 53: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 54: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 55: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 56: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	23, // 57: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	26, // 58: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	30, // 59: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	32, // 60: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	36, // 61: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	36, // 62: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	51, // [51:63] is the sub-list for method output_type
+	39, // [39:51] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }
@@ -2742,7 +2827,7 @@ func file_portico_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_portico_proto_rawDesc), len(file_portico_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -5,7 +5,6 @@ package object
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -47,11 +46,8 @@ func (w Write) Stored(revision int64) services.Object {
 
 // CheckKey refuses keys whose path would be that of another object, or of none.
 func CheckKey(key resource.Key) error {
-	if key.Resource == "" || key.Name == "" {
-		return services.BadRequest("a key needs a resource and a name")
-	}
-	if strings.Contains(key.Group+key.Resource+key.Namespace+key.Name, "/") {
-		return services.BadRequest("%s: names must not contain a slash", key)
+	if err := key.Check(); err != nil {
+		return services.BadRequest("%v", err)
 	}
 	return nil
 }
