@@ -114,7 +114,11 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		_, err := b.store.Revision(ctx)
 		return err
 	}})
-	return d, d.followCustom(ctx, n, b)
+	definitions, err := d.followCustom(ctx, n, b)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.settleCustom(ctx, definitions)
 }
 
 // newReads makes what serves reads: its feeds, and the key of its tokens.

@@ -44,7 +44,9 @@ type Definition struct {
 	Established bool
 	// Shadows says that it asks for names of built-in types, so that it is never
 	// established, whatever its status says.
-	Shadows  bool
+	Shadows bool
+	// Stored is the version in which new objects are kept.
+	Stored   *catalogue.Type
 	uid      string
 	accepted Names          // those of Names that nobody else may take
 	shape    map[string]any // the schemas, by version
@@ -151,6 +153,7 @@ func (c *compiler) types() error {
 	if stored == nil {
 		return fmt.Errorf("the definition %q has no version to store", d.Name)
 	}
+	d.Stored = stored
 	for _, t := range siblings {
 		t.Stored, t.Siblings = stored, siblings
 	}

@@ -102,13 +102,16 @@ func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (service
 		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
 	if o.Token == "" {
 		request.Read = o.ListRead()
+		if request.Read.Mode == services.Exact && h.expired(r, request.Read.Revision) {
+			return request, 0, services.Expired("The resourceVersion for the provided list is too old.")
+		}
 		return request, time.Now().Unix(), nil
 	}
 	p, err := h.Tokens.decode(o.Token, listDigest(r, o))
-	if err != nil {
+	if err != nil && !h.expired(r, p.Revision) {
 		return request, 0, err
 	}
-	if p.expired(time.Now(), h.TokenLifetime) {
+	if h.expired(r, p.Revision) || p.expired(time.Now(), h.TokenLifetime) {
 		return request, 0, errTokenExpired()
 	}
 	request.Read = services.Read{Mode: services.Exact, Revision: p.Revision}

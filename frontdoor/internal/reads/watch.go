@@ -91,6 +91,9 @@ func (x *watching) serve(ctx context.Context) error {
 	if err := x.begin(); err != nil {
 		return err
 	}
+	if x.expired(x.r, after) {
+		return x.fail(services.Expired("too old resource version: %d (changes are held after %d)", after, x.CustomSince))
+	}
 	watcher, err := x.Feeds.Watch(ctx, feed.Selection{
 		GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Selector: x.options.Selector, After: after})
 	if err != nil {
