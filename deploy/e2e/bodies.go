@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/deploy/e2e/definitions"
 )
 
 // TestBodies runs every body against a cluster.
@@ -48,6 +49,9 @@ func TestBodies(t *testing.T, c *cluster.Cluster) {
 		{"UnknownFields", unknownFields},
 		{"TwoVersions", twoVersions},
 		{"NewEvents", newEvents},
+		{"ApprovalByDefinition", definitions.Approval},
+		{"DeletionByDefinition", definitions.Deletion},
+		{"OwnObjects", definitions.OwnObjects},
 	}
 	for _, body := range bodies {
 		t.Run(body.name, func(t *testing.T) {
