@@ -83,7 +83,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 func Approval(t *testing.T, c *cluster.Cluster) {
 	group := c.Vocabulary.Group("certificates.")
 	names := Names{Plural: "certificatesigningrequests", Singular: "certificatesigningrequest", Kind: "CertificateSigningRequest", ListKind: "CertificateSigningRequestList"}
-	mustBeTaken(t, c, group, "v9", names, "spec.names.plural", "spec.names.singular", "spec.names.kind", "spec.names.listKind")
+	mustBeTaken(t, c, theft{group, "v9", names}, "spec.names.plural", "spec.names.singular", "spec.names.kind", "spec.names.listKind")
 	request := func(version, name string) string {
 		return fmt.Sprintf(`{"apiVersion":"%s/%s","kind":"CertificateSigningRequest","metadata":{"name":%q},
 			"spec":{"signerName":%q,"usages":["client auth"],"request":%q},
@@ -121,9 +121,16 @@ func administratorsRequest(t *testing.T) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw}))
 }
 
-// mustBeTaken tries to define types with names of built-in ones.
-func mustBeTaken(t *testing.T, c *cluster.Cluster, group, version string, names Names, fields ...string) {
+// theft is a definition that asks for names of built-in types.
+type theft struct {
+	group, version string
+	names          Names
+}
+
+// mustBeTaken tries to define types with names of built-in ones: the fields are told.
+func mustBeTaken(t *testing.T, c *cluster.Cluster, of theft, fields ...string) {
 	t.Helper()
+	group, version, names := of.group, of.version, of.names
 	definition := Definition(c, group, version, names)
 	attempts := []cluster.Request{post(path(c), definition), post(path(c)+"?dryRun=All", definition),
 		{Method: http.MethodPatch, Path: path(c) + "/" + names.Plural + "." + group + "?fieldManager=e2e", Type: "application/apply-patch+yaml", Body: definition}}
@@ -157,11 +164,11 @@ func Deletion(t *testing.T, c *cluster.Cluster) {
 	must(t, c, post(classes, `{"metadata":{"name":"`+name+`"},"provisioner":"example.com/none"}`))
 	before := must(t, c, cluster.Request{Path: bindings})
 	for _, version := range []string{"v1", "v9"} {
-		mustBeTaken(t, c, rbac, version, Names{Plural: "clusterrolebindings", Kind: "Invention"}, "spec.names.plural")
-		mustBeTaken(t, c, coordination, version, Names{Plural: "leases", Singular: "lease", Kind: "Lease"},
+		mustBeTaken(t, c, theft{rbac, version, Names{Plural: "clusterrolebindings", Kind: "Invention"}}, "spec.names.plural")
+		mustBeTaken(t, c, theft{coordination, version, Names{Plural: "leases", Singular: "lease", Kind: "Lease"}},
 			"spec.names.plural", "spec.names.singular", "spec.names.kind", "spec.names.listKind")
-		mustBeTaken(t, c, storage, version, Names{Plural: "inventions", Singular: "invention", Kind: "StorageClass", ListKind: "Inventions"}, "spec.names.kind")
-		mustBeTaken(t, c, storage, version, Names{Plural: "inventions", Singular: "storageclasses", Kind: "Invention"}, "spec.names.singular")
+		mustBeTaken(t, c, theft{storage, version, Names{Plural: "inventions", Singular: "invention", Kind: "StorageClass", ListKind: "Inventions"}}, "spec.names.kind")
+		mustBeTaken(t, c, theft{storage, version, Names{Plural: "inventions", Singular: "storageclasses", Kind: "Invention"}}, "spec.names.singular")
 	}
 	for _, path := range []string{bindings, leases, classes} {
 		must(t, c, cluster.Request{Path: path + "/" + name})
