@@ -254,7 +254,7 @@ func TestFormerLayoutManyDoors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts nine processes")
 	}
-	const n, rounds = 400, 6
+	const n, rounds = 300, 3
 	random, s := seeded(t), newSuite(t, vocabulary.Platform())
 	doors := []program{}
 	for _, p := range programs() {

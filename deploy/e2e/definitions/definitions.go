@@ -215,6 +215,9 @@ func OwnObjects(t *testing.T, c *cluster.Cluster) {
 			t.Errorf("DELETE %s: %d %s", request, a.Code, a.Body)
 		}
 	}
+	// Objects go with their definition, also when none of its versions is served.
+	must(t, c, cluster.Request{Method: http.MethodPatch, Path: path(c) + name, Type: "application/json-patch+json",
+		Body: `[{"op":"replace","path":"/spec/versions/0/served","value":false}]`})
 	must(t, c, cluster.Request{Method: http.MethodDelete, Path: path(c) + name})
 	eventually(t, "the definition is gone", func() bool { return c.Ask(t, cluster.Request{Path: path(c) + name}).Code == http.StatusNotFound })
 	define()

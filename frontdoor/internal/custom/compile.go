@@ -146,7 +146,7 @@ func (c *compiler) types() error {
 		if version["storage"] == true {
 			stored = t
 		}
-		if version["served"] == true {
+		if version["served"] == true || c.going && version["storage"] == true { // whoever empties it needs one
 			d.Types = append(d.Types, t)
 		}
 	}

@@ -106,8 +106,8 @@ func servedBy(d *unstructured.Unstructured) (of served, ok bool) {
 	of.Group, _, _ = unstructured.NestedString(d.Object, "spec", "group")
 	of.Resource, _, _ = unstructured.NestedString(d.Object, "status", "acceptedNames", "plural")
 	for _, version := range objects(d, "spec", "versions") {
-		if name, _ := version["name"].(string); version["served"] == true && (of.Version == "" || version["storage"] == true) {
-			of.Version = name
+		if version["storage"] == true { // which is served while the definition is going
+			of.Version, _ = version["name"].(string)
 		}
 	}
 	return of, of.Version != "" && of.Resource != "" && d.GetName() == of.Resource+"."+of.Group && hasCondition(d, "Established", "True")
