@@ -83,7 +83,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 func Approval(t *testing.T, c *cluster.Cluster) {
 	group := c.Vocabulary.Group("certificates.")
 	names := Names{Plural: "certificatesigningrequests", Singular: "certificatesigningrequest", Kind: "CertificateSigningRequest", ListKind: "CertificateSigningRequestList"}
-	mustBeTaken(t, c, theft{group, "v9", names}, "spec.names.plural", "spec.names.singular", "spec.names.kind", "spec.names.listKind")
+	mustBeTaken(t, c, takeover{group, "v9", names}, "spec.names.plural", "spec.names.singular", "spec.names.kind", "spec.names.listKind")
 	request := func(version, name string) string {
 		return fmt.Sprintf(`{"apiVersion":"%s/%s","kind":"CertificateSigningRequest","metadata":{"name":%q},
 			"spec":{"signerName":%q,"usages":["client auth"],"request":%q},
@@ -121,14 +121,14 @@ func administratorsRequest(t *testing.T) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw}))
 }
 
-// theft is a definition that asks for names of built-in types.
-type theft struct {
+// takeover is a definition that asks for names of built-in types.
+type takeover struct {
 	group, version string
 	names          Names
 }
 
 // mustBeTaken tries to define types with names of built-in ones: the fields are told.
-func mustBeTaken(t *testing.T, c *cluster.Cluster, of theft, fields ...string) {
+func mustBeTaken(t *testing.T, c *cluster.Cluster, of takeover, fields ...string) {
 	t.Helper()
 	group, version, names := of.group, of.version, of.names
 	definition := Definition(c, group, version, names)
@@ -164,11 +164,11 @@ func Deletion(t *testing.T, c *cluster.Cluster) {
 	must(t, c, post(classes, `{"metadata":{"name":"`+name+`"},"provisioner":"example.com/none"}`))
 	before := must(t, c, cluster.Request{Path: bindings})
 	for _, version := range []string{"v1", "v9"} {
-		mustBeTaken(t, c, theft{rbac, version, Names{Plural: "clusterrolebindings", Kind: "Invention"}}, "spec.names.plural")
-		mustBeTaken(t, c, theft{coordination, version, Names{Plural: "leases", Singular: "lease", Kind: "Lease"}},
+		mustBeTaken(t, c, takeover{rbac, version, Names{Plural: "clusterrolebindings", Kind: "Invention"}}, "spec.names.plural")
+		mustBeTaken(t, c, takeover{coordination, version, Names{Plural: "leases", Singular: "lease", Kind: "Lease"}},
 			"spec.names.plural", "spec.names.singular", "spec.names.kind", "spec.names.listKind")
-		mustBeTaken(t, c, theft{storage, version, Names{Plural: "inventions", Singular: "invention", Kind: "StorageClass", ListKind: "Inventions"}}, "spec.names.kind")
-		mustBeTaken(t, c, theft{storage, version, Names{Plural: "inventions", Singular: "storageclasses", Kind: "Invention"}}, "spec.names.singular")
+		mustBeTaken(t, c, takeover{storage, version, Names{Plural: "inventions", Singular: "invention", Kind: "StorageClass", ListKind: "Inventions"}}, "spec.names.kind")
+		mustBeTaken(t, c, takeover{storage, version, Names{Plural: "inventions", Singular: "storageclasses", Kind: "Invention"}}, "spec.names.singular")
 	}
 	for _, path := range []string{bindings, leases, classes} {
 		must(t, c, cluster.Request{Path: path + "/" + name})

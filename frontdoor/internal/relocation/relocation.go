@@ -43,8 +43,8 @@ type Mover struct {
 // Run moves what is left of the objects of these types, of which there is one of each
 // definition. It returns the first revision at which custom objects are where they
 // are now: what the store knows of earlier ones does not tell what was there then; 0
-// when nothing was ever moved. When there is nothing to do, it costs one
-// linearizable read and one look into the store's memory for each type.
+// when nothing was ever moved. When there is nothing to do, it costs a linearizable
+// read or two, and one look into the store's memory for each type.
 func (m Mover) Run(ctx context.Context, types []*catalogue.Type) (since int64, err error) {
 	left, err := m.left(ctx, types)
 	if err != nil {
@@ -81,6 +81,9 @@ func (m Mover) former(t *catalogue.Type) (gr resource.GroupResource, ok bool) {
 
 // left returns the types with objects where earlier releases kept them.
 func (m Mover) left(ctx context.Context, types []*catalogue.Type) ([]*catalogue.Type, error) {
+	if len(types) == 0 {
+		return nil, nil
+	}
 	revision, err := m.Store.Revision(ctx)
 	if err != nil {
 		return nil, err
