@@ -183,6 +183,30 @@ func TestStoredDefinitionsOverBuiltInTypes(t *testing.T) {
 	}
 }
 
+// TestForgedNames reads a status that a client of an earlier release has written.
+func TestForgedNames(t *testing.T) {
+	w := newWorld(t, vocabulary.K8s())
+	definition := w.imitation(t, w.vocabulary.Group("coordination."), "kind", "Invention")
+	forge(definition)
+	for _, names := range []map[string]any{{"plural": "leases", "kind": "Lease"}, {"plural": "inventions", "kind": "Lease"},
+		{"plural": "inventions", "kind": "Invention", "singular": "lease"}} {
+		definition["status"].(map[string]any)["acceptedNames"] = names
+		d, err := custom.Compile(definition, custom.Setting{Types: w.types, Vocabulary: w.vocabulary})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Stored.Key.Resource != "inventions" || !d.Stored.Key.Custom {
+			t.Errorf("%v: objects are kept at %s", names, d.Stored.Key.Path())
+		}
+		more := w.types.With(d.Surface)
+		leases, _ := more.Lookup(w.vocabulary.Group("coordination."), "v1", "leases")
+		byKind, found := more.ByKind(w.vocabulary.Group("coordination."), fresh, "Lease")
+		if _, ok := more.Lookup(w.vocabulary.Group("coordination."), fresh, "leases"); ok || found || leases.Custom {
+			t.Errorf("%v: the names of a built-in type are served: %v", names, byKind)
+		}
+	}
+}
+
 // TestStatusIsTheServices writes a status as a client may, through its subresource.
 func TestStatusIsTheServices(t *testing.T) {
 	w := newWorld(t, vocabulary.K8s())

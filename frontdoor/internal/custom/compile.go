@@ -84,7 +84,7 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 	s, status := child(object, "spec"), child(object, "status")
 	names := namesOf(child(s, "names")).completed()
 	accepted := namesOf(child(status, "acceptedNames"))
-	if accepted.Plural != "" && accepted.Kind != "" {
+	if accepted.Plural == names.Plural && accepted.Kind != "" { // the plural never changes: another one is a client's
 		names = accepted
 	}
 	meta := child(object, "metadata")
