@@ -11,12 +11,11 @@ package frontdoor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime/debug"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/portico-platform/portico/frontdoor/internal/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
@@ -129,6 +128,9 @@ func (d *door) recovered(next request.Handler) request.Handler {
 	}
 }
 
+// mostCode is the last status code of HTTP that means an error (RFC 9110 section 15).
+const mostCode = 599
+
 // renderError writes an error as a Status, unless an answer is already under way:
 // then the connection is cut, so that the client does not take half for whole.
 func (d *door) renderError(a *answer, r *request.Request, err error) {
@@ -139,6 +141,10 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 		panic(http.ErrAbortHandler)
 	}
 	status := services.AsStatus(err)
+	if status.Code < http.StatusBadRequest || status.Code > mostCode {
+		// No HTTP status of an error: writing it would cut the connection.
+		status = services.AsStatus(fmt.Errorf("a part of the service answered with the code %d: %v", status.Code, err)) //nolint:errorlint // its code is the problem
+	}
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
 		d.log.Warn("request failed", "verb", r.Verb, "path", r.URL.Path, "code", status.Code, "error", err)
 	}
@@ -190,10 +196,7 @@ func (d *door) bounded(next request.Handler) request.Handler {
 func (d *door) audited(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		received := time.Now()
-		r.Audit = &audit.Record{ID: r.Header.Get("Audit-Id")}
-		if r.Audit.ID == "" {
-			r.Audit.ID = string(uuid.NewUUID())
-		}
+		r.Audit = &audit.Record{ID: audit.ID(r.Header.Get("Audit-Id"))}
 		w.Header().Set("Audit-Id", r.Audit.ID)
 		w.Header().Set("Cache-Control", "no-cache, private")
 		err := next(w, r)

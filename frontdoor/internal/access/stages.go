@@ -8,9 +8,13 @@ package access
 import (
 	"encoding/base64"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
@@ -77,6 +81,7 @@ func (c *Control) bearerToken(h http.Header) string {
 // impersonation is what the Impersonate- headers of a request ask for.
 type impersonation struct {
 	user   string
+	uid    string
 	groups []string
 	extra  map[string][]string
 }
@@ -84,8 +89,9 @@ type impersonation struct {
 // readImpersonation reads the headers (section "Impersonation"); nil when there
 // are none.
 func readImpersonation(h http.Header) (*impersonation, error) {
-	im := &impersonation{user: h.Get("Impersonate-User"), groups: h.Values("Impersonate-Group")}
-	for name, values := range h {
+	im := &impersonation{user: h.Get("Impersonate-User"), uid: h.Get("Impersonate-Uid"), groups: h.Values("Impersonate-Group")}
+	// Several spellings of a key add up, always in the same order.
+	for _, name := range slices.Sorted(maps.Keys(h)) {
 		key, ok := strings.CutPrefix(name, "Impersonate-Extra-")
 		if !ok {
 			continue
@@ -97,13 +103,13 @@ func readImpersonation(h http.Header) (*impersonation, error) {
 		if im.extra == nil {
 			im.extra = map[string][]string{}
 		}
-		im.extra[key] = values
+		im.extra[key] = append(im.extra[key], h[name]...)
 	}
 	switch {
 	case im.user != "":
 		return im, nil
-	case len(im.groups) > 0 || len(im.extra) > 0:
-		return nil, services.BadRequest("Impersonate-Group and Impersonate-Extra headers require Impersonate-User")
+	case im.uid != "" || len(im.groups) > 0 || len(im.extra) > 0:
+		return nil, services.BadRequest("Impersonate-Uid, Impersonate-Group and Impersonate-Extra headers require Impersonate-User")
 	}
 	return nil, nil
 }
@@ -123,8 +129,11 @@ func (im *impersonation) questions(authenticationGroup string) []services.Attrib
 	for _, group := range im.groups {
 		ask(services.Attributes{Version: "v1", Resource: "groups", Name: group})
 	}
-	for key, values := range im.extra {
-		for _, value := range values {
+	if im.uid != "" {
+		ask(services.Attributes{Group: authenticationGroup, Version: "v1", Resource: "uids", Name: im.uid})
+	}
+	for _, key := range slices.Sorted(maps.Keys(im.extra)) {
+		for _, value := range im.extra[key] {
 			ask(services.Attributes{Group: authenticationGroup, Version: "v1", Resource: "userextras", Subresource: key, Name: value})
 		}
 	}
@@ -133,25 +142,35 @@ func (im *impersonation) questions(authenticationGroup string) []services.Attrib
 
 // identity is the user that the request then acts as.
 func (im *impersonation) identity() services.UserInfo {
-	u := services.UserInfo{Name: im.user, Groups: append([]string(nil), im.groups...), Extra: im.extra}
+	u := services.UserInfo{Name: im.user, UID: im.uid, Groups: append([]string(nil), im.groups...), Extra: im.extra}
 	if namespace, _, ok := serviceAccount(im.user); ok && len(im.groups) == 0 {
 		u.Groups = append(u.Groups, services.GroupServiceAccounts, services.GroupServiceAccounts+":"+namespace)
 	}
-	if im.user == services.UserAnonymous {
-		u.Groups = append(u.Groups, services.GroupUnauthenticated)
-	} else {
+	given := func(group string) bool { return slices.Contains(im.groups, group) }
+	switch {
+	case im.user == services.UserAnonymous:
+		if !given(services.GroupUnauthenticated) {
+			u.Groups = append(u.Groups, services.GroupUnauthenticated)
+		}
+	// Who asks to be nobody gets no rights of the authenticated on top.
+	case !given(services.GroupAuthenticated) && !given(services.GroupUnauthenticated):
 		u.Groups = append(u.Groups, services.GroupAuthenticated)
 	}
 	return u
 }
 
-// serviceAccount takes the username of a service account apart.
+// serviceAccount takes the username of a service account apart. What no service account
+// can be called is the name of a user.
 func serviceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, services.UserServiceAccountStart)
 	if !ok {
 		return "", "", false
 	}
-	return strings.Cut(rest, ":")
+	namespace, name, ok = strings.Cut(rest, ":")
+	if !ok || len(validation.ValidateNamespaceName(namespace, false)) > 0 || len(validation.ValidateServiceAccountName(name, false)) > 0 {
+		return "", "", false
+	}
+	return namespace, name, true
 }
 
 // Impersonated replaces the user by the one that the caller may act as (section
