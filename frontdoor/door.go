@@ -2,6 +2,7 @@ package frontdoor
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
@@ -114,7 +115,13 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		_, err := b.store.Revision(ctx)
 		return err
 	}})
-	return d, d.followCustom(ctx, n, b)
+	if err := d.followCustom(ctx, n, b); err != nil {
+		return nil, err
+	}
+	if err := d.furnish(ctx); err != nil {
+		return nil, fmt.Errorf("creating what every cluster starts with: %w", err)
+	}
+	return d, d.restoreDefaults(n, b)
 }
 
 // newReads makes what serves reads: its feeds, and the key of its tokens.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -89,9 +88,6 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	d, err := c.newDoor(ctx, n, types, gates)
 	if err != nil {
 		return err
-	}
-	if err := d.furnish(ctx); err != nil {
-		return fmt.Errorf("creating what every cluster starts with: %w", err)
 	}
 	listener, err := c.listen()
 	if err != nil {
