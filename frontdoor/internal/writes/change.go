@@ -193,6 +193,7 @@ func (c *change) review(h *Handlers) services.AdmissionRequest {
 		UID: string(uuid.NewUUID()), Operation: services.OperationUpdate,
 		Group: c.Type.Group, Version: c.Type.Version, Kind: c.Type.Kind, Resource: c.Type.Resource, Subresource: c.SubresourceName(),
 		Namespace: c.Namespace, Name: c.Name, User: c.User, Object: c.nextRaw, DryRun: c.options.DryRun,
+		OwnerTypes: c.Engine.OwnerTypes(c.next),
 	}
 	if !c.exists() {
 		r.Operation = services.OperationCreate

@@ -2179,6 +2179,7 @@ type AdmissionRequest struct {
 	OldObject     []byte                 `protobuf:"bytes,12,opt,name=old_object,json=oldObject,proto3" json:"old_object,omitempty"`
 	Options       []byte                 `protobuf:"bytes,13,opt,name=options,proto3" json:"options,omitempty"`
 	DryRun        bool                   `protobuf:"varint,14,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	OwnerTypes    []*OwnerType           `protobuf:"bytes,15,rep,name=owner_types,json=ownerTypes,proto3" json:"owner_types,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2311,6 +2312,81 @@ func (x *AdmissionRequest) GetDryRun() bool {
 	return false
 }
 
+func (x *AdmissionRequest) GetOwnerTypes() []*OwnerType {
+	if x != nil {
+		return x.OwnerTypes
+	}
+	return nil
+}
+
+type OwnerType struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ApiVersion    string                 `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Resource      string                 `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
+	Namespaced    bool                   `protobuf:"varint,4,opt,name=namespaced,proto3" json:"namespaced,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnerType) Reset() {
+	*x = OwnerType{}
+	mi := &file_portico_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnerType) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnerType) ProtoMessage() {}
+
+func (x *OwnerType) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnerType.ProtoReflect.Descriptor instead.
+func (*OwnerType) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *OwnerType) GetApiVersion() string {
+	if x != nil {
+		return x.ApiVersion
+	}
+	return ""
+}
+
+func (x *OwnerType) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *OwnerType) GetResource() string {
+	if x != nil {
+		return x.Resource
+	}
+	return ""
+}
+
+func (x *OwnerType) GetNamespaced() bool {
+	if x != nil {
+		return x.Namespaced
+	}
+	return false
+}
+
 type AdmissionResponse struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Object           []byte                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
@@ -2322,7 +2398,7 @@ type AdmissionResponse struct {
 
 func (x *AdmissionResponse) Reset() {
 	*x = AdmissionResponse{}
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2410,7 @@ func (x *AdmissionResponse) String() string {
 func (*AdmissionResponse) ProtoMessage() {}
 
 func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2423,7 @@ func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResponse.ProtoReflect.Descriptor instead.
 func (*AdmissionResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{33}
+	return file_portico_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AdmissionResponse) GetObject() []byte {
@@ -2547,7 +2623,7 @@ const file_portico_proto_rawDesc = "" +
 	"\x0eresource_names\x18\x04 \x03(\tR\rresourceNames\"=\n" +
 	"\x0fNonResourceRule\x12\x14\n" +
 	"\x05verbs\x18\x01 \x03(\tR\x05verbs\x12\x14\n" +
-	"\x05paths\x18\x02 \x03(\tR\x05paths\"\x8a\x03\n" +
+	"\x05paths\x18\x02 \x03(\tR\x05paths\"\xc2\x03\n" +
 	"\x10AdmissionRequest\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x14\n" +
@@ -2564,7 +2640,17 @@ const file_portico_proto_rawDesc = "" +
 	"\n" +
 	"old_object\x18\f \x01(\fR\toldObject\x12\x18\n" +
 	"\aoptions\x18\r \x01(\fR\aoptions\x12\x17\n" +
-	"\adry_run\x18\x0e \x01(\bR\x06dryRun\"\xee\x01\n" +
+	"\adry_run\x18\x0e \x01(\bR\x06dryRun\x126\n" +
+	"\vowner_types\x18\x0f \x03(\v2\x15.portico.v1.OwnerTypeR\n" +
+	"ownerTypes\"|\n" +
+	"\tOwnerType\x12\x1f\n" +
+	"\vapi_version\x18\x01 \x01(\tR\n" +
+	"apiVersion\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1a\n" +
+	"\bresource\x18\x03 \x01(\tR\bresource\x12\x1e\n" +
+	"\n" +
+	"namespaced\x18\x04 \x01(\bR\n" +
+	"namespaced\"\xee\x01\n" +
 	"\x11AdmissionResponse\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\fR\x06object\x12\x1a\n" +
 	"\bwarnings\x18\x02 \x03(\tR\bwarnings\x12`\n" +
@@ -2614,7 +2700,7 @@ func file_portico_proto_rawDescGZIP() []byte {
 }
 
 var file_portico_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_portico_proto_goTypes = []any{
 	(ReadMode)(0),               // 0: portico.v1.ReadMode
 	(ChangeType)(0),             // 1: portico.v1.ChangeType
@@ -2651,26 +2737,27 @@ var file_portico_proto_goTypes = []any{
 	(*ResourceRule)(nil),        // 32: portico.v1.ResourceRule
 	(*NonResourceRule)(nil),     // 33: portico.v1.NonResourceRule
 	(*AdmissionRequest)(nil),    // 34: portico.v1.AdmissionRequest
-	(*AdmissionResponse)(nil),   // 35: portico.v1.AdmissionResponse
-	nil,                         // 36: portico.v1.Object.LabelsEntry
-	nil,                         // 37: portico.v1.Object.FieldsEntry
-	nil,                         // 38: portico.v1.Content.LabelsEntry
-	nil,                         // 39: portico.v1.Content.FieldsEntry
-	nil,                         // 40: portico.v1.Change.OldLabelsEntry
-	nil,                         // 41: portico.v1.Change.OldFieldsEntry
-	nil,                         // 42: portico.v1.UserInfo.ExtraEntry
-	nil,                         // 43: portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	(*durationpb.Duration)(nil), // 44: google.protobuf.Duration
+	(*OwnerType)(nil),           // 35: portico.v1.OwnerType
+	(*AdmissionResponse)(nil),   // 36: portico.v1.AdmissionResponse
+	nil,                         // 37: portico.v1.Object.LabelsEntry
+	nil,                         // 38: portico.v1.Object.FieldsEntry
+	nil,                         // 39: portico.v1.Content.LabelsEntry
+	nil,                         // 40: portico.v1.Content.FieldsEntry
+	nil,                         // 41: portico.v1.Change.OldLabelsEntry
+	nil,                         // 42: portico.v1.Change.OldFieldsEntry
+	nil,                         // 43: portico.v1.UserInfo.ExtraEntry
+	nil,                         // 44: portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	(*durationpb.Duration)(nil), // 45: google.protobuf.Duration
 }
 var file_portico_proto_depIdxs = []int32{
 	3,  // 0: portico.v1.Status.details:type_name -> portico.v1.StatusDetails
 	4,  // 1: portico.v1.StatusDetails.causes:type_name -> portico.v1.StatusCause
 	0,  // 2: portico.v1.Read.mode:type_name -> portico.v1.ReadMode
 	6,  // 3: portico.v1.Object.key:type_name -> portico.v1.Key
-	36, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
-	37, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
-	38, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
-	39, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
+	37, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
+	38, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
+	39, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
+	40, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
 	6,  // 8: portico.v1.GetRequest.key:type_name -> portico.v1.Key
 	7,  // 9: portico.v1.GetRequest.read:type_name -> portico.v1.Read
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
@@ -2683,52 +2770,53 @@ var file_portico_proto_depIdxs = []int32{
 	6,  // 17: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
 	1,  // 18: portico.v1.Change.type:type_name -> portico.v1.ChangeType
 	8,  // 19: portico.v1.Change.object:type_name -> portico.v1.Object
-	40, // 20: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	41, // 21: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	41, // 20: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	42, // 21: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
 	20, // 22: portico.v1.Progress.heads:type_name -> portico.v1.Head
 	5,  // 23: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
 	5,  // 24: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
 	18, // 25: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
 	24, // 26: portico.v1.Credentials.headers:type_name -> portico.v1.Header
 	26, // 27: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	44, // 28: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
-	42, // 29: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	45, // 28: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	43, // 29: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
 	26, // 30: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
 	26, // 31: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
 	32, // 32: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
 	33, // 33: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
 	26, // 34: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	43, // 35: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	27, // 36: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 37: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 38: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 39: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	15, // 40: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	16, // 41: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	17, // 42: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	21, // 43: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	23, // 44: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	28, // 45: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	30, // 46: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	34, // 47: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	34, // 48: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	8,  // 49: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 50: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 51: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 52: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 53: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 54: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	22, // 55: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	25, // 56: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	29, // 57: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	31, // 58: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	35, // 59: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	35, // 60: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	49, // [49:61] is the sub-list for method output_type
-	37, // [37:49] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	35, // 35: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
+	44, // 36: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	27, // 37: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 38: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 39: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 40: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	15, // 41: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	16, // 42: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	17, // 43: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	21, // 44: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	23, // 45: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	28, // 46: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	30, // 47: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	34, // 48: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	34, // 49: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	8,  // 50: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 51: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 52: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 53: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 54: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 55: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	22, // 56: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	25, // 57: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	29, // 58: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	31, // 59: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	36, // 60: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	36, // 61: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	50, // [50:62] is the sub-list for method output_type
+	38, // [38:50] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }
@@ -2742,7 +2830,7 @@ func file_portico_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_portico_proto_rawDesc), len(file_portico_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   5,
 		},
