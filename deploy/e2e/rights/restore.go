@@ -2,7 +2,6 @@ package rights
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -29,6 +28,9 @@ func Defaults(t *testing.T, c *cluster.Cluster) {
 	if len(before) < 100 {
 		t.Fatalf("the cluster starts with %d roles and bindings only", len(before))
 	}
+	s.await("a worker makes the default account", func() bool {
+		return c.Ask(t, cluster.Request{Path: s.names.Replace("/api/v1/namespaces/$id/serviceaccounts/default")}).Code == http.StatusOK
+	})
 	worked := s.object("/api/v1/namespaces/$id/serviceaccounts/default")["metadata"].(map[string]any)["uid"]
 	started := time.Now()
 	for path := range before {
@@ -94,7 +96,7 @@ func (s *stage) uids(list string) map[string]string {
 // what an operator has taken over.
 func gutted(s *stage) {
 	const view, edit, worker = "/apis/$rbac/v1/clusterroles/view", "/apis/$rbac/v1/clusterroles/edit", "/apis/$rbac/v1/clusterrolebindings/system:portico:lifecycle"
-	s.do(s.admin, "PATCH "+edit, `{"metadata":{"annotations":{"$rbac/autoupdate":"false"}},"aggregationRule":null,"rules":[]}`, 0)
+	s.do(s.admin, "PATCH "+edit, `{"metadata":{"annotations":{"$autoupdate":"false"}},"aggregationRule":null,"rules":[]}`, 0)
 	s.do(s.admin, "PATCH "+view, `{"metadata":{"labels":{"mine":"kept"}},"aggregationRule":null}`, 0)
 	s.do(s.admin, "PATCH "+worker, `{"subjects":[{"kind":"User","apiGroup":"$rbac","name":"jane"}]}`, 0)
 	s.await("the role and the binding are complete", func() bool {
@@ -105,7 +107,7 @@ func gutted(s *stage) {
 		s.Errorf("a label of a user is lost: %v", slices.Sorted(maps.Keys(labels)))
 	}
 	if o := s.object(edit); o["aggregationRule"] != nil {
-		s.Errorf("a role was restored against its annotation: %v", fmt.Sprint(o["aggregationRule"]))
+		s.Errorf("a role was restored against its annotation: %v", o["aggregationRule"])
 	}
 	s.do(s.admin, "DELETE "+edit, "", 0)
 	s.await("the deleted role is there again", func() bool {

@@ -38,7 +38,8 @@ func newStage(t *testing.T, c *cluster.Cluster) *stage {
 	s := &stage{T: t, admin: c, id: "rights-" + rand.String(6), people: map[string]*cluster.Cluster{}}
 	s.names = strings.NewReplacer("$id", s.id, "$rbac", v.Group("rbac.authorization."), "$authorization", v.Group("authorization."),
 		"$authentication", v.Group("authentication."), "$certificates", v.Group("certificates."), "$scheduling", v.Group("scheduling."),
-		"$admission", v.Group("admissionregistration."), "$domain", v.Domain, "$system", v.Namespace("system"))
+		"$admission", v.Group("admissionregistration."), "$domain", v.Domain, "$system", v.Namespace("system"),
+		"$autoupdate", v.Qualified("rbac.authorization", "autoupdate"))
 	s.do(c, "POST /api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"$id"}}`, 0)
 	s.Cleanup(func() { s.remove("/api/v1/namespaces/$id") })
 	return s

@@ -22,7 +22,10 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-const group = "rbac.authorization.k8s.io"
+const (
+	group  = "rbac.authorization.k8s.io"
+	optOut = "rbac.authorization.kubernetes.io/autoupdate"
+)
 
 var (
 	roles    = resource.GroupResource{Group: group, Resource: "clusterroles"}
@@ -100,7 +103,7 @@ func start(t *testing.T) *bench {
 	ctx, cancel := context.WithCancel(context.Background())
 	var replicas sync.WaitGroup
 	for range 2 {
-		k := autoupdate.New(autoupdate.Config{Defaults: b.defaults, OptOut: group + "/autoupdate", Source: cluster.Source(),
+		k := autoupdate.New(autoupdate.Config{Defaults: b.defaults, OptOut: optOut, Source: cluster.Source(),
 			Store: b.store, Writer: b, Log: slog.New(slog.DiscardHandler)})
 		replicas.Go(func() { _ = k.Run(ctx) })
 	}
@@ -237,7 +240,7 @@ func TestGuttedDefaultsAreCompleted(t *testing.T) {
 func TestOptOut(t *testing.T) {
 	b := start(t)
 	b.edit(roles, "view", func(role map[string]any) {
-		tree.Object(role["metadata"].(map[string]any), "annotations")[group+"/autoupdate"] = "false"
+		tree.Object(role["metadata"].(map[string]any), "annotations")[optOut] = "false"
 		delete(role, "aggregationRule")
 	})
 	b.edit(roles, "edit", func(role map[string]any) { delete(role, "aggregationRule") })
