@@ -22,23 +22,22 @@ func Certificates(t *testing.T, c *cluster.Cluster) {
 	s := newStage(t, c)
 	g := c.Vocabulary.Group("certificates.")
 	s.person("requester", rule(g, "certificatesigningrequests certificatesigningrequests/status certificatesigningrequests/approval", "create get update patch delete"))
-	request := func(version, name, signer, organization, rest string) string {
+	request := func(version, organization, rest string) string {
 		return fmt.Sprintf(`{"apiVersion":"$certificates/%s","kind":"CertificateSigningRequest","metadata":{"name":%q},"spec":{"signerName":%q,"usages":["client auth"],"request":%q,
-			"username":"admin","groups":["system:masters"]}%s}`, version, name, signer, csr(t, organization), rest)
+			"username":"admin","groups":["system:masters"]}%s}`, version, s.id, c.Vocabulary.Signers.Client, csr(t, organization), rest)
 	}
 	condition := func(kind string) string {
 		return `{"status":{"conditions":[{"type":"` + kind + `","status":"True","reason":"a","message":"a"}]}}`
 	}
 	const approved = `,"status":{"conditions":[{"type":"Approved","status":"True","reason":"a","message":"a"}],"certificate":"YQ=="}`
-	signer := c.Vocabulary.Signers.Client
 	const list, one, older = "/apis/$certificates/v1/certificatesigningrequests", "/apis/$certificates/v1/certificatesigningrequests/$id", "/apis/$certificates/v1beta1/certificatesigningrequests/$id"
 	s.Cleanup(func() { s.remove(one) })
 	s.try([]attempt{
-		{"a masters' request", "requester", "POST " + list, request("v1", s.id, signer, "system:masters", ""), 403},
-		{"a masters' request in v1beta1", "requester", "POST /apis/$certificates/v1beta1/certificatesigningrequests", request("v1beta1", s.id, signer, "system:masters", ""), 403},
-		{"a request that says it is approved", "requester", "POST " + list, request("v1", s.id, signer, "dev", approved), 0},
-		{"an update that says so", "requester", "PUT " + one, request("v1", s.id, signer, "dev", approved), 0},
-		{"another requester and key", "requester", "PUT " + one, request("v1", s.id, signer, "system:masters", ""), 0},
+		{"a masters' request", "requester", "POST " + list, request("v1", "system:masters", ""), 403},
+		{"a masters' request in v1beta1", "requester", "POST /apis/$certificates/v1beta1/certificatesigningrequests", request("v1beta1", "system:masters", ""), 403},
+		{"a request that says it is approved", "requester", "POST " + list, request("v1", "dev", approved), 0},
+		{"an update that says so", "requester", "PUT " + one, request("v1", "dev", approved), 0},
+		{"another requester and key", "requester", "PUT " + one, request("v1", "system:masters", ""), 0},
 		{"approval", "requester", "PATCH " + one + "/approval", condition("Approved"), 403},
 		{"approval in v1beta1", "requester", "PATCH " + older + "/approval", condition("Approved"), 403},
 		{"denial", "requester", "PATCH " + one + "/approval", condition("Denied"), 403},
