@@ -26,7 +26,7 @@ func Webhooks(t *testing.T, c *cluster.Cluster) {
 	s.do(c, "POST "+path, `{"apiVersion":"$admission/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":"$id"},"webhooks":[{
 		"name":"patch.example.com","admissionReviewVersions":["v1"],"sideEffects":"None","timeoutSeconds":10,"reinvocationPolicy":"Never",
 		"clientConfig":{"url":"`+remote.URL+`","caBundle":"`+ca+`"},"namespaceSelector":{"matchLabels":{"webhooks":"$id"}},
-		"rules":[{"operations":["*"],"apiGroups":["*"],"apiVersions":["*"],"resources":["*/*"]}]}]}`, 0)
+		"rules":[{"operations":["*"],"apiGroups":["*"],"apiVersions":["*"],"resources":["*/*"],"scope":"Namespaced"}]}]}`, 0)
 	s.do(c, "PATCH /api/v1/namespaces/$id", `{"metadata":{"labels":{"webhooks":"$id"}}}`, 0)
 	s.await("the webhook is asked", func() bool {
 		answer := s.admin.Ask(s.T, cluster.Request{Method: "POST", Path: s.names.Replace("/api/v1/namespaces/$id/configmaps?dryRun=All"),
@@ -44,7 +44,8 @@ func Webhooks(t *testing.T, c *cluster.Cluster) {
 func (s *stage) serveWebhook() *httptest.Server {
 	remote := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review struct {
-			Request struct {
+			APIVersion string
+			Request    struct {
 				UID         string
 				SubResource string
 				Object      struct {
@@ -63,7 +64,7 @@ func (s *stage) serveWebhook() *httptest.Server {
 		if code := annotations["refuse"]; code != "" {
 			response["allowed"], response["status"] = false, map[string]any{"code": json.Number(code), "message": "refused"}
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": s.names.Replace("admission.$domain/v1"), "kind": "AdmissionReview", "response": response})
+		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": "AdmissionReview", "response": response})
 	}))
 	remote.Config.ErrorLog = log.New(io.Discard, "", 0)
 	remote.StartTLS()
