@@ -201,26 +201,6 @@ func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
 	return err
 }
 
-// takeMutated replaces the object by the one that mutating admission has returned,
-// without what admission may not change: who the object is, and what the service or
-// another path writes.
-func (h *Handlers) takeMutated(c *change, raw []byte) error {
-	mutated, err := tree.Decode(raw)
-	if err != nil {
-		return err
-	}
-	if err := engine.CheckIdentity(c.next, mutated); err != nil {
-		return err
-	}
-	engine.Owners(mutated) // admission does not say who owns what
-	before := c.next
-	if c.next, err = c.subject.Keep(before, mutated); err != nil {
-		return err
-	}
-	c.strategy(h).RestoreAfterMutation(c.next, before, c.live)
-	return nil
-}
-
 // check validates the final object.
 func (h *Handlers) check(ctx context.Context, c *change) error {
 	if err := h.validate(c); err != nil {
