@@ -56,6 +56,10 @@ func (e *echo) Replay(_ context.Context, r services.ReplayRequest) (services.Rep
 	return answer[services.Replay](e, r)
 }
 
+func (e *echo) Keys(_ context.Context, r services.KeysRequest) (services.Keys, error) {
+	return answer[services.Keys](e, r)
+}
+
 func (e *echo) Authenticate(_ context.Context, r services.Credentials) (services.Authentication, error) {
 	return answer[services.Authentication](e, r)
 }

@@ -1445,6 +1445,178 @@ func (x *ReplayResponse) GetMore() bool {
 	return false
 }
 
+type KeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	GroupResource *GroupResource         `protobuf:"bytes,1,opt,name=group_resource,json=groupResource,proto3" json:"group_resource,omitempty"`
+	Id            []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeysRequest) Reset() {
+	*x = KeysRequest{}
+	mi := &file_portico_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeysRequest) ProtoMessage() {}
+
+func (x *KeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeysRequest.ProtoReflect.Descriptor instead.
+func (*KeysRequest) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *KeysRequest) GetGroupResource() *GroupResource {
+	if x != nil {
+		return x.GroupResource
+	}
+	return nil
+}
+
+func (x *KeysRequest) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+type KeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          []*BusKey              `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeysResponse) Reset() {
+	*x = KeysResponse{}
+	mi := &file_portico_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeysResponse) ProtoMessage() {}
+
+func (x *KeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeysResponse.ProtoReflect.Descriptor instead.
+func (*KeysResponse) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *KeysResponse) GetKeys() []*BusKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type BusKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Changes       []byte                 `protobuf:"bytes,2,opt,name=changes,proto3" json:"changes,omitempty"`
+	Progress      []byte                 `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`
+	Public        []byte                 `protobuf:"bytes,4,opt,name=public,proto3" json:"public,omitempty"`
+	Lifetime      *durationpb.Duration   `protobuf:"bytes,5,opt,name=lifetime,proto3" json:"lifetime,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BusKey) Reset() {
+	*x = BusKey{}
+	mi := &file_portico_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BusKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BusKey) ProtoMessage() {}
+
+func (x *BusKey) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BusKey.ProtoReflect.Descriptor instead.
+func (*BusKey) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *BusKey) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *BusKey) GetChanges() []byte {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *BusKey) GetProgress() []byte {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
+func (x *BusKey) GetPublic() []byte {
+	if x != nil {
+		return x.Public
+	}
+	return nil
+}
+
+func (x *BusKey) GetLifetime() *durationpb.Duration {
+	if x != nil {
+		return x.Lifetime
+	}
+	return nil
+}
+
 // Credentials come from the wire as they are: bytes, because nothing has
 // checked yet that they are text.
 type Credentials struct {
@@ -1459,7 +1631,7 @@ type Credentials struct {
 
 func (x *Credentials) Reset() {
 	*x = Credentials{}
-	mi := &file_portico_proto_msgTypes[21]
+	mi := &file_portico_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1471,7 +1643,7 @@ func (x *Credentials) String() string {
 func (*Credentials) ProtoMessage() {}
 
 func (x *Credentials) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[21]
+	mi := &file_portico_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,7 +1656,7 @@ func (x *Credentials) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credentials.ProtoReflect.Descriptor instead.
 func (*Credentials) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{21}
+	return file_portico_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Credentials) GetCertificates() [][]byte {
@@ -1525,7 +1697,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_portico_proto_msgTypes[22]
+	mi := &file_portico_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1537,7 +1709,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[22]
+	mi := &file_portico_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1550,7 +1722,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{22}
+	return file_portico_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Header) GetName() string {
@@ -1579,7 +1751,7 @@ type Authentication struct {
 
 func (x *Authentication) Reset() {
 	*x = Authentication{}
-	mi := &file_portico_proto_msgTypes[23]
+	mi := &file_portico_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1763,7 @@ func (x *Authentication) String() string {
 func (*Authentication) ProtoMessage() {}
 
 func (x *Authentication) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[23]
+	mi := &file_portico_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1776,7 @@ func (x *Authentication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Authentication.ProtoReflect.Descriptor instead.
 func (*Authentication) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{23}
+	return file_portico_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Authentication) GetUser() *UserInfo {
@@ -1647,7 +1819,7 @@ type UserInfo struct {
 
 func (x *UserInfo) Reset() {
 	*x = UserInfo{}
-	mi := &file_portico_proto_msgTypes[24]
+	mi := &file_portico_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1659,7 +1831,7 @@ func (x *UserInfo) String() string {
 func (*UserInfo) ProtoMessage() {}
 
 func (x *UserInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[24]
+	mi := &file_portico_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1672,7 +1844,7 @@ func (x *UserInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserInfo.ProtoReflect.Descriptor instead.
 func (*UserInfo) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{24}
+	return file_portico_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UserInfo) GetName() string {
@@ -1712,7 +1884,7 @@ type Values struct {
 
 func (x *Values) Reset() {
 	*x = Values{}
-	mi := &file_portico_proto_msgTypes[25]
+	mi := &file_portico_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1896,7 @@ func (x *Values) String() string {
 func (*Values) ProtoMessage() {}
 
 func (x *Values) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[25]
+	mi := &file_portico_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1909,7 @@ func (x *Values) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Values.ProtoReflect.Descriptor instead.
 func (*Values) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{25}
+	return file_portico_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Values) GetValues() []string {
@@ -1764,7 +1936,7 @@ type Attributes struct {
 
 func (x *Attributes) Reset() {
 	*x = Attributes{}
-	mi := &file_portico_proto_msgTypes[26]
+	mi := &file_portico_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +1948,7 @@ func (x *Attributes) String() string {
 func (*Attributes) ProtoMessage() {}
 
 func (x *Attributes) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[26]
+	mi := &file_portico_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +1961,7 @@ func (x *Attributes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attributes.ProtoReflect.Descriptor instead.
 func (*Attributes) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{26}
+	return file_portico_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Attributes) GetUser() *UserInfo {
@@ -1867,7 +2039,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_portico_proto_msgTypes[27]
+	mi := &file_portico_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +2051,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[27]
+	mi := &file_portico_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +2064,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{27}
+	return file_portico_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Decision) GetAllowed() bool {
@@ -1933,7 +2105,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_portico_proto_msgTypes[28]
+	mi := &file_portico_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1945,7 +2117,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[28]
+	mi := &file_portico_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1958,7 +2130,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{28}
+	return file_portico_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RulesRequest) GetUser() *UserInfo {
@@ -1987,7 +2159,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_portico_proto_msgTypes[29]
+	mi := &file_portico_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1999,7 +2171,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[29]
+	mi := &file_portico_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2012,7 +2184,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{29}
+	return file_portico_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RulesResponse) GetResource() []*ResourceRule {
@@ -2055,7 +2227,7 @@ type ResourceRule struct {
 
 func (x *ResourceRule) Reset() {
 	*x = ResourceRule{}
-	mi := &file_portico_proto_msgTypes[30]
+	mi := &file_portico_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +2239,7 @@ func (x *ResourceRule) String() string {
 func (*ResourceRule) ProtoMessage() {}
 
 func (x *ResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[30]
+	mi := &file_portico_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +2252,7 @@ func (x *ResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceRule.ProtoReflect.Descriptor instead.
 func (*ResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{30}
+	return file_portico_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ResourceRule) GetVerbs() []string {
@@ -2121,7 +2293,7 @@ type NonResourceRule struct {
 
 func (x *NonResourceRule) Reset() {
 	*x = NonResourceRule{}
-	mi := &file_portico_proto_msgTypes[31]
+	mi := &file_portico_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2305,7 @@ func (x *NonResourceRule) String() string {
 func (*NonResourceRule) ProtoMessage() {}
 
 func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[31]
+	mi := &file_portico_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2318,7 @@ func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NonResourceRule.ProtoReflect.Descriptor instead.
 func (*NonResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{31}
+	return file_portico_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *NonResourceRule) GetVerbs() []string {
@@ -2185,7 +2357,7 @@ type AdmissionRequest struct {
 
 func (x *AdmissionRequest) Reset() {
 	*x = AdmissionRequest{}
-	mi := &file_portico_proto_msgTypes[32]
+	mi := &file_portico_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2369,7 @@ func (x *AdmissionRequest) String() string {
 func (*AdmissionRequest) ProtoMessage() {}
 
 func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[32]
+	mi := &file_portico_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2382,7 @@ func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequest.ProtoReflect.Descriptor instead.
 func (*AdmissionRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{32}
+	return file_portico_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AdmissionRequest) GetUid() string {
@@ -2322,7 +2494,7 @@ type AdmissionResponse struct {
 
 func (x *AdmissionResponse) Reset() {
 	*x = AdmissionResponse{}
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2506,7 @@ func (x *AdmissionResponse) String() string {
 func (*AdmissionResponse) ProtoMessage() {}
 
 func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2519,7 @@ func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResponse.ProtoReflect.Descriptor instead.
 func (*AdmissionResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{33}
+	return file_portico_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AdmissionResponse) GetObject() []byte {
@@ -2488,7 +2660,18 @@ const file_portico_proto_rawDesc = "" +
 	"\x0eReplayResponse\x12,\n" +
 	"\achanges\x18\x01 \x03(\v2\x12.portico.v1.ChangeR\achanges\x12\x18\n" +
 	"\athrough\x18\x02 \x01(\x03R\athrough\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xa0\x01\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"_\n" +
+	"\vKeysRequest\x12@\n" +
+	"\x0egroup_resource\x18\x01 \x01(\v2\x19.portico.v1.GroupResourceR\rgroupResource\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\fR\x02id\"6\n" +
+	"\fKeysResponse\x12&\n" +
+	"\x04keys\x18\x01 \x03(\v2\x12.portico.v1.BusKeyR\x04keys\"\x9d\x01\n" +
+	"\x06BusKey\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x18\n" +
+	"\achanges\x18\x02 \x01(\fR\achanges\x12\x1a\n" +
+	"\bprogress\x18\x03 \x01(\fR\bprogress\x12\x16\n" +
+	"\x06public\x18\x04 \x01(\fR\x06public\x125\n" +
+	"\blifetime\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\blifetime\"\xa0\x01\n" +
 	"\vCredentials\x12\"\n" +
 	"\fcertificates\x18\x01 \x03(\fR\fcertificates\x12!\n" +
 	"\fbearer_token\x18\x02 \x01(\fR\vbearerToken\x12,\n" +
@@ -2589,9 +2772,10 @@ const file_portico_proto_rawDesc = "" +
 	"\bRevision\x12\x1b.portico.v1.RevisionRequest\x1a\x1c.portico.v1.RevisionResponse\x127\n" +
 	"\x06Create\x12\x19.portico.v1.CreateRequest\x1a\x12.portico.v1.Object\x127\n" +
 	"\x06Update\x12\x19.portico.v1.UpdateRequest\x1a\x12.portico.v1.Object\x127\n" +
-	"\x06Delete\x12\x19.portico.v1.DeleteRequest\x1a\x12.portico.v1.Object2K\n" +
+	"\x06Delete\x12\x19.portico.v1.DeleteRequest\x1a\x12.portico.v1.Object2\x86\x01\n" +
 	"\bWatchHub\x12?\n" +
-	"\x06Replay\x12\x19.portico.v1.ReplayRequest\x1a\x1a.portico.v1.ReplayResponse2L\n" +
+	"\x06Replay\x12\x19.portico.v1.ReplayRequest\x1a\x1a.portico.v1.ReplayResponse\x129\n" +
+	"\x04Keys\x12\x17.portico.v1.KeysRequest\x1a\x18.portico.v1.KeysResponse2L\n" +
 	"\x05Authn\x12C\n" +
 	"\fAuthenticate\x12\x17.portico.v1.Credentials\x1a\x1a.portico.v1.Authentication2\x80\x01\n" +
 	"\x05Authz\x129\n" +
@@ -2614,7 +2798,7 @@ func file_portico_proto_rawDescGZIP() []byte {
 }
 
 var file_portico_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_portico_proto_goTypes = []any{
 	(ReadMode)(0),               // 0: portico.v1.ReadMode
 	(ChangeType)(0),             // 1: portico.v1.ChangeType
@@ -2639,38 +2823,41 @@ var file_portico_proto_goTypes = []any{
 	(*Head)(nil),                // 20: portico.v1.Head
 	(*ReplayRequest)(nil),       // 21: portico.v1.ReplayRequest
 	(*ReplayResponse)(nil),      // 22: portico.v1.ReplayResponse
-	(*Credentials)(nil),         // 23: portico.v1.Credentials
-	(*Header)(nil),              // 24: portico.v1.Header
-	(*Authentication)(nil),      // 25: portico.v1.Authentication
-	(*UserInfo)(nil),            // 26: portico.v1.UserInfo
-	(*Values)(nil),              // 27: portico.v1.Values
-	(*Attributes)(nil),          // 28: portico.v1.Attributes
-	(*Decision)(nil),            // 29: portico.v1.Decision
-	(*RulesRequest)(nil),        // 30: portico.v1.RulesRequest
-	(*RulesResponse)(nil),       // 31: portico.v1.RulesResponse
-	(*ResourceRule)(nil),        // 32: portico.v1.ResourceRule
-	(*NonResourceRule)(nil),     // 33: portico.v1.NonResourceRule
-	(*AdmissionRequest)(nil),    // 34: portico.v1.AdmissionRequest
-	(*AdmissionResponse)(nil),   // 35: portico.v1.AdmissionResponse
-	nil,                         // 36: portico.v1.Object.LabelsEntry
-	nil,                         // 37: portico.v1.Object.FieldsEntry
-	nil,                         // 38: portico.v1.Content.LabelsEntry
-	nil,                         // 39: portico.v1.Content.FieldsEntry
-	nil,                         // 40: portico.v1.Change.OldLabelsEntry
-	nil,                         // 41: portico.v1.Change.OldFieldsEntry
-	nil,                         // 42: portico.v1.UserInfo.ExtraEntry
-	nil,                         // 43: portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	(*durationpb.Duration)(nil), // 44: google.protobuf.Duration
+	(*KeysRequest)(nil),         // 23: portico.v1.KeysRequest
+	(*KeysResponse)(nil),        // 24: portico.v1.KeysResponse
+	(*BusKey)(nil),              // 25: portico.v1.BusKey
+	(*Credentials)(nil),         // 26: portico.v1.Credentials
+	(*Header)(nil),              // 27: portico.v1.Header
+	(*Authentication)(nil),      // 28: portico.v1.Authentication
+	(*UserInfo)(nil),            // 29: portico.v1.UserInfo
+	(*Values)(nil),              // 30: portico.v1.Values
+	(*Attributes)(nil),          // 31: portico.v1.Attributes
+	(*Decision)(nil),            // 32: portico.v1.Decision
+	(*RulesRequest)(nil),        // 33: portico.v1.RulesRequest
+	(*RulesResponse)(nil),       // 34: portico.v1.RulesResponse
+	(*ResourceRule)(nil),        // 35: portico.v1.ResourceRule
+	(*NonResourceRule)(nil),     // 36: portico.v1.NonResourceRule
+	(*AdmissionRequest)(nil),    // 37: portico.v1.AdmissionRequest
+	(*AdmissionResponse)(nil),   // 38: portico.v1.AdmissionResponse
+	nil,                         // 39: portico.v1.Object.LabelsEntry
+	nil,                         // 40: portico.v1.Object.FieldsEntry
+	nil,                         // 41: portico.v1.Content.LabelsEntry
+	nil,                         // 42: portico.v1.Content.FieldsEntry
+	nil,                         // 43: portico.v1.Change.OldLabelsEntry
+	nil,                         // 44: portico.v1.Change.OldFieldsEntry
+	nil,                         // 45: portico.v1.UserInfo.ExtraEntry
+	nil,                         // 46: portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	(*durationpb.Duration)(nil), // 47: google.protobuf.Duration
 }
 var file_portico_proto_depIdxs = []int32{
 	3,  // 0: portico.v1.Status.details:type_name -> portico.v1.StatusDetails
 	4,  // 1: portico.v1.StatusDetails.causes:type_name -> portico.v1.StatusCause
 	0,  // 2: portico.v1.Read.mode:type_name -> portico.v1.ReadMode
 	6,  // 3: portico.v1.Object.key:type_name -> portico.v1.Key
-	36, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
-	37, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
-	38, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
-	39, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
+	39, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
+	40, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
+	41, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
+	42, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
 	6,  // 8: portico.v1.GetRequest.key:type_name -> portico.v1.Key
 	7,  // 9: portico.v1.GetRequest.read:type_name -> portico.v1.Read
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
@@ -2683,52 +2870,57 @@ var file_portico_proto_depIdxs = []int32{
 	6,  // 17: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
 	1,  // 18: portico.v1.Change.type:type_name -> portico.v1.ChangeType
 	8,  // 19: portico.v1.Change.object:type_name -> portico.v1.Object
-	40, // 20: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	41, // 21: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	43, // 20: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	44, // 21: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
 	20, // 22: portico.v1.Progress.heads:type_name -> portico.v1.Head
 	5,  // 23: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
 	5,  // 24: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
 	18, // 25: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
-	24, // 26: portico.v1.Credentials.headers:type_name -> portico.v1.Header
-	26, // 27: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	44, // 28: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
-	42, // 29: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
-	26, // 30: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
-	26, // 31: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
-	32, // 32: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
-	33, // 33: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
-	26, // 34: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	43, // 35: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	27, // 36: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 37: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 38: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 39: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	15, // 40: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	16, // 41: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	17, // 42: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	21, // 43: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	23, // 44: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	28, // 45: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	30, // 46: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	34, // 47: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	34, // 48: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	8,  // 49: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 50: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 51: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 52: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 53: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 54: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	22, // 55: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	25, // 56: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	29, // 57: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	31, // 58: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	35, // 59: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	35, // 60: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	49, // [49:61] is the sub-list for method output_type
-	37, // [37:49] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	5,  // 26: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
+	25, // 27: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
+	47, // 28: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
+	27, // 29: portico.v1.Credentials.headers:type_name -> portico.v1.Header
+	29, // 30: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
+	47, // 31: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	45, // 32: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	29, // 33: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
+	29, // 34: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
+	35, // 35: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
+	36, // 36: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
+	29, // 37: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
+	46, // 38: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	30, // 39: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 40: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 41: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 42: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	15, // 43: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	16, // 44: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	17, // 45: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	21, // 46: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	23, // 47: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
+	26, // 48: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	31, // 49: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	33, // 50: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	37, // 51: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	37, // 52: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	8,  // 53: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 54: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 55: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 56: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 57: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 58: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	22, // 59: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	24, // 60: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
+	28, // 61: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	32, // 62: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	34, // 63: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	38, // 64: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	38, // 65: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	53, // [53:66] is the sub-list for method output_type
+	40, // [40:53] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }
@@ -2742,7 +2934,7 @@ func file_portico_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_portico_proto_rawDesc), len(file_portico_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   42,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   5,
 		},
