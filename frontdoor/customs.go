@@ -18,7 +18,7 @@ func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) error {
 	builtIn := d.types.Load().engine
 	var mirror *changes.Mirror[custom.Definition]
 	mirror = changes.NewMirror(changes.MirrorConfig[custom.Definition]{
-		Source: changes.Source{Bus: b.bus, Hub: b.hub}, Store: b.store, Log: n.Log,
+		Source: b.changes, Store: b.store, Log: n.Log,
 		GroupResource: resource.GroupResource{Group: n.Vocabulary.Group("apiextensions."), Resource: "customresourcedefinitions"},
 		Decode: func(o services.Object) (custom.Definition, error) {
 			object, err := tree.Decode(o.JSON)

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/portico-platform/portico/frontdoor/internal/access"
@@ -28,7 +27,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/wire/compression"
 	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/bus"
 	"github.com/portico-platform/portico/services/changes"
 	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/services/run"
@@ -132,7 +130,7 @@ func (c *config) newReads(ctx context.Context, n *run.Node, b behind, codec *wir
 	var draining context.Context
 	draining, d.drain = context.WithCancel(context.Background())
 	return reads.New(reads.Config{Store: b.store, Codec: codec, Tokens: tokens, Vocabulary: n.Vocabulary,
-		Feeds: feed.New(following, feed.Config{Source: changes.Source{Bus: b.bus, Hub: b.hub}, Head: b.store.Revision,
+		Feeds: feed.New(following, feed.Config{Source: b.changes, Head: b.store.Revision,
 			Bytes: c.feedBytes, Age: c.watchHistory}),
 		TokenLifetime: c.watchHistory, WatchTimeout: c.watchTimeout, Draining: draining}), nil
 }
@@ -143,8 +141,7 @@ type behind struct {
 	authz     services.Authz
 	admission services.Admission
 	store     services.Store
-	hub       services.WatchHub
-	bus       *nats.Conn
+	changes   changes.Source
 }
 
 // reach finds them, in this process or elsewhere.
@@ -161,10 +158,7 @@ func reach(ctx context.Context, n *run.Node) (b behind, err error) {
 	if b.store, err = rpc.Store.Use(ctx, n); err != nil {
 		return b, err
 	}
-	if b.hub, err = rpc.WatchHub.Use(ctx, n); err != nil {
-		return b, err
-	}
-	b.bus, err = bus.Conn.Use(ctx, n)
+	b.changes, err = changes.Use(ctx, n)
 	return b, err
 }
 

@@ -181,6 +181,17 @@ func (b *rig) Replay(ctx context.Context, r services.ReplayRequest) (services.Re
 	return hub.Replay(ctx, r)
 }
 
+// Keys implements services.WatchHub likewise.
+func (b *rig) Keys(ctx context.Context, r services.KeysRequest) (services.Keys, error) {
+	b.mu.Lock()
+	hub := b.current
+	b.mu.Unlock()
+	if hub == nil {
+		return services.Keys{}, services.Unavailable("no hub")
+	}
+	return hub.Keys(ctx, r)
+}
+
 func (b *rig) use(hub services.WatchHub) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/history"
+	"github.com/portico-platform/portico/watch-hub/internal/keys"
 	"github.com/portico-platform/portico/watch-hub/internal/window"
 )
 
@@ -47,6 +48,8 @@ type Config struct {
 	History time.Duration
 	// WindowBytes bounds the window in memory; older changes come from etcd.
 	WindowBytes int64
+	// KeyLifetime is how often the key of the bus is replaced.
+	KeyLifetime time.Duration
 	Log         *slog.Logger
 }
 
@@ -57,6 +60,7 @@ type Hub struct {
 	window    *window.Window
 	election  *election
 	publisher *publisher
+	keys      *keys.Keys
 	ready     chan struct{}
 	heard     atomic.Int64 // when etcd last said anything, in Unix nanoseconds
 
@@ -73,7 +77,8 @@ func New(config Config) *Hub {
 		ready:  make(chan struct{}),
 	}
 	h.election = newElection(config.Etcd, config.Name, config.Log)
-	h.publisher = newPublisher(config.Bus, config.Log)
+	h.keys = keys.New(config.Etcd, config.KeyLifetime, config.Log)
+	h.publisher = newPublisher(config.Bus, h.keys.Current, config.Log)
 	return h
 }
 
@@ -89,12 +94,17 @@ func (h *Hub) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { h.followAlways(ctx) })
 	loops.Go(func() { h.compactAlways(ctx) })
+	loops.Go(func() { h.keys.Run(ctx) })
 	loops.Go(func() {
-		select {
-		case <-h.ready: // until then it has nothing to publish
-			h.election.run(ctx)
-		case <-ctx.Done():
+		// Until then it has nothing to publish, or nothing to seal it with.
+		for _, ready := range []<-chan struct{}{h.ready, h.keys.Ready()} {
+			select {
+			case <-ready:
+			case <-ctx.Done():
+				return
+			}
 		}
+		h.election.run(ctx)
 	})
 	loops.Wait()
 	return nil

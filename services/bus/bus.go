@@ -39,6 +39,10 @@ func flags(fs *pflag.FlagSet) {
 	fs.String("nats-credentials-file", "", "`file` with the NATS user's JWT and seed")
 }
 
+// Private reports whether a connection leads to a server of this process, which
+// has no port: nobody outside of the process reads or writes what it carries.
+func Private(conn *nats.Conn) bool { return conn.Opts.InProcessServer != nil }
+
 // dial makes a connection without waiting for the server.
 func dial(_ context.Context, n *run.Node) (*nats.Conn, error) {
 	server, _ := n.Flags.GetString("nats-url")

@@ -63,9 +63,7 @@ func TestFollowFillsGaps(t *testing.T) {
 	f.until(6)
 
 	w.happen(services.Modified, "unreadable")
-	if err := w.bus.Publish(Subject(things, "ns"), []byte("unreadable")); err != nil {
-		t.Fatal(err)
-	}
+	w.send(Subject(things), []byte("unreadable"))
 	f.until(7)
 	f.expect(1, 2, 3, 4, 5, 7)
 }

@@ -18,6 +18,7 @@ var pods = resource.GroupResource{Resource: "pods"}
 
 // history is a hub that remembers every change since a revision.
 type history struct {
+	services.WatchHub
 	mu      sync.Mutex
 	changes []services.Change
 	from    int64 // what is older is gone
