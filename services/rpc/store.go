@@ -8,6 +8,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
+	"github.com/portico-platform/portico/services/run"
 )
 
 type storeServer struct {
@@ -59,9 +60,14 @@ func (s storeServer) Create(ctx context.Context, m *pb.CreateRequest) (*pb.Objec
 }
 
 func (s storeServer) Update(ctx context.Context, m *pb.UpdateRequest) (*pb.Object, error) {
-	return objectAnswer(s.impl.Update(ctx, services.UpdateRequest{
-		Key: keyIn(m.GetKey()), Revision: m.GetRevision(), Content: contentIn(m.GetContent()),
-	}))
+	r := services.UpdateRequest{Key: keyIn(m.GetKey()), Revision: m.GetRevision(), Content: contentIn(m.GetContent())}
+	if part := run.Part(ctx); part != "" {
+		var err error
+		if r, err = s.onlyPart(ctx, r, part); err != nil {
+			return nil, errorOut(err)
+		}
+	}
+	return objectAnswer(s.impl.Update(ctx, r))
 }
 
 func (s storeServer) Delete(ctx context.Context, m *pb.DeleteRequest) (*pb.Object, error) {
