@@ -30,7 +30,7 @@ const (
 var Client = &run.Contract[*clientv3.Client]{Name: "etcd", Flags: flags, Dial: dial}
 
 func flags(fs *pflag.FlagSet) {
-	fs.StringSlice("etcd-servers", nil, "`URLs` of the etcd servers, as in https://host:2379, with commas between")
+	fs.StringSlice("etcd-servers", nil, "`URLs` of the etcd servers, as in https://host:2379, with commas between; http only on this machine")
 	run.Required(fs, "etcd-servers")
 	fs.String("etcd-cafile", "", "`file` with the certificates of the authorities that sign the etcd servers' certificates")
 	fs.String("etcd-certfile", "", "`file` with the certificate to show to etcd")
@@ -72,6 +72,8 @@ func security(servers []string, fs *pflag.FlagSet) (*tls.Config, error) {
 			return nil, run.Usagef("--etcd-servers: %q is not of the form https://host:2379", server)
 		case u.Scheme == "https":
 			secure++
+		case !run.ThisMachine(u.Hostname()):
+			return nil, run.Usagef("--etcd-servers: %s is on another machine and not encrypted: use https://%s", u.Redacted(), u.Host)
 		}
 	}
 	if secure != 0 && secure != len(servers) {

@@ -126,10 +126,15 @@ func TestWrongFlags(t *testing.T) {
 	}{
 		{"--etcd-servers is required", nil},
 		{`"localhost:2379" is not of the form`, []string{"--etcd-servers=localhost:2379"}},
-		{"either all or none", []string{"--etcd-servers=https://a:1,http://b:1"}},
+		{"either all or none", []string{"--etcd-servers=https://a:1,http://localhost:1"}},
 		{"--etcd-certfile and --etcd-keyfile", []string{"--etcd-servers=https://a:1", "--etcd-certfile=x"}},
-		{"need --etcd-servers with https", []string{"--etcd-servers=http://a:1", "--etcd-cafile=x"}},
+		{"need --etcd-servers with https", []string{"--etcd-servers=http://127.0.0.1:1", "--etcd-cafile=x"}},
 		{"--etcd-cafile, --etcd-certfile, --etcd-keyfile: open /none", []string{"--etcd-servers=https://a:1", "--etcd-cafile=/none"}},
+		{"http://203.0.113.5:2379 is on another machine", []string{"--etcd-servers=http://203.0.113.5:2379"}},
+		{"use https://etcd.example:2379", []string{"--etcd-servers=http://etcd.example:2379"}},
+		{"http://b:1 is on another machine", []string{"--etcd-servers=http://localhost:1,http://b:1"}},
+		{"http://b:1 is on another machine", []string{"--etcd-servers=https://a:1,http://b:1"}},
+		{"http://0.0.0.0:1 is on another machine", []string{"--etcd-servers=http://0.0.0.0:1"}},
 	} {
 		if _, err := use(t, c.args...); !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: got error %v, want one about %s", c.args, err, c.want)
