@@ -113,7 +113,7 @@ func newSuite(t *testing.T, v vocabulary.Vocabulary) *suite {
 	}
 	s.makeHome(t)
 	s.startServer(t, "etcd", "-dir", s.data)
-	s.startServer(t, "nats")
+	s.startNATS(t)
 	return s
 }
 
@@ -133,6 +133,12 @@ func (s *suite) startServer(t *testing.T, name string, args ...string) {
 	files := s.issue(t, name, name, "127.0.0.1")
 	s.processes[name] = spawn(t, s.logs, filepath.Join(s.bin, name),
 		append(args, "-address", s.addresses[name], "-ca", files.CA, "-cert", files.Cert, "-key", files.Key)...)
+}
+
+// startNATS starts NATS with the permissions that are shipped.
+func (s *suite) startNATS(t *testing.T) {
+	t.Helper()
+	s.startServer(t, "nats", "-permissions", filepath.Join(root, "deploy/nats/permissions.conf"))
 }
 
 // makeHome runs the all-in-one's first service alone: it makes the serving

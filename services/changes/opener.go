@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -17,8 +18,9 @@ import (
 
 const (
 	// askEvery bounds how often messages with unknown keys make a follower ask the
-	// hub for keys.
+	// hub for keys, after the first few.
 	askEvery = time.Second
+	askBurst = 5
 	// askTimeout bounds the wait for them.
 	askTimeout = 2 * time.Second
 	// complainEvery bounds how often the log tells of refused messages.
@@ -58,9 +60,9 @@ type Opener struct {
 
 // typeKeys are the keys of one resource type.
 type typeKeys struct {
-	mu    sync.Mutex
-	keys  map[seal.ID]openingKeys
-	asked time.Time
+	mu   sync.Mutex
+	keys map[seal.ID]openingKeys
+	asks *rate.Limiter
 }
 
 type openingKeys struct {
@@ -152,23 +154,20 @@ func (o *Opener) keys(ctx context.Context, gr resource.GroupResource, id seal.ID
 	o.mu.Lock()
 	t := o.types[gr]
 	if t == nil {
-		t = &typeKeys{}
+		t = &typeKeys{asks: rate.NewLimiter(rate.Every(askEvery), askBurst)}
 		o.types[gr] = t
 	}
 	o.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := time.Now()
 	if keys, known = t.keys[id]; known {
-		if keys.until.IsZero() || now.Before(keys.until) {
-			return keys, true, false
-		}
+		return keys, keys.until.IsZero() || time.Now().Before(keys.until), false
+	}
+	// A genuine message that falls to this limit is missed by the next report of
+	// progress.
+	if !t.asks.Allow() {
 		return keys, false, false
 	}
-	if now.Sub(t.asked) < askEvery {
-		return keys, false, false
-	}
-	t.asked = now
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	answer, err := o.hub.Keys(ctx, services.KeysRequest{GroupResource: gr, ID: id[:]})
