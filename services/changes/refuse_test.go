@@ -169,7 +169,9 @@ func TestRevisionsAreConfirmed(t *testing.T) {
 		"head": func(w *world) {
 			w.send(SubjectProgress, encodedProgress(w.t, services.Progress{Through: far, Heads: map[resource.GroupResource]int64{things: far}}))
 		},
-		"floor": func(w *world) { w.send(SubjectProgress, encodedProgress(w.t, services.Progress{Through: far, Floor: far})) },
+		"floor": func(w *world) {
+			w.send(SubjectProgress, encodedProgress(w.t, services.Progress{Through: far, Floor: far}))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
