@@ -2,13 +2,9 @@ package watchhub
 
 import (
 	"context"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/changes"
-	"github.com/portico-platform/portico/services/run"
 )
 
 // Keys implements services.WatchHub.
@@ -30,23 +26,4 @@ func (h *Hub) Keys(ctx context.Context, r services.KeysRequest) (services.Keys, 
 		answer.Keys = append(answer.Keys, key)
 	}
 	return answer, nil
-}
-
-// rotateOnDemand replaces the key of the bus whenever the process receives SIGHUP.
-func rotateOnDemand(n *run.Node, hub *Hub) {
-	n.Go("replacing keys on demand", func(ctx context.Context) error {
-		demands := make(chan os.Signal, 1)
-		signal.Notify(demands, syscall.SIGHUP)
-		defer signal.Stop(demands)
-		for {
-			select {
-			case <-demands:
-				if err := hub.keys.Rotate(ctx); err != nil {
-					n.Log.Warn("the key of the bus has not been replaced", "error", err)
-				}
-			case <-ctx.Done():
-				return nil
-			}
-		}
-	})
 }

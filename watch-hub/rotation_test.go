@@ -48,7 +48,7 @@ func TestKeysAreReplacedUnderLoad(t *testing.T) {
 	}
 	for round := range 6 {
 		var writer sync.WaitGroup
-		writer.Go(func() { writeRandomly(b.etcd, random, 40) })
+		writer.Go(func() { writeRandomly(b.etcd, random, 100) })
 		before := b.hub.keys.Current()
 		var err error
 		switch round % 3 {
@@ -75,8 +75,12 @@ func TestKeysAreReplacedUnderLoad(t *testing.T) {
 		b.etcd.Write(resource.Key{GroupResource: gr, Name: "after"}, "after")
 	}
 	group.Wait()
+	histories := map[resource.GroupResource][]entry{}
+	for _, gr := range types {
+		histories[gr] = truth(t, b.etcd, gr, through)
+	}
 	for _, o := range observers {
-		o.check(t, b.etcd, through)
+		o.check(t, histories[o.gr], through)
 	}
 	if t.Failed() {
 		return

@@ -31,7 +31,7 @@ func Service() run.Service {
 func flags(fs *pflag.FlagSet) {
 	fs.Duration("watch-history", 5*time.Minute, "how long watches can be resumed and lists continued before they expire")
 	fs.Int64("watch-history-bytes", 32<<20, "bytes of history to hold in memory; older changes come from etcd")
-	fs.Duration("bus-key-lifetime", 24*time.Hour, "how often the key that seals changes on NATS is replaced; SIGHUP, or the end of "+keys.Path+" in etcd, replaces it at once")
+	fs.Duration("bus-key-lifetime", 24*time.Hour, "how often the key that seals changes on NATS is replaced; deleting "+keys.Path+" in etcd replaces it at once")
 	fs.String("watch-hub-name", "", "name of this watch hub among several (default the host's name)")
 }
 
@@ -48,7 +48,6 @@ func start(ctx context.Context, n *run.Node) error {
 	}
 	hub := New(config)
 	n.Go("hub", hub.Run)
-	rotateOnDemand(n, hub)
 	observe(n, hub)
 	select {
 	case <-hub.Ready():

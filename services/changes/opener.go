@@ -49,6 +49,7 @@ type Opener struct {
 	types map[resource.GroupResource]*typeKeys
 
 	progress memo
+	asking   rate.Sometimes // for the log
 
 	complaint struct {
 		sync.Mutex
@@ -79,7 +80,7 @@ type memo struct {
 
 // NewOpener returns an Opener that gets its keys from a hub. Metrics may be nil.
 func NewOpener(hub services.WatchHub, metrics prometheus.Registerer, log *slog.Logger) *Opener {
-	o := &Opener{hub: hub, log: log, types: map[resource.GroupResource]*typeKeys{}}
+	o := &Opener{hub: hub, log: log, types: map[resource.GroupResource]*typeKeys{}, asking: rate.Sometimes{Interval: complainEvery}}
 	o.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "portico_changes_refused_total", Help: "Messages on the bus that are not the watch hub's, by the reason of their refusal.",
 	}, []string{"reason"})
@@ -172,7 +173,7 @@ func (o *Opener) keys(ctx context.Context, gr resource.GroupResource, id seal.ID
 	defer cancel()
 	answer, err := o.hub.Keys(ctx, services.KeysRequest{GroupResource: gr, ID: id[:]})
 	if err != nil {
-		o.log.Warn("the keys of the bus cannot be had", "resource", gr.String(), "error", err)
+		o.asking.Do(func() { o.log.Warn("the keys of the bus cannot be had", "resource", gr.String(), "error", err) })
 		return keys, false, true
 	}
 	t.keys = o.read(gr, answer)

@@ -6,11 +6,11 @@
 //
 // A sealed message is
 //
-//	version (1) | key id (8) | nonce (12) | signature (64) | ciphertext and tag
+//	version (1) | key id (8) | nonce (12) | ciphertext of content and signature (64) | tag (16)
 //
-// The ciphertext is AES-256-GCM under a key of the subject, with everything up to
-// the nonce and the subject as additional data. The signature is Ed25519 over the
-// SHA-256 of the same and the ciphertext. Every subject has a key of its own, so
+// The ciphertext is AES-256-GCM under a key of the subject, with version, key id
+// and subject as additional data. The signature is Ed25519 over the SHA-256 of
+// subject, version, key id, nonce and content. Every subject has a key of its own, so
 // that a reader of one type opens nothing of another; and because readers share
 // the key of a subject, it is the signature that shows that the hub is the sender.
 //
@@ -114,7 +114,8 @@ func NewSealer(m *Master) *Sealer { return &Sealer{master: m, aeads: map[string]
 // Master returns the master that the sealer seals with.
 func (s *Sealer) Master() *Master { return s.master }
 
-// Seal appends the sealed message to buffer, which must not overlap content.
+// Seal appends the sealed message to buffer, which must not overlap content. The
+// memory behind content, as far as its capacity reaches, is overwritten.
 func (s *Sealer) Seal(buffer []byte, subject string, content []byte) ([]byte, error) {
 	aead := s.aeads[subject]
 	if aead == nil {
@@ -132,11 +133,9 @@ func (s *Sealer) Seal(buffer []byte, subject string, content []byte) ([]byte, er
 	var nonce [nonceBytes]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	buffer = append(buffer, nonce[:]...)
-	buffer = append(buffer, make([]byte, ed25519.SignatureSize)...)
-	buffer = aead.Seal(buffer, nonce[:], content, additional(buffer[start:], subject))
-	message := buffer[start:]
-	copy(message[headerBytes:], ed25519.Sign(s.master.signer, digest(message, subject)))
-	return buffer, nil
+	header := buffer[start:]
+	content = append(content, ed25519.Sign(s.master.signer, digest(header, subject, content))...)
+	return aead.Seal(buffer, nonce[:], content, additional(header, subject)), nil
 }
 
 // Key opens the messages of one subject that were sealed with one master.
@@ -173,13 +172,14 @@ func (k *Key) Open(message []byte) ([]byte, error) {
 	if len(message) < Overhead || message[0] != version {
 		return nil, ErrMalformed
 	}
-	signed := digest(message, k.subject)
-	sealed := message[headerBytes+ed25519.SignatureSize:]
-	content, err := k.aead.Open(sealed[:0], message[1+IDBytes:headerBytes], sealed, additional(message, k.subject))
+	header, sealed := message[:headerBytes], message[headerBytes:]
+	opened, err := k.aead.Open(sealed[:0], header[1+IDBytes:], sealed, additional(header, k.subject))
 	if err != nil {
 		return nil, ErrForged
 	}
-	if !ed25519.Verify(k.public, signed, message[headerBytes:headerBytes+ed25519.SignatureSize]) {
+	end := len(opened) - ed25519.SignatureSize
+	content, signature := opened[:end:end], opened[end:]
+	if !ed25519.Verify(k.public, digest(header, k.subject, content), signature) {
 		return nil, ErrForged
 	}
 	return content, nil
@@ -198,16 +198,15 @@ func newAEAD(secret []byte) (cipher.AEAD, error) {
 
 // additional is what the AEAD authenticates beside the content: version, key id
 // and subject. The nonce is authenticated by itself.
-func additional(message []byte, subject string) []byte {
-	return append(append(make([]byte, 0, 1+IDBytes+len(subject)), message[:1+IDBytes]...), subject...)
+func additional(header []byte, subject string) []byte {
+	return append(append(make([]byte, 0, 1+IDBytes+len(subject)), header[:1+IDBytes]...), subject...)
 }
 
-// digest is what the hub signs: all of a message but the signature, and the
-// subject behind its length.
-func digest(message []byte, subject string) []byte {
+// digest is what the hub signs.
+func digest(header []byte, subject string, content []byte) []byte {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "portico bus 1 %d %s", len(subject), subject)
-	_, _ = h.Write(message[:headerBytes])
-	_, _ = h.Write(message[headerBytes+ed25519.SignatureSize:])
+	_, _ = h.Write(header)
+	_, _ = h.Write(content)
 	return h.Sum(nil)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -134,15 +135,21 @@ func TestReadersCannotForge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forged := sealed(t, m, subject, "content")
-	header := forged[:headerBytes+ed25519.SignatureSize]
-	for _, signer := range []ed25519.PrivateKey{nil, private} {
-		message := aead.Seal(bytes.Clone(header), header[1+IDBytes:headerBytes], []byte("forged"), additional(header, subject))
-		if signer != nil {
-			copy(message[headerBytes:], ed25519.Sign(signer, digest(message, subject)))
-		}
-		if got, err := opener(t, m, subject).Open(message); !errors.Is(err, ErrForged) {
-			t.Errorf("opened %q, %v", got, err)
+	key := opener(t, m, subject)
+	genuine := sealed(t, m, subject, "content")
+	header := bytes.Clone(genuine[:headerBytes])
+	opened, err := key.aead.Open(nil, header[1+IDBytes:], genuine[headerBytes:], additional(header, subject))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := []byte("forged.")
+	for _, signature := range [][]byte{
+		nil, make([]byte, ed25519.SignatureSize), ed25519.Sign(private, digest(header, subject, forged)),
+		opened[len("content"):], // of a genuine message
+	} {
+		message := aead.Seal(bytes.Clone(header), header[1+IDBytes:], slices.Concat(forged, signature), additional(header, subject))
+		if got, err := key.Open(message); err == nil {
+			t.Errorf("opened %q", got)
 		}
 	}
 }

@@ -146,8 +146,7 @@ func (k *Keys) look(ctx context.Context) error {
 	if time.Since(k.looked) < lookEvery {
 		return nil
 	}
-	k.looked = time.Now()
-	_, err := k.read(ctx)
+	_, err := k.load(ctx)
 	return err
 }
 
@@ -194,9 +193,18 @@ func (k *Keys) follow(ctx context.Context) error {
 	}
 }
 
-// read takes the keys from etcd, and makes them when there are none. It returns
-// the revision of etcd that it has seen.
+// read makes what etcd holds the known keys, and makes new ones when it holds none.
+// It returns the revision of etcd that it has seen.
 func (k *Keys) read(ctx context.Context) (at int64, err error) {
+	k.loading.Lock()
+	defer k.loading.Unlock()
+	return k.load(ctx)
+}
+
+// load is read for who holds the lock: what is read later is newer, even after
+// etcd has been restored to an older revision.
+func (k *Keys) load(ctx context.Context) (at int64, err error) {
+	k.looked = time.Now()
 	response, err := k.etcd.Get(ctx, Path)
 	if err != nil {
 		return 0, err
@@ -207,7 +215,10 @@ func (k *Keys) read(ctx context.Context) (at int64, err error) {
 		if known := k.now.Load(); known != nil {
 			before.held = known.held
 		}
-		return response.Header.Revision, k.replace(ctx, before)
+		if err := k.store(ctx, before); err != nil {
+			return 0, err
+		}
+		return k.load(ctx)
 	}
 	kv := response.Kvs[0]
 	r := &ring{revision: kv.ModRevision}
@@ -222,12 +233,24 @@ func (k *Keys) read(ctx context.Context) (at int64, err error) {
 		}
 		r.held = append(r.held, heldKey{master, s})
 	}
-	k.take(r)
+	if k.now.Swap(r) == nil {
+		close(k.ready)
+	}
 	return response.Header.Revision, nil
 }
 
-// replace puts a new key behind those of a ring, if etcd still holds the ring.
+// replace puts a new key behind those of a ring, or learns that another hub was
+// faster.
 func (k *Keys) replace(ctx context.Context, before *ring) error {
+	if err := k.store(ctx, before); err != nil {
+		return err
+	}
+	_, err := k.read(ctx)
+	return err
+}
+
+// store puts a new key behind those of a ring, if etcd still holds the ring.
+func (k *Keys) store(ctx context.Context, before *ring) error {
 	now := time.Now()
 	var list []stored
 	for _, h := range before.held {
@@ -252,22 +275,5 @@ func (k *Keys) replace(ctx context.Context, before *ring) error {
 	if response.Succeeded {
 		k.log.Info("the key of the bus has been replaced", "accepted", len(list))
 	}
-	_, err = k.read(ctx) // another hub's when that was faster
-	return err
-}
-
-// take makes a ring the known one, unless a newer one is known.
-func (k *Keys) take(r *ring) {
-	for {
-		before := k.now.Load()
-		if before != nil && before.revision >= r.revision {
-			return
-		}
-		if k.now.CompareAndSwap(before, r) {
-			if before == nil {
-				close(k.ready)
-			}
-			return
-		}
-	}
+	return nil
 }
