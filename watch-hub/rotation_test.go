@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/changes"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/seal"
 	"github.com/portico-platform/portico/watch-hub/internal/keys"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
@@ -19,7 +22,7 @@ import (
 // while 200 followers follow and two hubs run.
 func TestKeysAreReplacedUnderLoad(t *testing.T) {
 	random := testbed.Random(t)
-	ctx, cancel := context.WithTimeout(t.Context(), followTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*followTimeout)
 	defer cancel()
 	b := newRig(t)
 	b.use(b.hub)
@@ -37,6 +40,10 @@ func TestKeysAreReplacedUnderLoad(t *testing.T) {
 		sources[i] = changes.Source{Bus: b.nats.Connect(), Hub: hub, Silence: time.Second,
 			Opener: changes.NewOpener(hub, nil, slog.New(slog.DiscardHandler))}
 	}
+	progress, err := b.nats.Connect().SubscribeSync(changes.SubjectProgress)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var observers []*observer
 	var ends []chan int64
 	var group sync.WaitGroup
@@ -46,12 +53,11 @@ func TestKeysAreReplacedUnderLoad(t *testing.T) {
 		observers, ends = append(observers, o), append(ends, end)
 		group.Go(func() { o.follow(ctx, sources[i%len(sources)], end) })
 	}
-	for round := range 6 {
+	for round := range 3 {
 		var writer sync.WaitGroup
-		writer.Go(func() { writeRandomly(b.etcd, random, 100) })
-		before := b.hub.keys.Current()
-		var err error
-		switch round % 3 {
+		writer.Go(func() { writeRandomly(b.etcd, random, 50) })
+		before := b.hub.keys.Current().ID()
+		switch round {
 		case 0:
 			err = b.hub.keys.Rotate(ctx)
 		case 1:
@@ -63,8 +69,8 @@ func TestKeysAreReplacedUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		writer.Wait()
-		for b.hub.keys.Current() == before {
-			b.etcd.Write(pod("waiting"), "for the key")
+		for sealedWith(t, progress) == before {
+			t.Log("still sealed with the key before")
 		}
 	}
 	through := b.etcd.Write(resource.Key{GroupResource: types[0], Name: "last"}, "last")
@@ -89,6 +95,20 @@ func TestKeysAreReplacedUnderLoad(t *testing.T) {
 		t.Error("the hubs do not share a key")
 	}
 	t.Logf("%d replays by %d followers", b.replays.Load(), followers/2)
+}
+
+// sealedWith returns the key of the next message.
+func sealedWith(t *testing.T, sub *nats.Subscription) seal.ID {
+	t.Helper()
+	m, err := sub.NextMsg(followTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := seal.KeyID(m.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
 
 func TestKeysAreReplacedOnSchedule(t *testing.T) {
