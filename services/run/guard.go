@@ -15,6 +15,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -97,16 +99,30 @@ func (g guard) covers(types []resource.GroupResource, request any) bool {
 	})
 }
 
-// typeOf returns the resource type that a request is about.
+// typeOf returns the built-in resource type that a request is about; false when
+// there is none, or when it is said with more than the guard understands.
 func typeOf(request any) (resource.GroupResource, bool) {
 	switch m := request.(type) {
 	case interface{ GetKey() *pb.Key }:
-		return resource.GroupResource{Group: m.GetKey().GetGroup(), Resource: m.GetKey().GetResource()}, m.GetKey() != nil
+		key := m.GetKey()
+		return resource.GroupResource{Group: key.GetGroup(), Resource: key.GetResource()},
+			key != nil && onlyFields(key, "group", "resource", "namespace", "name")
 	case interface{ GetGroupResource() *pb.GroupResource }:
 		gr := m.GetGroupResource()
-		return resource.GroupResource{Group: gr.GetGroup(), Resource: gr.GetResource()}, gr != nil
+		return resource.GroupResource{Group: gr.GetGroup(), Resource: gr.GetResource()}, gr != nil && onlyFields(gr, "group", "resource")
 	}
 	return resource.GroupResource{}, false
+}
+
+// onlyFields reports whether no other fields of a message have a value. A field that
+// is added to the names of types makes another type of them until it is known here.
+func onlyFields(m proto.Message, known ...protoreflect.Name) bool {
+	only := len(m.ProtoReflect().GetUnknown()) == 0
+	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		only = only && slices.Contains(known, f.Name())
+		return only
+	})
+	return only
 }
 
 type partKey struct{}
