@@ -93,6 +93,12 @@ func observe(n *run.Node, hub *Hub) {
 		}
 		return nil
 	}})
+	n.Health.Add(run.Check{Name: "bus-keys", Probe: func(context.Context) error {
+		if hub.keys.Current() == nil {
+			return keys.ErrNotReady
+		}
+		return nil
+	}})
 	gauge := func(name, help string, value func() float64) {
 		n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: "portico", Subsystem: "watchhub", Name: name, Help: help,

@@ -104,9 +104,9 @@ func (k *Keys) Current() *seal.Master {
 }
 
 // Accepted returns the keys that are accepted, oldest first; the last one seals.
-// When the named one is not among those that are known, etcd is asked first.
+// When none is known, or not the named one, etcd is asked first.
 func (k *Keys) Accepted(ctx context.Context, id []byte) ([]Held, error) {
-	if len(id) > 0 && !k.now.Load().has(id) {
+	if now := k.now.Load(); now == nil || len(id) > 0 && !now.has(id) {
 		if err := k.look(ctx); err != nil {
 			return nil, err
 		}
@@ -128,9 +128,6 @@ func (k *Keys) Accepted(ctx context.Context, id []byte) ([]Held, error) {
 }
 
 func (r *ring) has(id []byte) bool {
-	if r == nil {
-		return false
-	}
 	for _, h := range r.held {
 		if known := h.ID(); string(known[:]) == string(id) {
 			return true
