@@ -56,16 +56,18 @@ func TestProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts eleven processes")
 	}
-	TestBodies(t, startSuite(t, vocabulary.Platform()))
+	s, c := startSuite(t, vocabulary.Platform())
+	TestBodies(t, c)
+	t.Run("the bus shows and takes nothing", func(t *testing.T) { testBus(t, s, c) })
 }
 
-func startSuite(t *testing.T, v vocabulary.Vocabulary) *cluster.Cluster {
+func startSuite(t *testing.T, v vocabulary.Vocabulary) (*suite, *cluster.Cluster) {
 	t.Helper()
 	s := newSuite(t, v)
 	for _, p := range programs() {
 		s.start(t, p)
 	}
-	return s.connect(t, "frontdoor")
+	return s, s.connect(t, "frontdoor")
 }
 
 // connect returns the cluster as one of the front doors shows it, once that is ready.
