@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // Status is the one error of the suite: the API's Status object (section
@@ -150,18 +151,36 @@ func Expired(format string, args ...any) *Status {
 	return &Status{Code: http.StatusGone, Reason: ReasonExpired, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid is a 422 that names every offending field.
+const (
+	// maxCauses is the limit on the causes that one Status tells.
+	maxCauses = 100
+	// maxCauseBytes is the limit on their text, of which one is told in any case.
+	maxCauseBytes = 256 << 10
+)
+
+// Invalid is a 422 that names every offending field: of more than a client can make use
+// of, the first ones and how many more there are.
 func Invalid(group, kind, name string, causes []StatusCause) *Status {
-	var list string
+	var text strings.Builder
+	told := 0
 	for i, c := range causes {
-		if i > 0 {
-			list += ", "
+		if i == maxCauses || i > 0 && text.Len()+len(c.Field)+len(c.Message) > maxCauseBytes {
+			break
 		}
-		list += c.Field + ": " + c.Message
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		text.WriteString(c.Field + ": " + c.Message)
+		told++
 	}
+	if more := len(causes) - told; more > 0 {
+		fmt.Fprintf(&text, ", and %d more", more)
+	}
+	list := text.String()
 	if len(causes) > 1 {
 		list = "[" + list + "]"
 	}
+	causes = causes[:told:told]
 	of := kind
 	if group != "" {
 		of = kind + "." + group
