@@ -9,7 +9,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
-	"github.com/portico-platform/portico/frontdoor/internal/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/warning"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -99,7 +99,7 @@ func (m *requestMetrics) observe(r *request.Request, a *answer, took time.Durati
 // signalDeprecation gives the signals of a deprecated version.
 func (d *door) signalDeprecation(w http.ResponseWriter, r *request.Request) {
 	dep := r.Type.Deprecation
-	writes.Warn(w, r.Type.DeprecationWarning())
+	warning.Send(w.Header(), r.Type.DeprecationWarning())
 	r.Audit.Annotate(d.vocabulary.Qualified("", "deprecated"), "true")
 	if dep.Removed != "" {
 		r.Audit.Annotate(d.vocabulary.Qualified("", "removed-release"), dep.Removed)

@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/warning"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
@@ -84,7 +85,7 @@ func (h *Handlers) read(w http.ResponseWriter, r *request.Request, types ...*cat
 		return nil, err
 	}
 	a.body = body.Object
-	a.warnings, err = r.Engine.Schemas.PrepareBody(schema.Body{Definition: a.bodyType.Definition, Version: a.bodyType.Version,
+	a.warnings, err = r.Engine.Schemas.PrepareBody(r.Context(), schema.Body{Definition: a.bodyType.Definition, Version: a.bodyType.Version,
 		Kind: a.bodyType.Kind}, a.body, options.FieldValidation, body.Strict...)
 	if err != nil {
 		return nil, err
@@ -148,9 +149,7 @@ func (h *Handlers) done(w http.ResponseWriter, a *action) {
 }
 
 func (a *action) warn(w http.ResponseWriter) {
-	for _, text := range a.warnings {
-		writes.Warn(w, text)
-	}
+	warning.Send(w.Header(), a.warnings...)
 }
 
 // as reads an object, or a part of one, into its Go type.

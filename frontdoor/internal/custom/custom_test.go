@@ -89,7 +89,7 @@ spec:
 func (w world) add(t testing.TB, definition map[string]any) world {
 	t.Helper()
 	crds := w.prepare(t, definition)
-	if err := w.schemas.Validate(crds, definition, nil); err != nil {
+	if err := w.schemas.Validate(t.Context(), crds, definition, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := custom.Check(definition, nil, w.schemas, w.vocabulary); err != nil {
@@ -114,7 +114,7 @@ func (w world) prepare(t testing.TB, definition map[string]any) *catalogue.Type 
 	if !ok {
 		t.Fatal("no type for definitions")
 	}
-	if warnings, err := w.schemas.Prepare(crds, definition, schema.Strict); err != nil {
+	if warnings, err := w.schemas.Prepare(t.Context(), crds, definition, schema.Strict); err != nil {
 		t.Fatal(err, warnings)
 	}
 	custom.Establish(definition, nil, w.vocabulary, now)
@@ -138,10 +138,10 @@ func (w world) write(t testing.TB, text string) (map[string]any, error) {
 		object[field] = value
 	}
 	widget := w.lookup(t)
-	if _, err := w.schemas.Prepare(widget, object, schema.Ignore); err != nil {
+	if _, err := w.schemas.Prepare(t.Context(), widget, object, schema.Ignore); err != nil {
 		return object, err
 	}
-	return object, w.schemas.Validate(widget, object, nil)
+	return object, w.schemas.Validate(t.Context(), widget, object, nil)
 }
 
 func eachVocabulary(t *testing.T, run func(t *testing.T, w world)) {
@@ -397,8 +397,8 @@ func FuzzCompile(f *testing.F) {
 		schemas := w.schemas.With(types)
 		for _, custom := range d.Types {
 			object := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"a": []any{int64(1), nil, "x"}}}
-			if _, err := schemas.Prepare(custom, object, schema.Ignore); err == nil {
-				_ = schemas.Validate(custom, object, nil)
+			if _, err := schemas.Prepare(t.Context(), custom, object, schema.Ignore); err == nil {
+				_ = schemas.Validate(t.Context(), custom, object, nil)
 			}
 		}
 		if converter, err := types.Converter(); sound && err == nil && len(d.Types) > 0 {

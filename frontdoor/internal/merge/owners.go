@@ -147,7 +147,7 @@ func decodeSet(set *fieldpath.Set, fields map[string]any) error {
 
 // encodeSet is the inverse of decodeSet.
 func encodeSet(set *fieldpath.Set) (map[string]any, error) {
-	fields := make(map[string]any, set.Members.Size()+set.Children.Size())
+	fields := map[string]any{} // Children.Size() counts the whole subtree: no hint for one level
 	for element := range set.Children.All() {
 		name, err := fieldpath.SerializePathElement(element)
 		if err != nil {

@@ -154,6 +154,9 @@ func decodeText(media Media, body []byte) (Body, error) {
 		b.Object = object
 		return b, nil
 	}
+	if err := tree.CheckDepth(body); err != nil {
+		return b, err
+	}
 	strict, err := json.UnmarshalStrict(body, &b.Object, json.DisallowDuplicateFields)
 	if err != nil {
 		return b, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/jsonpatch"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -28,7 +29,7 @@ func Strategic(current, patch map[string]any, schema *spec.Schema, definitions m
 	case err == nil:
 		return runtime.DeepCopyJSON(merged), nil
 	case errors.Is(err, mergepatch.ErrNoListOfLists):
-		return nil, unprocessable(err.Error())
+		return nil, jsonpatch.Unprocessable(err.Error())
 	}
 	return nil, services.BadRequest("%v", err)
 }
