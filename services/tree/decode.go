@@ -82,6 +82,33 @@ func CheckDepth(raw []byte) error {
 	return nil
 }
 
+// CheckValue is CheckDepth for a value that something else than Decode has read.
+func CheckValue(value any) error { return checkValue(value, maxDecoded) }
+
+func checkValue(value any, left int) error {
+	switch value.(type) {
+	case map[string]any, []any:
+		if left == 0 {
+			return DepthError{MaxDepth}
+		}
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, item := range v {
+			if err := checkValue(item, left-1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if err := checkValue(item, left-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 type parser struct {
 	text string
 	at   int

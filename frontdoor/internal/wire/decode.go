@@ -207,6 +207,9 @@ func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body,
 		return Body{}, err
 	}
 	object, err := messages.Decode(envelope.Raw)
+	if err == nil {
+		err = tree.CheckValue(object) // raw JSON within it may be of any depth
+	}
 	return Body{Object: object}, err
 }
 
