@@ -17,6 +17,10 @@ const (
 	// merged into one entry per version, named ancient.
 	maxUpdaters = 10
 	ancient     = "ancient-changes"
+	// maxEntries is the limit on the entries of one object. Updates make maxUpdaters of
+	// them, and each manager that applies one more. A client that sends more keeps what
+	// is stored.
+	maxEntries = 500
 )
 
 // identity tells the entries of managedFields apart. Applying in another version
@@ -67,6 +71,9 @@ func (o owners) clone() fieldpath.ManagedFields {
 // decodeOwners reads managedFields.
 func decodeOwners(list []any) (owners, error) {
 	o := noOwners()
+	if len(list) > maxEntries {
+		return o, fmt.Errorf("there are %d managedFields, more than %d", len(list), maxEntries)
+	}
 	for i, item := range list {
 		entry, _ := item.(map[string]any)
 		id := entryIdentity(entry)
@@ -117,21 +124,12 @@ func (o owners) encode() ([]any, error) {
 // decodeSet reads the nested map of fieldsV1 into a set. Elements of a kind that
 // is not known are skipped, as the format asks.
 func decodeSet(set *fieldpath.Set, fields map[string]any) error {
-	for name, below := range fields {
-		if name == "." {
-			continue // the parent reads it
-		}
-		element, err := fieldpath.DeserializePathElement(name)
-		if err == fieldpath.ErrUnknownPathElementType {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		children, ok := below.(map[string]any)
-		if !ok {
-			return fmt.Errorf("%s must be an object", name)
-		}
+	elements, err := elementsOf(fields)
+	if err != nil {
+		return err
+	}
+	for _, e := range elements {
+		element, children := e.PathElement, e.children
 		_, self := children["."]
 		if self || len(children) == 0 {
 			set.Members.Insert(element)
@@ -143,6 +141,37 @@ func decodeSet(set *fieldpath.Set, fields map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// recorded is one element of fieldsV1, with what stands below it.
+type recorded struct {
+	fieldpath.PathElement
+	children map[string]any
+}
+
+// elementsOf returns the elements of one level in the order of the library's sets, which
+// are sorted slices: an element that is inserted anywhere but at the end moves the others.
+func elementsOf(fields map[string]any) ([]recorded, error) {
+	elements := make([]recorded, 0, len(fields))
+	for name, below := range fields {
+		if name == "." {
+			continue // the parent reads it
+		}
+		element, err := fieldpath.DeserializePathElement(name)
+		if err == fieldpath.ErrUnknownPathElementType {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		children, ok := below.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("%s must be an object", name)
+		}
+		elements = append(elements, recorded{element, children})
+	}
+	slices.SortFunc(elements, func(a, b recorded) int { return a.Compare(b.PathElement) })
+	return elements, nil
 }
 
 // encodeSet is the inverse of decodeSet.

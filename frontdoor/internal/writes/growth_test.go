@@ -271,7 +271,7 @@ func exercise(t testing.TB, c *client, ty *catalogue.Type, object, live map[stri
 		}
 		_ = c.send(t, http.MethodPut, path+sub, string(body)) // most are refused, after they have been looked at
 	}
-	for _, accept := range []string{"application/vnd.kubernetes.protobuf", "application/json;as=Table;g=meta.k8s.io;v=v1", "application/yaml"} {
+	for _, accept := range []string{"application/vnd.kubernetes.protobuf", "application/json;as=Table;g=meta.k8s.io;v=v1"} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 		r.Header.Set("Accept", accept)
 		form, err := c.handlers.Codec.Negotiate(r, ty, wire.Object)
@@ -330,7 +330,7 @@ func TestCostGrowsWithSize(t *testing.T) {
 			if last := p.path[len(p.path)-1].s; alike && last.Items == nil {
 				continue // the keys of a map are all different
 			}
-			ratio, bad := grows(1500, func(n int) {
+			ratio, bad := grows(1000, func(n int) {
 				object, live := p.grown(g, n, alike), p.grown(g, n, alike)
 				tree.Object(object, "metadata")["labels"] = map[string]any{"a": "b"}
 				exercise(t, c, p.t, object, live)

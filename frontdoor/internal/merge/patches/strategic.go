@@ -24,6 +24,9 @@ func Strategic(current, patch map[string]any, schema *spec.Schema, definitions m
 			patched, err = nil, services.BadRequest("the directives of the patch are malformed")
 		}
 	}()
+	if !affordable(current, patch, position{definitions, schema}) {
+		return nil, services.TooLarge("The patch merges lists that are too long: use a JSON patch, a merge patch or an update instead")
+	}
 	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(runtime.DeepCopyJSON(current), patch, position{definitions, schema})
 	switch {
 	case err == nil:
