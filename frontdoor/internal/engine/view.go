@@ -46,6 +46,9 @@ func (e *Engine) Views(ctx context.Context, objects []services.Object, t *catalo
 	views := slices.Clone(objects)
 	if t.Webhook == nil {
 		for _, i := range others {
+			if ctx.Err() != nil {
+				return nil, services.AsStatus(ctx.Err())
+			}
 			var err error
 			if views[i], err = e.View(ctx, objects[i], t); err != nil {
 				return nil, err

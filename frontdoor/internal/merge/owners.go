@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/portico-platform/portico/frontdoor/internal/merge/recorded"
 )
 
 const (
@@ -87,7 +89,7 @@ func decodeOwners(list []any) (owners, error) {
 		}
 		fields, _ := entry["fieldsV1"].(map[string]any)
 		set := &fieldpath.Set{}
-		if err := decodeSet(set, fields); err != nil {
+		if err := recorded.Decode(set, fields); err != nil {
 			return o, fmt.Errorf("managedFields[%d].fieldsV1: %w", i, err)
 		}
 		key := id.key()
@@ -112,97 +114,13 @@ func (o owners) encode() ([]any, error) {
 	list := make([]any, 0, len(keys))
 	for _, key := range keys {
 		set := o.fields[key]
-		fields, err := encodeSet(set.Set())
+		fields, err := recorded.Encode(set.Set())
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, newEntry(key, string(set.APIVersion()), fields, o.times[key]))
 	}
 	return list, nil
-}
-
-// decodeSet reads the nested map of fieldsV1 into a set. Elements of a kind that
-// is not known are skipped, as the format asks.
-func decodeSet(set *fieldpath.Set, fields map[string]any) error {
-	elements, err := elementsOf(fields)
-	if err != nil {
-		return err
-	}
-	for _, e := range elements {
-		element, children := e.PathElement, e.children
-		_, self := children["."]
-		if self || len(children) == 0 {
-			set.Members.Insert(element)
-		}
-		if len(children) > 1 || len(children) == 1 && !self {
-			if err := decodeSet(set.Children.Descend(element), children); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// recorded is one element of fieldsV1, with what stands below it.
-type recorded struct {
-	fieldpath.PathElement
-	children map[string]any
-}
-
-// elementsOf returns the elements of one level in the order of the library's sets, which
-// are sorted slices: an element that is inserted anywhere but at the end moves the others.
-func elementsOf(fields map[string]any) ([]recorded, error) {
-	elements := make([]recorded, 0, len(fields))
-	for name, below := range fields {
-		if name == "." {
-			continue // the parent reads it
-		}
-		element, err := fieldpath.DeserializePathElement(name)
-		if err == fieldpath.ErrUnknownPathElementType {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		children, ok := below.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("%s must be an object", name)
-		}
-		elements = append(elements, recorded{element, children})
-	}
-	slices.SortFunc(elements, func(a, b recorded) int { return a.Compare(b.PathElement) })
-	return elements, nil
-}
-
-// encodeSet is the inverse of decodeSet.
-func encodeSet(set *fieldpath.Set) (map[string]any, error) {
-	fields := map[string]any{} // Children.Size() counts the whole subtree: no hint for one level
-	for element := range set.Children.All() {
-		name, err := fieldpath.SerializePathElement(element)
-		if err != nil {
-			return nil, err
-		}
-		child, _ := set.Children.Get(element)
-		below, err := encodeSet(child)
-		if err != nil {
-			return nil, err
-		}
-		if len(below) > 0 {
-			fields[name] = below
-		}
-	}
-	for element := range set.Members.All() {
-		name, err := fieldpath.SerializePathElement(element)
-		if err != nil {
-			return nil, err
-		}
-		if below, ok := fields[name].(map[string]any); ok {
-			below["."] = map[string]any{}
-		} else {
-			fields[name] = map[string]any{}
-		}
-	}
-	return fields, nil
 }
 
 // bound merges the oldest updaters, so that at most maxUpdaters are left.

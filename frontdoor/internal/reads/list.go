@@ -2,9 +2,11 @@ package reads
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
@@ -71,20 +73,24 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 	}
 	var out wire.ListWriter
 	err = l.Pages(r.Context(), func(page []services.Object) error {
-		shown, err := r.Engine.Views(r.Context(), page, r.Type)
-		if err != nil {
-			return err
-		}
-		if out == nil { // until here, what goes wrong is an answer of its own
-			w.Header().Set("Content-Type", form.ContentType)
-			out = h.Codec.Encoder(form, r.Type).List(w)
-			if err := out.Begin(l.Meta); err != nil {
+		for len(page) > 0 || out == nil {
+			part := page[:min(len(page), partOf(r.Type))]
+			page = page[len(part):]
+			shown, err := r.Engine.Views(r.Context(), part, r.Type)
+			if err != nil {
 				return err
 			}
-		}
-		for _, object := range shown {
-			if err := out.Item(object); err != nil {
-				return err
+			if out == nil { // until here, what goes wrong is an answer of its own
+				w.Header().Set("Content-Type", form.ContentType)
+				out = h.Codec.Encoder(form, r.Type).List(w)
+				if err := out.Begin(l.Meta); err != nil {
+					return err
+				}
+			}
+			for _, object := range shown {
+				if err := out.Item(object); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -93,6 +99,16 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	return out.End()
+}
+
+// partOf is how many objects of a page are held in the version of the request at a time:
+// defaults may make each of them much larger than what is stored. A conversion webhook is
+// asked once for a page.
+func partOf(t *catalogue.Type) int {
+	if t.Webhook != nil {
+		return math.MaxInt
+	}
+	return 16
 }
 
 // firstPage returns the question for the first page of the answer, and when its
