@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
@@ -144,5 +146,78 @@ func TestStoredDepthIsReadable(t *testing.T) {
 	}
 	if err := c.send(t, http.MethodPatch, widgets+"/w", `{"metadata":{"labels":{"a":"b"}}}`); err != nil {
 		t.Errorf("changed: %v", err)
+	}
+}
+
+// TestDefaultsAreBounded creates an object of 60 KB that its defaults would make 4 GB.
+func TestDefaultsAreBounded(t *testing.T) {
+	c := newClient(t, &oneObject{}, "10.0.0.0/24")
+	c.withWidgets(`{type: object, properties: {spec: {type: object, properties: {list: {type: array, items: {type: object, nullable: true, properties: {a: {type: string, default: "` +
+		strings.Repeat("x", 200<<10) + `"}, b: {type: object, default: {}, properties: {c: {type: string, default: c}}}}}}}}}}`)
+	widget := func(items string) string {
+		return `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"shop"},"spec":{"list":[` + items + `]}}`
+	}
+	if err := c.send(t, http.MethodPost, widgets, widget(repeated(10, func(int) string { return "{}" }))); err != nil {
+		t.Errorf("10 items: %v", err)
+	}
+	var err error
+	bytes, took := held(func() {
+		err = c.send(t, http.MethodPost, widgets, widget(repeated(20_000, func(int) string { return "{}" })))
+	})
+	if !services.IsReason(err, services.ReasonRequestEntityTooLarge) {
+		t.Errorf("20,000 items: got %v, want %s", err, services.ReasonRequestEntityTooLarge)
+	}
+	if bytes > 200<<20 || took > 5*time.Second {
+		t.Errorf("20,000 items: it took %d MiB and %v", bytes>>20, took)
+	}
+	// What is stored stays readable when a definition gets such defaults later.
+	c.engine.Schemas.Complete(c.widget(), map[string]any{"spec": map[string]any{"list": slices.Repeat([]any{map[string]any{}}, 20_000)}})
+}
+
+// widget returns the custom type.
+func (c *client) widget() *catalogue.Type {
+	widget, ok := c.engine.Types.Lookup("example.com", "v1", "widgets")
+	if !ok {
+		c.t.Fatal("widgets are not served")
+	}
+	return widget
+}
+
+// TestNestedSchemasAreCheckedOnce: a value that does not fit is checked once against each
+// part of its schema, not twice at every level.
+func TestNestedSchemasAreCheckedOnce(t *testing.T) {
+	for _, junctor := range []string{"allOf", "anyOf", "oneOf"} {
+		schema := `{type: object, required: [missing]}`
+		for range 40 {
+			schema = `{` + junctor + `: [` + schema + `]}`
+		}
+		c := newClient(t, &oneObject{}, "10.0.0.0/24")
+		c.withWidgets(`{type: object, x-kubernetes-preserve-unknown-fields: true, ` + schema[1:])
+		start := time.Now()
+		err := c.send(t, http.MethodPost, widgets, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"shop"}}`)
+		if !services.IsReason(err, services.ReasonInvalid) || time.Since(start) > 5*time.Second {
+			t.Errorf("%s: got %v after %v", junctor, err, time.Since(start))
+		}
+	}
+}
+
+// TestManyFaultsAreToldInPart sends an object with a hundred thousand faults.
+func TestManyFaultsAreToldInPart(t *testing.T) {
+	c := newClient(t, &oneObject{}, "10.0.0.0/24")
+	faults := func(n int) *services.Status {
+		err := c.send(t, http.MethodPost, "/api/v1/namespaces/shop/pods", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i","env":[`+
+			repeated(n, func(i int) string { return fmt.Sprintf(`{"name":"=%d","value":"x"}`, i) })+`]}]}}`)
+		var status *services.Status
+		if !errors.As(err, &status) || status.Code != http.StatusUnprocessableEntity {
+			t.Fatalf("%d faults: got %v", n, err)
+		}
+		return status
+	}
+	if got := faults(50); len(got.Details.Causes) != 50 || strings.Contains(got.Message, "more") {
+		t.Errorf("50 faults: %d are told", len(got.Details.Causes))
+	}
+	got := faults(80_000)
+	if len(got.Details.Causes) > 100 || len(got.Message) > 1<<20 || !strings.Contains(got.Message, "more") {
+		t.Errorf("80,000 faults: %d are told in %d bytes", len(got.Details.Causes), len(got.Message))
 	}
 }
