@@ -191,17 +191,24 @@ func indices(conditions []any, kind string) []int {
 func stampConditions(status, oldStatus map[string]any, now time.Time) {
 	conditions, _ := status["conditions"].([]any)
 	old, _ := oldStatus["conditions"].([]any)
+	type state struct{ kind, status string }
+	stateOf := func(condition map[string]any) state {
+		return state{text(condition["type"]), text(condition["status"])}
+	}
+	since := make(map[state]any, len(old))
+	for _, o := range old {
+		if before := element(o); before["lastTransitionTime"] != nil {
+			since[stateOf(before)] = before["lastTransitionTime"]
+		}
+	}
 	for _, c := range conditions {
 		condition := element(c)
 		reached := any(now.UTC().Format(time.RFC3339))
 		if condition["lastUpdateTime"] == nil {
 			condition["lastUpdateTime"] = reached
 		}
-		for _, o := range old {
-			before := element(o)
-			if before["type"] == condition["type"] && before["status"] == condition["status"] && before["lastTransitionTime"] != nil {
-				reached = before["lastTransitionTime"]
-			}
+		if before, had := since[stateOf(condition)]; had {
+			reached = before
 		}
 		if condition["lastTransitionTime"] == nil {
 			condition["lastTransitionTime"] = reached

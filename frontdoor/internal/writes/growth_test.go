@@ -243,6 +243,9 @@ func grows(n int, f func(n int)) (ratio float64, grows bool) {
 		if twice < negligible || ratio <= limit {
 			return ratio, false
 		}
+		if twice > 2*time.Second {
+			break
+		}
 		limit, n = confirmed, n*2
 	}
 	return ratio, true
