@@ -1,7 +1,8 @@
 // Package quantity reads quantities that others have written, and refuses those whose
 // arithmetic would be unbounded: a quantity of twelve characters, 1e2000000000, stands
 // for a number of two thousand million digits, which comparing or adding it writes out.
-// It serves "Quantities" of the specification.
+// It serves "Resources and
+// their fields" of the specification.
 package quantity
 
 import (
