@@ -229,8 +229,8 @@ const (
 	// machines account for the rest. A suspicion is confirmed by growth beyond confirmed
 	// at several larger sizes.
 	tolerated, confirmed = 2.6, 3.0
-	// negligible is what no growth is looked at below.
-	negligible = 3 * time.Millisecond
+	// negligible is too little to measure: more items are tried.
+	negligible = 8 * time.Millisecond
 )
 
 // grows reports whether the cost of f grows faster than its argument, from n on. A
@@ -240,7 +240,11 @@ func grows(n int, f func(n int)) (ratio float64, grows bool) {
 	for runs := 1; runs <= 5; runs++ {
 		some, twice := cost(runs, func() { f(n) }), cost(runs, func() { f(2 * n) })
 		ratio = float64(twice) / float64(max(some, time.Microsecond))
-		if twice < negligible || ratio <= limit {
+		if twice < negligible && n < 20_000 {
+			runs, n = 0, n*2
+			continue
+		}
+		if ratio <= limit {
 			return ratio, false
 		}
 		if twice > 2*time.Second {
