@@ -189,7 +189,16 @@ func Timeout(format string, args ...any) *Status {
 		Message: "Timeout: " + fmt.Sprintf(format, args...), Details: &StatusDetails{RetryAfterSeconds: 1}}
 }
 
-// Unavailable is a 503: a service that this request needs cannot be reached now.
+// OutcomeUnknown is the 504 of a write that may or may not have been applied. It has
+// no RetryAfterSeconds: clients repeat requests that are answered with one, and this
+// one must not be repeated blindly.
+func OutcomeUnknown(format string, args ...any) *Status {
+	return &Status{Code: http.StatusGatewayTimeout, Reason: ReasonTimeout,
+		Message: "Timeout: the outcome of the write is not known: " + fmt.Sprintf(format, args...)}
+}
+
+// Unavailable is a 503: a service that this request needs cannot be reached now, and
+// the request has had no effect. Clients repeat it.
 func Unavailable(format string, args ...any) *Status {
 	return &Status{Code: http.StatusServiceUnavailable, Reason: ReasonServiceUnavailable,
 		Message: fmt.Sprintf(format, args...), Details: &StatusDetails{RetryAfterSeconds: 1}}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/store/internal/mirror"
+	"github.com/portico-platform/portico/store/internal/swap"
 )
 
 const (
@@ -31,12 +32,16 @@ type Config struct {
 	// FutureWait is how long a reader waits for a revision that it names and that
 	// is not there yet; zero chooses the default.
 	FutureWait time.Duration
+	// SettleWithin bounds how long the outcome of a write is searched for when etcd's
+	// answer is lost; zero chooses the default.
+	SettleWithin time.Duration
 }
 
 // Store is the store over etcd. Run keeps it current.
 type Store struct {
 	client     *clientv3.Client
 	mirror     *mirror.Mirror
+	swaps      *swap.Swapper
 	metrics    *metrics
 	futureWait time.Duration
 }
@@ -47,11 +52,19 @@ func New(c Config) *Store {
 		c.FutureWait = defaultFutureWait
 	}
 	m := mirror.New(mirror.Config{Client: c.Client, Log: c.Log})
-	return &Store{client: c.Client, mirror: m, metrics: newMetrics(c.Metrics, m), futureWait: c.FutureWait}
+	s := &Store{client: c.Client, mirror: m, metrics: newMetrics(c.Metrics, m), futureWait: c.FutureWait}
+	s.swaps = swap.New(swap.Config{
+		Client: c.Client, Time: s.metrics.timeEtcd, Within: c.SettleWithin,
+		Reached: func() int64 { return m.Status().Revision },
+	})
+	return s
 }
 
-// Run follows etcd until ctx ends.
-func (s *Store) Run(ctx context.Context) error { return s.mirror.Run(ctx) }
+// Run follows etcd until ctx ends. It is called once.
+func (s *Store) Run(ctx context.Context) error {
+	defer s.swaps.Stop()
+	return s.mirror.Run(ctx)
+}
 
 // Ready returns a channel that is closed when the store can answer.
 func (s *Store) Ready() <-chan struct{} { return s.mirror.Filled() }

@@ -39,6 +39,8 @@ func Store(t *testing.T, open func(t *testing.T) services.Store) {
 		{"reads are as fresh as asked for", storeReadsFresh},
 		{"an exact list shows the past", storeListsThePast},
 		{"writers do not lose each other's writes", storeSwaps},
+		{"a repeated write is applied once", storeRepeats},
+		{"a write that was found not to be applied never is", storeFences},
 	}
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

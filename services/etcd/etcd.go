@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/portico-platform/portico/services/run"
 )
@@ -52,6 +53,7 @@ func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
 		Endpoints: servers, TLS: secured, Logger: zap.NewNop(),
 		DialKeepAliveTime: keepaliveEvery, DialKeepAliveTimeout: keepaliveWait, PermitWithoutStream: true,
 		MaxCallSendMsgSize: maxRequest, MaxCallRecvMsgSize: maxAnswer,
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(tracked)},
 	})
 	if err != nil {
 		return nil, run.Usagef("--etcd-servers: %v", err)

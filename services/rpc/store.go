@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -55,33 +56,39 @@ func (s storeServer) Revision(ctx context.Context, _ *pb.RevisionRequest) (*pb.R
 }
 
 func (s storeServer) Create(ctx context.Context, m *pb.CreateRequest) (*pb.Object, error) {
-	return objectAnswer(s.impl.Create(ctx, services.CreateRequest{Key: keyIn(m.GetKey()), Content: contentIn(m.GetContent())}))
+	return objectAnswer(s.impl.Create(ctx, services.CreateRequest{
+		Key: keyIn(m.GetKey()), Content: contentIn(m.GetContent()), Attempt: attemptIn(m.GetAttempt()),
+	}))
 }
 
 func (s storeServer) Update(ctx context.Context, m *pb.UpdateRequest) (*pb.Object, error) {
 	return objectAnswer(s.impl.Update(ctx, services.UpdateRequest{
-		Key: keyIn(m.GetKey()), Revision: m.GetRevision(), Content: contentIn(m.GetContent()),
+		Key: keyIn(m.GetKey()), Revision: m.GetRevision(), Content: contentIn(m.GetContent()), Attempt: attemptIn(m.GetAttempt()),
 	}))
 }
 
 func (s storeServer) Delete(ctx context.Context, m *pb.DeleteRequest) (*pb.Object, error) {
 	return objectAnswer(s.impl.Delete(ctx, services.DeleteRequest{
-		Key: keyIn(m.GetKey()), Revision: m.GetRevision(), UID: m.GetUid(),
+		Key: keyIn(m.GetKey()), Revision: m.GetRevision(), UID: m.GetUid(), Attempt: attemptIn(m.GetAttempt()),
 	}))
 }
 
-type storeClient struct{ peer pb.StoreClient }
-
-func newStoreClient(c grpc.ClientConnInterface) services.Store {
-	return storeClient{pb.NewStoreClient(c)}
+type storeClient struct {
+	peer pb.StoreClient
+	// seen is the newest revision in an answer so far.
+	seen atomic.Int64
 }
 
-func (c storeClient) Get(ctx context.Context, r services.GetRequest) (services.Object, error) {
+func newStoreClient(c grpc.ClientConnInterface) services.Store {
+	return &storeClient{peer: pb.NewStoreClient(c)}
+}
+
+func (c *storeClient) Get(ctx context.Context, r services.GetRequest) (services.Object, error) {
 	m, err := c.peer.Get(ctx, &pb.GetRequest{Key: keyOut(r.Key), Read: readOut(r.Read)})
 	return c.object(ctx, r.Key, m, err)
 }
 
-func (c storeClient) List(ctx context.Context, r services.ListRequest) (services.Page, error) {
+func (c *storeClient) List(ctx context.Context, r services.ListRequest) (services.Page, error) {
 	m, err := c.peer.List(ctx, &pb.ListRequest{
 		GroupResource: groupResourceOut(r.GroupResource), Namespace: r.Namespace, Read: readOut(r.Read),
 		After: r.After, Limit: int64(r.Limit),
@@ -90,37 +97,48 @@ func (c storeClient) List(ctx context.Context, r services.ListRequest) (services
 	if err != nil {
 		return services.Page{}, errorIn(ctx, "store", err)
 	}
+	c.see(m.GetRevision())
 	return services.Page{
 		Revision: m.GetRevision(), Objects: each(m.GetObjects(), objectIn),
 		Next: m.GetNext(), Remaining: m.GetRemaining(),
 	}, nil
 }
 
-func (c storeClient) Revision(ctx context.Context) (int64, error) {
+func (c *storeClient) Revision(ctx context.Context) (int64, error) {
 	m, err := c.peer.Revision(ctx, &pb.RevisionRequest{})
 	if err != nil {
 		return 0, errorIn(ctx, "store", err)
 	}
+	c.see(m.GetRevision())
 	return m.GetRevision(), nil
 }
 
-func (c storeClient) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
-	m, err := c.peer.Create(ctx, &pb.CreateRequest{Key: keyOut(r.Key), Content: contentOut(r.Content)})
-	return c.object(ctx, r.Key, m, err)
+func (c *storeClient) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
+	m := &pb.CreateRequest{Key: keyOut(r.Key), Content: contentOut(r.Content)}
+	return c.write(ctx, r.Key, r.Attempt, func(ctx context.Context, a *pb.Attempt, o grpc.CallOption) (*pb.Object, error) {
+		m.Attempt = a
+		return c.peer.Create(ctx, m, o)
+	})
 }
 
-func (c storeClient) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
-	m, err := c.peer.Update(ctx, &pb.UpdateRequest{Key: keyOut(r.Key), Revision: r.Revision, Content: contentOut(r.Content)})
-	return c.object(ctx, r.Key, m, err)
+func (c *storeClient) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
+	m := &pb.UpdateRequest{Key: keyOut(r.Key), Revision: r.Revision, Content: contentOut(r.Content)}
+	return c.write(ctx, r.Key, r.Attempt, func(ctx context.Context, a *pb.Attempt, o grpc.CallOption) (*pb.Object, error) {
+		m.Attempt = a
+		return c.peer.Update(ctx, m, o)
+	})
 }
 
-func (c storeClient) Delete(ctx context.Context, r services.DeleteRequest) (services.Object, error) {
-	m, err := c.peer.Delete(ctx, &pb.DeleteRequest{Key: keyOut(r.Key), Revision: r.Revision, Uid: r.UID})
-	return c.object(ctx, r.Key, m, err)
+func (c *storeClient) Delete(ctx context.Context, r services.DeleteRequest) (services.Object, error) {
+	m := &pb.DeleteRequest{Key: keyOut(r.Key), Revision: r.Revision, Uid: r.UID}
+	return c.write(ctx, r.Key, r.Attempt, func(ctx context.Context, a *pb.Attempt, o grpc.CallOption) (*pb.Object, error) {
+		m.Attempt = a
+		return c.peer.Delete(ctx, m, o)
+	})
 }
 
 // object checks that an answer is about the object that was asked for.
-func (c storeClient) object(ctx context.Context, asked resource.Key, m *pb.Object, err error) (services.Object, error) {
+func (c *storeClient) object(ctx context.Context, asked resource.Key, m *pb.Object, err error) (services.Object, error) {
 	if err != nil {
 		return services.Object{}, errorIn(ctx, "store", err)
 	}
@@ -128,6 +146,7 @@ func (c storeClient) object(ctx context.Context, asked resource.Key, m *pb.Objec
 	if o.Key != asked {
 		return services.Object{}, faultf("store: asked for %s, answered %s", asked, o.Key)
 	}
+	c.see(o.Revision)
 	return o, nil
 }
 
@@ -160,5 +179,5 @@ func contentIn(m *pb.Content) services.Content {
 
 var (
 	_ pb.StoreServer = storeServer{}
-	_ services.Store = storeClient{}
+	_ services.Store = (*storeClient)(nil)
 )

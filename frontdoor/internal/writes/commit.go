@@ -44,9 +44,9 @@ func (h *Handlers) commit(ctx context.Context, c *change) (services.Object, erro
 	return object, err
 }
 
-// refused tells whether the store has certainly not taken the object.
+// refused reports whether the store has certainly not taken the object.
 func refused(err error) bool {
 	var s *services.Status
-	return errors.Is(err, errRaced) ||
-		errors.As(err, &s) && s.Code >= http.StatusBadRequest && s.Code < http.StatusInternalServerError
+	return errors.Is(err, errRaced) || errors.As(err, &s) &&
+		(s.Code >= http.StatusBadRequest && s.Code < http.StatusInternalServerError || s.Code == http.StatusServiceUnavailable)
 }

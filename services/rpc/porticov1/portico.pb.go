@@ -957,17 +957,78 @@ func (x *RevisionResponse) GetRevision() int64 {
 	return 0
 }
 
+type Attempt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Repeated      bool                   `protobuf:"varint,2,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	Since         int64                  `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attempt) Reset() {
+	*x = Attempt{}
+	mi := &file_portico_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attempt) ProtoMessage() {}
+
+func (x *Attempt) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
+func (*Attempt) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Attempt) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Attempt) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
+}
+
+func (x *Attempt) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
 type CreateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Content       *Content               `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	Attempt       *Attempt               `protobuf:"bytes,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_portico_proto_msgTypes[13]
+	mi := &file_portico_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1040,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[13]
+	mi := &file_portico_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1053,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{13}
+	return file_portico_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CreateRequest) GetKey() *Key {
@@ -1009,18 +1070,26 @@ func (x *CreateRequest) GetContent() *Content {
 	return nil
 }
 
+func (x *CreateRequest) GetAttempt() *Attempt {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
 type UpdateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	Content       *Content               `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	Attempt       *Attempt               `protobuf:"bytes,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateRequest) Reset() {
 	*x = UpdateRequest{}
-	mi := &file_portico_proto_msgTypes[14]
+	mi := &file_portico_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1032,7 +1101,7 @@ func (x *UpdateRequest) String() string {
 func (*UpdateRequest) ProtoMessage() {}
 
 func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[14]
+	mi := &file_portico_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1045,7 +1114,7 @@ func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{14}
+	return file_portico_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UpdateRequest) GetKey() *Key {
@@ -1069,18 +1138,26 @@ func (x *UpdateRequest) GetContent() *Content {
 	return nil
 }
 
+func (x *UpdateRequest) GetAttempt() *Attempt {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
 type DeleteRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	Uid           string                 `protobuf:"bytes,3,opt,name=uid,proto3" json:"uid,omitempty"`
+	Attempt       *Attempt               `protobuf:"bytes,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_portico_proto_msgTypes[15]
+	mi := &file_portico_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1169,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[15]
+	mi := &file_portico_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1182,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{15}
+	return file_portico_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteRequest) GetKey() *Key {
@@ -1129,6 +1206,13 @@ func (x *DeleteRequest) GetUid() string {
 	return ""
 }
 
+func (x *DeleteRequest) GetAttempt() *Attempt {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
 type Change struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          ChangeType             `protobuf:"varint,1,opt,name=type,proto3,enum=portico.v1.ChangeType" json:"type,omitempty"`
@@ -1143,7 +1227,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_portico_proto_msgTypes[16]
+	mi := &file_portico_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1239,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[16]
+	mi := &file_portico_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1252,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{16}
+	return file_portico_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Change) GetType() ChangeType {
@@ -1224,7 +1308,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_portico_proto_msgTypes[17]
+	mi := &file_portico_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1320,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[17]
+	mi := &file_portico_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1333,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{17}
+	return file_portico_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Progress) GetThrough() int64 {
@@ -1283,7 +1367,7 @@ type Head struct {
 
 func (x *Head) Reset() {
 	*x = Head{}
-	mi := &file_portico_proto_msgTypes[18]
+	mi := &file_portico_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1295,7 +1379,7 @@ func (x *Head) String() string {
 func (*Head) ProtoMessage() {}
 
 func (x *Head) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[18]
+	mi := &file_portico_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1308,7 +1392,7 @@ func (x *Head) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Head.ProtoReflect.Descriptor instead.
 func (*Head) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{18}
+	return file_portico_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Head) GetGroupResource() *GroupResource {
@@ -1336,7 +1420,7 @@ type ReplayRequest struct {
 
 func (x *ReplayRequest) Reset() {
 	*x = ReplayRequest{}
-	mi := &file_portico_proto_msgTypes[19]
+	mi := &file_portico_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1432,7 @@ func (x *ReplayRequest) String() string {
 func (*ReplayRequest) ProtoMessage() {}
 
 func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[19]
+	mi := &file_portico_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1445,7 @@ func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{19}
+	return file_portico_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReplayRequest) GetGroupResource() *GroupResource {
@@ -1396,7 +1480,7 @@ type ReplayResponse struct {
 
 func (x *ReplayResponse) Reset() {
 	*x = ReplayResponse{}
-	mi := &file_portico_proto_msgTypes[20]
+	mi := &file_portico_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1492,7 @@ func (x *ReplayResponse) String() string {
 func (*ReplayResponse) ProtoMessage() {}
 
 func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[20]
+	mi := &file_portico_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1505,7 @@ func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayResponse.ProtoReflect.Descriptor instead.
 func (*ReplayResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{20}
+	return file_portico_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReplayResponse) GetChanges() []*Change {
@@ -1459,7 +1543,7 @@ type Credentials struct {
 
 func (x *Credentials) Reset() {
 	*x = Credentials{}
-	mi := &file_portico_proto_msgTypes[21]
+	mi := &file_portico_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1471,7 +1555,7 @@ func (x *Credentials) String() string {
 func (*Credentials) ProtoMessage() {}
 
 func (x *Credentials) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[21]
+	mi := &file_portico_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,7 +1568,7 @@ func (x *Credentials) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credentials.ProtoReflect.Descriptor instead.
 func (*Credentials) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{21}
+	return file_portico_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Credentials) GetCertificates() [][]byte {
@@ -1525,7 +1609,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_portico_proto_msgTypes[22]
+	mi := &file_portico_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1537,7 +1621,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[22]
+	mi := &file_portico_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1550,7 +1634,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{22}
+	return file_portico_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Header) GetName() string {
@@ -1579,7 +1663,7 @@ type Authentication struct {
 
 func (x *Authentication) Reset() {
 	*x = Authentication{}
-	mi := &file_portico_proto_msgTypes[23]
+	mi := &file_portico_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1675,7 @@ func (x *Authentication) String() string {
 func (*Authentication) ProtoMessage() {}
 
 func (x *Authentication) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[23]
+	mi := &file_portico_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1688,7 @@ func (x *Authentication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Authentication.ProtoReflect.Descriptor instead.
 func (*Authentication) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{23}
+	return file_portico_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Authentication) GetUser() *UserInfo {
@@ -1647,7 +1731,7 @@ type UserInfo struct {
 
 func (x *UserInfo) Reset() {
 	*x = UserInfo{}
-	mi := &file_portico_proto_msgTypes[24]
+	mi := &file_portico_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1659,7 +1743,7 @@ func (x *UserInfo) String() string {
 func (*UserInfo) ProtoMessage() {}
 
 func (x *UserInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[24]
+	mi := &file_portico_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1672,7 +1756,7 @@ func (x *UserInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserInfo.ProtoReflect.Descriptor instead.
 func (*UserInfo) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{24}
+	return file_portico_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *UserInfo) GetName() string {
@@ -1712,7 +1796,7 @@ type Values struct {
 
 func (x *Values) Reset() {
 	*x = Values{}
-	mi := &file_portico_proto_msgTypes[25]
+	mi := &file_portico_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1808,7 @@ func (x *Values) String() string {
 func (*Values) ProtoMessage() {}
 
 func (x *Values) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[25]
+	mi := &file_portico_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1821,7 @@ func (x *Values) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Values.ProtoReflect.Descriptor instead.
 func (*Values) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{25}
+	return file_portico_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Values) GetValues() []string {
@@ -1764,7 +1848,7 @@ type Attributes struct {
 
 func (x *Attributes) Reset() {
 	*x = Attributes{}
-	mi := &file_portico_proto_msgTypes[26]
+	mi := &file_portico_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +1860,7 @@ func (x *Attributes) String() string {
 func (*Attributes) ProtoMessage() {}
 
 func (x *Attributes) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[26]
+	mi := &file_portico_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +1873,7 @@ func (x *Attributes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attributes.ProtoReflect.Descriptor instead.
 func (*Attributes) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{26}
+	return file_portico_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Attributes) GetUser() *UserInfo {
@@ -1867,7 +1951,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_portico_proto_msgTypes[27]
+	mi := &file_portico_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +1963,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[27]
+	mi := &file_portico_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +1976,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{27}
+	return file_portico_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Decision) GetAllowed() bool {
@@ -1933,7 +2017,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_portico_proto_msgTypes[28]
+	mi := &file_portico_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1945,7 +2029,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[28]
+	mi := &file_portico_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1958,7 +2042,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{28}
+	return file_portico_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RulesRequest) GetUser() *UserInfo {
@@ -1987,7 +2071,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_portico_proto_msgTypes[29]
+	mi := &file_portico_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1999,7 +2083,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[29]
+	mi := &file_portico_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2012,7 +2096,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{29}
+	return file_portico_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RulesResponse) GetResource() []*ResourceRule {
@@ -2055,7 +2139,7 @@ type ResourceRule struct {
 
 func (x *ResourceRule) Reset() {
 	*x = ResourceRule{}
-	mi := &file_portico_proto_msgTypes[30]
+	mi := &file_portico_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +2151,7 @@ func (x *ResourceRule) String() string {
 func (*ResourceRule) ProtoMessage() {}
 
 func (x *ResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[30]
+	mi := &file_portico_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +2164,7 @@ func (x *ResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceRule.ProtoReflect.Descriptor instead.
 func (*ResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{30}
+	return file_portico_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ResourceRule) GetVerbs() []string {
@@ -2121,7 +2205,7 @@ type NonResourceRule struct {
 
 func (x *NonResourceRule) Reset() {
 	*x = NonResourceRule{}
-	mi := &file_portico_proto_msgTypes[31]
+	mi := &file_portico_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2217,7 @@ func (x *NonResourceRule) String() string {
 func (*NonResourceRule) ProtoMessage() {}
 
 func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[31]
+	mi := &file_portico_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2230,7 @@ func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NonResourceRule.ProtoReflect.Descriptor instead.
 func (*NonResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{31}
+	return file_portico_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *NonResourceRule) GetVerbs() []string {
@@ -2185,7 +2269,7 @@ type AdmissionRequest struct {
 
 func (x *AdmissionRequest) Reset() {
 	*x = AdmissionRequest{}
-	mi := &file_portico_proto_msgTypes[32]
+	mi := &file_portico_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2281,7 @@ func (x *AdmissionRequest) String() string {
 func (*AdmissionRequest) ProtoMessage() {}
 
 func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[32]
+	mi := &file_portico_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2294,7 @@ func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequest.ProtoReflect.Descriptor instead.
 func (*AdmissionRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{32}
+	return file_portico_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AdmissionRequest) GetUid() string {
@@ -2322,7 +2406,7 @@ type AdmissionResponse struct {
 
 func (x *AdmissionResponse) Reset() {
 	*x = AdmissionResponse{}
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2418,7 @@ func (x *AdmissionResponse) String() string {
 func (*AdmissionResponse) ProtoMessage() {}
 
 func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2431,7 @@ func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResponse.ProtoReflect.Descriptor instead.
 func (*AdmissionResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{33}
+	return file_portico_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AdmissionResponse) GetObject() []byte {
@@ -2447,18 +2531,25 @@ const file_portico_proto_rawDesc = "" +
 	"\tremaining\x18\x04 \x01(\x03R\tremaining\"\x11\n" +
 	"\x0fRevisionRequest\".\n" +
 	"\x10RevisionResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x03R\brevision\"a\n" +
+	"\brevision\x18\x01 \x01(\x03R\brevision\"K\n" +
+	"\aAttempt\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\brepeated\x18\x02 \x01(\bR\brepeated\x12\x14\n" +
+	"\x05since\x18\x03 \x01(\x03R\x05since\"\x90\x01\n" +
 	"\rCreateRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12-\n" +
-	"\acontent\x18\x02 \x01(\v2\x13.portico.v1.ContentR\acontent\"}\n" +
+	"\acontent\x18\x02 \x01(\v2\x13.portico.v1.ContentR\acontent\x12-\n" +
+	"\aattempt\x18\x03 \x01(\v2\x13.portico.v1.AttemptR\aattempt\"\xac\x01\n" +
 	"\rUpdateRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12-\n" +
-	"\acontent\x18\x03 \x01(\v2\x13.portico.v1.ContentR\acontent\"`\n" +
+	"\acontent\x18\x03 \x01(\v2\x13.portico.v1.ContentR\acontent\x12-\n" +
+	"\aattempt\x18\x04 \x01(\v2\x13.portico.v1.AttemptR\aattempt\"\x8f\x01\n" +
 	"\rDeleteRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x10\n" +
-	"\x03uid\x18\x03 \x01(\tR\x03uid\"\x97\x03\n" +
+	"\x03uid\x18\x03 \x01(\tR\x03uid\x12-\n" +
+	"\aattempt\x18\x04 \x01(\v2\x13.portico.v1.AttemptR\aattempt\"\x97\x03\n" +
 	"\x06Change\x12*\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x16.portico.v1.ChangeTypeR\x04type\x12\x1a\n" +
 	"\bprevious\x18\x02 \x01(\x03R\bprevious\x12*\n" +
@@ -2614,7 +2705,7 @@ func file_portico_proto_rawDescGZIP() []byte {
 }
 
 var file_portico_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_portico_proto_goTypes = []any{
 	(ReadMode)(0),               // 0: portico.v1.ReadMode
 	(ChangeType)(0),             // 1: portico.v1.ChangeType
@@ -2631,46 +2722,47 @@ var file_portico_proto_goTypes = []any{
 	(*Page)(nil),                // 12: portico.v1.Page
 	(*RevisionRequest)(nil),     // 13: portico.v1.RevisionRequest
 	(*RevisionResponse)(nil),    // 14: portico.v1.RevisionResponse
-	(*CreateRequest)(nil),       // 15: portico.v1.CreateRequest
-	(*UpdateRequest)(nil),       // 16: portico.v1.UpdateRequest
-	(*DeleteRequest)(nil),       // 17: portico.v1.DeleteRequest
-	(*Change)(nil),              // 18: portico.v1.Change
-	(*Progress)(nil),            // 19: portico.v1.Progress
-	(*Head)(nil),                // 20: portico.v1.Head
-	(*ReplayRequest)(nil),       // 21: portico.v1.ReplayRequest
-	(*ReplayResponse)(nil),      // 22: portico.v1.ReplayResponse
-	(*Credentials)(nil),         // 23: portico.v1.Credentials
-	(*Header)(nil),              // 24: portico.v1.Header
-	(*Authentication)(nil),      // 25: portico.v1.Authentication
-	(*UserInfo)(nil),            // 26: portico.v1.UserInfo
-	(*Values)(nil),              // 27: portico.v1.Values
-	(*Attributes)(nil),          // 28: portico.v1.Attributes
-	(*Decision)(nil),            // 29: portico.v1.Decision
-	(*RulesRequest)(nil),        // 30: portico.v1.RulesRequest
-	(*RulesResponse)(nil),       // 31: portico.v1.RulesResponse
-	(*ResourceRule)(nil),        // 32: portico.v1.ResourceRule
-	(*NonResourceRule)(nil),     // 33: portico.v1.NonResourceRule
-	(*AdmissionRequest)(nil),    // 34: portico.v1.AdmissionRequest
-	(*AdmissionResponse)(nil),   // 35: portico.v1.AdmissionResponse
-	nil,                         // 36: portico.v1.Object.LabelsEntry
-	nil,                         // 37: portico.v1.Object.FieldsEntry
-	nil,                         // 38: portico.v1.Content.LabelsEntry
-	nil,                         // 39: portico.v1.Content.FieldsEntry
-	nil,                         // 40: portico.v1.Change.OldLabelsEntry
-	nil,                         // 41: portico.v1.Change.OldFieldsEntry
-	nil,                         // 42: portico.v1.UserInfo.ExtraEntry
-	nil,                         // 43: portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	(*durationpb.Duration)(nil), // 44: google.protobuf.Duration
+	(*Attempt)(nil),             // 15: portico.v1.Attempt
+	(*CreateRequest)(nil),       // 16: portico.v1.CreateRequest
+	(*UpdateRequest)(nil),       // 17: portico.v1.UpdateRequest
+	(*DeleteRequest)(nil),       // 18: portico.v1.DeleteRequest
+	(*Change)(nil),              // 19: portico.v1.Change
+	(*Progress)(nil),            // 20: portico.v1.Progress
+	(*Head)(nil),                // 21: portico.v1.Head
+	(*ReplayRequest)(nil),       // 22: portico.v1.ReplayRequest
+	(*ReplayResponse)(nil),      // 23: portico.v1.ReplayResponse
+	(*Credentials)(nil),         // 24: portico.v1.Credentials
+	(*Header)(nil),              // 25: portico.v1.Header
+	(*Authentication)(nil),      // 26: portico.v1.Authentication
+	(*UserInfo)(nil),            // 27: portico.v1.UserInfo
+	(*Values)(nil),              // 28: portico.v1.Values
+	(*Attributes)(nil),          // 29: portico.v1.Attributes
+	(*Decision)(nil),            // 30: portico.v1.Decision
+	(*RulesRequest)(nil),        // 31: portico.v1.RulesRequest
+	(*RulesResponse)(nil),       // 32: portico.v1.RulesResponse
+	(*ResourceRule)(nil),        // 33: portico.v1.ResourceRule
+	(*NonResourceRule)(nil),     // 34: portico.v1.NonResourceRule
+	(*AdmissionRequest)(nil),    // 35: portico.v1.AdmissionRequest
+	(*AdmissionResponse)(nil),   // 36: portico.v1.AdmissionResponse
+	nil,                         // 37: portico.v1.Object.LabelsEntry
+	nil,                         // 38: portico.v1.Object.FieldsEntry
+	nil,                         // 39: portico.v1.Content.LabelsEntry
+	nil,                         // 40: portico.v1.Content.FieldsEntry
+	nil,                         // 41: portico.v1.Change.OldLabelsEntry
+	nil,                         // 42: portico.v1.Change.OldFieldsEntry
+	nil,                         // 43: portico.v1.UserInfo.ExtraEntry
+	nil,                         // 44: portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	(*durationpb.Duration)(nil), // 45: google.protobuf.Duration
 }
 var file_portico_proto_depIdxs = []int32{
 	3,  // 0: portico.v1.Status.details:type_name -> portico.v1.StatusDetails
 	4,  // 1: portico.v1.StatusDetails.causes:type_name -> portico.v1.StatusCause
 	0,  // 2: portico.v1.Read.mode:type_name -> portico.v1.ReadMode
 	6,  // 3: portico.v1.Object.key:type_name -> portico.v1.Key
-	36, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
-	37, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
-	38, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
-	39, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
+	37, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
+	38, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
+	39, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
+	40, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
 	6,  // 8: portico.v1.GetRequest.key:type_name -> portico.v1.Key
 	7,  // 9: portico.v1.GetRequest.read:type_name -> portico.v1.Read
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
@@ -2678,57 +2770,60 @@ var file_portico_proto_depIdxs = []int32{
 	8,  // 12: portico.v1.Page.objects:type_name -> portico.v1.Object
 	6,  // 13: portico.v1.CreateRequest.key:type_name -> portico.v1.Key
 	9,  // 14: portico.v1.CreateRequest.content:type_name -> portico.v1.Content
-	6,  // 15: portico.v1.UpdateRequest.key:type_name -> portico.v1.Key
-	9,  // 16: portico.v1.UpdateRequest.content:type_name -> portico.v1.Content
-	6,  // 17: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
-	1,  // 18: portico.v1.Change.type:type_name -> portico.v1.ChangeType
-	8,  // 19: portico.v1.Change.object:type_name -> portico.v1.Object
-	40, // 20: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	41, // 21: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
-	20, // 22: portico.v1.Progress.heads:type_name -> portico.v1.Head
-	5,  // 23: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
-	5,  // 24: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
-	18, // 25: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
-	24, // 26: portico.v1.Credentials.headers:type_name -> portico.v1.Header
-	26, // 27: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	44, // 28: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
-	42, // 29: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
-	26, // 30: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
-	26, // 31: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
-	32, // 32: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
-	33, // 33: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
-	26, // 34: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	43, // 35: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	27, // 36: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 37: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 38: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 39: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	15, // 40: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	16, // 41: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	17, // 42: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	21, // 43: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	23, // 44: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	28, // 45: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	30, // 46: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	34, // 47: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	34, // 48: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	8,  // 49: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 50: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 51: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 52: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 53: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 54: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	22, // 55: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	25, // 56: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	29, // 57: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	31, // 58: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	35, // 59: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	35, // 60: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	49, // [49:61] is the sub-list for method output_type
-	37, // [37:49] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	15, // 15: portico.v1.CreateRequest.attempt:type_name -> portico.v1.Attempt
+	6,  // 16: portico.v1.UpdateRequest.key:type_name -> portico.v1.Key
+	9,  // 17: portico.v1.UpdateRequest.content:type_name -> portico.v1.Content
+	15, // 18: portico.v1.UpdateRequest.attempt:type_name -> portico.v1.Attempt
+	6,  // 19: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
+	15, // 20: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
+	1,  // 21: portico.v1.Change.type:type_name -> portico.v1.ChangeType
+	8,  // 22: portico.v1.Change.object:type_name -> portico.v1.Object
+	41, // 23: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	42, // 24: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	21, // 25: portico.v1.Progress.heads:type_name -> portico.v1.Head
+	5,  // 26: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
+	5,  // 27: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
+	19, // 28: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
+	25, // 29: portico.v1.Credentials.headers:type_name -> portico.v1.Header
+	27, // 30: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
+	45, // 31: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	43, // 32: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	27, // 33: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
+	27, // 34: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
+	33, // 35: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
+	34, // 36: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
+	27, // 37: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
+	44, // 38: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	28, // 39: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 40: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 41: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 42: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	16, // 43: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	17, // 44: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	18, // 45: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	22, // 46: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	24, // 47: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	29, // 48: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	31, // 49: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	35, // 50: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	35, // 51: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	8,  // 52: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 53: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 54: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 55: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 56: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 57: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	23, // 58: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	26, // 59: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	30, // 60: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	32, // 61: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	36, // 62: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	36, // 63: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	52, // [52:64] is the sub-list for method output_type
+	40, // [40:52] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }
@@ -2742,7 +2837,7 @@ func file_portico_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_portico_proto_rawDesc), len(file_portico_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

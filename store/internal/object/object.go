@@ -20,9 +20,9 @@ type Write struct {
 	at      int
 }
 
-// New prepares a write. BadRequest (400) when the key or the content cannot be
-// stored.
-func New(key resource.Key, content services.Content) (Write, error) {
+// New prepares the write with an ID. BadRequest (400) when the key or the content
+// cannot be stored.
+func New(key resource.Key, content services.Content, id string) (Write, error) {
 	if err := CheckKey(key); err != nil {
 		return Write{}, err
 	}
@@ -31,7 +31,7 @@ func New(key resource.Key, content services.Content) (Write, error) {
 		return Write{}, services.BadRequest("%s: %v", key, err)
 	}
 	value := resource.EncodeRecord(resource.Record{
-		UID: content.UID, Labels: content.Labels, Fields: content.Fields, At: at, JSON: content.JSON,
+		UID: content.UID, Labels: content.Labels, Fields: content.Fields, At: at, JSON: content.JSON, Write: id,
 	})
 	return Write{Path: key.Path(), Value: string(value), key: key, content: content, at: at}, nil
 }
