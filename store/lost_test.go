@@ -21,7 +21,7 @@ import (
 
 // lostHold is how long an answer is held back before the connection breaks: etcd has
 // applied the transaction by then.
-const lostHold = 150 * time.Millisecond
+const lostHold = 50 * time.Millisecond
 
 // lossyBench is a store that reaches etcd over a lossy connection, and one that
 // reaches it directly.
@@ -239,7 +239,8 @@ func TestAnUnknownOutcomeIsSaidToBe(t *testing.T) {
 			if w.before > 0 {
 				o = create(t, direct, name)
 			}
-			if _, err := s.Revision(t.Context()); err != nil {
+			// So that its mirror has the object.
+			if _, err := s.List(t.Context(), services.ListRequest{GroupResource: pods}); err != nil {
 				t.Fatal(err)
 			}
 			link.Lose(lossy.Fault{Match: pod(name).Path(), Hold: time.Hour})
@@ -317,15 +318,17 @@ func TestACounterCountsEveryLostIncrement(t *testing.T) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		ticks := time.NewTicker(100 * time.Millisecond)
+		ticks := time.NewTicker(20 * time.Millisecond)
 		defer ticks.Stop()
 		for {
 			select {
 			case <-stop:
-				b.link.Disarm()
 				return
 			case <-ticks.C:
-				b.link.Lose(lossy.Fault{After: rand.IntN(20), Kind: lossy.Kind(rand.IntN(2)), Hold: time.Duration(rand.IntN(40)) * time.Millisecond})
+				if !b.link.Armed() {
+					b.link.Lose(lossy.Fault{Match: pod("counter").Path(), After: rand.IntN(10), Kind: lossy.Kind(rand.IntN(2)),
+						Hold: time.Duration(rand.IntN(40)) * time.Millisecond})
+				}
 			}
 		}
 	}()
@@ -341,7 +344,7 @@ func TestACounterCountsEveryLostIncrement(t *testing.T) {
 	if n < acked.Load() || n > acked.Load()+unknown.Load() {
 		t.Errorf("the counter is at %d after %d acknowledged and %d unknown increments", n, acked.Load(), unknown.Load())
 	}
-	if b.link.Lost() == 0 || acked.Load() != writers*rounds-unknown.Load() {
+	if b.link.Lost() < 5 || acked.Load() != writers*rounds-unknown.Load() {
 		t.Errorf("%d increments acknowledged, %d unknown, of %d; %d losses", acked.Load(), unknown.Load(), writers*rounds, b.link.Lost())
 	}
 }

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -30,11 +31,9 @@ const (
 func (c *storeClient) write(ctx context.Context, key resource.Key, a services.Attempt,
 	call func(context.Context, *pb.Attempt, grpc.CallOption) (*pb.Object, error),
 ) (services.Object, error) {
-	if a.ID == "" {
-		a.ID = services.NewWriteID()
-	}
-	if !a.Repeated && a.Since == 0 {
-		a.Since = c.seen.Load()
+	if !a.Repeated {
+		a.ID = cmp.Or(a.ID, services.NewWriteID())
+		a.Since = cmp.Or(a.Since, c.seen.Load())
 	}
 	var sent peer.Peer
 	m, err := call(ctx, attemptOut(a), grpc.Peer(&sent))

@@ -86,11 +86,11 @@ func (p *Proxy) Lose(f Fault) {
 	p.faults = append(p.faults, &f)
 }
 
-// Disarm forgets the faults that have not happened.
-func (p *Proxy) Disarm() {
+// Armed reports whether there are faults that have not happened yet.
+func (p *Proxy) Armed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.faults = nil
+	return len(p.faults) > 0
 }
 
 // Lost returns how many faults have happened.
