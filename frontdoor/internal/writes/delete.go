@@ -66,7 +66,7 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	if !removed || strategy.ReturnsDeleted(r.Type) {
-		return reads.Reply{Object: object, Form: form, Status: http.StatusOK}.Send(w, r, h.Codec)
+		return applied(reads.Reply{Object: object, Form: form, Status: http.StatusOK}.Send(w, r, h.Codec))
 	}
 	wire.WriteStatus(w, r.Request, h.Vocabulary, &services.Status{Code: http.StatusOK,
 		Details: &services.StatusDetails{Name: r.Name, Group: r.Type.Group, Kind: r.Type.Resource, UID: object.UID}})

@@ -52,7 +52,7 @@ func (h *Handlers) Write(w http.ResponseWriter, r *request.Request) error {
 	for attempt := 1; ; attempt++ {
 		object, err := h.attempt(r.Context(), x)
 		if err == nil {
-			return h.answerWrite(w, x, object)
+			return applied(h.answerWrite(w, x, object))
 		}
 		if !x.mayRetry(err) || attempt >= writeAttempts || r.Context().Err() != nil {
 			return err
