@@ -56,22 +56,22 @@ func (b lossyBench) version(t *testing.T, name string) int64 {
 // before it, after how often when it is done.
 type write struct {
 	before, after int64
-	do            func(s *Store, o services.Object) (services.Object, error)
+	do            func(s services.Store, o services.Object) (services.Object, error)
 }
 
 func storeWrites(t *testing.T) map[string]write {
 	ctx := t.Context()
 	return map[string]write{
-		"create": {0, 1, func(s *Store, o services.Object) (services.Object, error) {
+		"create": {0, 1, func(s services.Store, o services.Object) (services.Object, error) {
 			return s.Create(ctx, services.CreateRequest{Key: o.Key, Content: content(o.Key.Name, "mine")})
 		}},
-		"update": {1, 2, func(s *Store, o services.Object) (services.Object, error) {
+		"update": {1, 2, func(s services.Store, o services.Object) (services.Object, error) {
 			return s.Update(ctx, services.UpdateRequest{Key: o.Key, Revision: o.Revision, Content: content(o.Key.Name, "mine")})
 		}},
-		"delete": {1, 0, func(s *Store, o services.Object) (services.Object, error) {
+		"delete": {1, 0, func(s services.Store, o services.Object) (services.Object, error) {
 			return s.Delete(ctx, services.DeleteRequest{Key: o.Key})
 		}},
-		"delete one revision": {1, 0, func(s *Store, o services.Object) (services.Object, error) {
+		"delete one revision": {1, 0, func(s services.Store, o services.Object) (services.Object, error) {
 			return s.Delete(ctx, services.DeleteRequest{Key: o.Key, Revision: o.Revision})
 		}},
 	}

@@ -93,6 +93,13 @@ func (p *Proxy) Armed() bool {
 	return len(p.faults) > 0
 }
 
+// Disarm forgets the faults that have not happened yet.
+func (p *Proxy) Disarm() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = nil
+}
+
 // Lost returns how many faults have happened.
 func (p *Proxy) Lost() int {
 	p.mu.Lock()
