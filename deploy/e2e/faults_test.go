@@ -127,17 +127,24 @@ func newTrial(t *testing.T) *trial {
 		crossed.URL = "https://" + x.between("client", door)
 		x.doors, x.crossed = append(x.doors, direct), append(x.crossed, &crossed)
 	}
-	files := x.issue(t, "checker", "checker")
+	x.etcd = x.dialEtcd(t)
+	return x
+}
+
+// dialEtcd connects to the suite's etcd.
+func (s *suite) dialEtcd(t *testing.T) *clientv3.Client {
+	t.Helper()
+	files := s.issue(t, "checker", "checker")
 	security, err := (transport.TLSInfo{TrustedCAFile: files.CA, CertFile: files.Cert, KeyFile: files.Key}).ClientConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{"https://" + x.addresses["etcd"]}, TLS: security, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://" + s.addresses["etcd"]}, TLS: security, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = x.etcd.Close() })
-	return x
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 // run strikes twice: first only what informers must not notice at all.
