@@ -31,17 +31,18 @@ func TestContractOverEtcdServers(t *testing.T) {
 // dialEtcd starts an etcd for one test and connects to it over the network.
 func dialEtcd(t testing.TB) *clientv3.Client {
 	t.Helper()
-	return dial(t, serveEtcd(t))
+	return dial(t, serveEtcd(t, 0))
 }
 
-// serveEtcd starts an etcd for one test and returns its address.
-func serveEtcd(t testing.TB) string {
+// serveEtcd starts an etcd for one test, with a quota in bytes or the default, and
+// returns its address.
+func serveEtcd(t testing.TB, quota int64) string {
 	t.Helper()
 	c := embed.NewConfig()
 	c.Dir, c.LogLevel, c.Logger, c.LogOutputs = t.TempDir(), "panic", "zap", []string{"/dev/null"}
 	loopback := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	c.ListenPeerUrls, c.ListenClientUrls = nil, []url.URL{loopback}
-	c.TickMs, c.ElectionMs = 10, 100
+	c.TickMs, c.ElectionMs, c.QuotaBackendBytes = 10, 100, quota
 	server, err := embed.StartEtcd(c)
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ type lossyBench struct {
 
 func newLossyBench(t *testing.T) lossyBench {
 	t.Helper()
-	address := serveEtcd(t)
+	address := serveEtcd(t, 0)
 	b := lossyBench{etcd: dial(t, address), link: lossy.New(t, address)}
 	b.other, b.lossy = replica(t, b.etcd), replica(t, dial(t, b.link.Address()))
 	return b
@@ -227,7 +227,7 @@ func TestLostRequestsLoseToOthers(t *testing.T) {
 // TestAnUnknownOutcomeIsSaidToBe takes etcd away with the answer: the error says that
 // the outcome is not known, and does not ask the client to repeat the request.
 func TestAnUnknownOutcomeIsSaidToBe(t *testing.T) {
-	address := serveEtcd(t)
+	address := serveEtcd(t, 0)
 	link := lossy.New(t, address)
 	s := New(Config{Client: dial(t, link.Address()), Log: discard, Metrics: prometheus.NewRegistry(), SettleWithin: 300 * time.Millisecond})
 	await(t, s)
@@ -392,5 +392,42 @@ func TestMarksAreNotObjects(t *testing.T) {
 	}
 	if page := list(t, s, services.ListRequest{}); len(page.Objects) != 0 {
 		t.Errorf("listed %d objects", len(page.Objects))
+	}
+}
+
+// TestNoSpaceIsNoLie fills etcd up. The write that does not fit any more is refused in
+// words and applied nevertheless; here, no write is both, and deletions go through.
+func TestNoSpaceIsNoLie(t *testing.T) {
+	client := dial(t, serveEtcd(t, 4<<20))
+	s := replica(t, client)
+	large := strings.Repeat("x", 100<<10)
+	acked, refusals := 0, 0
+	for i := 0; refusals < 5 && i < 500; i++ {
+		name := fmt.Sprintf("p%d", i)
+		_, err := s.Create(t.Context(), services.CreateRequest{Key: pod(name), Content: content(name, large)})
+		answer, readError := client.Get(t.Context(), pod(name).Path())
+		if readError != nil {
+			t.Fatal(readError)
+		}
+		switch {
+		case err == nil && answer.Count == 1:
+			acked++
+		case services.IsReason(err, services.ReasonServiceUnavailable) && answer.Count == 0:
+			refusals++
+		default:
+			t.Fatalf("%v, and there are %d", err, answer.Count)
+		}
+	}
+	if refusals == 0 {
+		t.Fatal("etcd does not fill up")
+	}
+	for i := range acked {
+		o, err := s.Delete(t.Context(), services.DeleteRequest{Key: pod(fmt.Sprintf("p%d", i))})
+		if err != nil || o.Revision == 0 {
+			t.Fatalf("deleting without space: %v", err)
+		}
+	}
+	if page := list(t, s, services.ListRequest{}); len(page.Objects) != 0 {
+		t.Errorf("%d objects are left", len(page.Objects))
 	}
 }

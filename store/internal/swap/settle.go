@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -34,14 +35,9 @@ const (
 // refused reports whether etcd, or the connection to it, has refused a transaction
 // before doing any of it.
 func refused(err error) bool {
-	for _, refusal := range []error{
-		rpctypes.ErrNoSpace, rpctypes.ErrTooManyRequests, rpctypes.ErrPermissionDenied, rpctypes.ErrInvalidAuthToken,
-	} {
-		if errors.Is(err, refusal) {
-			return true
-		}
-	}
-	return TooLarge(err)
+	var unsent *NotSent
+	return errors.As(err, &unsent) || TooLarge(err) || errors.Is(err, rpctypes.ErrTooManyRequests) ||
+		errors.Is(err, rpctypes.ErrPermissionDenied) || errors.Is(err, rpctypes.ErrInvalidAuthToken)
 }
 
 // TooLarge reports whether etcd, or the connection to it, refused the size.
@@ -51,8 +47,9 @@ func TooLarge(err error) bool {
 }
 
 // settle finds out what became of a transaction whose answer was lost because of
-// cause, and makes sure that nothing becomes of it later.
-func (s *Swapper) settle(ctx context.Context, w Swap, cause error) (Outcome, error) {
+// cause. read gets the present state; when it fences, nothing becomes of the
+// transaction later.
+func (s *Swapper) settle(ctx context.Context, w Swap, cause error, read func(context.Context, Swap) (present, error)) (Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Within)
 	defer cancel()
 	go func() {
@@ -64,7 +61,7 @@ func (s *Swapper) settle(ctx context.Context, w Swap, cause error) (Outcome, err
 	}()
 	done := s.Time("settle")
 	for {
-		o, err := s.try(ctx, w)
+		o, err := s.try(ctx, w, read)
 		if err == nil || final(err) || !pause(ctx, retryWait) {
 			done(err)
 			if err != nil {
@@ -84,38 +81,62 @@ func final(err error) bool {
 	return errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, errRewound)
 }
 
-func (s *Swapper) try(ctx context.Context, w Swap) (Outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, tryWithin)
-	defer cancel()
+// present is what etcd holds at a revision.
+type present struct {
+	revision    int64
+	value, mark *mvccpb.KeyValue
+}
+
+// fence reads the present state, from which on the transaction cannot be applied. It
+// may be repeated: putting the fence again changes nothing.
+func (s *Swapper) fence(ctx context.Context, w Swap) (present, error) {
 	lease, err := s.Client.Grant(ctx, fenceSeconds)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("fencing: %w", err)
+		return present{}, fmt.Errorf("fencing: %w", err)
 	}
-	// It may be repeated: putting the fence again changes nothing.
-	answer, err := s.Client.Txn(ctx).Then(
-		clientv3.OpPut(w.fence(), "", clientv3.WithLease(lease.ID)),
-		clientv3.OpGet(w.Path),
-		clientv3.OpGet(w.mark()),
-	).Commit()
+	answer, err := s.Client.Txn(ctx).Then(clientv3.OpGet(w.Path), clientv3.OpGet(w.mark()),
+		clientv3.OpPut(w.fenceKey(), "", clientv3.WithLease(lease.ID))).Commit()
 	if err != nil {
-		return Outcome{}, fmt.Errorf("fencing: %w", err)
+		return present{}, fmt.Errorf("fencing: %w", err)
 	}
-	value := first(answer.Responses[1].GetResponseRange().Kvs)
-	mark := first(answer.Responses[2].GetResponseRange().Kvs)
+	return stateIn(answer), nil
+}
+
+// look reads the present state.
+func (s *Swapper) look(ctx context.Context, w Swap) (present, error) {
+	answer, err := s.Client.Txn(ctx).Then(clientv3.OpGet(w.Path), clientv3.OpGet(w.mark())).Commit()
+	if err != nil {
+		return present{}, fmt.Errorf("reading: %w", err)
+	}
+	return stateIn(answer), nil
+}
+
+func stateIn(answer *clientv3.TxnResponse) present {
+	return present{answer.Header.Revision,
+		first(answer.Responses[0].GetResponseRange().Kvs), first(answer.Responses[1].GetResponseRange().Kvs)}
+}
+
+func (s *Swapper) try(ctx context.Context, w Swap, read func(context.Context, Swap) (present, error)) (Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, tryWithin)
+	defer cancel()
+	now, err := read(ctx, w)
+	if err != nil {
+		return Outcome{}, err
+	}
 	var applied int64
-	switch fenced := answer.Header.Revision; {
-	case mark != nil && w.marked(mark.Value):
-		applied = mark.ModRevision
-	case w.Revision != 0 && w.standsIn(value):
-	case w.Attempt.Since > fenced:
+	switch {
+	case now.mark != nil && w.marked(now.mark.Value):
+		applied = now.mark.ModRevision
+	case w.Revision != 0 && w.standsIn(now.value):
+	case w.Attempt.Since > now.revision:
 		return Outcome{}, errRewound
 	default:
-		if applied, err = s.find(ctx, w, fenced); err != nil {
+		if applied, err = s.find(ctx, w, now.revision); err != nil {
 			return Outcome{}, fmt.Errorf("reading the history: %w", err)
 		}
 	}
 	if applied == 0 {
-		return Outcome{Value: value, Dead: true}, nil
+		return Outcome{Value: now.value, Dead: true}, nil
 	}
 	o := Outcome{Done: true, Revision: applied}
 	if w.deletes() {
@@ -131,6 +152,9 @@ func (s *Swapper) try(ctx context.Context, w Swap) (Outcome, error) {
 // find returns the revision at which the write was applied, from the history after
 // Since and through a revision; 0 if it was not.
 func (s *Swapper) find(ctx context.Context, w Swap, through int64) (int64, error) {
+	if w.Attempt.Since >= through {
+		return 0, nil
+	}
 	ctx, cancel := context.WithCancel(etcd.OwnStream(clientv3.WithRequireLeader(ctx)))
 	defer cancel()
 	events := s.Client.Watch(ctx, w.mark(), clientv3.WithRev(w.Attempt.Since+1), clientv3.WithCreatedNotify())

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
@@ -49,6 +50,8 @@ type Swap struct {
 	Revision int64
 	// Value is what is put; empty to delete.
 	Value string
+	// unmarked deletes without a mark, which takes space.
+	unmarked bool
 }
 
 // Outcome is what became of a Swap.
@@ -112,12 +115,24 @@ func CheckAttempt(a services.Attempt) (services.Attempt, error) {
 // outcome.
 func (s *Swapper) Do(ctx context.Context, w Swap) (Outcome, error) {
 	if w.Attempt.Repeated {
-		return s.settle(ctx, w, errors.New("the answer to an earlier attempt was lost"))
+		return s.settle(ctx, w, errors.New("the answer to an earlier attempt was lost"), s.fence)
 	}
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, &NotSent{err}
 	}
 	w.Attempt.Since = s.Reached()
+	o, err := s.once(ctx, w)
+	switch {
+	case err == nil, refused(err):
+		return o, err
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return s.crowded(ctx, w, err)
+	}
+	return s.settle(ctx, w, err, s.fence)
+}
+
+// once does the transaction.
+func (s *Swapper) once(ctx context.Context, w Swap) (Outcome, error) {
 	sending, ctx := etcd.Track(ctx)
 	done := s.Time("txn")
 	answer, err := s.txn(ctx, w).Commit()
@@ -127,10 +142,28 @@ func (s *Swapper) Do(ctx context.Context, w Swap) (Outcome, error) {
 		return w.outcome(answer), nil
 	case sending.Failed():
 		return Outcome{}, &NotSent{err}
-	case refused(err):
-		return Outcome{}, err
 	}
-	return s.settle(ctx, w, err)
+	return Outcome{}, err
+}
+
+// crowded goes on with a Swap that etcd has no space for. The first one that does not
+// fit is refused in words and applied nevertheless. Once there is no space, etcd also
+// refuses fences, and none is needed: this transaction was answered. A deletion then
+// goes without a mark, because deleting must always be possible.
+func (s *Swapper) crowded(ctx context.Context, w Swap, full error) (Outcome, error) {
+	o, err := s.settle(ctx, w, full, s.look)
+	switch {
+	case err != nil || o.Done:
+		return o, err
+	case !w.deletes():
+		return Outcome{}, full
+	}
+	w.unmarked = true
+	o, err = s.once(ctx, w)
+	if err != nil && !refused(err) {
+		return Outcome{}, services.OutcomeUnknown("%v", err)
+	}
+	return o, err
 }
 
 // NotSent is the error of a transaction of which etcd has seen nothing.
@@ -145,12 +178,15 @@ func (e *NotSent) Unwrap() error { return e.Err }
 func (s *Swapper) txn(ctx context.Context, w Swap) clientv3.Txn {
 	txn := s.Client.Txn(ctx).If(
 		clientv3.Compare(clientv3.ModRevision(w.Path), "=", w.Revision),
-		clientv3.Compare(clientv3.CreateRevision(w.fence()), "=", 0),
+		clientv3.Compare(clientv3.CreateRevision(w.fenceKey()), "=", 0),
 	)
-	if w.deletes() {
-		txn = txn.Then(clientv3.OpDelete(w.Path, clientv3.WithPrevKV()), clientv3.OpPut(w.mark(), w.Attempt.ID))
-	} else {
+	switch {
+	case !w.deletes():
 		txn = txn.Then(clientv3.OpPut(w.Path, w.Value))
+	case w.unmarked:
+		txn = txn.Then(clientv3.OpDelete(w.Path, clientv3.WithPrevKV()))
+	default:
+		txn = txn.Then(clientv3.OpDelete(w.Path, clientv3.WithPrevKV()), clientv3.OpPut(w.mark(), w.Attempt.ID))
 	}
 	return txn.Else(clientv3.OpGet(w.Path))
 }
@@ -197,7 +233,7 @@ func (w Swap) marked(value []byte) bool {
 	return resource.RecordWrite(value) == w.Attempt.ID
 }
 
-func (w Swap) fence() string { return fencePrefix + w.Attempt.ID }
+func (w Swap) fenceKey() string { return fencePrefix + w.Attempt.ID }
 
 func first(values []*mvccpb.KeyValue) *mvccpb.KeyValue {
 	if len(values) == 0 {
