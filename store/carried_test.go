@@ -33,7 +33,7 @@ func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
 				if _, err := carried.Revision(t.Context()); err != nil { // it is connected
 					t.Fatal(err)
 				}
-				link.Lose(lossy.Fault{Kind: kind, Hold: lostHold})
+				link.Lose(lossy.Fault{Least: 120, Kind: kind, Hold: lostHold})
 				got, err := w.do(carried, o)
 				if link.Armed() {
 					t.Fatal("nothing was lost")

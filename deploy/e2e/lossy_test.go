@@ -136,6 +136,7 @@ func TestLossyConnections(t *testing.T) {
 	}
 	t.Run("counter", x.count)
 	t.Run("client-go", x.generate)
+	t.Run("kubectl", x.kubectl)
 	t.Logf("outcomes: %v", outcomes)
 }
 
@@ -253,7 +254,7 @@ func (x *lossySuite) count(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for range 5 {
+			for range 3 {
 				increment()
 			}
 		})
@@ -296,6 +297,34 @@ func (x *lossySuite) generate(t *testing.T) {
 	}
 	if len(made) < 30 {
 		t.Errorf("only %d calls succeeded", len(made))
+	}
+}
+
+// kubectl creates objects with generateName: each call that succeeds makes one object.
+func (x *lossySuite) kubectl(t *testing.T) {
+	k := newKubectl(t, x.Cluster)
+	stop := x.disturb()
+	var made, unknown int64
+	for range 6 {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		command := k.command(ctx, "create -n "+x.namespace+" -f -")
+		command.Stdin = strings.NewReader(`{"apiVersion":"v1","kind":"Secret","metadata":{"generateName":"kubectl-"}}`)
+		out, err := command.CombinedOutput()
+		cancel()
+		switch {
+		case err == nil:
+			made++
+		case strings.Contains(string(out), "outcome of the write is not known"):
+			unknown++
+		default: // it reads much before it writes
+			t.Logf("%v: %s", err, out)
+		}
+	}
+	stop()
+	_, objects := x.writes(t, lossyWrite{of: resource.GroupResource{Resource: "secrets"}, name: "kubectl-"})
+	t.Logf("%d objects; %d calls succeeded, %d unknown", objects, made, unknown)
+	if objects < made || objects > made+unknown || made == 0 {
+		t.Errorf("%d objects after %d calls that succeeded and %d of unknown outcome", objects, made, unknown)
 	}
 }
 

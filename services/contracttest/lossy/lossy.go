@@ -17,6 +17,9 @@ type Fault struct {
 	// Match selects what the client sends: the fault begins with a piece of it that
 	// holds Match. Empty matches every piece.
 	Match string
+	// Least is the smallest number of bytes of a piece that matches. It tells a request
+	// from what the protocol exchanges by itself.
+	Least int
 	// After is the number of matching pieces that pass before.
 	After int
 	// Kind is what is lost.
@@ -143,7 +146,7 @@ func (p *Proxy) hit(sent []byte) *Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, f := range p.faults {
-		if !bytes.Contains(sent, []byte(f.Match)) {
+		if len(sent) < f.Least || !bytes.Contains(sent, []byte(f.Match)) {
 			continue
 		}
 		if f.After--; f.After < 0 {
