@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -116,6 +117,53 @@ func TestDoesNotWaitForTheServer(t *testing.T) {
 	defer cancel()
 	if _, err := client.Get(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got error %v", err)
+	}
+}
+
+// A request that fails without a connection has certainly not been sent; one that fails
+// on a connection may have been.
+func TestWhatWasNotSentIsKnown(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go breaking(listener)
+	client, err := use(t, "--etcd-servers=http://"+listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		sending, ctx := etcd.Track(ctx)
+		if _, err := client.Txn(ctx).Then(clientv3.OpPut("a", "b")).Commit(); err == nil {
+			t.Fatal("there is an answer")
+		}
+		return sending.Failed()
+	}
+	if ask() {
+		t.Error("a request whose connection breaks counts as not sent")
+	}
+	_ = listener.Close()
+	for !ask() { // until the client has noticed
+	}
+}
+
+// breaking is a server that takes one request and breaks the connection.
+func breaking(listener net.Listener) {
+	conn, err := listener.Accept()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // SETTINGS
+	buffer := make([]byte, 4096)
+	for {
+		n, err := conn.Read(buffer)
+		if err != nil || bytes.Contains(buffer[:n], []byte{0x0a, 0x01, 'a', 0x12, 0x01, 'b'}) { // the put
+			return
+		}
 	}
 }
 

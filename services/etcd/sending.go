@@ -24,13 +24,15 @@ func Track(ctx context.Context) (*Sending, context.Context) {
 }
 
 // tracked notes for Track whether a request got a connection.
-func tracked(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	s, ok := ctx.Value(sendingKey{}).(*Sending)
-	if !ok {
-		return call(ctx, method, request, reply, conn, options...)
+func tracked() grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		s, ok := ctx.Value(sendingKey{}).(*Sending)
+		if !ok {
+			return call(ctx, method, request, reply, conn, options...)
+		}
+		var p peer.Peer
+		err := call(ctx, method, request, reply, conn, append(options, grpc.Peer(&p))...)
+		s.failed = err != nil && p.Addr == nil
+		return err
 	}
-	var p peer.Peer
-	err := call(ctx, method, request, reply, conn, append(options, grpc.Peer(&p))...)
-	s.failed = err != nil && p.Addr == nil
-	return err
 }
