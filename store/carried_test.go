@@ -25,7 +25,8 @@ func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
 	for verb, w := range storeWrites(t) {
 		for _, kind := range []lossy.Kind{lossy.Answer, lossy.Request, lossy.Late} {
 			t.Run(fmt.Sprintf("%s, %d", verb, kind), func(t *testing.T) {
-				name := fmt.Sprintf("%s-%d", strings.ReplaceAll(verb, " ", "-"), kind)
+				// So long that a request is larger than what the protocol exchanges by itself.
+				name := fmt.Sprintf("%s-%d-%0200d", strings.ReplaceAll(verb, " ", "-"), kind, 0)
 				o := services.Object{Key: pod(name)}
 				if w.before > 0 {
 					o = create(t, direct, name)
@@ -33,7 +34,7 @@ func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
 				if _, err := carried.Revision(t.Context()); err != nil { // it is connected
 					t.Fatal(err)
 				}
-				link.Lose(lossy.Fault{Least: 120, Kind: kind, Hold: lostHold})
+				link.Lose(lossy.Fault{Least: 200, Kind: kind, Hold: lostHold})
 				got, err := w.do(carried, o)
 				if link.Armed() {
 					t.Fatal("nothing was lost")

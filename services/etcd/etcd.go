@@ -53,7 +53,7 @@ func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
 		Endpoints: servers, TLS: secured, Logger: zap.NewNop(),
 		DialKeepAliveTime: keepaliveEvery, DialKeepAliveTimeout: keepaliveWait, PermitWithoutStream: true,
 		MaxCallSendMsgSize: maxRequest, MaxCallRecvMsgSize: maxAnswer,
-		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(tracked())},
+		DialOptions: []grpc.DialOption{grpc.WithStatsHandler(tracker{})},
 	})
 	if err != nil {
 		return nil, run.Usagef("--etcd-servers: %v", err)

@@ -2,17 +2,17 @@ package etcd
 
 import (
 	"context"
+	"sync/atomic"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
 )
 
 // Sending knows whether a request has left this process.
-type Sending struct{ failed bool }
+type Sending struct{ seen, sent atomic.Bool }
 
-// Failed reports whether the request has failed and etcd has certainly seen nothing
-// of it: there was no connection to send it over.
-func (s *Sending) Failed() bool { return s.failed }
+// Never reports whether etcd has certainly seen nothing of a request that has failed:
+// there was no connection to send it over.
+func (s *Sending) Never() bool { return s.seen.Load() && !s.sent.Load() }
 
 type sendingKey struct{}
 
@@ -23,16 +23,29 @@ func Track(ctx context.Context) (*Sending, context.Context) {
 	return s, context.WithValue(ctx, sendingKey{}, s)
 }
 
-// tracked notes for Track whether a request got a connection.
-func tracked() grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		s, ok := ctx.Value(sendingKey{}).(*Sending)
-		if !ok {
-			return call(ctx, method, request, reply, conn, options...)
-		}
-		var p peer.Peer
-		err := call(ctx, method, request, reply, conn, append(options, grpc.Peer(&p))...)
-		s.failed = err != nil && p.Addr == nil
-		return err
+// tracker sees for Track what the connection to etcd does.
+type tracker struct{}
+
+// TagRPC implements stats.Handler.
+func (tracker) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	if s, ok := ctx.Value(sendingKey{}).(*Sending); ok {
+		s.seen.Store(true)
+	}
+	return ctx
+}
+
+// HandleRPC implements stats.Handler.
+func (tracker) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	if _, ok := event.(*stats.OutHeader); !ok {
+		return
+	}
+	if s, ok := ctx.Value(sendingKey{}).(*Sending); ok {
+		s.sent.Store(true)
 	}
 }
+
+// TagConn implements stats.Handler.
+func (tracker) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (tracker) HandleConn(context.Context, stats.ConnStats) {}

@@ -140,7 +140,7 @@ func (s *Swapper) once(ctx context.Context, w Swap) (Outcome, error) {
 	switch {
 	case err == nil:
 		return w.outcome(answer), nil
-	case sending.Failed():
+	case sending.Never():
 		return Outcome{}, &NotSent{err}
 	}
 	return Outcome{}, err
