@@ -59,6 +59,9 @@ func (s *Store) exactly(ctx context.Context, revision int64) (*mirror.Snapshot, 
 	if err := s.reach(ctx, revision); err != nil {
 		return nil, err
 	}
+	if after := s.mirror.Epoch().After; revision <= after {
+		return nil, services.Expired("The resourceVersion for the provided list is of a history that the store no longer has: it was restored, and begins after %d.", after)
+	}
 	snapshot, _ := s.mirror.At(revision)
 	return snapshot, nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -90,28 +91,35 @@ func (s *Store) read(ctx context.Context, r services.Read) (*mirror.Snapshot, er
 	case services.NotOlderThan:
 		err = s.reach(ctx, r.Revision)
 	}
-	if err == nil {
-		err = s.filled(ctx)
+	for err == nil {
+		if err = s.filled(ctx); err == nil {
+			if snapshot, ok := s.mirror.Held(); ok {
+				return snapshot, nil
+			}
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.mirror.Snapshot(), nil
+	return nil, err
 }
 
 // catchUp waits until the mirror holds everything that etcd acknowledged before
 // the call.
 func (s *Store) catchUp(ctx context.Context) error {
-	revision, err := s.Revision(ctx)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, catchUpWait)
 	defer cancel()
-	if err := s.mirror.Wait(ctx, revision); err != nil {
+	for {
+		revision, err := s.Revision(ctx)
+		if err != nil {
+			return err
+		}
+		err = s.mirror.Wait(ctx, revision)
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, mirror.ErrBroken) {
+			continue // etcd has another history now, and so another newest revision
+		}
 		return services.Timeout("the store has not caught up with etcd in time: it is at revision %d of %d", s.mirror.Status().Revision, revision)
 	}
-	return nil
 }
 
 // reach waits a little for a revision that a reader named.
@@ -139,8 +147,12 @@ func (s *Store) filled(ctx context.Context) error {
 	}
 }
 
-// following returns an error when the mirror has stood still for too long.
+// following returns an error when the mirror has stood still for too long, or when
+// what it held is not what etcd holds any more.
 func (s *Store) following(context.Context) error {
+	if err := s.mirror.Broken(); err != nil {
+		return err
+	}
 	if since := s.mirror.Status().Stalled; !since.IsZero() && time.Since(since) > stallGrace {
 		return fmt.Errorf("not following etcd since %s", since.Format(time.RFC3339))
 	}
