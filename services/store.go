@@ -122,6 +122,10 @@ type Page struct {
 	// Remaining counts the objects after this page; -1 when that is not known
 	// (with selectors, or from history).
 	Remaining int64
+	// Epoch names the unbroken history that Revision belongs to; empty when the
+	// store does not know. It changes when etcd is restored from a backup: then
+	// what was read before says nothing about what is.
+	Epoch string
 }
 
 // Following returns the request for the page after this one, which r asked for.

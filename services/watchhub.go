@@ -16,7 +16,8 @@ import (
 // the front door, authn, authz and admission.
 type WatchHub interface {
 	// Replay returns the changes of one resource type after a revision, oldest
-	// first. Expired (410) when changes after r.After are no longer held.
+	// first. Expired (410) when changes after r.After are no longer held, or when
+	// r.After is of a history that ended because etcd was restored.
 	Replay(ctx context.Context, r ReplayRequest) (Replay, error)
 }
 
@@ -72,6 +73,8 @@ type Progress struct {
 	Floor int64
 	// Heads is the newest revision of each resource type that changed in the window.
 	Heads map[resource.GroupResource]int64
+	// Epoch is that of the revisions, as in Page.
+	Epoch string
 }
 
 // ReplayRequest asks for the changes of one resource type after a revision.
@@ -89,4 +92,7 @@ type Replay struct {
 	Through int64
 	// More is true when the hub holds further changes after Through already.
 	More bool
+	// Epoch is that of the revisions, as in Page. A run of another epoch than what
+	// the follower has seen does not continue it.
+	Epoch string
 }

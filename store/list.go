@@ -73,7 +73,7 @@ func fromMemory(c *collector, snapshot *mirror.Snapshot) services.Page {
 		}
 	}
 	snapshot.Ascend(c.scan, c.from, c.take)
-	c.page.Revision = snapshot.Revision
+	c.page.Revision, c.page.Epoch = snapshot.Revision, snapshot.Epoch
 	if c.page.Next != "" && c.selector.Empty() {
 		c.page.Remaining = snapshot.CountAfter(c.prefix, c.prefix+c.page.Next)
 	}
@@ -82,7 +82,7 @@ func fromMemory(c *collector, snapshot *mirror.Snapshot) services.Page {
 
 // fromHistory reads a page of a state that the mirror has left behind.
 func (s *Store) fromHistory(ctx context.Context, c *collector, revision int64) (services.Page, error) {
-	c.page.Revision = revision
+	c.page.Revision, c.page.Epoch = revision, s.mirror.Epoch().ID
 	end := clientv3.GetPrefixRangeEnd(c.scan)
 	for from := max(c.from, c.scan); ; {
 		done := s.metrics.timeEtcd("range")

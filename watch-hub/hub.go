@@ -19,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd/epoch"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/history"
 	"github.com/portico-platform/portico/watch-hub/internal/window"
@@ -34,6 +35,9 @@ const (
 	lagging = 15 * time.Second
 	// retryEvery is the pause before a broken watch is opened again.
 	retryEvery = 500 * time.Millisecond
+	// fillStep is how many revisions of the past are read at a time. etcd gives a
+	// watch that lags about as many at once.
+	fillStep = 1_000
 )
 
 // Config is what a Hub needs. All fields are required.
@@ -54,12 +58,14 @@ type Config struct {
 type Hub struct {
 	config    Config
 	reader    *history.Reader
+	keeper    *epoch.Keeper
 	window    *window.Window
 	election  *election
 	publisher *publisher
 	ready     chan struct{}
 	heard     atomic.Int64 // when etcd last said anything, in Unix nanoseconds
 
+	filled bool      // the window holds as much of the past as it can
 	told   time.Time // when progress was last published
 	toldOf int64     // and of which revision
 }
@@ -72,13 +78,14 @@ func New(config Config) *Hub {
 		window: window.New(config.History, config.WindowBytes),
 		ready:  make(chan struct{}),
 	}
+	h.keeper = epoch.New(epoch.Config{KV: config.Etcd, Log: config.Log})
 	h.election = newElection(config.Etcd, config.Name, config.Log)
 	h.publisher = newPublisher(config.Bus, config.Log)
 	return h
 }
 
-// Ready is closed when the window holds everything that happened before the
-// start, as far as etcd has it.
+// Ready is closed when the hub knows the present. What happened before its start
+// comes from etcd, until the window has been filled with it.
 func (h *Hub) Ready() <-chan struct{} { return h.ready }
 
 // Heard returns how long ago etcd last said anything.
@@ -103,16 +110,15 @@ func (h *Hub) Run(ctx context.Context) error {
 // followAlways follows etcd, and again when that breaks.
 func (h *Hub) followAlways(ctx context.Context) {
 	for ctx.Err() == nil {
-		_, after := h.window.Span()
-		err := h.follow(ctx, after)
+		err := h.follow(ctx)
 		var compacted history.Compacted
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, errors.Is(err, errNewEpoch):
 		case errors.As(err, &compacted):
-			// At the start this is how the hub learns where history begins.
-			h.window.Reset(compacted.Through)
+			// The hub was away for longer than etcd remembers.
+			h.window.Reset(compacted.Through, h.window.Epoch())
 		default:
-			h.config.Log.Warn("following etcd again", "after", after, "error", err)
+			h.config.Log.Warn("following etcd again", "revision", h.window.Progress().Through, "error", err)
 			pause(ctx, retryEvery)
 		}
 	}
@@ -126,17 +132,26 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-var errWatchEnded = errors.New("etcd ended the watch")
+var (
+	errWatchEnded = errors.New("etcd ended the watch")
+	errNewEpoch   = errors.New("etcd has another history")
+)
 
 // follow takes changes from etcd into the window and onto the bus.
-func (h *Hub) follow(ctx context.Context, after int64) error {
+func (h *Hub) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	defer background.Wait()
 	defer cancel()
-	start, err := h.reader.Revision(ctx)
+	of, err := h.begin(ctx)
 	if err != nil {
 		return err
 	}
+	_, after := h.window.Span()
 	responses := h.reader.Watch(ctx, resource.Root, after, progressEvery)
+	over := make(chan struct{})
+	background.Go(func() { h.prove(ctx, of, over) })
+	background.Go(func() { h.fill(ctx) })
 	expire := time.NewTicker(progressEvery)
 	defer expire.Stop()
 	for {
@@ -150,15 +165,81 @@ func (h *Hub) follow(ctx context.Context, after int64) error {
 				return err
 			}
 			h.take(run)
-			h.readyAt(start, run.Through)
 		case <-h.publisher.due():
 			h.publish()
 		case <-h.election.won():
 			h.tell(time.Now())
 		case now := <-expire.C:
 			h.window.Expire(now)
+		case <-over:
+			return errNewEpoch
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+	}
+}
+
+// begin makes sure that the window belongs to the epoch that etcd is in. A window
+// that does not begins at the present: it is ready at once, however long the past.
+func (h *Hub) begin(ctx context.Context) (epoch.Epoch, error) {
+	of, now, err := h.keeper.Read(ctx)
+	if err != nil || of == h.window.Epoch() {
+		return of, err
+	}
+	again := h.window.Epoch().ID != ""
+	h.heard.Store(time.Now().UnixNano())
+	h.window.Reset(now, of)
+	h.filled, h.toldOf = false, 0
+	if again {
+		h.election.again()
+		h.tell(time.Now()) // lets followers ask, and find that they have to list again
+	} else {
+		close(h.ready)
+	}
+	return of, nil
+}
+
+// prove reads the epoch every so often and closes over when it is another.
+func (h *Hub) prove(ctx context.Context, of epoch.Epoch, over chan<- struct{}) {
+	ticker := time.NewTicker(progressEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			// An etcd that does not answer breaks the watch too.
+			if now, _, err := h.keeper.Read(ctx); err == nil && now != of {
+				close(over)
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// fill reads the past into the window, newest first, until the window is full or
+// etcd has no more. It goes in small steps because etcd, for each of them, looks at
+// everything that happened since.
+func (h *Hub) fill(ctx context.Context) {
+	for !h.filled && ctx.Err() == nil {
+		floor, _ := h.window.Span()
+		after := max(floor-fillStep, h.window.Epoch().After)
+		var compacted history.Compacted
+		past, err := h.reader.Between(ctx, after, floor)
+		for errors.As(err, &compacted) {
+			if after, h.filled = compacted.Through, true; after >= floor {
+				return
+			}
+			past, err = h.reader.Between(ctx, after, floor)
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				h.config.Log.Warn("reading the past, which now comes from etcd when it is asked for", "error", err)
+			}
+			return
+		}
+		if !h.window.Prepend(time.Now(), after, floor, past.Changes) || after <= h.window.Epoch().After {
+			h.filled = true
 		}
 	}
 }
@@ -205,17 +286,6 @@ func (h *Hub) tell(now time.Time) {
 	h.told, h.toldOf = now, progress.Through
 }
 
-// readyAt opens the hub for questions once it has seen what was there at its start.
-func (h *Hub) readyAt(start, through int64) {
-	select {
-	case <-h.ready:
-	default:
-		if through >= start {
-			close(h.ready)
-		}
-	}
-}
-
 // Replay implements services.WatchHub.
 func (h *Hub) Replay(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
 	select {
@@ -223,8 +293,14 @@ func (h *Hub) Replay(ctx context.Context, r services.ReplayRequest) (services.Re
 	default:
 		return services.Replay{}, services.Unavailable("the watch hub is still reading its history")
 	}
+	if err := h.keeper.Broken(); err != nil {
+		return services.Replay{}, services.Unavailable("the watch hub waits for a new epoch: %v", err)
+	}
 	if answer, ok := h.window.Replay(r); ok {
 		return answer, nil
+	}
+	if of := h.window.Epoch(); of.After > 0 && r.After <= of.After {
+		return services.Replay{}, services.Expired("too old resource version: %d (the store was restored, its history begins after %d)", r.After, of.After)
 	}
 	return h.replayPast(ctx, r)
 }
@@ -232,6 +308,7 @@ func (h *Hub) Replay(ctx context.Context, r services.ReplayRequest) (services.Re
 // replayPast answers from etcd what lies before the window; the rest of the way
 // is in the window, so there is always more.
 func (h *Hub) replayPast(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
+	of := h.window.Epoch()
 	floor, _ := h.window.Span()
 	limit := window.PageChanges
 	if r.Limit > 0 {
@@ -252,7 +329,7 @@ func (h *Hub) replayPast(ctx context.Context, r services.ReplayRequest) (service
 		past.Changes[i].Previous = previous
 		previous = past.Changes[i].Object.Revision
 	}
-	return services.Replay{Changes: past.Changes, Through: past.Through, More: true}, nil
+	return services.Replay{Changes: past.Changes, Through: past.Through, More: true, Epoch: of.ID}, nil
 }
 
 var _ services.WatchHub = (*Hub)(nil)

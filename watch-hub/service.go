@@ -82,6 +82,9 @@ var errLagging = errors.New("etcd has told nothing for a while")
 // observe lets health checks and metrics see the hub.
 func observe(n *run.Node, hub *Hub) {
 	n.Health.Add(run.Check{Name: "watch-hub", Probe: func(context.Context) error {
+		if err := hub.keeper.Broken(); err != nil {
+			return err
+		}
 		if hub.Heard() > lagging {
 			return errLagging
 		}

@@ -42,6 +42,8 @@ type Batch struct {
 	Changes []services.Change
 	// Through is the revision up to which the sequence is now complete.
 	Through int64
+	// Epoch is that of the revisions, as in services.Page.
+	Epoch string
 }
 
 // Stream is the sequence of changes of one resource type. Only Refresh may be
@@ -53,9 +55,10 @@ type Stream struct {
 	stop   context.CancelFunc
 	ended  chan struct{} // closed when nothing is received any more
 
-	position int64 // complete through here
-	target   int64 // known to exist
-	behind   bool  // a replay is needed before the bus can be trusted again
+	epoch    string // of the position; empty until the hub has told it
+	position int64  // complete through here
+	target   int64  // known to exist
+	behind   bool   // a replay is needed before the bus can be trusted again
 	backlog  []*nats.Msg
 }
 
@@ -169,8 +172,14 @@ func (s *Stream) replay(ctx context.Context) (Batch, error) {
 	if err != nil {
 		return Batch{}, err
 	}
+	if s.epoch == "" {
+		s.epoch = r.Epoch
+	}
+	if r.Epoch != "" && r.Epoch != s.epoch {
+		return Batch{}, services.Expired("the store was restored: its history does not continue the one that was followed")
+	}
 	before := s.position
-	var batch Batch
+	batch := Batch{Epoch: s.epoch}
 	for _, c := range r.Changes {
 		if c.Object.Revision > s.position {
 			batch.Changes = append(batch.Changes, c)
@@ -191,7 +200,7 @@ func (s *Stream) live() Batch {
 	messages, lost := s.inbox.take()
 	s.backlog = append(s.backlog, messages...)
 	before := s.position
-	var batch Batch
+	batch := Batch{Epoch: s.epoch}
 	for len(s.backlog) > 0 && !s.behind {
 		m := s.backlog[0]
 		s.backlog[0] = nil
@@ -237,6 +246,10 @@ func (s *Stream) progress(message []byte) {
 	p, err := rpc.DecodeProgress(message)
 	if err != nil {
 		s.behind = true
+		return
+	}
+	if p.Epoch != "" && p.Epoch != s.epoch {
+		s.behind = true // the hub knows whether this is another history
 		return
 	}
 	// What is not among the heads has not changed since the floor.

@@ -42,7 +42,7 @@ func (s storeServer) List(ctx context.Context, m *pb.ListRequest) (*pb.Page, err
 	}
 	return &pb.Page{
 		Revision: page.Revision, Objects: each(page.Objects, objectOut),
-		Next: page.Next, Remaining: page.Remaining,
+		Next: page.Next, Remaining: page.Remaining, Epoch: page.Epoch,
 	}, nil
 }
 
@@ -92,7 +92,7 @@ func (c storeClient) List(ctx context.Context, r services.ListRequest) (services
 	}
 	return services.Page{
 		Revision: m.GetRevision(), Objects: each(m.GetObjects(), objectIn),
-		Next: m.GetNext(), Remaining: m.GetRemaining(),
+		Next: m.GetNext(), Remaining: m.GetRemaining(), Epoch: m.GetEpoch(),
 	}, nil
 }
 

@@ -25,7 +25,7 @@ func (s watchHubServer) Replay(ctx context.Context, m *pb.ReplayRequest) (*pb.Re
 	if err != nil {
 		return nil, errorOut(err)
 	}
-	return &pb.ReplayResponse{Changes: each(replay.Changes, changeOut), Through: replay.Through, More: replay.More}, nil
+	return &pb.ReplayResponse{Changes: each(replay.Changes, changeOut), Through: replay.Through, More: replay.More, Epoch: replay.Epoch}, nil
 }
 
 type watchHubClient struct{ peer pb.WatchHubClient }
@@ -41,7 +41,7 @@ func (c watchHubClient) Replay(ctx context.Context, r services.ReplayRequest) (s
 	if err != nil {
 		return services.Replay{}, errorIn(ctx, "watch-hub", err)
 	}
-	replay := services.Replay{Through: m.GetThrough(), More: m.GetMore()}
+	replay := services.Replay{Through: m.GetThrough(), More: m.GetMore(), Epoch: m.GetEpoch()}
 	for _, message := range m.GetChanges() {
 		change, err := changeIn(message)
 		if err != nil {

@@ -40,7 +40,7 @@ const (
 	// epochs overlap, and only followers that compare epochs are safe.
 	maxRaise = 1 << 20
 	// raisers is how many writes that raise the revision are in flight.
-	raisers = 64
+	raisers = 256
 )
 
 // Epoch is one unbroken history of etcd.

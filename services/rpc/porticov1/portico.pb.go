@@ -815,6 +815,7 @@ type Page struct {
 	Objects       []*Object              `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
 	Next          string                 `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"`
 	Remaining     int64                  `protobuf:"varint,4,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	Epoch         string                 `protobuf:"bytes,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -875,6 +876,13 @@ func (x *Page) GetRemaining() int64 {
 		return x.Remaining
 	}
 	return 0
+}
+
+func (x *Page) GetEpoch() string {
+	if x != nil {
+		return x.Epoch
+	}
+	return ""
 }
 
 type RevisionRequest struct {
@@ -1218,6 +1226,7 @@ type Progress struct {
 	Through       int64                  `protobuf:"varint,1,opt,name=through,proto3" json:"through,omitempty"`
 	Floor         int64                  `protobuf:"varint,2,opt,name=floor,proto3" json:"floor,omitempty"`
 	Heads         []*Head                `protobuf:"bytes,3,rep,name=heads,proto3" json:"heads,omitempty"`
+	Epoch         string                 `protobuf:"bytes,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1271,6 +1280,13 @@ func (x *Progress) GetHeads() []*Head {
 		return x.Heads
 	}
 	return nil
+}
+
+func (x *Progress) GetEpoch() string {
+	if x != nil {
+		return x.Epoch
+	}
+	return ""
 }
 
 type Head struct {
@@ -1390,6 +1406,7 @@ type ReplayResponse struct {
 	Changes       []*Change              `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
 	Through       int64                  `protobuf:"varint,2,opt,name=through,proto3" json:"through,omitempty"`
 	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	Epoch         string                 `protobuf:"bytes,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1443,6 +1460,13 @@ func (x *ReplayResponse) GetMore() bool {
 		return x.More
 	}
 	return false
+}
+
+func (x *ReplayResponse) GetEpoch() string {
+	if x != nil {
+		return x.Epoch
+	}
+	return ""
 }
 
 // Credentials come from the wire as they are: bytes, because nothing has
@@ -2439,12 +2463,13 @@ const file_portico_proto_rawDesc = "" +
 	"\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n" +
 	"\x05limit\x18\x05 \x01(\x03R\x05limit\x12%\n" +
 	"\x0elabel_selector\x18\x06 \x01(\tR\rlabelSelector\x12%\n" +
-	"\x0efield_selector\x18\a \x01(\tR\rfieldSelector\"\x82\x01\n" +
+	"\x0efield_selector\x18\a \x01(\tR\rfieldSelector\"\x98\x01\n" +
 	"\x04Page\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12,\n" +
 	"\aobjects\x18\x02 \x03(\v2\x12.portico.v1.ObjectR\aobjects\x12\x12\n" +
 	"\x04next\x18\x03 \x01(\tR\x04next\x12\x1c\n" +
-	"\tremaining\x18\x04 \x01(\x03R\tremaining\"\x11\n" +
+	"\tremaining\x18\x04 \x01(\x03R\tremaining\x12\x14\n" +
+	"\x05epoch\x18\x05 \x01(\tR\x05epoch\"\x11\n" +
 	"\x0fRevisionRequest\".\n" +
 	"\x10RevisionResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\"a\n" +
@@ -2473,22 +2498,24 @@ const file_portico_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a<\n" +
 	"\x0eOldFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"b\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"x\n" +
 	"\bProgress\x12\x18\n" +
 	"\athrough\x18\x01 \x01(\x03R\athrough\x12\x14\n" +
 	"\x05floor\x18\x02 \x01(\x03R\x05floor\x12&\n" +
-	"\x05heads\x18\x03 \x03(\v2\x10.portico.v1.HeadR\x05heads\"d\n" +
+	"\x05heads\x18\x03 \x03(\v2\x10.portico.v1.HeadR\x05heads\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\tR\x05epoch\"d\n" +
 	"\x04Head\x12@\n" +
 	"\x0egroup_resource\x18\x01 \x01(\v2\x19.portico.v1.GroupResourceR\rgroupResource\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\"}\n" +
 	"\rReplayRequest\x12@\n" +
 	"\x0egroup_resource\x18\x01 \x01(\v2\x19.portico.v1.GroupResourceR\rgroupResource\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x03R\x05after\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x03R\x05limit\"l\n" +
+	"\x05limit\x18\x03 \x01(\x03R\x05limit\"\x82\x01\n" +
 	"\x0eReplayResponse\x12,\n" +
 	"\achanges\x18\x01 \x03(\v2\x12.portico.v1.ChangeR\achanges\x12\x18\n" +
 	"\athrough\x18\x02 \x01(\x03R\athrough\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xa0\x01\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\tR\x05epoch\"\xa0\x01\n" +
 	"\vCredentials\x12\"\n" +
 	"\fcertificates\x18\x01 \x03(\fR\fcertificates\x12!\n" +
 	"\fbearer_token\x18\x02 \x01(\fR\vbearerToken\x12,\n" +

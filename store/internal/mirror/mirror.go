@@ -40,8 +40,8 @@ type Mirror struct {
 	// pinAge and pinBytes are as configured.
 	pinAge   time.Duration
 	pinBytes int64
-	keeper *epoch.Keeper
-	lag    chan struct{} // holds a signal when somebody waits for a revision
+	keeper   *epoch.Keeper
+	lag      chan struct{} // holds a signal when somebody waits for a revision
 
 	mu       sync.Mutex
 	epoch    epoch.Epoch        // that the tree belongs to, or that is to be loaded
@@ -105,6 +105,10 @@ func (m *Mirror) Broken() error {
 func (m *Mirror) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.forgetAll()
+}
+
+func (m *Mirror) forgetAll() {
 	if m.void {
 		return
 	}
@@ -120,11 +124,10 @@ func (m *Mirror) forget() {
 // enter notes the epoch that etcd is in. What is held of another is dropped.
 func (m *Mirror) enter(e epoch.Epoch) {
 	m.mu.Lock()
-	same := m.epoch == e
-	m.epoch = e
-	m.mu.Unlock()
-	if !same {
-		m.forget()
+	defer m.mu.Unlock()
+	if m.epoch != e {
+		m.epoch = e
+		m.forgetAll()
 	}
 }
 
@@ -144,7 +147,7 @@ func (m *Mirror) Held() (*Snapshot, bool) {
 
 func (m *Mirror) snapshot() *Snapshot {
 	if m.shared == nil {
-		m.shared = &Snapshot{Revision: m.revision, changed: m.changed, replaced: m.replaced, tree: m.tree.Copy()}
+		m.shared = &Snapshot{Epoch: m.epoch.ID, Revision: m.revision, changed: m.changed, replaced: m.replaced, tree: m.tree.Copy()}
 	}
 	return m.shared
 }

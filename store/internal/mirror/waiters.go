@@ -7,7 +7,7 @@ type waiter struct {
 	revision int64
 	reached  chan struct{}
 	broken   bool // set before reached is closed: the revision will never come
-	index    int // in the heap; -1 when it is not in there
+	index    int  // in the heap; -1 when it is not in there
 }
 
 // waiters is a heap of them, the lowest revision first, so that a change wakes

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -116,24 +117,25 @@ func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
 	return run, nil
 }
 
-// Revision returns the newest revision.
-func (r *Reader) Revision(ctx context.Context) (int64, error) {
-	response, err := r.client.Get(ctx, resource.Root, clientv3.WithCountOnly())
-	if err != nil {
-		return 0, err
-	}
-	return response.Header.Revision, nil
-}
-
 // Past returns changes of one type in (after, through], the first n of them at
 // least as far as they fit into bytes. The error is Compacted when not all of
 // them are held.
 func (r *Reader) Past(ctx context.Context, q Query) (Run, error) {
+	return r.past(ctx, q.GroupResource.Path(), q)
+}
+
+// Between returns the changes of all types in (after, through]. The error is
+// Compacted when not all of them are held.
+func (r *Reader) Between(ctx context.Context, after, through int64) (Run, error) {
+	return r.past(ctx, resource.Root, Query{After: after, Through: through, Limit: math.MaxInt, Bytes: math.MaxInt})
+}
+
+func (r *Reader) past(ctx context.Context, prefix string, q Query) (Run, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var past Run
 	var bytes int
-	for response := range r.Watch(ctx, q.GroupResource.Path(), q.After, 50*time.Millisecond) {
+	for response := range r.Watch(ctx, prefix, q.After, 50*time.Millisecond) {
 		run, err := r.Read(response)
 		if err != nil {
 			return Run{}, err
