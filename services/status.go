@@ -54,6 +54,7 @@ const (
 	ReasonTimeout               = "Timeout"
 	ReasonInternalError         = "InternalError"
 	ReasonServiceUnavailable    = "ServiceUnavailable"
+	ReasonInsufficientStorage   = "InsufficientStorage"
 )
 
 // Cause reasons, as clients know them.
@@ -193,6 +194,12 @@ func Timeout(format string, args ...any) *Status {
 func Unavailable(format string, args ...any) *Status {
 	return &Status{Code: http.StatusServiceUnavailable, Reason: ReasonServiceUnavailable,
 		Message: fmt.Sprintf(format, args...), Details: &StatusDetails{RetryAfterSeconds: 1}}
+}
+
+// InsufficientStorage is a 507: there is no room for what the request would store,
+// and it has not been stored.
+func InsufficientStorage(format string, args ...any) *Status {
+	return &Status{Code: http.StatusInsufficientStorage, Reason: ReasonInsufficientStorage, Message: fmt.Sprintf(format, args...)}
 }
 
 func qualified(group, resource string) string {

@@ -17,13 +17,13 @@ type Store interface {
 	Reader
 
 	// Create stores a new object. AlreadyExists (409) when the key is taken;
-	// RequestEntityTooLarge (413) when etcd cannot hold it, and then nothing is
-	// stored.
+	// RequestEntityTooLarge (413) when etcd cannot hold it, InsufficientStorage
+	// (507) when it has no room for anything; then nothing is stored.
 	Create(ctx context.Context, r CreateRequest) (Object, error)
 
 	// Update replaces an object if its revision still is r.Revision. NotFound (404)
 	// when it is gone, Conflict (409) when it has changed, RequestEntityTooLarge
-	// (413) as for Create.
+	// (413) and InsufficientStorage (507) as for Create.
 	Update(ctx context.Context, r UpdateRequest) (Object, error)
 
 	// Delete removes an object and returns its last state, with the revision of

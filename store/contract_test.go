@@ -52,7 +52,7 @@ func dialEtcd(t testing.TB) *clientv3.Client {
 // openEtcd starts an etcd for one test in this process.
 func openEtcd(t testing.TB) *clientv3.Client {
 	t.Helper()
-	server, err := embedded.Open(t.Context(), t.TempDir(), slog.New(slog.DiscardHandler))
+	server, err := embedded.Open(t.Context(), embedded.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,16 +11,20 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd"
 	"github.com/portico-platform/portico/services/resource"
 )
 
 // failure returns the Status for an error of etcd that is not an answer.
 func failure(err error) *services.Status {
+	var full *etcd.NoSpace
 	switch {
+	case errors.As(err, &full):
+		return services.InsufficientStorage("%v", full)
 	case tooLarge(err):
 		return services.TooLarge("Request entity too large: the object is larger than etcd accepts")
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		return services.Unavailable("etcd has no space left: %v", err)
+		return services.InsufficientStorage("etcd has reached its space quota and takes no writes but deletions until there is room again")
 	case inTime(err):
 		return services.Unavailable("etcd cannot be used now: %v", err)
 	}

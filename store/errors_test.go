@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd"
 )
 
 func TestEveryFailureOfEtcdHasAStatus(t *testing.T) {
@@ -21,7 +22,8 @@ func TestEveryFailureOfEtcdHasAStatus(t *testing.T) {
 	}{
 		{rpctypes.ErrRequestTooLarge, services.ReasonRequestEntityTooLarge},
 		{status.Error(codes.ResourceExhausted, "trying to send message larger than max (3 vs. 2)"), services.ReasonRequestEntityTooLarge},
-		{rpctypes.ErrNoSpace, services.ReasonServiceUnavailable},
+		{rpctypes.ErrNoSpace, services.ReasonInsufficientStorage},
+		{&etcd.NoSpace{Reason: "the disk is full"}, services.ReasonInsufficientStorage},
 		{rpctypes.ErrNoLeader, services.ReasonServiceUnavailable},
 		{status.Error(codes.Unavailable, "connection refused"), services.ReasonServiceUnavailable},
 		{errors.New("anything else"), services.ReasonServiceUnavailable},

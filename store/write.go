@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
@@ -104,6 +106,9 @@ func (s *Store) swap(ctx context.Context, path string, revision int64, op client
 		Else(clientv3.OpGet(path)).
 		Commit()
 	done(err)
+	if errors.Is(err, rpctypes.ErrNoSpace) && op.IsPut() {
+		return s.afterNoSpace(ctx, err, revision, op)
+	}
 	if err != nil {
 		return nil, failure(err)
 	}
