@@ -2,25 +2,18 @@ package embedded
 
 import (
 	"fmt"
-	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/portico-platform/portico/services/etcd"
 )
 
-// lookEvery is how old what is known of the disk may be.
-const lookEvery = 50 * time.Millisecond
-
 // disk knows how much room the data directory has. etcd ends when it cannot write
-// its log, so writes are refused before that; the reserve is for deletions,
-// compaction and the log's next segment.
+// its log or its database, so writes are refused before that. What is acknowledged
+// reaches the database up to a tenth of a second later: half of the reserve is for
+// that, however fast somebody else fills the disk meanwhile.
 type disk struct {
 	dir     string
 	reserve int64
-
-	looked atomic.Int64 // Unix nanoseconds
-	free   atomic.Int64 // bytes
 }
 
 // Free returns how many bytes are free for this process.
@@ -32,22 +25,21 @@ func (d *disk) Free() (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:unconvert // the types differ between systems
 }
 
-// check returns NoSpace when less than the reserve is free. A disk that does not
+// check returns NoSpace when a write has to be refused: a put with less than the
+// reserve free, anything at all with less than half of it. A disk that does not
 // tell is not full.
-func (d *disk) check() error {
-	now := time.Now().UnixNano()
-	if now-d.looked.Load() > int64(lookEvery) {
-		free, err := d.Free()
-		if err != nil {
-			return nil
-		}
-		d.free.Store(free)
-		d.looked.Store(now)
+func (d *disk) check(put bool) error {
+	free, err := d.Free()
+	what := "only deletions are accepted"
+	switch {
+	case err != nil || free >= d.reserve:
+		return nil
+	case free < d.reserve/2:
+		what = "no writes are accepted"
+	case !put:
+		return nil
 	}
-	if free := d.free.Load(); free < d.reserve {
-		return &etcd.NoSpace{Reason: fmt.Sprintf(
-			"the disk of the data directory is full: %d MiB are free, and %d MiB are kept in reserve; only deletions are taken until there is room again",
-			free>>20, d.reserve>>20)}
-	}
-	return nil
+	return &etcd.NoSpace{Reason: fmt.Sprintf(
+		"the disk of the data directory is full: %d MiB are free, and %d MiB are kept in reserve; %s until there is room again (--disk-reserve-bytes)",
+		free>>20, d.reserve>>20, what)}
 }

@@ -22,8 +22,8 @@ const (
 	// quotaSlack is room, above our quota, for the writes that are under way when it
 	// is reached.
 	quotaSlack = 64 << 20
-	// defaultReserve is two segments of etcd's log: it makes the next one before the
-	// last is full.
+	// defaultReserve is two segments of etcd's log, 64 MB each: it makes the next one
+	// before the last is full.
 	defaultReserve = 128 << 20
 	// maxRequestBytes lets every body that the API accepts (3 MiB) through, with
 	// room for what defaulting and managed fields add to it.

@@ -73,15 +73,15 @@ func (s *Server) Full() error {
 	if now := s.sizes(); now.full() {
 		return now.refusal()
 	}
-	return s.disk.check()
+	return s.disk.check(true)
 }
 
 // room returns NoSpace when a write has to be refused.
-func (s *Server) room() error {
-	if file := s.etcd.Server.Backend().Size(); file >= s.quota {
+func (s *Server) room(put bool) error {
+	if file := s.etcd.Server.Backend().Size(); put && file >= s.quota {
 		return sizes{file: file, quota: s.quota}.refusal()
 	}
-	return s.disk.check()
+	return s.disk.check(put)
 }
 
 func (s sizes) refusal() error {
