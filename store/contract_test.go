@@ -31,11 +31,17 @@ func TestContractOverEtcdServers(t *testing.T) {
 // dialEtcd starts an etcd for one test and connects to it over the network.
 func dialEtcd(t testing.TB) *clientv3.Client {
 	t.Helper()
+	return dialEtcdWith(t, func(*embed.Config) {})
+}
+
+func dialEtcdWith(t testing.TB, change func(*embed.Config)) *clientv3.Client {
+	t.Helper()
 	c := embed.NewConfig()
 	c.Dir, c.LogLevel, c.Logger, c.LogOutputs = t.TempDir(), "panic", "zap", []string{"/dev/null"}
 	loopback := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	c.ListenPeerUrls, c.ListenClientUrls = nil, []url.URL{loopback}
 	c.TickMs, c.ElectionMs = 10, 100
+	change(c)
 	server, err := embed.StartEtcd(c)
 	if err != nil {
 		t.Fatal(err)

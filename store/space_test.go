@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/server/v3/embed"
+
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/store/embedded"
 )
 
@@ -116,5 +120,69 @@ func TestHistoryDoesNotFillTheDatabase(t *testing.T) {
 	}
 	if got, err := s.Get(t.Context(), services.GetRequest{Key: o.Key}); err != nil || got.Revision != o.Revision {
 		t.Errorf("read back: %d, %v, want %d", got.Revision, err, o.Revision)
+	}
+}
+
+// TestTheQuotaOfAnEtcdCluster: etcd applies the write that reaches its quota, and
+// says that it has not. What the store says is true all the same.
+func TestTheQuotaOfAnEtcdCluster(t *testing.T) {
+	client := dialEtcdWith(t, func(c *embed.Config) { c.QuotaBackendBytes = 16 << 20 })
+	s := replica(t, client)
+	var acknowledged, refused sync.Map
+	var all sync.WaitGroup
+	for writer := range 8 {
+		all.Go(func() {
+			for i := range 10 {
+				name := fmt.Sprintf("large%d-%d", writer, i)
+				_, err := s.Create(t.Context(), services.CreateRequest{Key: pod(name), Content: large(name, i)})
+				switch {
+				case err == nil:
+					acknowledged.Store(name, true)
+				case services.IsReason(err, services.ReasonInsufficientStorage):
+					refused.Store(name, true)
+				default:
+					t.Errorf("creating %s: %v", name, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	there := map[string]bool{}
+	for after := ""; ; {
+		page, err := s.List(t.Context(), services.ListRequest{GroupResource: pod("").GroupResource, After: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range page.Objects {
+			there[o.Key.Name] = true
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	count := 0
+	refused.Range(func(name, _ any) bool {
+		count++
+		if there[name.(string)] {
+			t.Errorf("%s was refused, and is there", name)
+		}
+		return true
+	})
+	acknowledged.Range(func(name, _ any) bool {
+		if !there[name.(string)] {
+			t.Errorf("%s was acknowledged, and is not there", name)
+		}
+		if _, err := s.Delete(t.Context(), services.DeleteRequest{Key: pod(name.(string))}); err != nil {
+			t.Errorf("deleting %s: %v", name, err)
+		}
+		return true
+	})
+	if count == 0 {
+		t.Error("nothing was refused: the test shows nothing")
+	}
+	a := &alarms{client: client}
+	a.look(t.Context(), &run.Node{Log: slog.New(slog.DiscardHandler)})
+	if err := a.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "NOSPACE") {
+		t.Errorf("the check of the alarms says %v", err)
 	}
 }
