@@ -33,6 +33,7 @@ type world struct {
 	state   map[string]services.Object
 	through int64
 	floor   int64
+	epoch   string
 	failure error // of the hub
 	replays int
 	asked   chan struct{} // receives at each replay
@@ -107,6 +108,19 @@ func (w *world) forget(through int64) {
 	}
 }
 
+// restore undoes what happened after a revision, through which nothing was changed
+// twice. What happens then has revisions that have been used before.
+func (w *world) restore(through int64, epoch string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.epoch, w.through = epoch, through
+	w.log = w.log[:through]
+	w.state = map[string]services.Object{}
+	for _, c := range w.log {
+		w.state[c.Object.Key.Name] = c.Object
+	}
+}
+
 // fail lets the hub answer with an error; nil ends that.
 func (w *world) fail(err error) {
 	w.mu.Lock()
@@ -155,7 +169,7 @@ func (w *world) Replay(_ context.Context, r services.ReplayRequest) (services.Re
 	if r.After < w.floor {
 		return services.Replay{}, services.Expired("too old")
 	}
-	answer := services.Replay{Through: max(w.through, r.After)}
+	answer := services.Replay{Through: max(w.through, r.After), Epoch: w.epoch}
 	for _, c := range w.log {
 		if c.Object.Revision > r.After {
 			answer.Changes = append(answer.Changes, c)

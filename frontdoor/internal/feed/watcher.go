@@ -66,7 +66,8 @@ func (w *Watcher) Close() { w.feed.index.remove(w) }
 // delivered. It advances while nothing selected happens.
 func (w *Watcher) Position() int64 {
 	settled := w.feed.settled.Load()
-	if w.pending.Load() == 0 && settled > w.position && w.position >= w.feed.state.Load().floor {
+	r := w.feed.state.Load()
+	if w.pending.Load() == 0 && settled > w.position && w.position >= r.floor && w.continues(r.epoch) == nil {
 		w.position = settled
 	}
 	return w.position
