@@ -31,6 +31,10 @@ const (
 	progressEvery = time.Second
 	// idleEvery is how often it tells when nothing has changed.
 	idleEvery = 3 * time.Second
+	// standbyEvery is how often a hub that does not publish tells how far it had come
+	// the time before. When the publishing hub is dead or frozen, followers find
+	// after twice this time that they miss something, instead of when its lease ends.
+	standbyEvery = 500 * time.Millisecond
 	// lagging is how long etcd may say nothing before the hub is not healthy.
 	lagging = 15 * time.Second
 	// retryEvery is the pause before a broken watch is opened again.
@@ -68,6 +72,8 @@ type Hub struct {
 	filled bool      // the window holds as much of the past as it can
 	told   time.Time // when progress was last published
 	toldOf int64     // and of which revision
+	// standby is how far the hub had come when it last looked, not publishing.
+	standby services.Progress
 }
 
 // New returns a hub that does nothing until it runs.
@@ -154,6 +160,8 @@ func (h *Hub) follow(ctx context.Context) error {
 	background.Go(func() { h.fill(ctx) })
 	expire := time.NewTicker(progressEvery)
 	defer expire.Stop()
+	standby := time.NewTicker(standbyEvery)
+	defer standby.Stop()
 	for {
 		select {
 		case response, ok := <-responses:
@@ -171,6 +179,8 @@ func (h *Hub) follow(ctx context.Context) error {
 			h.tell(time.Now())
 		case now := <-expire.C:
 			h.window.Expire(now)
+		case <-standby.C:
+			h.tellStandby()
 		case <-over:
 			return errNewEpoch
 		case <-ctx.Done():
@@ -284,6 +294,21 @@ func (h *Hub) tell(now time.Time) {
 	progress := h.window.Progress()
 	h.publisher.progress(progress)
 	h.told, h.toldOf = now, progress.Through
+}
+
+// tellStandby publishes how far the hub had come at its last call, if it does not
+// publish changes. By now the hub that does has published all of that, so followers
+// ask for nothing that is on its way.
+func (h *Hub) tellStandby() {
+	if h.election.leads() {
+		h.standby = services.Progress{}
+		return
+	}
+	if before := h.standby; before.Epoch != "" && before.Epoch == h.window.Epoch().ID && before.Through > h.toldOf {
+		h.publisher.progress(before)
+		h.toldOf = before.Through
+	}
+	h.standby = h.window.Progress()
 }
 
 // Replay implements services.WatchHub.

@@ -149,6 +149,35 @@ func TestHubGivesUpItsOffice(t *testing.T) {
 	b.untilPublishing(t, b.hub)
 }
 
+// TestADeadPublisherIsNoticedByOthers: the hub that holds the office publishes
+// nothing. Followers hear of what they miss long before its lease ends.
+func TestADeadPublisherIsNoticedByOthers(t *testing.T) {
+	b := newRig(t)
+	seat(t, b.etcd, "stranger") // whose lease outlives the test
+	sub, err := b.nats.Connect().SubscribeSync(changes.SubjectProgress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b.hub.election.leads() {
+		_, _ = sub.NextMsg(10 * time.Millisecond)
+	}
+	now := b.etcd.Write(pod("before"), "value")
+	stream, err := changes.Source{Bus: b.nats.Connect(), Hub: b.hub, Silence: time.Hour}.Follow(t.Context(), pods, now-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reach(t, stream, now)
+	for i := range 3 {
+		revision := b.etcd.Write(pod(fmt.Sprint("p", i)), "value")
+		if heard := reach(t, stream, revision); len(heard) != 1 {
+			t.Errorf("heard %d changes, want 1", len(heard))
+		}
+	}
+	if b.hub.election.leads() {
+		t.Error("the hub has taken the office: the test shows nothing")
+	}
+}
+
 func TestLargeChangesAreFetched(t *testing.T) {
 	b := newRig(t)
 	after := b.etcd.Write(pod("small"), "value")
