@@ -3,12 +3,13 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services/run"
@@ -17,8 +18,8 @@ import (
 // alarmsEvery is how often etcd is asked for its alarms.
 const alarmsEvery = 5 * time.Second
 
-// alarms knows what alarms etcd has raised. With the alarm NOSPACE it takes no
-// writes but deletions, and with CORRUPT nothing.
+// alarms knows what alarms an etcd cluster has raised. With the alarm NOSPACE it
+// takes no writes but deletions, and with CORRUPT nothing.
 type alarms struct {
 	client *clientv3.Client
 	raised atomic.Pointer[[]string]
@@ -41,17 +42,16 @@ func (a *alarms) watch(ctx context.Context, n *run.Node) error {
 func (a *alarms) look(ctx context.Context, n *run.Node) {
 	bounded, cancel := context.WithTimeout(ctx, alarmsEvery)
 	defer cancel()
-	answer, err := a.client.AlarmList(bounded)
+	// The status of a member names the alarms of all. Asking for the alarms
+	// themselves would write to etcd's log each time.
+	answer, err := etcdserverpb.NewMaintenanceClient(a.client.ActiveConnection()).Status(bounded, &etcdserverpb.StatusRequest{})
 	if err != nil {
 		return // whether etcd answers is another check's question
 	}
-	raised := []string{}
-	for _, alarm := range answer.Alarms {
-		raised = append(raised, fmt.Sprintf("%s at member %x", alarm.Alarm, alarm.MemberID))
-	}
+	raised := answer.Errors
 	before := a.raised.Swap(&raised)
 	switch {
-	case len(raised) > 0 && (before == nil || strings.Join(*before, "") != strings.Join(raised, "")):
+	case len(raised) > 0 && (before == nil || !slices.Equal(*before, raised)):
 		n.Log.Error("etcd has raised an alarm", "alarms", raised)
 	case len(raised) == 0 && before != nil && len(*before) > 0:
 		n.Log.Info("etcd has no alarm any more")

@@ -46,9 +46,11 @@ func start(ctx context.Context, n *run.Node) error {
 		return err
 	}})
 	n.Health.Add(run.Check{Name: "store-mirror", Probe: s.following})
-	alarms := &alarms{client: client}
-	alarms.observe(n)
-	n.Go("etcd-alarms", func(ctx context.Context) error { return alarms.watch(ctx, n) })
+	if client.ActiveConnection() != nil { // the embedded etcd shows its own state
+		alarms := &alarms{client: client}
+		alarms.observe(n)
+		n.Go("etcd-alarms", func(ctx context.Context) error { return alarms.watch(ctx, n) })
+	}
 	rpc.Store.Offer(n, s)
 	status := s.mirror.Status()
 	n.Log.Info("store is ready", "objects", status.Objects, "revision", status.Revision)
