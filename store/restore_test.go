@@ -35,7 +35,7 @@ func (s *server) start(dir string) {
 	listen := url.URL{Scheme: "http", Host: s.address}
 	c.ListenPeerUrls, c.ListenClientUrls, c.AdvertiseClientUrls = nil, []url.URL{listen}, []url.URL{listen}
 	c.TickMs, c.ElectionMs = 10, 100
-	c.InitialClusterToken = s.token
+	c.InitialClusterToken, c.UnsafeNoFsync = s.token, true
 	var err error
 	if s.etcd, err = embed.StartEtcd(c); err != nil {
 		s.t.Fatal(err)
@@ -134,6 +134,9 @@ func restored(t *testing.T, restore func(s *server, backup string)) {
 			t.Fatalf("not noticed:\n%s", log.String())
 		case <-time.After(10 * time.Millisecond):
 		}
+	}
+	if _, err := store.Revision(ctx); err != nil { // the new epoch has begun
+		t.Fatal(err)
 	}
 	for _, mode := range []services.ReadMode{services.MostRecent, services.AnyRevision, services.NotOlderThan} {
 		read := services.Read{Mode: mode, Revision: ghost.Revision}

@@ -126,7 +126,7 @@ func TestHistoryDoesNotFillTheDatabase(t *testing.T) {
 // TestTheQuotaOfAnEtcdCluster: etcd applies the write that reaches its quota, and
 // says that it has not. What the store says is true all the same.
 func TestTheQuotaOfAnEtcdCluster(t *testing.T) {
-	client := dialEtcdWith(t, func(c *embed.Config) { c.QuotaBackendBytes = 16 << 20 })
+	client := dialEtcdWith(t, func(c *embed.Config) { c.QuotaBackendBytes, c.UnsafeNoFsync = 16<<20, true })
 	s := replica(t, client)
 	var acknowledged, refused sync.Map
 	var all sync.WaitGroup

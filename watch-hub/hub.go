@@ -42,6 +42,8 @@ const (
 	// fillStep is how many revisions of the past are read at a time. etcd gives a
 	// watch that lags about as many at once.
 	fillStep = 1_000
+	// fillBytes bounds what a step holds in memory.
+	fillBytes = 8 << 20
 )
 
 // Config is what a Hub needs. All fields are required.
@@ -229,26 +231,30 @@ func (h *Hub) prove(ctx context.Context, of epoch.Epoch, over chan<- struct{}) {
 
 // fill reads the past into the window, newest first, until the window is full or
 // etcd has no more. It goes in small steps because etcd, for each of them, looks at
-// everything that happened since.
+// everything that happened since, and because objects may be large.
 func (h *Hub) fill(ctx context.Context) {
+	step := int64(fillStep)
 	for !h.filled && ctx.Err() == nil {
 		floor, _ := h.window.Span()
-		after := max(floor-fillStep, h.window.Epoch().After)
+		first := h.window.Epoch().After
+		q := history.Query{After: max(floor-step, first), Through: floor, Limit: 2 * fillStep, Bytes: fillBytes}
+		past, err := h.reader.Between(ctx, q)
 		var compacted history.Compacted
-		past, err := h.reader.Between(ctx, after, floor)
 		for errors.As(err, &compacted) {
-			if after, h.filled = compacted.Through, true; after >= floor {
+			if q.After, h.filled = compacted.Through, true; q.After >= floor {
 				return
 			}
-			past, err = h.reader.Between(ctx, after, floor)
+			past, err = h.reader.Between(ctx, q)
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, history.ErrLarge):
+			step, h.filled = max(1, step/4), false
+		case err != nil:
 			if ctx.Err() == nil {
 				h.config.Log.Warn("reading the past, which now comes from etcd when it is asked for", "error", err)
 			}
 			return
-		}
-		if !h.window.Prepend(time.Now(), after, floor, past.Changes) || after <= h.window.Epoch().After {
+		case !h.window.Prepend(time.Now(), q.After, floor, past.Changes) || q.After <= first:
 			h.filled = true
 		}
 	}
@@ -261,6 +267,7 @@ func (h *Hub) take(run history.Run) {
 	h.heard.Store(now.UnixNano())
 	h.window.Append(now, run.Changes)
 	h.window.Advance(run.Through)
+	h.keeper.Saw(run.Through)
 	if !h.election.leads() {
 		return
 	}

@@ -3,6 +3,7 @@ package watchhub
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -153,6 +154,27 @@ func TestAFullWindowIsNotFilled(t *testing.T) {
 		t.Errorf("%d changes of %d bytes after %d of %d", held, bytes, floor, last)
 	}
 	if heard := replayed(t, hub, 0, last); len(heard) != 3_000 {
+		t.Errorf("replayed %d changes", len(heard))
+	}
+}
+
+// TestLargeObjectsFillTheWindow: a step back that would take too much memory is made
+// smaller.
+func TestLargeObjectsFillTheWindow(t *testing.T) {
+	etcd := testbed.StartEtcd(t)
+	last := int64(0)
+	for i := range 40 {
+		last = etcd.Write(pod(fmt.Sprint("p", i)), strings.Repeat("x", 500_000))
+	}
+	hub := startHub(t, etcd, testbed.StartNATS(t).Connect(), nil)
+	deadline := time.Now().Add(time.Minute)
+	for floor := last; floor > 0; floor, _ = hub.window.Span() {
+		if time.Now().After(deadline) {
+			t.Fatalf("the window begins at %d", floor)
+		}
+		replayed(t, hub, last-1, last)
+	}
+	if heard := replayed(t, hub, 0, last); len(heard) != 40 {
 		t.Errorf("replayed %d changes", len(heard))
 	}
 }

@@ -35,12 +35,13 @@ const (
 	raiseKey = "/portico/epoch-raise"
 	// margin is how far a new epoch begins beyond what this process has seen of the
 	// one before: other processes may have seen more.
-	margin = 5_000
+	margin = 2_000
 	// maxRaise bounds how many revisions are skipped. When more are missing, the
 	// epochs overlap, and only followers that compare epochs are safe.
 	maxRaise = 1 << 20
-	// raisers is how many writes that raise the revision are in flight.
-	raisers = 256
+	// raisers is how many writes that raise the revision are in flight: etcd syncs
+	// its log once for all of them.
+	raisers = 1_000
 )
 
 // Epoch is one unbroken history of etcd.
@@ -264,7 +265,12 @@ func (k *Keeper) raiseTo(ctx context.Context, revision, target int64) (int64, er
 		})
 	}
 	all.Wait()
-	return max(revision, slices.Max(reached)), errors.Join(failures...)
+	for _, err := range failures {
+		if err != nil {
+			return 0, err // one says it for all
+		}
+	}
+	return max(revision, slices.Max(reached)), nil
 }
 
 // write writes the key unless it has been modified since.

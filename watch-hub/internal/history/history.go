@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -39,6 +38,9 @@ func (c Compacted) Error() string { return fmt.Sprintf("history is compacted thr
 
 // errPrevious stands for an event whose object before it is compacted already.
 var errPrevious = errors.New("the previous state of an object is no longer held")
+
+// ErrLarge says that there is more than was asked for.
+var ErrLarge = errors.New("more history than was asked for")
 
 var errEnded = errors.New("etcd ended a watch")
 
@@ -124,10 +126,15 @@ func (r *Reader) Past(ctx context.Context, q Query) (Run, error) {
 	return r.past(ctx, q.GroupResource.Path(), q)
 }
 
-// Between returns the changes of all types in (after, through]. The error is
-// Compacted when not all of them are held.
-func (r *Reader) Between(ctx context.Context, after, through int64) (Run, error) {
-	return r.past(ctx, resource.Root, Query{After: after, Through: through, Limit: math.MaxInt, Bytes: math.MaxInt})
+// Between returns the changes of all types in (q.After, q.Through]. The error is
+// Compacted when not all of them are held, and ErrLarge when they are more than
+// q.Limit or q.Bytes.
+func (r *Reader) Between(ctx context.Context, q Query) (Run, error) {
+	run, err := r.past(ctx, resource.Root, q)
+	if err == nil && run.Through < q.Through {
+		return Run{}, ErrLarge
+	}
+	return run, err
 }
 
 func (r *Reader) past(ctx context.Context, prefix string, q Query) (Run, error) {
@@ -160,8 +167,8 @@ func (r *Reader) past(ctx context.Context, prefix string, q Query) (Run, error) 
 	return Run{}, errEnded
 }
 
-// Query asks for the changes of one type in (After, Through], until there are
-// Limit of them or Bytes are exceeded.
+// Query asks for the changes of one type, or of all, in (After, Through], until
+// there are Limit of them or Bytes are exceeded.
 type Query struct {
 	GroupResource  resource.GroupResource
 	After, Through int64
