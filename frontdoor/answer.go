@@ -90,10 +90,18 @@ func (m *requestMetrics) observe(r *request.Request, a *answer, took time.Durati
 	if r.Type != nil {
 		group, version, resource = r.Type.Group, r.Type.Version, r.Type.Resource
 	}
-	m.total.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName(), strconv.Itoa(a.status)).Inc()
+	m.total.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName(), codeLabel(a.status)).Inc()
 	if r.Verb != "watch" {
 		m.duration.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName()).Observe(took.Seconds())
 	}
+}
+
+// codeLabel is the label of a status code; HTTP has no others than these.
+func codeLabel(status int) string {
+	if status < 100 || status > 599 {
+		return "other"
+	}
+	return strconv.Itoa(status)
 }
 
 // signalDeprecation gives the signals of a deprecated version.

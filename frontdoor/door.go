@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/feed"
+	"github.com/portico-platform/portico/frontdoor/internal/pace"
 	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/review"
@@ -35,8 +36,18 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// placeWait is how long a request waits for its turn.
-const placeWait = 30 * time.Second
+const (
+	// seatWait is how long a request waits for its turn.
+	seatWait = 30 * time.Second
+	// requestMemory bounds the bytes of bodies, and of answers that clients do not
+	// take, altogether.
+	requestMemory = 256 << 20
+	// A body has to begin within bodyGrace and then bring bodyRate bytes a second; a
+	// piece of an answer has to be accepted within answerStall.
+	bodyGrace   = 10 * time.Second
+	bodyRate    = 4 << 10
+	answerStall = 30 * time.Second
+)
 
 // door is a running front door.
 type door struct {
@@ -59,7 +70,9 @@ type door struct {
 	// plainPaths serve the paths that name no resource, by their first part.
 	plainPaths map[string]func(http.ResponseWriter, *http.Request) error
 	compressor compression.Compressor
+	pacer      *pace.Pacer
 	drain      context.CancelFunc // ends the watches
+	draining   atomic.Bool        // clients are asked to use other connections
 	// requestTimeout bounds every request but watches.
 	requestTimeout time.Duration
 }
@@ -93,7 +106,11 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	}
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
 	d.access = &access.Control{Authn: b.authn, Authz: b.authz, Vocabulary: n.Vocabulary, Log: n.Log,
-		Reads: fairness.New(c.reads, placeWait), Writes: fairness.New(c.writes, placeWait)}
+		Reads: fairness.New(c.reads, seatWait), Writes: fairness.New(c.writes, seatWait), Memory: fairness.NewBytes(requestMemory)}
+	fairness.Register(n.Metrics, d.access.Reads, d.access.Writes, d.access.Memory)
+	d.pacer = pace.New(pace.Config{Grace: bodyGrace, Rate: bodyRate, Stall: answerStall, Metrics: n.Metrics})
+	n.Go("watching over slow clients", d.pacer.Run)
+	n.Go("access to health checks", d.access.FollowHealth)
 	assigner, err := c.addresses.assigner(n, b.store)
 	if err != nil {
 		return nil, err
@@ -184,19 +201,20 @@ func (d *door) publish(n *run.Node, profiling bool) map[string]func(http.Respons
 	return paths
 }
 
-// plain returns what serves a path that names no resource.
-func (d *door) plain(r *http.Request) request.Handler {
+// plain returns what serves a path that names no resource, and whether that is a
+// health check.
+func (d *door) plain(r *http.Request) (handler request.Handler, health bool) {
 	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	serve, ok := d.plainPaths[first]
 	if !ok {
-		return request.NoPage
+		return request.NoPage, false
 	}
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			return request.NoMethod()
 		}
 		return serve(w, r.Request)
-	}
+	}, first == "healthz" || first == "livez" || first == "readyz"
 }
 
 // infallible is a handler that answers its errors itself.

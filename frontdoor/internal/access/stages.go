@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"github.com/portico-platform/portico/frontdoor/internal/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
@@ -24,10 +25,13 @@ type Control struct {
 	Authz      services.Authz
 	Vocabulary vocabulary.Vocabulary
 	Log        *slog.Logger
-	// Reads and Writes hand out the places in which requests are served.
+	// Reads and Writes hand out the seats in which requests are served, and Memory the
+	// bytes that they hold.
 	Reads, Writes *fairness.Limiter
+	Memory        *fairness.Bytes
 
-	known identities
+	known  identities
+	health atomic.Pointer[openHealth]
 }
 
 // Authenticated finds out who sends the request (section "Authentication").
@@ -181,24 +185,35 @@ func (c *Control) Impersonated(next request.Handler) request.Handler {
 	}
 }
 
-// Limited gives every user a fair share of the places; reads and writes have their
-// own. The answer to a watch gives its place back once it is under way.
+// Received reads the body of a request, within the user's share of memory. The
+// request has no seat yet: whoever sends slowly keeps nobody from being served.
+func (c *Control) Received(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		r.Receive(w, c.Memory)
+		return next(w, r)
+	}
+}
+
+// Limited gives every user a fair share of the seats; reads and writes have their
+// own. A watch gives its seat back once its answer is under way, and an answer that
+// its client is slow to take goes on without one.
 func (c *Control) Limited(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
-		if r.Plain != nil {
+		if r.Health {
 			return next(w, r) // health must answer under load
 		}
-		places := c.Reads
+		seats := c.Reads
 		switch r.Verb {
 		case "create", "update", "patch", "delete", "deletecollection":
-			places = c.Writes
+			seats = c.Writes
 		}
-		release, err := places.Acquire(r.Context(), r.User.Name)
-		if err != nil {
+		if err := seats.Acquire(r.Context(), r.Requester(), &r.Seat); err != nil {
 			return err
 		}
-		defer release()
-		r.Underway = release
+		defer r.Seat.Release()
+		if r.Exchange != nil {
+			r.Exchange.Tell(r)
+		}
 		return next(w, r)
 	}
 }

@@ -53,6 +53,11 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	if o.Selector, err = watchSelector(r, &o); err != nil {
 		return err
 	}
+	if r.Method == http.MethodHead { // there is no body for events to be in
+		w.Header().Set("Content-Type", form.ContentType)
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
 	if o.Timeout == 0 {
 		o.Timeout = h.WatchTimeout + rand.N(h.WatchTimeout)
 	}
@@ -100,9 +105,7 @@ func (x *watching) serve(ctx context.Context) error {
 	if err := x.flush(); err != nil {
 		return nil
 	}
-	if x.r.Underway != nil {
-		x.r.Underway()
-	}
+	x.r.Underway()
 	return x.follow(ctx, watcher)
 }
 
