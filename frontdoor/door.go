@@ -106,7 +106,8 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	}
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
 	d.access = &access.Control{Authn: b.authn, Authz: b.authz, Vocabulary: n.Vocabulary, Log: n.Log,
-		Reads: fairness.New(c.reads, seatWait), Writes: fairness.New(c.writes, seatWait), Memory: fairness.NewBytes(requestMemory)}
+		Reads: fairness.New(c.reads, seatWait), Writes: fairness.New(c.writes, seatWait), Memory: fairness.NewBytes(requestMemory),
+		HealthOpened: make(chan struct{}, 1)}
 	fairness.Register(n.Metrics, d.access.Reads, d.access.Writes, d.access.Memory)
 	d.pacer = pace.New(pace.Config{Grace: bodyGrace, Rate: bodyRate, Stall: answerStall, Metrics: n.Metrics})
 	n.Go("watching over slow clients", d.pacer.Run)

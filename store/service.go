@@ -41,7 +41,7 @@ func start(ctx context.Context, n *run.Node) error {
 	if err := s.awaitReady(ctx, n); err != nil {
 		return err
 	}
-	n.Health.Add(run.Check{Name: "etcd", Live: true, Probe: func(ctx context.Context) error {
+	n.Health.Add(run.Check{Name: "etcd", Probe: func(ctx context.Context) error {
 		_, err := s.Revision(ctx)
 		return err
 	}})

@@ -43,7 +43,7 @@ func TestOutages(t *testing.T) {
 			if kill && name == "etcd" {
 				continue // its data would have to be recovered first
 			}
-			o := outage{suite: s, cluster: c, nobody: &nobody, program: all[name], name: name, kill: kill}
+			o := outage{parent: t, suite: s, cluster: c, nobody: &nobody, program: all[name], name: name, kill: kill}
 			what := "paused"
 			if kill {
 				what = "killed"
@@ -55,6 +55,7 @@ func TestOutages(t *testing.T) {
 
 // outage is the absence of one process.
 type outage struct {
+	parent          *testing.T
 	suite           *suite
 	cluster, nobody *cluster.Cluster
 	program         program
@@ -104,7 +105,7 @@ func (o outage) begin(t *testing.T) {
 
 func (o outage) end(t *testing.T) {
 	if o.kill {
-		o.suite.start(t, o.program)
+		o.suite.start(o.parent, o.program) // it outlives this test
 		return
 	}
 	if err := o.suite.processes[o.name].cmd.Process.Signal(syscall.SIGCONT); err != nil {

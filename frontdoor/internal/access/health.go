@@ -35,10 +35,23 @@ func (c *Control) Probed(next request.Handler) request.Handler {
 		}
 		open := c.health.Load()
 		if open == nil || !open.paths[r.URL.Path] {
-			return next(w, r)
+			err := next(w, r)
+			if err == nil {
+				c.healthOpened()
+			}
+			return err
 		}
 		r.User, r.Caller = open.anonymous, open.anonymous
 		return r.Plain(w, r)
+	}
+}
+
+// healthOpened lets the decision be made anew: a request was allowed that it did not
+// allow.
+func (c *Control) healthOpened() {
+	select {
+	case c.HealthOpened <- struct{}{}:
+	default:
 	}
 }
 
@@ -67,6 +80,7 @@ func (c *Control) FollowHealth(ctx context.Context) error {
 		}
 		select {
 		case <-time.After(pause):
+		case <-c.HealthOpened:
 		case <-ctx.Done():
 			return nil
 		}

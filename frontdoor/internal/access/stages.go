@@ -29,6 +29,8 @@ type Control struct {
 	// bytes that they hold.
 	Reads, Writes *fairness.Limiter
 	Memory        *fairness.Bytes
+	// HealthOpened wakes FollowHealth; it holds one element.
+	HealthOpened chan struct{}
 
 	known  identities
 	health atomic.Pointer[openHealth]
