@@ -44,7 +44,7 @@ func isPeerFlag(f *pflag.Flag) bool { return f.Annotations[annotationPeer] != ni
 // of its readiness checks. Once the process has started, calls to a service that is
 // away fail at once; repeatable says of which methods calls may be given up even after
 // they were sent. The options come on top.
-func (n *Node) DialPeer(service string, repeatable func(method string) bool, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+func (n *Node) DialPeer(service string, repeatable func(method string) bool, options ...grpc.DialOption) (grpc.ClientConnInterface, error) {
 	flag := n.Flags.Lookup(service + "-address")
 	if flag == nil || n.process.carriage.identity == nil {
 		return nil, fmt.Errorf("%s is not among the needs of %s", service, n.Service)
@@ -72,7 +72,7 @@ func (n *Node) DialPeer(service string, repeatable func(method string) bool, opt
 		watch.Watch(ctx, conn)
 		return nil
 	})
-	return conn, nil
+	return watch.Conn(conn), nil
 }
 
 // Monitor keeps a connection up, logs when it is lost and found again, and makes

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,8 +31,9 @@ const (
 )
 
 // serve starts a TLS server, of both versions of HTTP, whose exchanges are paced.
-func serve(t *testing.T, handle func(x *pace.Exchange, r *http.Request)) *httptest.Server {
+func serve(t *testing.T, handle func(x *pace.Exchange, r *http.Request), patience ...time.Duration) *httptest.Server {
 	t.Helper()
+	stall := append(patience, stall)[0]
 	p := pace.New(pace.Config{Grace: grace, Rate: 1 << 10, Stall: stall})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -235,6 +237,32 @@ func TestSlowReader(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGoneReader frees the answer of a client that has said goodbye, although what it
+// was sent cannot be delivered: long before a client that is only slow would be ended.
+func TestGoneReader(t *testing.T) {
+	h, ended := &holder{keep: true}, make(chan error, 1)
+	server := serve(t, func(x *pace.Exchange, _ *http.Request) {
+		x.Tell(h)
+		for {
+			if _, err := x.Write(make([]byte, 250<<10)); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}, time.Hour)
+	conn := dial(t, server, "http/1.1")
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	for h.calls.Load() == 0 { // until the answer is stuck
+		runtime.Gosched()
+	}
+	if err := conn.(*tls.Conn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the answer", ended)
 }
 
 // TestOtherStreamsGoOn ends one stream of an HTTP/2 connection and no other.

@@ -92,7 +92,6 @@ func refusal(service string) error {
 func (b *Breaker) Options() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithContextDialer(b.dial),
-		grpc.WithChainUnaryInterceptor(b.interceptor()),
 		grpc.WithPerRPCCredentials(sending{}),
 	}
 }
@@ -115,26 +114,34 @@ type callKey struct{}
 
 var errAway = errors.New("the service is away")
 
-// interceptor refuses calls while the service is away, and lets those be given up that
-// wait when it turns out to be.
-func (b *Breaker) interceptor() grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		if b.open.Load() {
-			b.refused.Inc()
-			return b.error
-		}
-		c := &call{repeatable: b.config.Repeatable(method)}
-		ctx, c.cancel = context.WithCancelCause(context.WithValue(ctx, callKey{}, c))
-		defer c.cancel(nil)
-		b.add(c)
-		err := invoke(ctx, method, request, answer, conn, options...)
-		b.remove(c)
-		if err != nil && errors.Is(context.Cause(ctx), errAway) {
-			b.refused.Inc()
-			return b.error
-		}
-		return err
+// Conn returns the connection with its calls watched over.
+func (b *Breaker) Conn(conn *grpc.ClientConn) grpc.ClientConnInterface { return guarded{conn, b} }
+
+// guarded is a connection whose calls are refused while the service is away; those
+// that wait are given up when it turns out to be.
+type guarded struct {
+	*grpc.ClientConn
+	breaker *Breaker
+}
+
+// Invoke implements grpc.ClientConnInterface.
+func (g guarded) Invoke(ctx context.Context, method string, request, answer any, options ...grpc.CallOption) error {
+	b := g.breaker
+	if b.open.Load() {
+		b.refused.Inc()
+		return b.error
 	}
+	c := &call{repeatable: b.config.Repeatable(method)}
+	ctx, c.cancel = context.WithCancelCause(context.WithValue(ctx, callKey{}, c))
+	defer c.cancel(nil)
+	b.add(c)
+	err := g.ClientConn.Invoke(ctx, method, request, answer, options...)
+	b.remove(c)
+	if err != nil && errors.Is(context.Cause(ctx), errAway) {
+		b.refused.Inc()
+		return b.error
+	}
+	return err
 }
 
 func (b *Breaker) add(c *call) {

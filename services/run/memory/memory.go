@@ -1,4 +1,5 @@
-// Package memory gives memory back to the system when a process has come to rest.
+// Package memory gives memory back to the system when a process has come to rest. It
+// decides when that is worth a collection, and never limits what a process may use.
 package memory
 
 import (
