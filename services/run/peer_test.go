@@ -37,6 +37,11 @@ func (g *gate) Create(_ context.Context, r services.CreateRequest) (services.Obj
 	return services.Object{Key: r.Key}, nil
 }
 
+func (g *gate) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
+	_, err := g.Revision(ctx)
+	return services.Object{Key: r.Key}, err
+}
+
 func (g *gate) Delete(context.Context, services.DeleteRequest) (services.Object, error) {
 	panic("a fault")
 }
@@ -275,6 +280,36 @@ func TestCallsInProgressEndBeforeTheProcess(t *testing.T) {
 		t.Errorf("the call in progress: %v", err)
 	}
 	<-stopped
+}
+
+// TestAWriteInProgressIsNotGivenUp lets a write go on that a stopping peer still works
+// at, although no new calls can be made: nobody knows what became of it otherwise.
+func TestAWriteInProgressIsNotGivenUp(t *testing.T) {
+	authority := newAuthority(t)
+	g := newGate()
+	server := serve(t, g, issue(t, authority, "store"), "127.0.0.1:0")
+	client := dial(t, issue(t, authority, "frontdoor"), server.RPCAddress())
+	answered := make(chan error, 1)
+	go func() {
+		_, err := client.Update(within(t, 20*time.Second), services.UpdateRequest{})
+		answered <- err
+	}()
+	<-g.entered
+	go server.Stop()
+	// Until other calls are refused.
+	eventually(t, func() bool {
+		_, err := client.Create(within(t, 10*time.Second), services.CreateRequest{})
+		return services.IsReason(err, services.ReasonServiceUnavailable)
+	})
+	select {
+	case err := <-answered:
+		t.Errorf("the write was given up: %v", err)
+	default:
+	}
+	close(g.letGo)
+	if err := <-answered; err != nil {
+		t.Errorf("the write in progress: %v", err)
+	}
 }
 
 func TestCertificatesAreRenewedByTheirFiles(t *testing.T) {
