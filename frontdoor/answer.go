@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/portico-platform/portico/frontdoor/internal/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
@@ -94,6 +95,14 @@ func (m *requestMetrics) observe(r *request.Request, a *answer, took time.Durati
 	if r.Verb != "watch" {
 		m.duration.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName()).Observe(took.Seconds())
 	}
+}
+
+// forget drops the series of a type that is not served any more.
+func (m *requestMetrics) forget(t *catalogue.Type) {
+	labels := prometheus.Labels{"group": t.Group, "version": t.Version, "resource": t.Resource}
+	m.total.DeletePartialMatch(labels)
+	m.duration.DeletePartialMatch(labels)
+	m.deprecated.DeletePartialMatch(labels)
 }
 
 // codeLabel is the label of a status code; HTTP has no others than these.

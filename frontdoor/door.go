@@ -83,10 +83,23 @@ type knowledge struct {
 	documents *discovery.Documents
 }
 
-// learn replaces what the front door knows of types.
+// learn replaces what the front door knows of types. The metrics of those that are gone
+// go with them: whoever may define types could make series without end.
 func (d *door) learn(e *engine.Engine) {
-	d.types.Store(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
+	before := d.types.Swap(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
 		Version: discovery.Release(""), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}})})
+	if before == nil || d.metrics == nil {
+		return
+	}
+	for _, group := range before.engine.Types.Groups() {
+		for _, version := range group.Versions {
+			for _, t := range version.Types {
+				if _, ok := e.Types.Lookup(t.Group, t.Version, t.Resource); !ok {
+					d.metrics.forget(t)
+				}
+			}
+		}
+	}
 }
 
 // newDoor finds the services behind the door and joins them to what serves.

@@ -213,6 +213,39 @@ func TestSlowBodies(t *testing.T) {
 	a.checkUndisturbed(t, modest, namespace)
 }
 
+// TestAnonymousConnections opens connections without end: of which some never finish
+// their headers, and some send bodies that nobody wants. All of them are closed, and
+// nobody else notices.
+func TestAnonymousConnections(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	a := startAllInOne(t, vocabulary.Platform())
+	namespace := newNamespace(t, a.Client(t))
+	modest := a.account(t, namespace, "modest")
+	ended := make(chan struct{}, 1000)
+	for _, begun := range []string{"GET /livez HTTP/1.1\r\nHost: x\r\nX: ", "POST " + a.reviews() + " HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"} {
+		for range 400 {
+			conn := a.dial(t, "http/1.1")
+			if _, err := io.WriteString(conn, begun); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_, _ = io.Copy(io.Discard, conn)
+				ended <- struct{}{}
+			}()
+		}
+	}
+	a.checkUndisturbed(t, modest, namespace)
+	for range 800 {
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Fatal("connections that send nothing stay")
+		}
+	}
+}
+
 // checkUndisturbed lets an administrator and another user read and write.
 func (a *allInOne) checkUndisturbed(t *testing.T, modest *allInOne, namespace string) {
 	t.Helper()

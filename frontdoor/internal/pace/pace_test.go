@@ -363,3 +363,25 @@ func TestHijacked(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+// TestNothingIsAllocated for what does not wait for its client.
+func TestNothingIsAllocated(t *testing.T) {
+	p := pace.New(pace.Config{Grace: grace, Rate: 1 << 10, Stall: stall})
+	var w http.ResponseWriter = discard{}
+	r, x, b := httptest.NewRequest(http.MethodGet, "/", nil), &pace.Exchange{}, make([]byte, 100<<10)
+	if n := testing.AllocsPerRun(1000, func() {
+		p.Begin(x, w, r)
+		_, _ = x.Write(b)
+		_ = x.FlushError()
+		x.End(r)
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// discard is an answer that nobody waits for.
+type discard struct{ http.ResponseWriter }
+
+func (discard) Write(b []byte) (int, error)        { return len(b), nil }
+func (discard) FlushError() error                  { return nil }
+func (discard) SetWriteDeadline(_ time.Time) error { return nil }
