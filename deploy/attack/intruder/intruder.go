@@ -1,0 +1,110 @@
+// Package intruder is somebody on the bus who should not be there: with a peer
+// certificate that no service has, they listen to everything, make up changes and
+// repeat what they have heard.
+package intruder
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/run/peertls"
+)
+
+// keep is how many messages are kept to be repeated.
+const keep = 10_000
+
+// Intruder is a connection to NATS.
+type Intruder struct {
+	conn *nats.Conn
+
+	mu    sync.Mutex
+	heard []*nats.Msg
+}
+
+// Connect joins the bus with a certificate and listens to everything. An error means
+// that the bus does not even let them in.
+func Connect(address string, files peertls.Files) (*Intruder, error) {
+	conn, err := nats.Connect("tls://"+address, nats.RootCAs(files.CA), nats.ClientCert(files.Cert, files.Key),
+		nats.NoReconnect(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		return nil, err
+	}
+	i := &Intruder{conn: conn}
+	if _, err = conn.Subscribe(">", i.hear); err == nil {
+		err = conn.Flush()
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return i, nil
+}
+
+func (i *Intruder) hear(m *nats.Msg) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.heard) < keep {
+		i.heard = append(i.heard, m)
+	}
+}
+
+// Heard reports whether a text was part of a message.
+func (i *Intruder) Heard(text string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, m := range i.heard {
+		if bytes.Contains(m.Data, []byte(text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Repeat publishes again whatever was heard on subjects that hold a word, and returns
+// how many messages that were.
+func (i *Intruder) Repeat(word string) (n int) {
+	i.mu.Lock()
+	heard := append([]*nats.Msg(nil), i.heard...)
+	i.mu.Unlock()
+	for _, m := range heard {
+		if strings.Contains(m.Subject, word) {
+			if i.conn.PublishMsg(&nats.Msg{Subject: m.Subject, Data: m.Data, Header: m.Header}) == nil {
+				n++
+			}
+		}
+	}
+	_ = i.conn.Flush()
+	return n
+}
+
+// Forge publishes a change as a hub without any protection would.
+func (i *Intruder) Forge(subject string, change services.Change) error {
+	encoded, err := rpc.EncodeChange(change)
+	if err != nil {
+		return err
+	}
+	message := protowire.AppendTag(nil, 1, protowire.BytesType)
+	message = protowire.AppendBytes(message, encoded)
+	if err := i.conn.Publish(subject, message); err != nil {
+		return fmt.Errorf("%s: %w", subject, err)
+	}
+	return i.conn.Flush()
+}
+
+// Publish sends bytes as they are.
+func (i *Intruder) Publish(subject string, data []byte) error {
+	if err := i.conn.Publish(subject, data); err != nil {
+		return err
+	}
+	return i.conn.Flush()
+}
+
+// Close leaves the bus.
+func (i *Intruder) Close() { i.conn.Close() }
