@@ -53,6 +53,7 @@ func TestAttackAllInOne(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
+	t.Parallel()
 	target := &attack.Target{}
 	a := startAllInOne(t, vocabulary.Platform(), trusted(t, target)...)
 	target.Admin, target.Address = a.Cluster, a.address
@@ -66,6 +67,7 @@ func TestAttackProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts eleven processes")
 	}
+	t.Parallel()
 	target := &attack.Target{}
 	flags := trusted(t, target)
 	s := newSuite(t, vocabulary.Platform())

@@ -96,6 +96,7 @@ func TestCheckWatchesFinds(t *testing.T) {
 		{"a gap", []Watch{whole, {Through: 5, Events: []Event{all[0], all[2], all[3]}}}, nil, nil, "missed {Revision:2"},
 		{"a duplicate", []Watch{{Through: 5, Events: []Event{all[0], all[0]}}}, nil, nil, "after revision 1"},
 		{"a step back", []Watch{{Through: 5, Events: []Event{all[1], all[0]}}}, nil, nil, "after revision 2"},
+		{"a write applied twice", []Watch{{Through: 3, Events: []Event{{1, "a", "x"}, {2, "a", "y"}, {3, "a", "x"}}}}, nil, nil, "took effect before"},
 		{"another value", []Watch{whole, {Through: 1, Events: []Event{{1, "a", "other"}}}}, nil, nil, "another one"},
 		{"a write that no watch saw", []Watch{whole}, []Event{{4, "b", "w"}}, nil, "was told of"},
 		{"a stale list", []Watch{whole}, nil, list(5, "", "y"), "the list at revision 5"},

@@ -167,6 +167,8 @@ func (o Operation) after(value string) []string {
 		if possible {
 			return []string{written}
 		}
+	case o.Result == Conflict && o.Kind == Patch: // others wrote too often
+		return []string{value}
 	case o.Result == o.refusal(value):
 		return []string{value}
 	}

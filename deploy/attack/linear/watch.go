@@ -40,6 +40,7 @@ func CheckWatches(watches []Watch, told []Event, lists []Snapshot) (problems []s
 		}
 	}
 	truth := merge(watches, report)
+	checkOnce(truth, report)
 	for i, w := range watches {
 		checkOrder(i, w, report)
 		checkWhole(i, w, truth, report)
@@ -77,6 +78,18 @@ func merge(watches []Watch, report func(string, ...any)) []Event {
 		}
 	}
 	return slices.SortedFunc(maps.Values(all), func(a, b Event) int { return cmp.Compare(a.Revision, b.Revision) })
+}
+
+// checkOnce finds a value that came back: each write has its own, so a write took
+// effect twice.
+func checkOnce(truth []Event, report func(string, ...any)) {
+	seen := map[string]bool{}
+	for _, e := range truth {
+		if e.Value != "" && seen[e.Value] {
+			report("%+v took effect before", e)
+		}
+		seen[e.Value] = true
+	}
 }
 
 func checkOrder(i int, w Watch, report func(string, ...any)) {

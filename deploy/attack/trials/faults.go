@@ -28,14 +28,14 @@ func lostAnswers(ctx context.Context, t *attack.Target) error {
 	if err != nil {
 		return err
 	}
-	for i := range count(t, 2, 10) {
+	for i := range attack.Count(t, 2, 10) {
 		name := fmt.Sprintf("lost-%d", i)
-		path := configMaps(namespace) + "/" + name
-		if err := t.Root().Create(ctx, configMaps(namespace), configMap(name, `,"data":{"v":"0"}`)); err != nil {
+		path := attack.ConfigMaps(namespace) + "/" + name
+		if err := t.Root().Create(ctx, attack.ConfigMaps(namespace), attack.ConfigMap(name, `,"data":{"v":"0"}`)); err != nil {
 			return err
 		}
 		finalizer := `[{"op":"add","path":"/metadata/finalizers","value":["example.com/a"]}]`
-		if err := expect(ctx, t.Root(), cluster.Request{Method: http.MethodPatch, Path: path, Type: "application/json-patch+json", Body: finalizer}, 200); err != nil {
+		if err := attack.Expect(ctx, t.Root(), cluster.Request{Method: http.MethodPatch, Path: path, Type: "application/json-patch+json", Body: finalizer}, 200); err != nil {
 			return err
 		}
 		before, err := read(ctx, t, path)
@@ -50,7 +50,7 @@ func lostAnswers(ctx context.Context, t *attack.Target) error {
 		if before, err = read(ctx, t, path); err != nil {
 			return err
 		}
-		put := request(http.MethodPut, path, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"resourceVersion":%q,"finalizers":[]},"data":{"v":"2"}}`,
+		put := attack.Request(http.MethodPut, path, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"resourceVersion":%q,"finalizers":[]},"data":{"v":"2"}}`,
 			name, before.Metadata.ResourceVersion))
 		if err := lose(ctx, t, put, path, before); err != nil {
 			return fmt.Errorf("a conditional update: %w", err)
@@ -133,7 +133,7 @@ func healthWithoutAuthz(ctx context.Context, t *attack.Target) error {
 		if err := p.Pause(); err != nil {
 			return err
 		}
-		err := promptly(ctx, 8*time.Second, "/livez without "+service, func(ctx context.Context) error {
+		err := attack.Promptly(ctx, 8*time.Second, "/livez without "+service, func(ctx context.Context) error {
 			answer, err := t.As("").Provoke(ctx, cluster.Request{Path: "/livez"})
 			if err == nil && answer.Code != http.StatusOK {
 				err = fmt.Errorf("got %d: %.200s", answer.Code, answer.Body)
@@ -155,7 +155,7 @@ func readinessWithoutEtcd(ctx context.Context, t *attack.Target) error {
 		return err
 	}
 	started := time.Now()
-	err := promptly(ctx, 12*time.Second, "/readyz without etcd", func(ctx context.Context) error {
+	err := attack.Promptly(ctx, 12*time.Second, "/readyz without etcd", func(ctx context.Context) error {
 		return attack.Eventually(ctx, 12*time.Second, "it says no", func() (bool, error) {
 			answer, err := t.Root().Provoke(ctx, cluster.Request{Path: "/readyz"})
 			return answer.Code >= 500 && !strings.Contains(answer.Body, "panicked"), err

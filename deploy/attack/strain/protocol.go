@@ -1,4 +1,4 @@
-package trials
+package strain
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func protocols() []attack.Trial {
 // the next one of somebody else behind the same proxy. A server may answer at most the
 // requests that every reading of the bytes has.
 func smuggling(ctx context.Context, t *attack.Target) error {
-	word, path, err := secret(ctx, t)
+	word, path, err := attack.Secret(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func smuggling(ctx context.Context, t *attack.Target) error {
 		{" Transfer-Encoding: chunked"},
 	} {
 		sent := rawhttp.Head(http.MethodPost, "/api", headers...) + "\r\n\r\n0\r\n\r\n" + hidden
-		answers, err := server(t).Exchange(ctx, sent, 2*time.Second)
+		answers, err := attack.Server(t).Exchange(ctx, sent, 2*time.Second)
 		if err != nil {
 			return err
 		}
@@ -58,14 +58,14 @@ func smuggling(ctx context.Context, t *attack.Target) error {
 
 // rapidReset opens streams and cancels them at once, many times.
 func rapidReset(ctx context.Context, t *attack.Target) error {
-	return modest(t, 200<<20, func() error {
-		conn, err := server(t).HTTP2(ctx, 65_535)
+	return attack.Modest(t, 200<<20, func() error {
+		conn, err := attack.Server(t).HTTP2(ctx, 65_535)
 		if err != nil {
 			return err
 		}
 		defer conn.Close()
-		for range count(t, 3_000, 100_000) {
-			stream, err := conn.Get(configMaps("default"), "")
+		for range attack.Count(t, 3_000, 100_000) {
+			stream, err := conn.Get(attack.ConfigMaps("default"), "")
 			if err == nil {
 				err = conn.Cancel(stream)
 			}
@@ -73,16 +73,16 @@ func rapidReset(ctx context.Context, t *attack.Target) error {
 				break // the server has closed the connection: as good
 			}
 		}
-		return promptly(ctx, bearable, "a read beside streams that are reset", func(ctx context.Context) error {
-			return expect(ctx, t.Root(), cluster.Request{Path: "/api"}, http.StatusOK)
+		return attack.Promptly(ctx, bearable, "a read beside streams that are reset", func(ctx context.Context) error {
+			return attack.Expect(ctx, t.Root(), cluster.Request{Path: "/api"}, http.StatusOK)
 		})
 	})
 }
 
 // endlessContinuation sends headers that do not end.
 func endlessContinuation(ctx context.Context, t *attack.Target) error {
-	return modest(t, 200<<20, func() error {
-		conn, err := server(t).HTTP2(ctx, 65_535)
+	return attack.Modest(t, 200<<20, func() error {
+		conn, err := attack.Server(t).HTTP2(ctx, 65_535)
 		if err != nil {
 			return err
 		}

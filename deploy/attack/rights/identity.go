@@ -1,4 +1,4 @@
-package trials
+package rights
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func shown(ctx context.Context, t *attack.Target, files peertls.Files, path stri
 	if err != nil {
 		return 0, err
 	}
-	s := server(t)
+	s := attack.Server(t)
 	s.Certificates = []tls.Certificate{pair}
 	answers, err := s.Exchange(ctx, rawhttp.Head(http.MethodGet, path, append(headers, "Connection: close")...)+"\r\n\r\n", 5*time.Second)
 	if err != nil || len(answers) == 0 {
@@ -52,8 +52,6 @@ func shown(ctx context.Context, t *attack.Target, files peertls.Files, path stri
 	}
 	return answers[0].Code, nil
 }
-
-const secretsPath = "/api/v1/secrets"
 
 // frontProxy names another user in headers, with and without the right certificate.
 func frontProxy(ctx context.Context, t *attack.Target) error {
@@ -77,7 +75,7 @@ func frontProxy(ctx context.Context, t *attack.Target) error {
 		if err != nil {
 			return err
 		}
-		code, err := shown(ctx, t, files, secretsPath, headers...)
+		code, err := shown(ctx, t, files, attack.SecretsPath, headers...)
 		if err != nil {
 			return err
 		}
@@ -85,8 +83,8 @@ func frontProxy(ctx context.Context, t *attack.Target) error {
 			return fmt.Errorf("a front proxy with %s gets %d", c.what, code)
 		}
 	}
-	r := cluster.Request{Path: secretsPath, Header: http.Header{"X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters"}}}
-	return expect(ctx, t.As(""), r, http.StatusForbidden, http.StatusUnauthorized)
+	r := cluster.Request{Path: attack.SecretsPath, Header: http.Header{"X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters"}}}
+	return attack.Expect(ctx, t.As(""), r, http.StatusForbidden, http.StatusUnauthorized)
 }
 
 // clientCertificates shows certificates of the right and of other authorities. The
@@ -108,7 +106,7 @@ func clientCertificates(ctx context.Context, t *attack.Target) error {
 		if err != nil {
 			return err
 		}
-		code, err := shown(ctx, t, files, secretsPath)
+		code, err := shown(ctx, t, files, attack.SecretsPath)
 		if err != nil {
 			return err
 		}
@@ -184,7 +182,7 @@ func forgedTokens(ctx context.Context, t *attack.Target) error {
 			return fmt.Errorf("a token with %s gets %d", name, answer.Code)
 		}
 	}
-	return expect(ctx, mallory.Actor, cluster.Request{Path: "/api"}, http.StatusOK)
+	return attack.Expect(ctx, mallory.Actor, cluster.Request{Path: "/api"}, http.StatusOK)
 }
 
 // impersonation acts as others without the right to, and with a part of it.
@@ -211,8 +209,8 @@ func impersonation(ctx context.Context, t *attack.Target) error {
 		{"Impersonate-User": {"bob"}},
 	} {
 		for _, user := range []*attack.User{mallory, half} {
-			r := cluster.Request{Path: secretsPath, Header: h}
-			if err := expect(ctx, user.Actor, r, http.StatusForbidden, http.StatusBadRequest); err != nil {
+			r := cluster.Request{Path: attack.SecretsPath, Header: h}
+			if err := attack.Expect(ctx, user.Actor, r, http.StatusForbidden, http.StatusBadRequest); err != nil {
 				return fmt.Errorf("with %v: %w", h, err)
 			}
 		}
@@ -315,7 +313,7 @@ func peerAtTheDoor(ctx context.Context, t *attack.Target) error {
 		if err != nil {
 			return err
 		}
-		code, err := shown(ctx, t, files, secretsPath)
+		code, err := shown(ctx, t, files, attack.SecretsPath)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,8 @@
-package trials
+// Package rights holds the trials that try to get what one may not have: rights,
+// secrets, another identity. Each stands for a finding of the security review, or for
+// something that held and has to go on holding. Names are those of the platform
+// vocabulary, which the target has to speak.
+package rights
 
 import (
 	"context"
@@ -20,6 +24,13 @@ import (
 	"github.com/portico-platform/portico/deploy/attack"
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
+
+// All returns the trials of this package.
+func All() []attack.Trial {
+	return slices.Concat(escalations(), busTrials(), held(), identities())
+}
+
+const rbac = "/apis/rbac.authorization.platform.io/v1"
 
 func escalations() []attack.Trial {
 	return []attack.Trial{
@@ -58,7 +69,7 @@ func (b builtin) definition(plural, version string) string {
 		"metadata":{"name":"%[1]s.%[2]s","annotations":{"api-approved.platform.io":"https://example.com/1"}},
 		"spec":{"group":%[2]q,"scope":%[4]q,"names":{"plural":%[1]q,"kind":%[3]q},
 		"versions":[{"name":%[5]q,"served":true,"storage":true,"schema":{"openAPIV3Schema":%[6]s}}]}}`,
-		plural, b.group, b.kind, b.scope, version, openSchema)
+		plural, b.group, b.kind, b.scope, version, attack.OpenSchema)
 }
 
 const definer = "create,delete,get,list"
@@ -72,7 +83,7 @@ func definitionOverBuiltin(ctx context.Context, t *attack.Target) error {
 	}
 	for _, b := range builtins() {
 		for _, plural := range []string{b.plural, "my" + b.plural} {
-			answer, err := mallory.Send(ctx, http.MethodPost, definitions, b.definition(plural, "v9"))
+			answer, err := mallory.Send(ctx, http.MethodPost, attack.Definitions, b.definition(plural, "v9"))
 			if err != nil {
 				return err
 			}
@@ -81,7 +92,7 @@ func definitionOverBuiltin(ctx context.Context, t *attack.Target) error {
 			}
 			attack.Wait(ctx, time.Second) // it would be established by now
 			served, err := t.Root().Send(ctx, http.MethodGet, "/apis/"+b.group+"/v9/"+plural, "")
-			_, _ = mallory.Send(ctx, http.MethodDelete, definitions+"/"+plural+"."+b.group, "")
+			_, _ = mallory.Send(ctx, http.MethodDelete, attack.Definitions+"/"+plural+"."+b.group, "")
 			if err != nil {
 				return err
 			}
@@ -93,7 +104,7 @@ func definitionOverBuiltin(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// definitionDeletesBuiltin makes and deletes definitions over built-in types, in a
+// definitionDeletesBuiltin makes and deletes attack.Definitions over built-in types, in a
 // version of their own and in the built-in one. The objects have to survive.
 func definitionDeletesBuiltin(ctx context.Context, t *attack.Target) error {
 	mallory, err := t.User(ctx, attack.Rule(definer, "apiextensions.platform.io", "customresourcedefinitions"))
@@ -107,7 +118,7 @@ func definitionDeletesBuiltin(ctx context.Context, t *attack.Target) error {
 			if err := t.Root().Create(ctx, b.path("v1"), body); err != nil {
 				return err
 			}
-			answer, err := mallory.Send(ctx, http.MethodPost, definitions, b.definition(b.plural, version))
+			answer, err := mallory.Send(ctx, http.MethodPost, attack.Definitions, b.definition(b.plural, version))
 			if err != nil {
 				return err
 			}
@@ -116,14 +127,14 @@ func definitionDeletesBuiltin(ctx context.Context, t *attack.Target) error {
 					return err
 				}
 			}
-			left, err := names(ctx, t.Root(), b.path("v1"))
+			left, err := attack.Names(ctx, t.Root(), b.path("v1"))
 			if err != nil {
 				return err
 			}
 			if !slices.Contains(left, name) {
 				return fmt.Errorf("a definition of %s in version %s took the objects of the built-in type with it", b.plural, version)
 			}
-			if err := expect(ctx, t.Root(), request(http.MethodDelete, b.path("v1")+"/"+name, ""), 200); err != nil {
+			if err := attack.Expect(ctx, t.Root(), attack.Request(http.MethodDelete, b.path("v1")+"/"+name, ""), 200); err != nil {
 				return err
 			}
 		}
@@ -134,11 +145,11 @@ func definitionDeletesBuiltin(ctx context.Context, t *attack.Target) error {
 // deleteDefinition deletes and waits until the definition is gone, or the cleanup
 // has had ample time.
 func deleteDefinition(ctx context.Context, a *attack.Actor, name string) error {
-	if _, err := a.Send(ctx, http.MethodDelete, definitions+"/"+name, ""); err != nil {
+	if _, err := a.Send(ctx, http.MethodDelete, attack.Definitions+"/"+name, ""); err != nil {
 		return err
 	}
 	_ = attack.Eventually(ctx, 3*time.Second, "it is gone", func() (bool, error) {
-		answer, err := a.Send(ctx, http.MethodGet, definitions+"/"+name, "")
+		answer, err := a.Send(ctx, http.MethodGet, attack.Definitions+"/"+name, "")
 		return answer.Code == http.StatusNotFound, err
 	})
 	return nil
@@ -158,7 +169,7 @@ func selfApprovedCertificate(ctx context.Context, t *attack.Target) error {
 	if err != nil {
 		return err
 	}
-	answer, err := mallory.Send(ctx, http.MethodPost, definitions, b.definition(b.plural, "v9"))
+	answer, err := mallory.Send(ctx, http.MethodPost, attack.Definitions, b.definition(b.plural, "v9"))
 	if err != nil {
 		return err
 	}
@@ -234,9 +245,9 @@ func aggregationLabel(ctx context.Context, t *attack.Target) error {
 	}
 	sum, strong := "sum-"+label, "strong-"+label
 	for _, r := range []cluster.Request{
-		request(http.MethodPost, rbac+"/clusterroles", role(sum, `,"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"`+label+`":"true"}}]},"rules":[]`)),
-		request(http.MethodPost, rbac+"/clusterroles", role(strong, `,"rules":[`+attack.Rule("get,list", "", "secrets")+`]`)),
-		request(http.MethodPost, rbac+"/clusterrolebindings", fmt.Sprintf(`{"apiVersion":"rbac.authorization.platform.io/v1","kind":"ClusterRoleBinding",
+		attack.Request(http.MethodPost, rbac+"/clusterroles", role(sum, `,"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"`+label+`":"true"}}]},"rules":[]`)),
+		attack.Request(http.MethodPost, rbac+"/clusterroles", role(strong, `,"rules":[`+attack.Rule("get,list", "", "secrets")+`]`)),
+		attack.Request(http.MethodPost, rbac+"/clusterrolebindings", fmt.Sprintf(`{"apiVersion":"rbac.authorization.platform.io/v1","kind":"ClusterRoleBinding",
 			"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.platform.io","kind":"ClusterRole","name":%q},
 			"subjects":[{"kind":"ServiceAccount","name":"intruder","namespace":%q}]}`, sum, sum, mallory.Namespace)),
 	} {
@@ -253,11 +264,11 @@ func aggregationLabel(ctx context.Context, t *attack.Target) error {
 	}
 	for _, r := range tries {
 		r.Path = rbac + "/clusterroles/" + strong
-		if err := expect(ctx, mallory.Actor, r, http.StatusForbidden); err != nil {
+		if err := attack.Expect(ctx, mallory.Actor, r, http.StatusForbidden); err != nil {
 			return err
 		}
 	}
-	return expect(ctx, mallory.Actor, cluster.Request{Path: "/api/v1/secrets"}, http.StatusForbidden)
+	return attack.Expect(ctx, mallory.Actor, cluster.Request{Path: "/api/v1/secrets"}, http.StatusForbidden)
 }
 
 // connectThroughWatchPath reaches exec and the like with the right to watch.
@@ -273,7 +284,7 @@ func connectThroughWatchPath(ctx context.Context, t *attack.Target) error {
 	}
 	for _, sub := range []string{"exec", "attach", "portforward", "proxy"} {
 		// Refused, or no such path: not reached. What a stub answers means reached.
-		if err := expect(ctx, mallory.Actor, cluster.Request{Path: "/api/v1/watch" + pods + "/p/" + sub + "?command=id"},
+		if err := attack.Expect(ctx, mallory.Actor, cluster.Request{Path: "/api/v1/watch" + pods + "/p/" + sub + "?command=id"},
 			http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed); err != nil {
 			return err
 		}
@@ -284,10 +295,10 @@ func connectThroughWatchPath(ctx context.Context, t *attack.Target) error {
 // impersonatedAnonymous acts as one of the unauthenticated: they are not among the
 // authenticated as well.
 func impersonatedAnonymous(ctx context.Context, t *attack.Target) error {
-	r := request(http.MethodPost, "/apis/authorization.platform.io/v1/selfsubjectaccessreviews",
+	r := attack.Request(http.MethodPost, "/apis/authorization.platform.io/v1/selfsubjectaccessreviews",
 		`{"apiVersion":"authorization.platform.io/v1","kind":"SelfSubjectAccessReview","spec":{"nonResourceAttributes":{"verb":"get","path":"/api"}}}`)
 	r.Header = http.Header{"Impersonate-User": {"bob"}, "Impersonate-Group": {"system:unauthenticated"}}
-	return expect(ctx, t.Root(), r, http.StatusForbidden)
+	return attack.Expect(ctx, t.Root(), r, http.StatusForbidden)
 }
 
 // longAuditID names a request so that every log of it is large.

@@ -1,8 +1,7 @@
-package trials
+package strain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -54,23 +53,23 @@ func deepObjects(ctx context.Context, t *attack.Target) error {
 	if err != nil {
 		return err
 	}
-	path, kind, err := define(ctx, t, namespace, openSchema)
+	path, kind, err := attack.Define(ctx, t, namespace, attack.OpenSchema)
 	if err != nil {
 		return err
 	}
 	object := func(name string, depth int) string {
 		return fmt.Sprintf(`{"apiVersion":"attack.example.com/v1","kind":%q,"metadata":{"name":%q},"spec":%s}`, kind, name, Deep(depth))
 	}
-	return modest(t, 400<<20, func() error {
-		for _, depth := range []int{50, 500, count(t, 3000, 6000), count(t, 4000, 9000)} {
+	return attack.Modest(t, 400<<20, func() error {
+		for _, depth := range []int{50, 500, attack.Count(t, 3000, 6000), attack.Count(t, 4000, 9000)} {
 			name := fmt.Sprintf("deep-%d", depth)
 			for _, r := range []cluster.Request{
-				request(http.MethodPost, path, object(name, depth)),
+				attack.Request(http.MethodPost, path, object(name, depth)),
 				{Method: http.MethodPatch, Path: path + "/" + name + "?fieldManager=a&force=true", Type: "application/apply-patch+yaml", Body: object(name, depth)},
 				{Method: http.MethodPatch, Path: path + "/" + name, Type: "application/merge-patch+json", Body: `{"spec":` + Deep(depth) + `}`},
 			} {
-				if err := promptly(ctx, tooSlow, fmt.Sprintf("%s at depth %d", r.Method, depth), func(ctx context.Context) error {
-					return expect(ctx, t.Root(), r, append(settled(), http.StatusNotFound)...)
+				if err := attack.Promptly(ctx, tooSlow, fmt.Sprintf("%s at depth %d", r.Method, depth), func(ctx context.Context) error {
+					return attack.Expect(ctx, t.Root(), r, append(settled(), http.StatusNotFound)...)
 				}); err != nil {
 					return err
 				}
@@ -92,9 +91,9 @@ func wideObjects(ctx context.Context, t *attack.Target) error {
 		return `{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"p-"},"spec":{` + spec + `}}`
 	}
 	for _, w := range []struct{ what, path, body string }{
-		{"ownerReferences", configMaps(namespace), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"o","ownerReferences":[` +
+		{"ownerReferences", attack.ConfigMaps(namespace), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"o","ownerReferences":[` +
 			Wide(20_000, `{"apiVersion":"v1","kind":"Node","name":"n%d","uid":"u%d"}`) + `]}}`},
-		{"unknown fields", configMaps(namespace), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"u"},` +
+		{"unknown fields", attack.ConfigMaps(namespace), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"u"},` +
 			Wide(100_000, `"f%d":1`) + `}`},
 		{"ports", pods, pod(`"containers":[{"name":"a","image":"a","ports":[` + Wide(30_000, `{"containerPort":%d}`) + `]}]`)},
 		{"spread constraints", pods, pod(`"containers":[{"name":"a","image":"a"}],"topologySpreadConstraints":[` +
@@ -103,11 +102,11 @@ func wideObjects(ctx context.Context, t *attack.Target) error {
 		{"volumes", pods, pod(`"containers":[{"name":"a","image":"a"}],"volumes":[` + Wide(15_000, `{"name":"v%d","emptyDir":{}}`) + `]`)},
 		{"containers", pods, pod(`"containers":[` + Wide(15_000, `{"name":"c%d","image":"a"}`) + `]`)},
 		{"tolerations", pods, pod(`"containers":[{"name":"a","image":"a"}],"tolerations":[` + Wide(15_000, `{"key":"k%d","operator":"Exists"}`) + `]`)},
-		{"finalizers", configMaps(namespace), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"f","finalizers":[` + Wide(20_000, `"example.com/f%d"`) + `]}}`},
-		{"labels", configMaps(namespace), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"l","labels":{` + Wide(20_000, `"l%d":"v"`) + `}}}`},
+		{"finalizers", attack.ConfigMaps(namespace), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"f","finalizers":[` + Wide(20_000, `"example.com/f%d"`) + `]}}`},
+		{"labels", attack.ConfigMaps(namespace), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"l","labels":{` + Wide(20_000, `"l%d":"v"`) + `}}}`},
 	} {
-		if err := promptly(ctx, tooSlow, w.what, func(ctx context.Context) error {
-			return expect(ctx, t.Root(), request(http.MethodPost, w.path+"?dryRun=All", w.body), append(settled(), http.StatusForbidden)...)
+		if err := attack.Promptly(ctx, tooSlow, w.what, func(ctx context.Context) error {
+			return attack.Expect(ctx, t.Root(), attack.Request(http.MethodPost, w.path+"?dryRun=All", w.body), append(settled(), http.StatusForbidden)...)
 		}); err != nil {
 			return err
 		}
@@ -124,9 +123,9 @@ func quantities(ctx context.Context, t *attack.Target) error {
 	for _, number := range []string{"1e1000000", "1e10000000", "1e-10000000", "1e20000000", strings.Repeat("9", 100_000), "0." + strings.Repeat("0", 100_000) + "1"} {
 		body := `{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"q-"},"spec":{"containers":[{"name":"a","image":"a",
 			"resources":{"limits":{"cpu":"` + number + `"},"requests":{"cpu":"1"}}}]}}`
-		r := request(http.MethodPost, "/api/v1/namespaces/"+namespace+"/pods?dryRun=All", body)
-		if err := promptly(ctx, 3*time.Second, "cpu "+number[:min(len(number), 20)], func(ctx context.Context) error {
-			return expect(ctx, t.Root(), r, append(settled(), http.StatusForbidden)...)
+		r := attack.Request(http.MethodPost, "/api/v1/namespaces/"+namespace+"/pods?dryRun=All", body)
+		if err := attack.Promptly(ctx, 5*time.Second, "cpu "+number[:min(len(number), 20)], func(ctx context.Context) error {
+			return attack.Expect(ctx, t.Root(), r, append(settled(), http.StatusForbidden)...)
 		}); err != nil {
 			return err
 		}
@@ -141,7 +140,7 @@ func manyWarnings(ctx context.Context, t *attack.Target) error {
 		return err
 	}
 	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"w"},` + Wide(5_000, `"unknown%d":1`) + `}`
-	answer, err := t.Root().Do(ctx, request(http.MethodPost, configMaps(namespace)+"?dryRun=All", body))
+	answer, err := t.Root().Do(ctx, attack.Request(http.MethodPost, attack.ConfigMaps(namespace)+"?dryRun=All", body))
 	if err != nil {
 		return fmt.Errorf("the answer cannot be read: %w", err)
 	}
@@ -167,15 +166,15 @@ func amplifiedDefaults(ctx context.Context, t *attack.Target) error {
 	}
 	schema := `{"type":"object","properties":{"items":{"type":"array","items":{"type":"object",
 		"properties":{"v":{"type":"string","default":"` + strings.Repeat("d", 100<<10) + `"}}}}}}`
-	path, kind, err := define(ctx, t, namespace, schema)
+	path, kind, err := attack.Define(ctx, t, namespace, schema)
 	if err != nil {
 		return err
 	}
 	body := fmt.Sprintf(`{"apiVersion":"attack.example.com/v1","kind":%q,"metadata":{"name":"amplified"},"items":[%s]}`,
-		kind, Wide(count(t, 4_000, 20_000), `{}`))
-	return modest(t, 300<<20, func() error {
-		return promptly(ctx, tooSlow, "an object with large defaults", func(ctx context.Context) error {
-			return expect(ctx, t.Root(), request(http.MethodPost, path+"?dryRun=All", body), 400, 413, 422)
+		kind, Wide(attack.Count(t, 4_000, 20_000), `{}`))
+	return attack.Modest(t, 300<<20, func() error {
+		return attack.Promptly(ctx, tooSlow, "an object with large defaults", func(ctx context.Context) error {
+			return attack.Expect(ctx, t.Root(), attack.Request(http.MethodPost, path+"?dryRun=All", body), 400, 413, 422)
 		})
 	})
 }
@@ -186,26 +185,26 @@ func bombs(ctx context.Context, t *attack.Target) error {
 	if err != nil {
 		return err
 	}
-	if err := t.Root().Create(ctx, configMaps(namespace), configMap("target", `,"data":{"a":"b"}`)); err != nil {
+	if err := t.Root().Create(ctx, attack.ConfigMaps(namespace), attack.ConfigMap("target", `,"data":{"a":"b"}`)); err != nil {
 		return err
 	}
 	aliases := "a0: &a0 [x,x,x,x,x,x,x,x,x]\n"
 	for i := range 12 {
 		aliases += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 9), ","))
 	}
-	object := configMaps(namespace) + "/target"
-	return modest(t, 400<<20, func() error {
+	object := attack.ConfigMaps(namespace) + "/target"
+	return attack.Modest(t, 400<<20, func() error {
 		for _, r := range []cluster.Request{
-			{Method: http.MethodPost, Path: configMaps(namespace), Type: "application/yaml", Body: aliases},
-			{Method: http.MethodPost, Path: configMaps(namespace), Body: strings.Repeat("[", 400_000)},
-			{Method: http.MethodPost, Path: configMaps(namespace), Body: `{"a":` + Deep(200_000) + `}`},
+			{Method: http.MethodPost, Path: attack.ConfigMaps(namespace), Type: "application/yaml", Body: aliases},
+			{Method: http.MethodPost, Path: attack.ConfigMaps(namespace), Body: strings.Repeat("[", 400_000)},
+			{Method: http.MethodPost, Path: attack.ConfigMaps(namespace), Body: `{"a":` + Deep(200_000) + `}`},
 			{Method: http.MethodPatch, Path: object, Type: "application/json-patch+json", Body: "[" + Wide(50_000, `{"op":"add","path":"/data/k%d","value":"v"}`) + "]"},
 			{Method: http.MethodPatch, Path: object, Type: "application/json-patch+json", Body: `[{"op":"add","path":"/data","value":{}},` +
 				Wide(40, `{"op":"copy","from":"/data","path":"/data/c%d"}`) + "]"},
 			{Method: http.MethodPatch, Path: object, Type: "application/merge-patch+json", Body: Deep(100_000)},
 		} {
-			if err := promptly(ctx, tooSlow, "a bomb of "+r.Type, func(ctx context.Context) error {
-				return expect(ctx, t.Root(), r, settled()...)
+			if err := attack.Promptly(ctx, tooSlow, "a bomb of "+r.Type, func(ctx context.Context) error {
+				return attack.Expect(ctx, t.Root(), r, settled()...)
 			}); err != nil {
 				return err
 			}
@@ -213,5 +212,3 @@ func bombs(ctx context.Context, t *attack.Target) error {
 		return ctx.Err()
 	})
 }
-
-var errTaken = errors.New("it was taken")

@@ -1,4 +1,4 @@
-package trials
+package strain
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func hook(ctx context.Context, t *attack.Target, b webhook.Behaviour) (*hooked, 
 		return nil, err
 	}
 	asked := func() (bool, error) {
-		_, err := h.root.Provoke(ctx, request(http.MethodPost, configMaps(namespace)+"?dryRun=All", configMap("warm-up", "")))
+		_, err := h.root.Provoke(ctx, attack.Request(http.MethodPost, attack.ConfigMaps(namespace)+"?dryRun=All", attack.ConfigMap("warm-up", "")))
 		return h.Asked() > 0, err
 	}
 	if err := attack.Eventually(ctx, 20*time.Second, "a new webhook is asked", asked); err != nil {
@@ -63,13 +63,13 @@ func hook(ctx context.Context, t *attack.Target, b webhook.Behaviour) (*hooked, 
 func (h *hooked) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_, _ = h.root.Provoke(ctx, request(http.MethodDelete, registrations+"/"+h.name, ""))
+	_, _ = h.root.Provoke(ctx, attack.Request(http.MethodDelete, registrations+"/"+h.name, ""))
 	h.Close()
 }
 
 // create makes a config map, whatever the answer.
 func (h *hooked) create(ctx context.Context, name string) (cluster.Answer, error) {
-	return h.root.Provoke(ctx, request(http.MethodPost, configMaps(h.namespace), configMap(name, "")))
+	return h.root.Provoke(ctx, attack.Request(http.MethodPost, attack.ConfigMaps(h.namespace), attack.ConfigMap(name, "")))
 }
 
 // webhookIdentity gives an object another identity while it is admitted.
@@ -139,16 +139,16 @@ func webhookStatusCode(ctx context.Context, t *attack.Target) error {
 
 // webhookCopyBomb answers a patch that doubles the object again and again.
 func webhookCopyBomb(ctx context.Context, t *attack.Target) error {
-	return modest(t, 400<<20, func() error {
-		h, err := hook(ctx, t, webhook.CopyBomb(count(t, 21, 26)))
+	return attack.Modest(t, 400<<20, func() error {
+		h, err := hook(ctx, t, webhook.CopyBomb(attack.Count(t, 21, 26)))
 		if err != nil {
 			return err
 		}
 		defer h.end()
-		return promptly(ctx, tooSlow, "a doubling patch", func(ctx context.Context) error {
+		return attack.Promptly(ctx, tooSlow, "a doubling patch", func(ctx context.Context) error {
 			answer, err := h.create(ctx, "bomb")
 			if err == nil && answer.Code/100 == 2 {
-				err = errTaken
+				err = attack.ErrTaken
 			}
 			return err
 		})
@@ -181,9 +181,9 @@ func webhooksFailClosed(ctx context.Context, t *attack.Target) error {
 		"garbage":  webhook.Garbage(),
 		"uid":      webhook.WrongUID(),
 		"slow":     webhook.Slow(30 * time.Second),
-		"endless":  webhook.Endless(count(t, 64<<20, 1<<30)),
+		"endless":  webhook.Endless(attack.Count(t, 64<<20, 1<<30)),
 	} {
-		if err := promptly(ctx, 30*time.Second, name, func(ctx context.Context) error {
+		if err := attack.Promptly(ctx, 30*time.Second, name, func(ctx context.Context) error {
 			h, err := hook(ctx, t, b)
 			if err != nil {
 				return err
@@ -191,7 +191,7 @@ func webhooksFailClosed(ctx context.Context, t *attack.Target) error {
 			defer h.end()
 			answer, err := h.create(ctx, "unadmitted")
 			if err == nil && answer.Code/100 == 2 {
-				err = errTaken
+				err = attack.ErrTaken
 			}
 			return err
 		}); err != nil {

@@ -1,4 +1,4 @@
-package trials
+package rights
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func disguises(path string) []string {
 // pathTricks asks for a Secret in every spelling, as nobody and as a user without
 // rights.
 func pathTricks(ctx context.Context, t *attack.Target) error {
-	word, path, err := secret(ctx, t)
+	word, path, err := attack.Secret(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func pathTricks(ctx context.Context, t *attack.Target) error {
 
 // conceals sends bytes and reports an error when an answer holds the word.
 func conceals(ctx context.Context, t *attack.Target, sent, word string) error {
-	answers, err := server(t).Exchange(ctx, sent, 5*time.Second)
+	answers, err := attack.Server(t).Exchange(ctx, sent, 5*time.Second)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func conceals(ctx context.Context, t *attack.Target, sent, word string) error {
 
 // methodTricks uses odd methods, and headers with which some servers change them.
 func methodTricks(ctx context.Context, t *attack.Target) error {
-	word, path, err := secret(ctx, t)
+	word, path, err := attack.Secret(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -97,16 +97,16 @@ func methodTricks(ctx context.Context, t *attack.Target) error {
 	}
 	for _, header := range []string{"X-Http-Method-Override", "X-Method-Override", "X-Http-Method", "_method"} {
 		r := cluster.Request{Path: path, Header: http.Header{header: {"DELETE"}}}
-		if err := expect(ctx, reader.Actor, r, http.StatusOK); err != nil {
+		if err := attack.Expect(ctx, reader.Actor, r, http.StatusOK); err != nil {
 			return err
 		}
-		r = request(http.MethodPost, path+"?_method=DELETE", `{}`)
+		r = attack.Request(http.MethodPost, path+"?_method=DELETE", `{}`)
 		r.Header = http.Header{header: {"DELETE"}}
-		if err := expect(ctx, reader.Actor, r, http.StatusForbidden, http.StatusMethodNotAllowed); err != nil {
+		if err := attack.Expect(ctx, reader.Actor, r, http.StatusForbidden, http.StatusMethodNotAllowed); err != nil {
 			return err
 		}
 	}
-	return expect(ctx, t.Root(), cluster.Request{Path: path}, http.StatusOK) // it is still there
+	return attack.Expect(ctx, t.Root(), cluster.Request{Path: path}, http.StatusOK) // it is still there
 }
 
 // patchedIdentity tries to change what an object is by patches of every kind.
@@ -115,8 +115,8 @@ func patchedIdentity(ctx context.Context, t *attack.Target) error {
 	if err != nil {
 		return err
 	}
-	root, path := t.Root(), configMaps(namespace)+"/fixed"
-	if err := root.Create(ctx, configMaps(namespace), configMap("fixed", "")); err != nil {
+	root, path := t.Root(), attack.ConfigMaps(namespace)+"/fixed"
+	if err := root.Create(ctx, attack.ConfigMaps(namespace), attack.ConfigMap("fixed", "")); err != nil {
 		return err
 	}
 	before, err := identity(ctx, root, path)
@@ -178,10 +178,10 @@ func crossedSubresources(ctx context.Context, t *attack.Target) error {
 	for _, r := range []cluster.Request{
 		merge(pods+"/p/status", `{"status":{"phase":"Running"}}`),
 		merge(pods+"/p/ephemeralcontainers", `{"spec":{"ephemeralContainers":[{"name":"e","image":"e"}]}}`),
-		request(http.MethodPost, pods+"/p/binding", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Node","name":"n"}}`),
-		request(http.MethodPost, pods+"/p/eviction", `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"}}`),
+		attack.Request(http.MethodPost, pods+"/p/binding", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Node","name":"n"}}`),
+		attack.Request(http.MethodPost, pods+"/p/eviction", `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"}}`),
 	} {
-		if err := expect(ctx, mallory.Actor, r, http.StatusForbidden); err != nil {
+		if err := attack.Expect(ctx, mallory.Actor, r, http.StatusForbidden); err != nil {
 			return err
 		}
 	}
@@ -202,7 +202,7 @@ func crossedSubresources(ctx context.Context, t *attack.Target) error {
 
 // continueTokens uses the token of one list for another one.
 func continueTokens(ctx context.Context, t *attack.Target) error {
-	word, path, err := secret(ctx, t)
+	word, path, err := attack.Secret(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -211,12 +211,12 @@ func continueTokens(ctx context.Context, t *attack.Target) error {
 		return err
 	}
 	for i := range 4 {
-		if err := t.Root().Create(ctx, configMaps(mallory.Namespace), configMap(fmt.Sprintf("c%d", i), "")); err != nil {
+		if err := t.Root().Create(ctx, attack.ConfigMaps(mallory.Namespace), attack.ConfigMap(fmt.Sprintf("c%d", i), "")); err != nil {
 			return err
 		}
 	}
 	var page struct{ Metadata struct{ Continue string } }
-	if err := t.Root().Must(ctx, cluster.Request{Path: configMaps(mallory.Namespace) + "?limit=2"}, &page); err != nil {
+	if err := t.Root().Must(ctx, cluster.Request{Path: attack.ConfigMaps(mallory.Namespace) + "?limit=2"}, &page); err != nil {
 		return err
 	}
 	tokens := []string{page.Metadata.Continue, "x", strings.Repeat("A", 10_000)}
@@ -225,10 +225,10 @@ func continueTokens(ctx context.Context, t *attack.Target) error {
 	}
 	secrets := path[:strings.LastIndex(path, "/")]
 	for _, token := range tokens {
-		if err := expect(ctx, mallory.Actor, cluster.Request{Path: secrets + "?limit=2&continue=" + token}, http.StatusForbidden); err != nil {
+		if err := attack.Expect(ctx, mallory.Actor, cluster.Request{Path: secrets + "?limit=2&continue=" + token}, http.StatusForbidden); err != nil {
 			return err
 		}
-		answer, err := mallory.Send(ctx, http.MethodGet, configMaps(mallory.Namespace)+"?limit=2&continue="+token, "")
+		answer, err := mallory.Send(ctx, http.MethodGet, attack.ConfigMaps(mallory.Namespace)+"?limit=2&continue="+token, "")
 		if err != nil {
 			return err
 		}
@@ -242,7 +242,7 @@ func continueTokens(ctx context.Context, t *attack.Target) error {
 // bootstrapTokens shows tokens that look right and are in no Secret.
 func bootstrapTokens(ctx context.Context, t *attack.Target) error {
 	for _, token := range []string{"abcdef.0123456789abcdef", "abcdef.", ".0123456789abcdef", "ABCDEF.0123456789ABCDEF", "abcdef.0123456789abcdef.x", "../../x.0123456789abcdef"} {
-		if err := expect(ctx, t.As(token), cluster.Request{Path: "/api"}, http.StatusUnauthorized); err != nil {
+		if err := attack.Expect(ctx, t.As(token), cluster.Request{Path: "/api"}, http.StatusUnauthorized); err != nil {
 			return err
 		}
 	}

@@ -1,13 +1,11 @@
-package trials
+package rights
 
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/portico-platform/portico/deploy/attack"
@@ -47,7 +45,7 @@ func busSecrecy(ctx context.Context, t *attack.Target) error {
 		return err
 	}
 	defer i.Close()
-	word, _, err := secret(ctx, t)
+	word, _, err := attack.Secret(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -78,25 +76,25 @@ func busForgery(ctx context.Context, t *attack.Target) error {
 		return err
 	}
 	defer i.Close()
-	current, err := head(ctx, t, rbac+"/clusterrolebindings")
+	current, err := attack.Head(ctx, t, rbac+"/clusterrolebindings")
 	if err != nil {
 		return err
 	}
-	name := attack.Unique("forged")
+	name, revision := attack.Unique("forged"), current+1000
 	body := fmt.Sprintf(`{"apiVersion":"rbac.authorization.platform.io/v1","kind":"ClusterRoleBinding",
 		"metadata":{"name":%q,"uid":%q,"resourceVersion":"%d"},"roleRef":{"apiGroup":"rbac.authorization.platform.io","kind":"ClusterRole","name":"cluster-admin"},
-		"subjects":[{"kind":"ServiceAccount","name":"intruder","namespace":%q}]}`, name, name, current+1, mallory.Namespace)
-	for range 5 { // the type moves on meanwhile: several guesses
-		change := services.Change{Type: services.Added, Previous: current,
-			Object: services.Object{Key: resource.Key{GroupResource: bindings(), Name: name}, Revision: current + 1, UID: name, JSON: []byte(body)}}
-		if err := i.Forge(bindingsSubject, change); err != nil {
-			return nil // not even accepted
-		}
-		attack.Wait(ctx, 300*time.Millisecond)
-		if err := expect(ctx, mallory.Actor, cluster.Request{Path: "/api/v1/secrets"}, http.StatusForbidden); err != nil {
+		"subjects":[{"kind":"ServiceAccount","name":"intruder","namespace":%q}]}`, name, name, revision, mallory.Namespace)
+	// The hub goes on counting meanwhile: the forged revision is one to come.
+	change := services.Change{Type: services.Added, Previous: current,
+		Object: services.Object{Key: resource.Key{GroupResource: bindings(), Name: name}, Revision: revision, UID: name, JSON: []byte(body)}}
+	if err := i.Forge(bindingsSubject, change); err != nil {
+		return nil // not even accepted
+	}
+	for range 5 {
+		attack.Wait(ctx, 200*time.Millisecond)
+		if err := attack.Expect(ctx, mallory.Actor, cluster.Request{Path: attack.SecretsPath}, http.StatusForbidden); err != nil {
 			return fmt.Errorf("with a forged binding: %w", err)
 		}
-		current++
 	}
 	return nil
 }
@@ -112,10 +110,10 @@ func busReplay(ctx context.Context, t *attack.Target) error {
 	if err != nil {
 		return err
 	}
-	if err := expect(ctx, mallory.Actor, cluster.Request{Path: "/api/v1/secrets"}, http.StatusOK); err != nil {
+	if err := attack.Expect(ctx, mallory.Actor, cluster.Request{Path: "/api/v1/secrets"}, http.StatusOK); err != nil {
 		return err
 	}
-	if err := expect(ctx, t.Root(), request(http.MethodDelete, rbac+"/clusterrolebindings/"+mallory.Namespace, ""), http.StatusOK); err != nil {
+	if err := attack.Expect(ctx, t.Root(), attack.Request(http.MethodDelete, rbac+"/clusterrolebindings/"+mallory.Namespace, ""), http.StatusOK); err != nil {
 		return err
 	}
 	refused := func() (bool, error) {
@@ -148,7 +146,7 @@ func busFuture(ctx context.Context, t *attack.Target) error {
 	if err != nil {
 		return err
 	}
-	current, err := head(ctx, t, configMaps(namespace))
+	current, err := attack.Head(ctx, t, attack.ConfigMaps(namespace))
 	if err != nil {
 		return err
 	}
@@ -162,45 +160,7 @@ func busFuture(ctx context.Context, t *attack.Target) error {
 		_ = i.Publish("changes.core.configmaps."+namespace, []byte(junk))
 		_ = i.Publish("changes.progress", []byte(junk))
 	}
-	return promptly(ctx, 15*time.Second, "a watch after forged changes", func(ctx context.Context) error {
-		return sees(ctx, t, namespace, current)
+	return attack.Promptly(ctx, 15*time.Second, "a watch after forged changes", func(ctx context.Context) error {
+		return attack.Sees(ctx, t, namespace, current)
 	})
-}
-
-// sees creates an object and waits until a watch from a revision on shows it.
-func sees(ctx context.Context, t *attack.Target, namespace string, from int64) error {
-	response, err := t.Root().Cluster.Send(ctx, cluster.Request{Path: configMaps(namespace) + "?watch=true&resourceVersion=" + strconv.FormatInt(from, 10)})
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if err := t.Root().Create(ctx, configMaps(namespace), configMap("real", "")); err != nil {
-		return err
-	}
-	for events := json.NewDecoder(response.Body); ; {
-		var event struct {
-			Type   string
-			Object struct{ Metadata struct{ Name string } }
-		}
-		if err := events.Decode(&event); err != nil {
-			return err
-		}
-		switch name := event.Object.Metadata.Name; {
-		case name == "real":
-			return nil
-		case name == "future" || event.Type == "ERROR":
-			return fmt.Errorf("the watch shows %s %s", event.Type, name)
-		}
-	}
-}
-
-// head returns the revision of a list.
-func head(ctx context.Context, t *attack.Target, path string) (int64, error) {
-	var list struct {
-		Metadata struct{ ResourceVersion string }
-	}
-	if err := t.Root().Must(ctx, cluster.Request{Path: path}, &list); err != nil {
-		return 0, err
-	}
-	return strconv.ParseInt(list.Metadata.ResourceVersion, 10, 64)
 }

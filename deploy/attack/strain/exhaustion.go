@@ -1,10 +1,15 @@
-package trials
+// Package strain holds the trials that try to take more than one's share: of memory,
+// of time, of places, of connections. Each stands for a finding of the security
+// review, or for something that held and has to go on holding. All load is bounded in
+// count and time.
+package strain
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +17,11 @@ import (
 	"github.com/portico-platform/portico/deploy/attack/rawhttp"
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
+
+// All returns the trials of this package.
+func All() []attack.Trial {
+	return slices.Concat(exhaustions(), hostileWebhooks(), weights(), protocols())
+}
 
 func exhaustions() []attack.Trial {
 	return []attack.Trial{
@@ -31,7 +41,7 @@ const bearable = 8 * time.Second
 // series of metrics, nor stay in memory.
 func inventedMethods(ctx context.Context, t *attack.Target) error {
 	size := func() (int, error) {
-		answer, err := ask(ctx, t.Root(), cluster.Request{Path: "/metrics"}, http.StatusOK)
+		answer, err := attack.Ask(ctx, t.Root(), cluster.Request{Path: "/metrics"}, http.StatusOK)
 		return len(answer.Body), err
 	}
 	before, err := size()
@@ -39,16 +49,16 @@ func inventedMethods(ctx context.Context, t *attack.Target) error {
 		return err
 	}
 	nobody := t.As("")
-	for i := range count(t, 500, 5000) {
+	for i := range attack.Count(t, 500, 5000) {
 		for _, path := range []string{"/x", "/api/v1/namespaces"} {
 			if _, err := nobody.Send(ctx, fmt.Sprintf("M%dX", i), path, ""); err != nil {
 				return err
 			}
 		}
 	}
-	for i := range count(t, 4, 40) {
+	for i := range attack.Count(t, 4, 40) {
 		long := strings.Repeat("M", 100<<10) + fmt.Sprint(i)
-		if _, err := server(t).Exchange(ctx, rawhttp.Head(long, "/x", "Connection: close")+"\r\n\r\n", 10*time.Second); err != nil {
+		if _, err := attack.Server(t).Exchange(ctx, rawhttp.Head(long, "/x", "Connection: close")+"\r\n\r\n", 10*time.Second); err != nil {
 			return err
 		}
 	}
@@ -70,18 +80,18 @@ func slowBodies(ctx context.Context, t *attack.Target) error {
 	defer cancel()
 	head := rawhttp.Head(http.MethodPost, "/apis/authorization.platform.io/v1/selfsubjectaccessreviews",
 		"Authorization: Bearer "+mallory.Token, "Content-Type: application/json", "Content-Length: 1000")
-	if _, err := server(t).SlowBodies(slow, count(t, 250, 600), head); err != nil {
+	if _, err := attack.Server(t).SlowBodies(slow, attack.Count(t, 250, 600), head); err != nil {
 		return err
 	}
 	namespace := ""
-	if err := promptly(ctx, bearable, "an administrator's write beside slow bodies", func(ctx context.Context) (err error) {
+	if err := attack.Promptly(ctx, bearable, "an administrator's write beside slow bodies", func(ctx context.Context) (err error) {
 		namespace, err = t.Namespace(ctx)
 		return err
 	}); err != nil {
 		return err
 	}
-	return promptly(ctx, bearable, "an administrator's second write", func(ctx context.Context) error {
-		return t.Root().Create(ctx, configMaps(namespace), configMap("a", ""))
+	return attack.Promptly(ctx, bearable, "an administrator's second write", func(ctx context.Context) error {
+		return t.Root().Create(ctx, attack.ConfigMaps(namespace), attack.ConfigMap("a", ""))
 	})
 }
 
@@ -93,28 +103,28 @@ func unreadStreams(ctx context.Context, t *attack.Target) error {
 		return err
 	}
 	for i := range 3 {
-		body := configMap(fmt.Sprintf("large-%d", i), `,"data":{"a":"`+strings.Repeat("x", 200<<10)+`"}`)
-		if err := t.Root().Create(ctx, configMaps(mallory.Namespace), body); err != nil {
+		body := attack.ConfigMap(fmt.Sprintf("large-%d", i), `,"data":{"a":"`+strings.Repeat("x", 200<<10)+`"}`)
+		if err := t.Root().Create(ctx, attack.ConfigMaps(mallory.Namespace), body); err != nil {
 			return err
 		}
 	}
 	slow, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for range 4 {
-		conn, err := server(t).HTTP2(slow, 0)
+		conn, err := attack.Server(t).HTTP2(slow, 0)
 		if err != nil {
 			return err
 		}
 		defer conn.Close()
 		for range 220 {
-			if _, err := conn.Get(configMaps(mallory.Namespace), mallory.Token); err != nil {
+			if _, err := conn.Get(attack.ConfigMaps(mallory.Namespace), mallory.Token); err != nil {
 				break // the server has had enough: as good
 			}
 		}
 	}
 	for range 2 {
-		if err := promptly(ctx, bearable, "an administrator's read beside unread streams", func(ctx context.Context) error {
-			return expect(ctx, t.Root(), cluster.Request{Path: configMaps("default")}, http.StatusOK)
+		if err := attack.Promptly(ctx, bearable, "an administrator's read beside unread streams", func(ctx context.Context) error {
+			return attack.Expect(ctx, t.Root(), cluster.Request{Path: attack.ConfigMaps("default")}, http.StatusOK)
 		}); err != nil {
 			return err
 		}
@@ -126,9 +136,9 @@ func unreadStreams(ctx context.Context, t *attack.Target) error {
 // serve what comes next on it.
 func headWatch(ctx context.Context, t *attack.Target) error {
 	token := "Authorization: Bearer " + t.Admin.Token
-	for _, path := range []string{configMaps("default") + "?watch=1", "/api/v1/watch/namespaces/default/configmaps"} {
+	for _, path := range []string{attack.ConfigMaps("default") + "?watch=1", "/api/v1/watch/namespaces/default/configmaps"} {
 		sent := rawhttp.Head(http.MethodHead, path, token) + "\r\n\r\n" + rawhttp.Head(http.MethodGet, "/api", token, "Connection: close") + "\r\n\r\n"
-		conn, err := server(t).Dial(ctx, "http/1.1")
+		conn, err := attack.Server(t).Dial(ctx, "http/1.1")
 		if err != nil {
 			return err
 		}
@@ -158,15 +168,15 @@ func headWatch(ctx context.Context, t *attack.Target) error {
 func slowHeaders(ctx context.Context, t *attack.Target) error {
 	slow, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if _, err := server(t).SlowHeaders(slow, count(t, 100, 500)); err != nil {
+	if _, err := attack.Server(t).SlowHeaders(slow, attack.Count(t, 100, 500)); err != nil {
 		return err
 	}
-	if err := promptly(ctx, bearable, "a read beside slow headers", func(ctx context.Context) error {
-		return expect(ctx, t.Root(), cluster.Request{Path: "/api"}, http.StatusOK)
+	if err := attack.Promptly(ctx, bearable, "a read beside slow headers", func(ctx context.Context) error {
+		return attack.Expect(ctx, t.Root(), cluster.Request{Path: "/api"}, http.StatusOK)
 	}); err != nil || !t.Large {
 		return err
 	}
-	conn, err := server(t).Dial(ctx, "http/1.1")
+	conn, err := attack.Server(t).Dial(ctx, "http/1.1")
 	if err != nil {
 		return err
 	}
@@ -194,33 +204,33 @@ func unreadWatches(ctx context.Context, t *attack.Target) error {
 	if err != nil {
 		return err
 	}
-	from, err := head(ctx, t, configMaps(mallory.Namespace))
+	from, err := attack.Head(ctx, t, attack.ConfigMaps(mallory.Namespace))
 	if err != nil {
 		return err
 	}
 	slow, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for range 2 {
-		conn, err := server(t).HTTP2(slow, 0)
+		conn, err := attack.Server(t).HTTP2(slow, 0)
 		if err != nil {
 			return err
 		}
 		defer conn.Close()
-		for range count(t, 50, 200) {
-			if _, err := conn.Get(configMaps(mallory.Namespace)+"?watch=true", mallory.Token); err != nil {
+		for range attack.Count(t, 50, 200) {
+			if _, err := conn.Get(attack.ConfigMaps(mallory.Namespace)+"?watch=true", mallory.Token); err != nil {
 				break
 			}
 		}
 	}
-	return modest(t, 600<<20, func() error {
+	return attack.Modest(t, 600<<20, func() error {
 		body := strings.Repeat("x", 100<<10)
-		for i := range count(t, 50, 400) {
-			if err := t.Root().Create(ctx, configMaps(mallory.Namespace), configMap(fmt.Sprintf("c%d", i), `,"data":{"a":"`+body+`"}`)); err != nil {
+		for i := range attack.Count(t, 50, 400) {
+			if err := t.Root().Create(ctx, attack.ConfigMaps(mallory.Namespace), attack.ConfigMap(fmt.Sprintf("c%d", i), `,"data":{"a":"`+body+`"}`)); err != nil {
 				return err
 			}
 		}
-		return promptly(ctx, 15*time.Second, "a healthy watcher beside unread ones", func(ctx context.Context) error {
-			return sees(ctx, t, mallory.Namespace, from)
+		return attack.Promptly(ctx, 15*time.Second, "a healthy watcher beside unread ones", func(ctx context.Context) error {
+			return attack.Sees(ctx, t, mallory.Namespace, from)
 		})
 	})
 }
