@@ -6,6 +6,7 @@ package intruder
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -67,24 +68,43 @@ func (i *Intruder) Heard(text string) bool {
 	return false
 }
 
-// Repeat publishes again whatever was heard on subjects that hold a word, and returns
-// how many messages that were.
+// Repeat publishes again whatever was heard on subjects that hold a word, as it was and
+// with a byte changed, and returns how many messages were heard there.
 func (i *Intruder) Repeat(word string) (n int) {
 	i.mu.Lock()
-	heard := append([]*nats.Msg(nil), i.heard...)
+	heard := slices.Clone(i.heard)
 	i.mu.Unlock()
 	for _, m := range heard {
-		if strings.Contains(m.Subject, word) {
-			if i.conn.PublishMsg(&nats.Msg{Subject: m.Subject, Data: m.Data, Header: m.Header}) == nil {
-				n++
-			}
+		if !strings.Contains(m.Subject, word) {
+			continue
+		}
+		n++
+		_ = i.conn.PublishMsg(&nats.Msg{Subject: m.Subject, Data: m.Data, Header: m.Header})
+		if len(m.Data) > 0 {
+			changed := slices.Clone(m.Data)
+			changed[len(changed)/2] ^= 1
+			_ = i.conn.PublishMsg(&nats.Msg{Subject: m.Subject, Data: changed, Header: m.Header})
 		}
 	}
 	_ = i.conn.Flush()
 	return n
 }
 
-// Forge publishes a change as a hub without any protection would.
+// subjects returns a subject, and the others that hold a word and were heard of.
+func (i *Intruder) subjects(first, word string) []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	all := []string{first}
+	for _, m := range i.heard {
+		if strings.Contains(m.Subject, word) && !slices.Contains(all, m.Subject) {
+			all = append(all, m.Subject)
+		}
+	}
+	return all
+}
+
+// Forge publishes a change as a hub without any protection would, on a subject and on
+// all others on which changes of the resource were heard.
 func (i *Intruder) Forge(subject string, change services.Change) error {
 	encoded, err := rpc.EncodeChange(change)
 	if err != nil {
@@ -92,8 +112,10 @@ func (i *Intruder) Forge(subject string, change services.Change) error {
 	}
 	message := protowire.AppendTag(nil, 1, protowire.BytesType)
 	message = protowire.AppendBytes(message, encoded)
-	if err := i.conn.Publish(subject, message); err != nil {
-		return fmt.Errorf("%s: %w", subject, err)
+	for _, subject := range i.subjects(subject, change.Object.Key.Resource) {
+		if err := i.conn.Publish(subject, message); err != nil {
+			return fmt.Errorf("%s: %w", subject, err)
+		}
 	}
 	return i.conn.Flush()
 }
