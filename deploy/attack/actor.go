@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -107,6 +108,7 @@ func (t *Target) User(ctx context.Context, rules string) (*User, error) {
 	if err := root.Must(ctx, request, &answer); err != nil {
 		return nil, err
 	}
+	t.tally.issued(answer.Status.Token)
 	u := &User{t.As(answer.Status.Token), "system:serviceaccount:" + namespace + ":intruder", "intruder", namespace}
 	if rules == "" {
 		return u, nil
@@ -174,11 +176,25 @@ func Wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tally collects unexpected server errors.
+// tally collects unexpected server errors, and the tokens that logs may not hold.
 type tally struct {
-	mu    sync.Mutex
-	count int
-	first []string
+	mu     sync.Mutex
+	count  int
+	first  []string
+	tokens []string
+}
+
+func (t *tally) issued(token string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tokens = append(t.tokens, token)
+}
+
+// leaked reports whether a text holds one of the tokens.
+func (t *tally) leaked(text string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.tokens, func(token string) bool { return strings.Contains(text, token) })
 }
 
 func (t *tally) add(line string) {

@@ -3,6 +3,7 @@ package attack
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,7 @@ func Start(ctx context.Context, target *Target, limits Limits) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
+	target.tally.issued(target.Admin.Token)
 	ctx, cancel := context.WithCancel(ctx)
 	s := &Session{target: target, limits: limits, probe: probe, cancel: cancel}
 	s.guards.Go(func() { probe.run(ctx) })
@@ -88,6 +90,9 @@ func (s *Session) Close() *Report {
 	for _, p := range s.target.Processes {
 		r.Memory[p.Name] = p.HighWater()
 		r.Panics = append(r.Panics, p.Panics()...)
+		if content, err := os.ReadFile(p.Log); err == nil && s.target.tally.leaked(string(content)) {
+			r.Leaks = append(r.Leaks, p.Name)
+		}
 	}
 	r.ServerErrors, r.FirstErrors = s.target.tally.read()
 	r.Reads, r.Writes, r.ProbeErrors = s.probe.figures()
@@ -104,6 +109,8 @@ type Report struct {
 	ServerErrors int
 	FirstErrors  []string
 	Panics       []string
+	// Leaks names the processes whose logs hold a token.
+	Leaks []string
 	// Reads and Writes are the administrator's.
 	Reads, Writes Figures
 	ProbeErrors   []string
@@ -134,6 +141,9 @@ func (r *Report) Faults() (faults []string) {
 	}
 	if r.ServerErrors > 0 {
 		faults = append(faults, fmt.Sprintf("%d unexpected server errors: %s", r.ServerErrors, strings.Join(r.FirstErrors, "; ")))
+	}
+	for _, name := range r.Leaks {
+		faults = append(faults, "the log of "+name+" holds a token")
 	}
 	for _, line := range r.Panics {
 		faults = append(faults, "in a log: "+line)

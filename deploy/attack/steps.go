@@ -40,7 +40,7 @@ func Expect(ctx context.Context, a *Actor, r cluster.Request, codes ...int) erro
 	return err
 }
 
-// Ask is expect for a trial that looks at the answer.
+// Ask is Expect for a trial that looks at the answer.
 func Ask(ctx context.Context, a *Actor, r cluster.Request, codes ...int) (cluster.Answer, error) {
 	answer, err := a.Do(ctx, r)
 	if err == nil && !slices.Contains(codes, answer.Code) {
@@ -49,8 +49,10 @@ func Ask(ctx context.Context, a *Actor, r cluster.Request, codes ...int) (cluste
 	return answer, err
 }
 
+// ConfigMaps is the path of the config maps of a namespace.
 func ConfigMaps(namespace string) string { return "/api/v1/namespaces/" + namespace + "/configmaps" }
 
+// ConfigMap is a config map as JSON, with more members after its metadata.
 func ConfigMap(name, more string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}%s}`, name, more)
 }

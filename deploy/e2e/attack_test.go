@@ -44,6 +44,14 @@ func trusted(t *testing.T, target *attack.Target) (flags []string) {
 		"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-")
 }
 
+// besides lets the small forms run at the same time. The large ones are measured, and
+// so run alone.
+func besides(t *testing.T) {
+	if *attackTime == 0 {
+		t.Parallel()
+	}
+}
+
 func asTarget(p *process, name string) attack.Process {
 	return attack.Process{Name: name, PID: p.cmd.Process.Pid, Log: p.output}
 }
@@ -53,7 +61,7 @@ func TestAttackAllInOne(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	t.Parallel()
+	besides(t)
 	target := &attack.Target{}
 	a := startAllInOne(t, vocabulary.Platform(), trusted(t, target)...)
 	target.Admin, target.Address = a.Cluster, a.address
@@ -67,7 +75,7 @@ func TestAttackProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts eleven processes")
 	}
-	t.Parallel()
+	besides(t)
 	target := &attack.Target{}
 	flags := trusted(t, target)
 	s := newSuite(t, vocabulary.Platform())
