@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -135,7 +136,7 @@ func (r *Report) Faults() (faults []string) {
 		if f.Slowest > r.Limits.Slowest {
 			faults = append(faults, fmt.Sprintf("the administrator's slowest %s took %v, more than %v", name, f.Slowest, r.Limits.Slowest))
 		}
-		if f.Count == 0 {
+		if f.Count == 0 && !r.disrupted() {
 			faults = append(faults, "the administrator's probe did not "+name)
 		}
 	}
@@ -152,6 +153,12 @@ func (r *Report) Faults() (faults []string) {
 		faults = append(faults, "the administrator's probe: "+line)
 	}
 	return faults
+}
+
+// disrupted reports whether nothing but disruptive trials ran, during which the probe
+// does not count.
+func (r *Report) disrupted() bool {
+	return len(r.Outcomes) > 0 && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return !o.Trial.Disruptive })
 }
 
 // String returns the report as text.
