@@ -51,6 +51,22 @@ gen: ## regenerate generated code
 e2e: ## run the end-to-end tests, on one process and on many
 	go test -count=1 ./deploy/portico ./deploy/e2e/...
 
+ATTACK_ARGS ?= -duration 10m
+
+.PHONY: attack
+attack: ## attack the suite: the trials in their large form, again and again, and a report
+	go test -count=1 -timeout 0 -v -run 'TestAttack|TestLinearizable' ./deploy/e2e -args -slowest 1s $(ATTACK_ARGS)
+
+FUZZTIME ?= 10m
+
+.PHONY: fuzz
+fuzz: ## fuzz every target for FUZZTIME, one after the other
+	@for p in $$(go list -f '{{.ImportPath}}' $(PACKAGES)); do \
+		for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+			echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+		done; \
+	done
+
 .PHONY: conformance
 conformance: build ## run the conformance suite; fails when a check of passing.txt fails
 	go run ./deploy/conformance -suite $(SUITE) -portico bin/portico

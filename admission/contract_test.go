@@ -2,7 +2,6 @@ package admission_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -159,20 +158,20 @@ func TestPriority(t *testing.T) {
 func TestSigners(t *testing.T) {
 	a := started(t, cluster(t))
 	old := []byte(`{"spec":{"signerName":"example.com/x"}}`)
-	signed, err := json.Marshal(map[string]any{"status": map[string]any{"certificate": "YQ=="}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	signed := []byte(`{"status":{"certificate":"YQ=="}}`)
+	failed := []byte(`{"status":{"conditions":[{"type":"Failed","status":"True"}]}}`)
 	for _, x := range []struct {
 		user, subresource string
+		object            []byte
 		want              bool
 	}{
-		{"approver", "approval", true}, {"nobody", "approval", false},
-		{"signer", "status", true}, {"approver", "status", false},
+		{"approver", "approval", signed, true}, {"nobody", "approval", signed, false},
+		{"signer", "status", signed, true}, {"approver", "status", signed, false},
+		{"signer", "status", failed, true}, {"approver", "status", failed, false}, {"nobody", "status", old, true},
 	} {
 		_, err := a.Validate(t.Context(), services.AdmissionRequest{
 			Operation: services.OperationUpdate, Group: "certificates.platform.io", Resource: "certificatesigningrequests",
-			Subresource: x.subresource, Name: "r", User: services.UserInfo{Name: x.user}, Object: signed, OldObject: old,
+			Subresource: x.subresource, Name: "r", User: services.UserInfo{Name: x.user}, Object: x.object, OldObject: old,
 		})
 		if x.want != (err == nil) || !x.want && !services.IsReason(err, services.ReasonForbidden) {
 			t.Errorf("%s of %s: %v", x.subresource, x.user, err)
@@ -217,6 +216,76 @@ func TestGrants(t *testing.T) {
 		r.Operation, r.OldObject = services.OperationUpdate, r.Object
 		if _, err := a.Validate(t.Context(), r); err != nil {
 			t.Errorf("%s, as before: %v", x.name, err)
+		}
+	}
+}
+
+// TestGrantsByMetadata: an update may change what the garbage collector writes, and
+// nothing else of a role that gives more than the user has: others aggregate by labels.
+func TestGrantsByMetadata(t *testing.T) {
+	a := started(t, cluster(t))
+	const strong, mild = `"rules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]`, `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`
+	const gathers, owner = `"aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"a":"b"}}]}`, `[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]`
+	object := func(metadata, rest string) []byte { return []byte(`{"metadata":{` + metadata + `},` + rest + `}`) }
+	for _, x := range []struct {
+		name, user  string
+		before, now []byte
+		want        bool
+	}{
+		{"a label", "jane", object(``, strong), object(`"labels":{"a":"b"}`, strong), false},
+		{"another label", "jane", object(`"labels":{"a":"c"}`, strong), object(`"labels":{"a":"b"}`, strong), false},
+		{"no label", "jane", object(`"labels":{"a":"b"}`, strong), object(``, strong), false},
+		{"a label of what it has", "jane", object(``, mild), object(`"labels":{"a":"b"}`, mild), true},
+		{"a label by escalate", "owner", object(``, strong), object(`"labels":{"a":"b"}`, strong), true},
+		{"an annotation", "jane", object(``, strong), object(`"annotations":{"a":"b"}`, strong), false},
+		{"fields of the garbage collector and the service", "jane", object(`"resourceVersion":"1","uid":"u"`, strong),
+			object(`"uid":"u","finalizers":["a/b"],"ownerReferences":`+owner+`,"managedFields":[{"manager":"x"}]`, strong), true},
+		{"these and a label", "jane", object(``, strong), object(`"labels":{"a":"b"},"finalizers":["a/b"]`, strong), false},
+		{"an aggregation that ends", "jane", object(``, gathers), object(``, mild), false},
+		{"an aggregation that stays", "jane", object(``, gathers), object(`"labels":{"a":"b"}`, gathers), false},
+		{"an aggregation that is collected", "jane", object(``, gathers), object(`"finalizers":["a/b"]`, gathers), true},
+	} {
+		r := createOf("rbac.authorization.platform.io", "clusterroles", string(x.now))
+		r.Operation, r.OldObject, r.User.Name = services.OperationUpdate, x.before, x.user
+		if _, err := a.Validate(t.Context(), r); x.want != (err == nil) || !x.want && !services.IsReason(err, services.ReasonForbidden) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+}
+
+// TestOwnerReferences asks the plugin that guards them.
+func TestOwnerReferences(t *testing.T) {
+	a := started(t, cluster(t), "--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
+	owned := func(kind, name string, blocks bool) []byte {
+		return fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":"apps/v1","kind":%q,"name":%q,"uid":%q,"blockOwnerDeletion":%t}]}}`, kind, name, name, blocks)
+	}
+	none := []byte(`{"metadata":{}}`)
+	types := []services.OwnerType{{APIVersion: "apps/v1", Kind: "ReplicaSet", Resource: "replicasets", Namespaced: true}}
+	for _, x := range []struct {
+		name, user  string
+		before, now []byte // before is nil for a create
+		want        bool
+	}{
+		{"a new object that blocks nothing", "jane", nil, owned("ReplicaSet", "a", false), true},
+		{"a new object that blocks", "jane", nil, owned("ReplicaSet", "a", true), false},
+		{"a new object that blocks what its user may finalize", "finalizer", nil, owned("ReplicaSet", "a", true), true},
+		{"a new object that blocks what another may finalize", "finalizer", nil, owned("ReplicaSet", "b", true), false},
+		{"a new object that blocks what nobody knows", "finalizer", nil, owned("Thing", "a", true), false},
+		{"an owner of what its user may not delete", "jane", none, owned("ReplicaSet", "a", false), false},
+		{"an owner of what its user may delete", "deleter", none, owned("ReplicaSet", "a", false), true},
+		{"a blocked owner of what its user may delete", "deleter", none, owned("ReplicaSet", "a", true), false},
+		{"no owner any more", "jane", owned("ReplicaSet", "a", false), none, false},
+		{"an owner that is blocked later", "deleter", owned("ReplicaSet", "a", false), owned("ReplicaSet", "a", true), false},
+		{"an owner that is free later", "deleter", owned("ReplicaSet", "a", true), owned("ReplicaSet", "a", false), true},
+		{"the same owner", "jane", owned("ReplicaSet", "a", true), owned("ReplicaSet", "a", true), true},
+	} {
+		r := createOf("", "pods", string(x.now))
+		r.Resource, r.OwnerTypes, r.User.Name = "configmaps", types, x.user
+		if x.before != nil {
+			r.Operation, r.OldObject = services.OperationUpdate, x.before
+		}
+		if _, err := a.Validate(t.Context(), r); x.want != (err == nil) || !x.want && !services.IsReason(err, services.ReasonForbidden) {
+			t.Errorf("%s: %v", x.name, err)
 		}
 	}
 }
@@ -291,6 +360,10 @@ type allow struct{}
 func (allow) Authorize(_ context.Context, a services.Attributes) (services.Decision, error) {
 	if a.User.Name == "owner" && (a.Verb == "escalate" || a.Verb == "bind") {
 		return services.Decision{Allowed: true}, nil
+	}
+	if a.User.Name == "finalizer" && a.Verb == "update" && a.Resource == "replicasets" && a.Subresource == "finalizers" && a.Namespace == "here" ||
+		a.User.Name == "deleter" && a.Verb == "delete" && a.Resource == "configmaps" {
+		return services.Decision{Allowed: a.User.Name == "deleter" || a.Name == "a"}, nil
 	}
 	ok := a.Resource == "signers" && (a.User.Name == "approver" && a.Verb == "approve" && a.Name == "example.com/*" ||
 		a.User.Name == "signer" && a.Verb == "sign" && a.Name == "example.com/x")

@@ -10,7 +10,6 @@ import (
 	"github.com/portico-platform/portico/admission/internal/usage"
 	"github.com/portico-platform/portico/admission/internal/webhook"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/bus"
 	"github.com/portico-platform/portico/services/changes"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/rpc"
@@ -29,11 +28,7 @@ func environment(ctx context.Context, n *run.Node) (plugin.Environment, error) {
 	if e.Authz, err = rpc.Authz.Use(ctx, n); err != nil {
 		return e, err
 	}
-	hub, err := rpc.WatchHub.Use(ctx, n)
-	if err != nil {
-		return e, err
-	}
-	conn, err := bus.Conn.Use(ctx, n)
+	source, err := changes.Use(ctx, n)
 	if err != nil {
 		return e, err
 	}
@@ -41,7 +36,7 @@ func environment(ctx context.Context, n *run.Node) (plugin.Environment, error) {
 	notReady, _ := n.Flags.GetInt64("default-not-ready-toleration-seconds")
 	unreachable, _ := n.Flags.GetInt64("default-unreachable-toleration-seconds")
 	e.NotReadyFor, e.UnreachableFor = time.Duration(notReady)*time.Second, time.Duration(unreachable)*time.Second
-	m := mirrors{node: n, store: store, source: changes.Source{Bus: conn, Hub: hub}}
+	m := mirrors{node: n, store: store, source: source}
 	v, find := n.Vocabulary, webhooks.ClusterServices(store)
 	e.Namespaces = mirror(&m, "", "namespaces", plugin.NamespaceParser(v))
 	e.StorageClasses = mirror(&m, "storage.", "storageclasses", plugin.StorageClassParser(v))

@@ -78,6 +78,16 @@ func TestServiceAccount(t *testing.T) {
 			t.Errorf("%s: %s, want %s", x.pod, got, x.want)
 		}
 	}
+	ephemeral := func(secret string) services.AdmissionRequest {
+		r := createOf("", "pods", `{"spec":{"serviceAccountName":"strict","ephemeralContainers":[{"envFrom":[{"secretRef":{"name":"`+secret+`"}}]}]}}`)
+		r.Operation, r.Subresource = services.OperationUpdate, "ephemeralcontainers"
+		return r
+	}
+	for secret, want := range map[string]bool{"mine": true, "other": false} {
+		if _, err := a.Validate(t.Context(), ephemeral(secret)); want != (err == nil) || !want && !services.IsReason(err, services.ReasonForbidden) {
+			t.Errorf("an ephemeral container with the secret %s: %v", secret, err)
+		}
+	}
 }
 
 func TestLimitRanger(t *testing.T) {

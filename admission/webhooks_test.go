@@ -124,7 +124,7 @@ func TestWebhooksChangeObjects(t *testing.T) {
 		t.Errorf("the order is not %q", want)
 	}
 	// The second time first replaces the data, and second does not want to see that.
-	if want := `{"data":{"n":9007199254740993},"metadata":{"name":"c"}}`; string(got.Object) != want {
+	if want := `{"metadata":{"name":"c"},"data":{"n":9007199254740993}}`; string(got.Object) != want {
 		t.Errorf("%s, want %s", got.Object, want)
 	}
 	if len(got.Warnings) != 2 || got.Warnings[0] != "careful" || got.AuditAnnotations["first/k"] != "v" ||

@@ -31,16 +31,12 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	hub, err := rpc.WatchHub.Use(ctx, n)
-	if err != nil {
-		return err
-	}
-	conn, err := bus.Conn.Use(ctx, n)
+	source, err := changes.Use(ctx, n)
 	if err != nil {
 		return err
 	}
 	a := newAuthorizer(sources{
-		changes: changes.Source{Bus: conn, Hub: hub}, store: store,
+		changes: source, store: store,
 		group: n.Vocabulary.Group("rbac.authorization."), log: n.Log,
 	})
 	for _, loop := range a.loops() {

@@ -8,8 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/portico-platform/portico/frontdoor/internal/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
-	"github.com/portico-platform/portico/frontdoor/internal/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/warning"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -90,16 +91,32 @@ func (m *requestMetrics) observe(r *request.Request, a *answer, took time.Durati
 	if r.Type != nil {
 		group, version, resource = r.Type.Group, r.Type.Version, r.Type.Resource
 	}
-	m.total.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName(), strconv.Itoa(a.status)).Inc()
+	m.total.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName(), codeLabel(a.status)).Inc()
 	if r.Verb != "watch" {
 		m.duration.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName()).Observe(took.Seconds())
 	}
 }
 
+// forget drops the series of a type that is not served any more.
+func (m *requestMetrics) forget(t *catalogue.Type) {
+	labels := prometheus.Labels{"group": t.Group, "version": t.Version, "resource": t.Resource}
+	m.total.DeletePartialMatch(labels)
+	m.duration.DeletePartialMatch(labels)
+	m.deprecated.DeletePartialMatch(labels)
+}
+
+// codeLabel is the label of a status code; HTTP has no others than these.
+func codeLabel(status int) string {
+	if status < 100 || status > 599 {
+		return "other"
+	}
+	return strconv.Itoa(status)
+}
+
 // signalDeprecation gives the signals of a deprecated version.
 func (d *door) signalDeprecation(w http.ResponseWriter, r *request.Request) {
 	dep := r.Type.Deprecation
-	writes.Warn(w, r.Type.DeprecationWarning())
+	warning.Send(w.Header(), r.Type.DeprecationWarning())
 	r.Audit.Annotate(d.vocabulary.Qualified("", "deprecated"), "true")
 	if dep.Removed != "" {
 		r.Audit.Annotate(d.vocabulary.Qualified("", "removed-release"), dep.Removed)

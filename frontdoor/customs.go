@@ -2,8 +2,14 @@ package frontdoor
 
 import (
 	"context"
+	"maps"
+	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/custom"
+	"github.com/portico-platform/portico/frontdoor/internal/relocation"
+	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/changes"
 	"github.com/portico-platform/portico/services/resource"
@@ -12,20 +18,20 @@ import (
 	"github.com/portico-platform/portico/services/webhook"
 )
 
-// followCustom keeps what the front door knows of custom types up to date, and
-// returns when all that are stored are known.
-func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) error {
+// followCustom keeps what the front door knows of custom types up to date. It returns
+// the definitions when all that are stored are known.
+func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) ([]custom.Definition, error) {
 	builtIn := d.types.Load().engine
 	var mirror *changes.Mirror[custom.Definition]
 	mirror = changes.NewMirror(changes.MirrorConfig[custom.Definition]{
-		Source: changes.Source{Bus: b.bus, Hub: b.hub}, Store: b.store, Log: n.Log,
-		GroupResource: resource.GroupResource{Group: n.Vocabulary.Group("apiextensions."), Resource: "customresourcedefinitions"},
+		Source: b.changes, Store: b.store, Log: n.Log,
+		GroupResource: d.definitions(),
 		Decode: func(o services.Object) (custom.Definition, error) {
 			object, err := tree.Decode(o.JSON)
 			if err != nil {
 				return custom.Definition{}, err
 			}
-			in := custom.Setting{Vocabulary: n.Vocabulary, Find: webhook.ClusterServices(b.store), Revision: o.Revision}
+			in := custom.Setting{Vocabulary: n.Vocabulary, Types: builtIn.Types, Find: webhook.ClusterServices(b.store), Revision: o.Revision}
 			if before, ok := mirror.Get("", o.Key.Name); ok {
 				in.Before = &before
 			}
@@ -36,8 +42,51 @@ func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) error {
 	n.Go("following custom types", mirror.Run)
 	select {
 	case <-mirror.Ready():
-		return nil
+		return mirror.List(""), nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
+}
+
+// definitions is the type of the definitions of custom types.
+func (d *door) definitions() resource.GroupResource {
+	return resource.GroupResource{Group: d.vocabulary.Group("apiextensions."), Resource: "customresourcedefinitions"}
+}
+
+// settleCustom brings what earlier releases have stored of custom types to where and
+// what it has to be before anything is served.
+func (d *door) settleCustom(ctx context.Context, stored []custom.Definition) error {
+	e := d.types.Load().engine
+	var types []*catalogue.Type
+	for _, definition := range stored {
+		types = append(types, definition.Stored)
+		if !definition.Shadows {
+			continue
+		}
+		d.log.Warn("a definition asks for names of built-in types and is not served", "definition", definition.Name)
+		if err := d.answered(ctx, func() error { return d.disestablish(ctx, definition.Name) }); err != nil {
+			return err
+		}
+	}
+	mover := relocation.Mover{Store: d.store, Types: e.Types, Content: e.Kept, Log: d.log}
+	return d.answered(ctx, func() (err error) {
+		d.reads.CustomSince, err = mover.Run(ctx, types)
+		return err
+	})
+}
+
+// disestablish has the status of a definition say that its names are not accepted.
+func (d *door) disestablish(ctx context.Context, name string) error {
+	e := d.types.Load().engine
+	t := e.Types.Stored(d.definitions())
+	write := strategy.Write{Type: t, Vocabulary: d.vocabulary, Now: time.Now(), Types: e.Types, Customs: e.Customs}
+	err := d.writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: d.definitions(), Name: name},
+		Change: func(object map[string]any) error {
+			write.Settle(object, maps.Clone(object))
+			return nil
+		}})
+	if services.IsReason(err, services.ReasonNotFound) { // deleted in the meantime
+		return nil
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package frontdoor
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
@@ -9,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/portico-platform/portico/frontdoor/internal/access"
@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/feed"
+	"github.com/portico-platform/portico/frontdoor/internal/pace"
 	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/review"
@@ -28,15 +29,24 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/wire/compression"
 	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/bus"
 	"github.com/portico-platform/portico/services/changes"
 	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// placeWait is how long a request waits for its turn.
-const placeWait = 30 * time.Second
+const (
+	// seatWait is how long a request waits for its turn.
+	seatWait = 30 * time.Second
+	// requestMemory bounds the bytes of bodies, and of answers that clients do not
+	// take, altogether.
+	requestMemory = 256 << 20
+	// A body has to begin within bodyGrace and then bring bodyRate bytes a second; a
+	// piece of an answer has to be accepted within answerStall.
+	bodyGrace   = 10 * time.Second
+	bodyRate    = 4 << 10
+	answerStall = 30 * time.Second
+)
 
 // door is a running front door.
 type door struct {
@@ -59,7 +69,9 @@ type door struct {
 	// plainPaths serve the paths that name no resource, by their first part.
 	plainPaths map[string]func(http.ResponseWriter, *http.Request) error
 	compressor compression.Compressor
+	pacer      *pace.Pacer
 	drain      context.CancelFunc // ends the watches
+	draining   atomic.Bool        // clients are asked to use other connections
 	// requestTimeout bounds every request but watches.
 	requestTimeout time.Duration
 }
@@ -70,10 +82,23 @@ type knowledge struct {
 	documents *discovery.Documents
 }
 
-// learn replaces what the front door knows of types.
+// learn replaces what the front door knows of types. The metrics of those that are gone
+// go with them: whoever may define types could make series without end.
 func (d *door) learn(e *engine.Engine) {
-	d.types.Store(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
+	before := d.types.Swap(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
 		Version: discovery.Release(""), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}})})
+	if before == nil || d.metrics == nil {
+		return
+	}
+	for _, group := range before.engine.Types.Groups() {
+		for _, version := range group.Versions {
+			for _, t := range version.Types {
+				if _, ok := e.Types.Lookup(t.Group, t.Version, t.Resource); !ok {
+					d.metrics.forget(t)
+				}
+			}
+		}
+	}
 }
 
 // newDoor finds the services behind the door and joins them to what serves.
@@ -93,7 +118,12 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	}
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
 	d.access = &access.Control{Authn: b.authn, Authz: b.authz, Vocabulary: n.Vocabulary, Log: n.Log,
-		Reads: fairness.New(c.reads, placeWait), Writes: fairness.New(c.writes, placeWait)}
+		Reads: fairness.New(c.reads, seatWait), Writes: fairness.New(c.writes, seatWait), Memory: fairness.NewBytes(requestMemory),
+		HealthOpened: make(chan struct{}, 1)}
+	fairness.Register(n.Metrics, d.access.Reads, d.access.Writes, d.access.Memory)
+	d.pacer = pace.New(pace.Config{Grace: bodyGrace, Rate: bodyRate, Stall: answerStall, Metrics: n.Metrics})
+	n.Go("watching over slow clients", d.pacer.Run)
+	n.Go("access to health checks", d.access.FollowHealth)
 	assigner, err := c.addresses.assigner(n, b.store)
 	if err != nil {
 		return nil, err
@@ -114,7 +144,17 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		_, err := b.store.Revision(ctx)
 		return err
 	}})
-	return d, d.followCustom(ctx, n, b)
+	definitions, err := d.followCustom(ctx, n, b)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.settleCustom(ctx, definitions); err != nil {
+		return nil, err
+	}
+	if err := d.furnish(ctx); err != nil {
+		return nil, fmt.Errorf("creating what every cluster starts with: %w", err)
+	}
+	return d, d.restoreDefaults(n, b)
 }
 
 // newReads makes what serves reads: its feeds, and the key of its tokens.
@@ -132,7 +172,7 @@ func (c *config) newReads(ctx context.Context, n *run.Node, b behind, codec *wir
 	var draining context.Context
 	draining, d.drain = context.WithCancel(context.Background())
 	return reads.New(reads.Config{Store: b.store, Codec: codec, Tokens: tokens, Vocabulary: n.Vocabulary,
-		Feeds: feed.New(following, feed.Config{Source: changes.Source{Bus: b.bus, Hub: b.hub}, Head: b.store.Revision,
+		Feeds: feed.New(following, feed.Config{Source: b.changes, Head: b.store.Revision,
 			Bytes: c.feedBytes, Age: c.watchHistory}),
 		TokenLifetime: c.watchHistory, WatchTimeout: c.watchTimeout, Draining: draining}), nil
 }
@@ -143,8 +183,7 @@ type behind struct {
 	authz     services.Authz
 	admission services.Admission
 	store     services.Store
-	hub       services.WatchHub
-	bus       *nats.Conn
+	changes   changes.Source
 }
 
 // reach finds them, in this process or elsewhere.
@@ -161,10 +200,7 @@ func reach(ctx context.Context, n *run.Node) (b behind, err error) {
 	if b.store, err = rpc.Store.Use(ctx, n); err != nil {
 		return b, err
 	}
-	if b.hub, err = rpc.WatchHub.Use(ctx, n); err != nil {
-		return b, err
-	}
-	b.bus, err = bus.Conn.Use(ctx, n)
+	b.changes, err = changes.Use(ctx, n)
 	return b, err
 }
 
@@ -184,19 +220,20 @@ func (d *door) publish(n *run.Node, profiling bool) map[string]func(http.Respons
 	return paths
 }
 
-// plain returns what serves a path that names no resource.
-func (d *door) plain(r *http.Request) request.Handler {
+// plain returns what serves a path that names no resource, and whether that is a
+// health check.
+func (d *door) plain(r *http.Request) (handler request.Handler, health bool) {
 	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	serve, ok := d.plainPaths[first]
 	if !ok {
-		return request.NoPage
+		return request.NoPage, false
 	}
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			return request.NoMethod()
 		}
 		return serve(w, r.Request)
-	}
+	}, first == "healthz" || first == "livez" || first == "readyz"
 }
 
 // infallible is a handler that answers its errors itself.

@@ -11,14 +11,14 @@ package frontdoor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime/debug"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/uuid"
-
 	"github.com/portico-platform/portico/frontdoor/internal/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/pace"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/compression"
@@ -46,16 +46,21 @@ func (d *door) stages() []Stage {
 		{"audited", d.audited},
 		// Who asks for a version that is on its way out is told, whatever the answer.
 		{"signalled", d.signalled},
+		// How the process is, those are told who need not say who they are, also when
+		// nobody is there to find out.
+		{"probed", d.access.Probed},
 		// Who is it? Nothing below trusts a request without an answer.
 		{"authenticated", d.access.Authenticated},
 		// Only an authenticated caller may act as somebody else; everything below
 		// sees that somebody.
 		{"impersonated", d.access.Impersonated},
-		// A fair share per user, before the dear stages; a watch gives its place back
-		// once it is under way.
-		{"limited", d.access.Limited},
 		// May this user do this? The last stage that knows nothing of the object.
 		{"authorized", d.access.Authorized},
+		// Whoever may ask may send a body; nothing but their own memory waits for it.
+		{"received", d.access.Received},
+		// A fair share per user of what does the work. A watch gives its seat back once
+		// it is under way.
+		{"limited", d.access.Limited},
 	}
 }
 
@@ -67,10 +72,24 @@ func (d *door) pipeline() http.Handler {
 		handle = stages[i].Wrap(handle)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		out := d.compressor.Wrap(w, r)
-		_ = handle(out, &request.Request{Request: r})
+		x := &exchange{}
+		d.pacer.Begin(&x.Exchange, w, r)
+		x.Request.Request, x.Request.Exchange = r, &x.Exchange
+		if d.draining.Load() {
+			w.Header().Set("Connection", "close") // for HTTP/2 the server makes it a GOAWAY
+		}
+		out := d.compressor.Wrap(&x.Exchange, r)
+		_ = handle(out, &x.Request)
 		_ = out.Close() // a client that has gone needs no answer
+		x.Memory.Release()
+		x.Exchange.End(r)
 	})
+}
+
+// exchange is what a request and its answer need, allocated at once.
+type exchange struct {
+	request.Request
+	pace.Exchange
 }
 
 // dispatch calls what does the thing that the request asks for.
@@ -129,6 +148,9 @@ func (d *door) recovered(next request.Handler) request.Handler {
 	}
 }
 
+// mostCode is the last status code of HTTP that means an error (RFC 9110 section 15).
+const mostCode = 599
+
 // renderError writes an error as a Status, unless an answer is already under way:
 // then the connection is cut, so that the client does not take half for whole.
 func (d *door) renderError(a *answer, r *request.Request, err error) {
@@ -139,6 +161,10 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 		panic(http.ErrAbortHandler)
 	}
 	status := services.AsStatus(err)
+	if status.Code < http.StatusBadRequest || status.Code > mostCode {
+		// No HTTP status of an error: writing it would cut the connection.
+		status = services.AsStatus(fmt.Errorf("a part of the service answered with the code %d: %v", status.Code, err)) //nolint:errorlint // its code is the problem
+	}
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
 		d.log.Warn("request failed", "verb", r.Verb, "path", r.URL.Path, "code", status.Code, "error", err)
 	}
@@ -156,16 +182,31 @@ func sent(a *answer) bool {
 // (section "Path shapes").
 func (d *door) identified(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
+		if !knownMethod(r.Method) {
+			r.Verb = "other" // whatever the client calls it
+			return request.NoMethod()
+		}
 		isResource, err := r.Identify(d.types.Load().engine)
 		if err != nil {
 			return err
 		}
 		if !isResource {
-			r.Plain = d.plain(r.Request)
+			r.Plain, r.Health = d.plain(r.Request)
 			r.Verb = strings.ToLower(r.Method)
 		}
 		return next(w, r)
 	}
+}
+
+// knownMethod reports whether HTTP itself defines the method. Others, which a client
+// could make up without end, are no verbs, and no labels of metrics.
+func knownMethod(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodOptions, http.MethodConnect, http.MethodTrace:
+		return true
+	}
+	return false
 }
 
 // bounded ends a request that takes too long, or longer than its client will wait, with
@@ -182,6 +223,9 @@ func (d *door) bounded(next request.Handler) request.Handler {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
 		r.Request = r.WithContext(ctx)
+		if r.Exchange != nil {
+			r.Exchange.Within(patience)
+		}
 		return next(w, r)
 	}
 }
@@ -190,10 +234,7 @@ func (d *door) bounded(next request.Handler) request.Handler {
 func (d *door) audited(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		received := time.Now()
-		r.Audit = &audit.Record{ID: r.Header.Get("Audit-Id")}
-		if r.Audit.ID == "" {
-			r.Audit.ID = string(uuid.NewUUID())
-		}
+		r.Audit = &audit.Record{ID: audit.ID(r.Header.Get("Audit-Id"))}
 		w.Header().Set("Audit-Id", r.Audit.ID)
 		w.Header().Set("Cache-Control", "no-cache, private")
 		err := next(w, r)

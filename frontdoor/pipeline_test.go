@@ -17,10 +17,13 @@ func TestStageOrder(t *testing.T) {
 		{"recovered", "identified", "an unknown path is answered with a Status too"},
 		{"identified", "authorized", "authorization asks about what the path names"},
 		{"audited", "authenticated", "a refused login is on record"},
+		{"audited", "probed", "health checks are on record too"},
+		{"probed", "authenticated", "health is told when authn is away"},
 		{"authenticated", "impersonated", "only a known caller may act as somebody else"},
 		{"impersonated", "authorized", "the impersonated user is who needs the permission"},
 		{"impersonated", "limited", "the share is that of the user who acts"},
-		{"limited", "authorized", "waiting comes before work"},
+		{"authorized", "received", "nobody's body is read who may not send it"},
+		{"received", "limited", "a slow sender holds no seat"},
 	} {
 		a, b := slices.Index(order, c.first), slices.Index(order, c.then)
 		if a < 0 || b < 0 || a > b {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -30,6 +29,7 @@ type config struct {
 	featureGates      map[string]string
 	reads, writes     int
 	requestTimeout    time.Duration
+	shutdownDelay     time.Duration
 	watchTimeout      time.Duration
 	watchHistory      time.Duration
 	feedBytes         int
@@ -62,6 +62,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.IntVar(&c.reads, "max-requests-inflight", 400, "how many reads are served at a time; further ones take turns by user")
 	fs.IntVar(&c.writes, "max-mutating-requests-inflight", 200, "how many writes are served at a time; further ones take turns by user")
 	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "how long a request may take that is no watch")
+	fs.DurationVar(&c.shutdownDelay, "shutdown-delay-duration", 0, "how long to go on serving after being told to stop, while /readyz says that the service is not ready")
 	fs.DurationVar(&c.watchTimeout, "min-request-timeout", 30*time.Minute, "least time after which a watch is ended that set no timeout")
 	fs.DurationVar(&c.watchHistory, "feed-history", 5*time.Minute, "how long changes stay in the memory of the front door")
 	fs.IntVar(&c.feedBytes, "feed-bytes", 16<<20, "how many bytes of changes stay in memory for each resource type in use")
@@ -90,21 +91,18 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := d.furnish(ctx); err != nil {
-		return fmt.Errorf("creating what every cluster starts with: %w", err)
-	}
 	listener, err := c.listen()
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: d.pipeline(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute,
-		MaxHeaderBytes: 1 << 20, ErrorLog: slog.NewLogLogger(n.Log.Handler(), slog.LevelDebug)}
+	server := newServer(d.pipeline(), n.Log)
 	n.Go("serving HTTPS", func(context.Context) error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil
 	})
+	n.DelayStop(c.shutdownDelay, func() { d.draining.Store(true) })
 	n.OnStop(func(ctx context.Context) {
 		d.drain() // watches end, so that Shutdown does not wait for them
 		if server.Shutdown(ctx) != nil {
@@ -113,6 +111,21 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	})
 	n.Log.Info("serving", "url", "https://"+listener.Addr().String(), "vocabulary", n.Vocabulary.Name)
 	return nil
+}
+
+// newServer returns the HTTP server, with what it offers against slow clients on the
+// level of connections; package pace does the same for requests.
+func newServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 250,
+			// A client that is gone without a word, or takes nothing of any stream, loses
+			// its connection.
+			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: answerStall,
+		},
+	}
 }
 
 // listen opens the port with TLS. Client certificates are asked for and not

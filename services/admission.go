@@ -44,6 +44,16 @@ type AdmissionRequest struct {
 	// Options are the options of the operation (CreateOptions ...), JSON.
 	Options []byte
 	DryRun  bool
+	// OwnerTypes are the resource types of the owners in Object that are served, each
+	// once. Whoever admits cannot know them: ownerReferences name kinds.
+	OwnerTypes []OwnerType
+}
+
+// OwnerType is the resource type that objects of a kind have.
+type OwnerType struct {
+	APIVersion, Kind string // as in an owner reference
+	Resource         string
+	Namespaced       bool
 }
 
 // AdmissionResponse is what admission has to add.

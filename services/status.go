@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // Status is the one error of the suite: the API's Status object (section
@@ -54,6 +55,7 @@ const (
 	ReasonTimeout               = "Timeout"
 	ReasonInternalError         = "InternalError"
 	ReasonServiceUnavailable    = "ServiceUnavailable"
+	ReasonInsufficientStorage   = "InsufficientStorage"
 )
 
 // Cause reasons, as clients know them.
@@ -150,18 +152,36 @@ func Expired(format string, args ...any) *Status {
 	return &Status{Code: http.StatusGone, Reason: ReasonExpired, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid is a 422 that names every offending field.
+const (
+	// maxCauses is the limit on the causes that one Status tells.
+	maxCauses = 100
+	// maxCauseBytes is the limit on their text, of which one is told in any case.
+	maxCauseBytes = 256 << 10
+)
+
+// Invalid is a 422 that names every offending field: of more than a client can make use
+// of, the first ones and how many more there are.
 func Invalid(group, kind, name string, causes []StatusCause) *Status {
-	var list string
+	var text strings.Builder
+	told := 0
 	for i, c := range causes {
-		if i > 0 {
-			list += ", "
+		if i == maxCauses || i > 0 && text.Len()+len(c.Field)+len(c.Message) > maxCauseBytes {
+			break
 		}
-		list += c.Field + ": " + c.Message
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		text.WriteString(c.Field + ": " + c.Message)
+		told++
 	}
+	if more := len(causes) - told; more > 0 {
+		fmt.Fprintf(&text, ", and %d more", more)
+	}
+	list := text.String()
 	if len(causes) > 1 {
 		list = "[" + list + "]"
 	}
+	causes = causes[:told:told]
 	of := kind
 	if group != "" {
 		of = kind + "." + group
@@ -189,10 +209,25 @@ func Timeout(format string, args ...any) *Status {
 		Message: "Timeout: " + fmt.Sprintf(format, args...), Details: &StatusDetails{RetryAfterSeconds: 1}}
 }
 
-// Unavailable is a 503: a service that this request needs cannot be reached now.
+// OutcomeUnknown is the 504 of a write that may or may not have been applied. It has
+// no RetryAfterSeconds: clients repeat requests that are answered with one, and this
+// one must not be repeated blindly.
+func OutcomeUnknown(format string, args ...any) *Status {
+	return &Status{Code: http.StatusGatewayTimeout, Reason: ReasonTimeout,
+		Message: "Timeout: the outcome of the write is not known: " + fmt.Sprintf(format, args...)}
+}
+
+// Unavailable is a 503: a service that this request needs cannot be reached now, and
+// the request has had no effect. Clients repeat it.
 func Unavailable(format string, args ...any) *Status {
 	return &Status{Code: http.StatusServiceUnavailable, Reason: ReasonServiceUnavailable,
 		Message: fmt.Sprintf(format, args...), Details: &StatusDetails{RetryAfterSeconds: 1}}
+}
+
+// InsufficientStorage is a 507: there is no room for what the request would store,
+// and it has not been stored.
+func InsufficientStorage(format string, args ...any) *Status {
+	return &Status{Code: http.StatusInsufficientStorage, Reason: ReasonInsufficientStorage, Message: fmt.Sprintf(format, args...)}
 }
 
 func qualified(group, resource string) string {

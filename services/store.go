@@ -2,6 +2,9 @@ package services
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"math/rand/v2"
 
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -13,17 +16,24 @@ import (
 //
 // It may be called by the front door, authn, authz and admission; only the front
 // door may write, but for what Callers says about quotas.
+//
+// A write is applied at most once, and its error says what is known of it. A 4xx
+// Status, and Unavailable (503), mean that it was not applied and never will be.
+// OutcomeUnknown (504) means that neither the write nor its absence could be
+// confirmed in time. Cancelling ctx does not make the outcome unknown: the store
+// then still finds out, for a few seconds at most.
 type Store interface {
 	Reader
 
 	// Create stores a new object. AlreadyExists (409) when the key is taken;
-	// RequestEntityTooLarge (413) when etcd cannot hold it, and then nothing is
-	// stored.
+	// Conflict (409) when r.Source is not what is stored; RequestEntityTooLarge (413)
+	// when etcd cannot hold it, InsufficientStorage (507) when it has no room for
+	// anything; then nothing is stored.
 	Create(ctx context.Context, r CreateRequest) (Object, error)
 
 	// Update replaces an object if its revision still is r.Revision. NotFound (404)
 	// when it is gone, Conflict (409) when it has changed, RequestEntityTooLarge
-	// (413) as for Create.
+	// (413) and InsufficientStorage (507) as for Create.
 	Update(ctx context.Context, r UpdateRequest) (Object, error)
 
 	// Delete removes an object and returns its last state, with the revision of
@@ -122,6 +132,10 @@ type Page struct {
 	// Remaining counts the objects after this page; -1 when that is not known
 	// (with selectors, or from history).
 	Remaining int64
+	// Epoch names the unbroken history that Revision belongs to; empty when the
+	// store does not know. It changes when etcd is restored from a backup: then
+	// what was read before says nothing about what is.
+	Epoch string
 }
 
 // Following returns the request for the page after this one, which r asked for.
@@ -130,10 +144,45 @@ func (p Page) Following(r ListRequest) ListRequest {
 	return r
 }
 
+// Attempt identifies one write over all calls that are made for it. The zero value
+// is a write that is asked for once; then the store, or the client that carries the
+// request to it, chooses the ID.
+type Attempt struct {
+	// ID is unique to the write, as NewWriteID makes them.
+	ID string
+	// Repeated says that an earlier call with this ID may have reached a store, and
+	// that its answer was lost. The store then does not write. It answers what the
+	// earlier call has done, or Unavailable (503) if it has done nothing; after that
+	// the earlier call cannot take effect any more.
+	Repeated bool
+	// Since is a revision that the caller had seen before the earlier call. The store
+	// searches the history after it.
+	Since int64
+}
+
+// NewWriteID returns an ID for an Attempt: 16 characters, 96 random bits.
+func NewWriteID() string {
+	var id [12]byte
+	binary.LittleEndian.PutUint64(id[:8], rand.Uint64())
+	binary.LittleEndian.PutUint32(id[8:], rand.Uint32())
+	return base64.RawURLEncoding.EncodeToString(id[:])
+}
+
 // CreateRequest stores a new object.
 type CreateRequest struct {
 	Key     resource.Key
 	Content Content
+	// Source, if set, is the object that this one is a copy of. It must be stored at
+	// its revision at the very moment of the creation.
+	Source  *Source
+	Attempt Attempt
+}
+
+// Source names a revision of an object that is copied to another key. Both fields
+// are required.
+type Source struct {
+	Key      resource.Key
+	Revision int64
 }
 
 // UpdateRequest replaces an object. Revision is required.
@@ -141,6 +190,7 @@ type UpdateRequest struct {
 	Key      resource.Key
 	Revision int64
 	Content  Content
+	Attempt  Attempt
 }
 
 // DeleteRequest removes an object. Revision and UID are preconditions; zero
@@ -149,4 +199,5 @@ type DeleteRequest struct {
 	Key      resource.Key
 	Revision int64
 	UID      string
+	Attempt  Attempt
 }

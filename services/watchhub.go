@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"time"
 
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -16,8 +17,13 @@ import (
 // the front door, authn, authz and admission.
 type WatchHub interface {
 	// Replay returns the changes of one resource type after a revision, oldest
-	// first. Expired (410) when changes after r.After are no longer held.
+	// first. Expired (410) when changes after r.After are no longer held, or when
+	// r.After is of a history that ended because etcd was restored.
 	Replay(ctx context.Context, r ReplayRequest) (Replay, error)
+
+	// Keys returns the keys that open the messages on the bus about one resource
+	// type, and those about progress. It is for callers that may read the type.
+	Keys(ctx context.Context, r KeysRequest) (Keys, error)
 }
 
 // ChangeType is what happened to an object.
@@ -72,6 +78,8 @@ type Progress struct {
 	Floor int64
 	// Heads is the newest revision of each resource type that changed in the window.
 	Heads map[resource.GroupResource]int64
+	// Epoch is that of the revisions, as in Page.
+	Epoch string
 }
 
 // ReplayRequest asks for the changes of one resource type after a revision.
@@ -89,4 +97,33 @@ type Replay struct {
 	Through int64
 	// More is true when the hub holds further changes after Through already.
 	More bool
+	// Epoch is that of the revisions, as in Page. A run of another epoch than what
+	// the follower has seen does not continue it.
+	Epoch string
+}
+
+// KeysRequest asks for the keys of one resource type.
+type KeysRequest struct {
+	GroupResource resource.GroupResource
+	// ID is a key that the caller met on the bus and does not have; nil for none. A
+	// hub that does not have it either looks for it before it answers.
+	ID []byte
+}
+
+// Keys are the keys in use, oldest first: the last one seals, and the others may
+// still have sealed messages that are under way.
+type Keys struct {
+	Keys []BusKey
+}
+
+// BusKey opens messages on the bus (package seal). It cannot make any: for that
+// the hub's private key is needed too.
+type BusKey struct {
+	ID []byte
+	// Changes opens messages about the resource type, Progress those about progress.
+	Changes, Progress []byte
+	// Public is the Ed25519 key that verifies the hub's signatures.
+	Public []byte
+	// Lifetime is how long the key may still be accepted; 0 is without an end.
+	Lifetime time.Duration
 }

@@ -91,3 +91,40 @@ func BenchmarkCreate(b *testing.B) {
 		}
 	})
 }
+
+func BenchmarkUpdate(b *testing.B) {
+	s := replica(b, openEtcd(b))
+	var next atomic.Int64
+	b.SetParallelism(32)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		name := fmt.Sprintf("p%d", next.Add(1))
+		o, err := s.Create(b.Context(), services.CreateRequest{Key: pod(name), Content: padded(name)})
+		for err == nil && pb.Next() {
+			o, err = s.Update(b.Context(), services.UpdateRequest{Key: o.Key, Revision: o.Revision, Content: padded(name)})
+		}
+		if err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// BenchmarkDelete creates each object too.
+func BenchmarkDelete(b *testing.B) {
+	s := replica(b, openEtcd(b))
+	var next atomic.Int64
+	b.SetParallelism(32)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			name := fmt.Sprintf("p%d", next.Add(1))
+			o, err := s.Create(b.Context(), services.CreateRequest{Key: pod(name), Content: padded(name)})
+			if err == nil {
+				_, err = s.Delete(b.Context(), services.DeleteRequest{Key: o.Key, Revision: o.Revision})
+			}
+			if err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}

@@ -31,17 +31,30 @@ func TestContractOverEtcdServers(t *testing.T) {
 // dialEtcd starts an etcd for one test and connects to it over the network.
 func dialEtcd(t testing.TB) *clientv3.Client {
 	t.Helper()
+	return dial(t, serveEtcd(t, func(*embed.Config) {}))
+}
+
+// serveEtcd starts an etcd for one test and returns its address.
+func serveEtcd(t testing.TB, change func(*embed.Config)) string {
+	t.Helper()
 	c := embed.NewConfig()
 	c.Dir, c.LogLevel, c.Logger, c.LogOutputs = t.TempDir(), "panic", "zap", []string{"/dev/null"}
 	loopback := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	c.ListenPeerUrls, c.ListenClientUrls = nil, []url.URL{loopback}
 	c.TickMs, c.ElectionMs = 10, 100
+	change(c)
 	server, err := embed.StartEtcd(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Clients[0].Addr().String()}, Logger: zap.NewNop()})
+	return server.Clients[0].Addr().String()
+}
+
+// dial connects to an etcd as the store does.
+func dial(t testing.TB, address string) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +65,7 @@ func dialEtcd(t testing.TB) *clientv3.Client {
 // openEtcd starts an etcd for one test in this process.
 func openEtcd(t testing.TB) *clientv3.Client {
 	t.Helper()
-	server, err := embedded.Open(t.Context(), t.TempDir(), slog.New(slog.DiscardHandler))
+	server, err := embedded.Open(t.Context(), embedded.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +84,15 @@ func replica(t testing.TB, client *clientv3.Client) *Store {
 		Client: client, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		FutureWait: 50 * time.Millisecond,
 	})
+	await(t, s)
+	return s
+}
+
+var discard = slog.New(slog.DiscardHandler)
+
+// await runs a store until the test ends, and waits until it is ready.
+func await(t testing.TB, s *Store) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- s.Run(ctx) }()
@@ -85,5 +107,4 @@ func replica(t testing.TB, client *clientv3.Client) *Store {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the store does not become ready")
 	}
-	return s
 }

@@ -4,33 +4,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/store/internal/swap"
 )
 
-// failure returns the Status for an error of etcd that is not an answer.
+// failure returns the Status for an error of etcd about a read.
 func failure(err error) *services.Status {
-	switch {
-	case tooLarge(err):
-		return services.TooLarge("Request entity too large: the object is larger than etcd accepts")
-	case errors.Is(err, rpctypes.ErrNoSpace):
-		return services.Unavailable("etcd has no space left: %v", err)
-	case inTime(err):
+	if inTime(err) {
 		return services.Unavailable("etcd cannot be used now: %v", err)
 	}
-	return services.Timeout("etcd did not answer in time, the outcome is not known: %v", err)
+	return services.Timeout("etcd did not answer in time: %v", err)
 }
 
-// tooLarge tells whether etcd, or the connection to it, refused the size.
-func tooLarge(err error) bool {
-	return errors.Is(err, rpctypes.ErrRequestTooLarge) ||
-		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
+// writeFailure returns the Status for an error of a swap: of etcd, which has refused
+// the write or was not asked, or a Status.
+func writeFailure(err error) *services.Status {
+	var s *services.Status
+	var full *etcd.NoSpace
+	switch {
+	case errors.As(err, &s):
+		return s
+	case errors.As(err, &full):
+		return services.InsufficientStorage("%v", full)
+	case swap.TooLarge(err):
+		return services.TooLarge("Request entity too large: the object is larger than etcd accepts")
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return services.InsufficientStorage("etcd has reached its space quota and takes no writes but deletions until there is room again")
+	}
+	return services.Unavailable("etcd cannot be used now, and nothing was written: %v", err)
+}
+
+// notDone is the Unavailable (503) of a write that etcd has not applied and will not
+// apply any more.
+func notDone(key resource.Key) *services.Status {
+	return services.Unavailable("%s: etcd has not answered, and nothing was written", key)
 }
 
 // inTime is false when etcd, or the caller, gave up waiting.

@@ -59,6 +59,9 @@ func (s *Store) exactly(ctx context.Context, revision int64) (*mirror.Snapshot, 
 	if err := s.reach(ctx, revision); err != nil {
 		return nil, err
 	}
+	if after := s.mirror.Epoch().After; revision <= after {
+		return nil, services.Expired("The resourceVersion for the provided list is of a history that the store no longer has: it was restored, and begins after %d.", after)
+	}
 	snapshot, _ := s.mirror.At(revision)
 	return snapshot, nil
 }
@@ -70,7 +73,7 @@ func fromMemory(c *collector, snapshot *mirror.Snapshot) services.Page {
 		}
 	}
 	snapshot.Ascend(c.scan, c.from, c.take)
-	c.page.Revision = snapshot.Revision
+	c.page.Revision, c.page.Epoch = snapshot.Revision, snapshot.Epoch
 	if c.page.Next != "" && c.selector.Empty() {
 		c.page.Remaining = snapshot.CountAfter(c.prefix, c.prefix+c.page.Next)
 	}
@@ -79,7 +82,7 @@ func fromMemory(c *collector, snapshot *mirror.Snapshot) services.Page {
 
 // fromHistory reads a page of a state that the mirror has left behind.
 func (s *Store) fromHistory(ctx context.Context, c *collector, revision int64) (services.Page, error) {
-	c.page.Revision = revision
+	c.page.Revision, c.page.Epoch = revision, s.mirror.Epoch().ID
 	end := clientv3.GetPrefixRangeEnd(c.scan)
 	for from := max(c.from, c.scan); ; {
 		done := s.metrics.timeEtcd("range")

@@ -41,11 +41,16 @@ func start(ctx context.Context, n *run.Node) error {
 	if err := s.awaitReady(ctx, n); err != nil {
 		return err
 	}
-	n.Health.Add(run.Check{Name: "etcd", Live: true, Probe: func(ctx context.Context) error {
+	n.Health.Add(run.Check{Name: "etcd", Probe: func(ctx context.Context) error {
 		_, err := s.Revision(ctx)
 		return err
 	}})
 	n.Health.Add(run.Check{Name: "store-mirror", Probe: s.following})
+	if client.ActiveConnection() != nil { // the embedded etcd shows its own state
+		alarms := &alarms{client: client}
+		alarms.observe(n)
+		n.Go("etcd-alarms", func(ctx context.Context) error { return alarms.watch(ctx, n) })
+	}
 	rpc.Store.Offer(n, s)
 	status := s.mirror.Status()
 	n.Log.Info("store is ready", "objects", status.Objects, "revision", status.Revision)

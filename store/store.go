@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/store/internal/mirror"
+	"github.com/portico-platform/portico/store/internal/swap"
 )
 
 const (
@@ -31,12 +33,16 @@ type Config struct {
 	// FutureWait is how long a reader waits for a revision that it names and that
 	// is not there yet; zero chooses the default.
 	FutureWait time.Duration
+	// SettleWithin bounds how long the outcome of a write is searched for when etcd's
+	// answer is lost; zero chooses the default.
+	SettleWithin time.Duration
 }
 
 // Store is the store over etcd. Run keeps it current.
 type Store struct {
 	client     *clientv3.Client
 	mirror     *mirror.Mirror
+	swaps      *swap.Swapper
 	metrics    *metrics
 	futureWait time.Duration
 }
@@ -47,11 +53,19 @@ func New(c Config) *Store {
 		c.FutureWait = defaultFutureWait
 	}
 	m := mirror.New(mirror.Config{Client: c.Client, Log: c.Log})
-	return &Store{client: c.Client, mirror: m, metrics: newMetrics(c.Metrics, m), futureWait: c.FutureWait}
+	s := &Store{client: c.Client, mirror: m, metrics: newMetrics(c.Metrics, m), futureWait: c.FutureWait}
+	s.swaps = swap.New(swap.Config{
+		Client: c.Client, Time: s.metrics.timeEtcd, Within: c.SettleWithin,
+		Reached: func() int64 { return m.Status().Revision },
+	})
+	return s
 }
 
-// Run follows etcd until ctx ends.
-func (s *Store) Run(ctx context.Context) error { return s.mirror.Run(ctx) }
+// Run follows etcd until ctx ends. It is called once.
+func (s *Store) Run(ctx context.Context) error {
+	defer s.swaps.Stop()
+	return s.mirror.Run(ctx)
+}
 
 // Ready returns a channel that is closed when the store can answer.
 func (s *Store) Ready() <-chan struct{} { return s.mirror.Filled() }
@@ -90,28 +104,35 @@ func (s *Store) read(ctx context.Context, r services.Read) (*mirror.Snapshot, er
 	case services.NotOlderThan:
 		err = s.reach(ctx, r.Revision)
 	}
-	if err == nil {
-		err = s.filled(ctx)
+	for err == nil {
+		if err = s.filled(ctx); err == nil {
+			if snapshot, ok := s.mirror.Held(); ok {
+				return snapshot, nil
+			}
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.mirror.Snapshot(), nil
+	return nil, err
 }
 
 // catchUp waits until the mirror holds everything that etcd acknowledged before
 // the call.
 func (s *Store) catchUp(ctx context.Context) error {
-	revision, err := s.Revision(ctx)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, catchUpWait)
 	defer cancel()
-	if err := s.mirror.Wait(ctx, revision); err != nil {
+	for {
+		revision, err := s.Revision(ctx)
+		if err != nil {
+			return err
+		}
+		err = s.mirror.Wait(ctx, revision)
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, mirror.ErrBroken) {
+			continue // etcd has another history now, and so another newest revision
+		}
 		return services.Timeout("the store has not caught up with etcd in time: it is at revision %d of %d", s.mirror.Status().Revision, revision)
 	}
-	return nil
 }
 
 // reach waits a little for a revision that a reader named.
@@ -139,8 +160,12 @@ func (s *Store) filled(ctx context.Context) error {
 	}
 }
 
-// following returns an error when the mirror has stood still for too long.
+// following returns an error when the mirror has stood still for too long, or when
+// what it held is not what etcd holds any more.
 func (s *Store) following(context.Context) error {
+	if err := s.mirror.Broken(); err != nil {
+		return err
+	}
 	if since := s.mirror.Status().Stalled; !since.IsZero() && time.Since(since) > stallGrace {
 		return fmt.Errorf("not following etcd since %s", since.Format(time.RFC3339))
 	}

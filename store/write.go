@@ -9,43 +9,67 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/object"
+	"github.com/portico-platform/portico/store/internal/swap"
 )
 
 // Create implements services.Store.
 func (s *Store) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
-	w, err := object.New(r.Key, r.Content)
-	if err != nil {
+	do := swap.Swap{Attempt: r.Attempt}
+	if r.Source != nil {
+		if err := object.CheckKey(r.Source.Key); err != nil {
+			return services.Object{}, err
+		}
+		if r.Source.Revision <= 0 {
+			return services.Object{}, services.BadRequest("%s: a copy needs the revision of its source", r.Key)
+		}
+		do.Further = []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(r.Source.Key.Path()), "=", r.Source.Revision)}
+	}
+	w, o, err := s.put(ctx, r.Key, r.Content, do)
+	switch {
+	case err != nil:
 		return services.Object{}, err
+	case o.Done:
+		return w.Stored(o.Revision), nil
+	case o.Value == nil && r.Source != nil:
+		return services.Object{}, services.ConflictModified(r.Source.Key.Group, r.Source.Key.Resource, r.Source.Key.Name)
+	case o.Value == nil:
+		return services.Object{}, notDone(r.Key)
 	}
-	answer, err := s.swap(ctx, w.Path, 0, clientv3.OpPut(w.Path, w.Value))
-	if err != nil {
-		return services.Object{}, err
-	}
-	if !answer.Succeeded {
-		return services.Object{}, services.AlreadyExists(r.Key.Group, r.Key.Resource, r.Key.Name)
-	}
-	return w.Stored(answer.Header.Revision), nil
+	return services.Object{}, services.AlreadyExists(r.Key.Group, r.Key.Resource, r.Key.Name)
 }
 
 // Update implements services.Store.
 func (s *Store) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
-	w, err := object.New(r.Key, r.Content)
-	if err != nil {
-		return services.Object{}, err
-	}
 	if r.Revision <= 0 {
 		return services.Object{}, services.BadRequest("%s: an update needs the revision that it replaces", r.Key)
 	}
-	answer, err := s.swap(ctx, w.Path, r.Revision, clientv3.OpPut(w.Path, w.Value))
+	w, o, err := s.put(ctx, r.Key, r.Content, swap.Swap{Attempt: r.Attempt, Revision: r.Revision})
 	switch {
 	case err != nil:
 		return services.Object{}, err
-	case answer.Succeeded:
-		return w.Stored(answer.Header.Revision), nil
-	case found(answer) == nil:
+	case o.Done:
+		return w.Stored(o.Revision), nil
+	case o.Value == nil:
 		return services.Object{}, notFound(r.Key)
+	case o.Value.ModRevision == r.Revision:
+		return services.Object{}, notDone(r.Key)
 	}
 	return services.Object{}, services.ConflictModified(r.Key.Group, r.Key.Resource, r.Key.Name)
+}
+
+// put does a write that leaves an object behind.
+func (s *Store) put(ctx context.Context, key resource.Key, content services.Content, do swap.Swap) (w object.Write, o swap.Outcome, err error) {
+	if do.Attempt, err = swap.CheckAttempt(do.Attempt); err != nil {
+		return w, o, err
+	}
+	if w, err = object.New(key, content, do.Attempt.ID); err != nil {
+		return w, o, err
+	}
+	do.Path, do.Value = w.Path, w.Value
+	if o, err = s.swaps.Do(ctx, do); err != nil {
+		return w, o, writeFailure(err)
+	}
+	return w, o, nil
 }
 
 // Delete implements services.Store. What the mirror holds is a good guess of what
@@ -54,33 +78,60 @@ func (s *Store) Delete(ctx context.Context, r services.DeleteRequest) (services.
 	if err := object.CheckKey(r.Key); err != nil {
 		return services.Object{}, err
 	}
-	path := r.Key.Path()
-	var revision int64
-	if guess, ok := s.mirror.Snapshot().Get(path); ok && precondition(r, guess) == nil {
-		revision = guess.Revision
+	attempt, err := swap.CheckAttempt(r.Attempt)
+	if err != nil {
+		return services.Object{}, err
+	}
+	do := swap.Swap{Attempt: attempt, Path: r.Key.Path(), Revision: r.Revision}
+	if !attempt.Repeated { // else what is there now is not what the first attempt saw
+		do.Revision = 0
+		if guess, ok := s.mirror.Snapshot().Get(do.Path); ok && precondition(r, guess) == nil {
+			do.Revision = guess.Revision
+		}
 	}
 	for {
-		answer, err := s.swap(ctx, path, revision, clientv3.OpDelete(path, clientv3.WithPrevKV()))
-		if err != nil {
+		o, err := s.remove(ctx, do)
+		switch {
+		case err != nil:
 			return services.Object{}, err
-		}
-		if answer.Succeeded && revision != 0 {
-			kv := answer.Responses[0].GetResponseDeleteRange().PrevKvs[0]
-			return decode(path, kv, answer.Header.Revision)
-		}
-		kv := found(answer)
-		if kv == nil {
+		case o.Value == nil:
 			return services.Object{}, notFound(r.Key)
+		case o.Done:
+			return decode(do.Path, o.Value, o.Revision)
 		}
-		current, err := decode(path, kv, kv.ModRevision)
+		current, err := decode(do.Path, o.Value, o.Value.ModRevision)
 		if err != nil {
 			return services.Object{}, err
 		}
 		if err := precondition(r, &current); err != nil {
 			return services.Object{}, err
 		}
-		revision = current.Revision
+		if o.Dead {
+			return services.Object{}, notDone(r.Key)
+		}
+		do.Revision = current.Revision
 	}
+}
+
+// remove does a deletion, or reads what there is to delete when that is not known.
+func (s *Store) remove(ctx context.Context, do swap.Swap) (swap.Outcome, error) {
+	if do.Revision != 0 || do.Attempt.Repeated {
+		o, err := s.swaps.Do(ctx, do)
+		if err != nil {
+			return o, writeFailure(err)
+		}
+		return o, nil
+	}
+	done := s.metrics.timeEtcd("get")
+	answer, err := s.client.Get(ctx, do.Path)
+	done(err)
+	if err != nil {
+		return swap.Outcome{}, failure(err)
+	}
+	if len(answer.Kvs) == 0 {
+		return swap.Outcome{}, nil
+	}
+	return swap.Outcome{Value: answer.Kvs[0]}, nil
 }
 
 // precondition returns the Conflict of a deletion that asks for another object.
@@ -90,33 +141,6 @@ func precondition(r services.DeleteRequest, o *services.Object) error {
 	}
 	if r.Revision != 0 && r.Revision != o.Revision {
 		return mismatch(r.Key, "ResourceVersion", resource.FormatVersion(r.Revision), resource.FormatVersion(o.Revision))
-	}
-	return nil
-}
-
-// swap does op if the value at path is of a revision, 0 meaning that there is
-// none, and else reads what is there.
-func (s *Store) swap(ctx context.Context, path string, revision int64, op clientv3.Op) (*clientv3.TxnResponse, error) {
-	done := s.metrics.timeEtcd("txn")
-	answer, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(path), "=", revision)).
-		Then(op).
-		Else(clientv3.OpGet(path)).
-		Commit()
-	done(err)
-	if err != nil {
-		return nil, failure(err)
-	}
-	return answer, nil
-}
-
-// found returns what a swap that failed has read; nil when there is nothing.
-func found(answer *clientv3.TxnResponse) *mvccpb.KeyValue {
-	if answer.Succeeded {
-		return nil
-	}
-	if kvs := answer.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
-		return kvs[0]
 	}
 	return nil
 }

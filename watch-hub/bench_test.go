@@ -2,6 +2,7 @@ package watchhub
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -63,7 +64,10 @@ func BenchmarkEtcdToFollower(b *testing.B) {
 // window, onto the bus and to a follower.
 func BenchmarkHubToFollower(b *testing.B) {
 	bus := testbed.StartNATS(b)
-	hub := New(Config{Etcd: testbed.StartEtcd(b).Client, Bus: bus.Connect(), History: time.Hour, WindowBytes: 64 << 20})
+	hub := New(Config{Etcd: testbed.StartEtcd(b).Client, Bus: bus.Connect(), History: time.Hour, WindowBytes: 64 << 20,
+		KeyLifetime: time.Hour, Log: slog.New(slog.DiscardHandler)})
+	go hub.keys.Run(b.Context())
+	<-hub.keys.Ready()
 	hub.election.leading.Store(true)
 	close(hub.ready)
 	stream := benchmarkStream(b, bus, hub, 0)

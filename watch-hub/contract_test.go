@@ -56,7 +56,7 @@ type runningHub struct {
 func startHub(t testing.TB, etcd *testbed.Etcd, bus *nats.Conn, change func(*Config)) runningHub {
 	t.Helper()
 	config := Config{
-		Etcd: etcd.Client, Bus: bus, Name: "hub", History: time.Hour, WindowBytes: 64 << 20,
+		Etcd: etcd.Client, Bus: bus, Name: "hub", History: time.Hour, WindowBytes: 64 << 20, KeyLifetime: time.Hour,
 		Log: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {

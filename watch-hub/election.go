@@ -25,6 +25,7 @@ type election struct {
 	name    string
 	log     *slog.Logger
 	leading atomic.Bool
+	current atomic.Pointer[context.CancelFunc] // of the term
 	signal  chan struct{}
 }
 
@@ -37,6 +38,14 @@ func (e *election) leads() bool { return e.leading.Load() }
 
 // won receives after each victory.
 func (e *election) won() <-chan struct{} { return e.signal }
+
+// again ends the term, or the wait for it, and stands for election anew: what this
+// hub knows of the office is of a history that is over.
+func (e *election) again() {
+	if end := e.current.Load(); end != nil {
+		(*end)()
+	}
+}
 
 // run stands for election until ctx ends, and then resigns.
 func (e *election) run(ctx context.Context) {
@@ -60,6 +69,7 @@ func (e *election) term(ctx context.Context, succeed bool) error {
 	defer resign(session)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	e.current.Store(&cancel)
 	go func() {
 		select {
 		case <-session.Done():

@@ -107,15 +107,15 @@ func unversioned(o services.Object) string {
 	return string(bytes.Replace(o.JSON, fmt.Appendf(nil, `"resourceVersion":"%d",`, o.Revision), nil, 1))
 }
 
-// check compares what an observer heard with etcd's history.
-func (o *observer) check(t *testing.T, etcd *testbed.Etcd, through int64) {
+// check compares what an observer heard with etcd's history of its type.
+func (o *observer) check(t *testing.T, history []entry, through int64) {
 	t.Helper()
 	if o.err != nil {
 		t.Errorf("%s after %d: at %d: %v", o.gr, o.after, o.through, o.err)
 		return
 	}
 	var want []entry
-	for _, e := range truth(t, etcd, o.gr, through) {
+	for _, e := range history {
 		if e.revision > o.after {
 			want = append(want, e)
 		}
@@ -179,6 +179,17 @@ func (b *rig) Replay(ctx context.Context, r services.ReplayRequest) (services.Re
 		return services.Replay{}, services.Unavailable("no hub")
 	}
 	return hub.Replay(ctx, r)
+}
+
+// Keys implements services.WatchHub likewise.
+func (b *rig) Keys(ctx context.Context, r services.KeysRequest) (services.Keys, error) {
+	b.mu.Lock()
+	hub := b.current
+	b.mu.Unlock()
+	if hub == nil {
+		return services.Keys{}, services.Unavailable("no hub")
+	}
+	return hub.Keys(ctx, r)
 }
 
 func (b *rig) use(hub services.WatchHub) {
@@ -300,6 +311,6 @@ func followEverything(t *testing.T, etcd *testbed.Etcd, disturb disturbance) {
 	group.Wait()
 	t.Logf("%d replays", b.replays.Load())
 	for _, o := range observers {
-		o.check(t, b.etcd, through)
+		o.check(t, truth(t, b.etcd, o.gr, through), through)
 	}
 }

@@ -19,8 +19,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd/epoch"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/history"
+	"github.com/portico-platform/portico/watch-hub/internal/keys"
 	"github.com/portico-platform/portico/watch-hub/internal/window"
 )
 
@@ -30,10 +32,19 @@ const (
 	progressEvery = time.Second
 	// idleEvery is how often it tells when nothing has changed.
 	idleEvery = 3 * time.Second
+	// standbyEvery is how often a hub that does not publish tells how far it had come
+	// the time before. When the publishing hub is dead or frozen, followers find
+	// after twice this time that they miss something, instead of when its lease ends.
+	standbyEvery = 500 * time.Millisecond
 	// lagging is how long etcd may say nothing before the hub is not healthy.
 	lagging = 15 * time.Second
 	// retryEvery is the pause before a broken watch is opened again.
 	retryEvery = 500 * time.Millisecond
+	// fillStep is how many revisions of the past are read at a time. etcd gives a
+	// watch that lags about as many at once.
+	fillStep = 1_000
+	// fillBytes bounds what a step holds in memory.
+	fillBytes = 8 << 20
 )
 
 // Config is what a Hub needs. All fields are required.
@@ -47,6 +58,8 @@ type Config struct {
 	History time.Duration
 	// WindowBytes bounds the window in memory; older changes come from etcd.
 	WindowBytes int64
+	// KeyLifetime is how often the key of the bus is replaced.
+	KeyLifetime time.Duration
 	Log         *slog.Logger
 }
 
@@ -54,14 +67,19 @@ type Config struct {
 type Hub struct {
 	config    Config
 	reader    *history.Reader
+	keeper    *epoch.Keeper
 	window    *window.Window
 	election  *election
 	publisher *publisher
+	keys      *keys.Keys
 	ready     chan struct{}
 	heard     atomic.Int64 // when etcd last said anything, in Unix nanoseconds
 
+	filled bool      // the window holds as much of the past as it can
 	told   time.Time // when progress was last published
 	toldOf int64     // and of which revision
+	// standby is how far the hub had come when it last looked, not publishing.
+	standby services.Progress
 }
 
 // New returns a hub that does nothing until it runs.
@@ -72,13 +90,15 @@ func New(config Config) *Hub {
 		window: window.New(config.History, config.WindowBytes),
 		ready:  make(chan struct{}),
 	}
+	h.keeper = epoch.New(epoch.Config{KV: config.Etcd, Log: config.Log})
 	h.election = newElection(config.Etcd, config.Name, config.Log)
-	h.publisher = newPublisher(config.Bus, config.Log)
+	h.keys = keys.New(config.Etcd, config.KeyLifetime, config.Log)
+	h.publisher = newPublisher(config.Bus, h.keys.Current, config.Log)
 	return h
 }
 
-// Ready is closed when the window holds everything that happened before the
-// start, as far as etcd has it.
+// Ready is closed when the hub knows the present. What happened before its start
+// comes from etcd, until the window has been filled with it.
 func (h *Hub) Ready() <-chan struct{} { return h.ready }
 
 // Heard returns how long ago etcd last said anything.
@@ -89,12 +109,17 @@ func (h *Hub) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { h.followAlways(ctx) })
 	loops.Go(func() { h.compactAlways(ctx) })
+	loops.Go(func() { h.keys.Run(ctx) })
 	loops.Go(func() {
-		select {
-		case <-h.ready: // until then it has nothing to publish
-			h.election.run(ctx)
-		case <-ctx.Done():
+		// Until then it has nothing to publish, or nothing to seal it with.
+		for _, ready := range []<-chan struct{}{h.ready, h.keys.Ready()} {
+			select {
+			case <-ready:
+			case <-ctx.Done():
+				return
+			}
 		}
+		h.election.run(ctx)
 	})
 	loops.Wait()
 	return nil
@@ -103,16 +128,15 @@ func (h *Hub) Run(ctx context.Context) error {
 // followAlways follows etcd, and again when that breaks.
 func (h *Hub) followAlways(ctx context.Context) {
 	for ctx.Err() == nil {
-		_, after := h.window.Span()
-		err := h.follow(ctx, after)
+		err := h.follow(ctx)
 		var compacted history.Compacted
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, errors.Is(err, errNewEpoch):
 		case errors.As(err, &compacted):
-			// At the start this is how the hub learns where history begins.
-			h.window.Reset(compacted.Through)
+			// The hub was away for longer than etcd remembers.
+			h.window.Reset(compacted.Through, h.window.Epoch())
 		default:
-			h.config.Log.Warn("following etcd again", "after", after, "error", err)
+			h.config.Log.Warn("following etcd again", "revision", h.window.Progress().Through, "error", err)
 			pause(ctx, retryEvery)
 		}
 	}
@@ -126,19 +150,30 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-var errWatchEnded = errors.New("etcd ended the watch")
+var (
+	errWatchEnded = errors.New("etcd ended the watch")
+	errNewEpoch   = errors.New("etcd has another history")
+)
 
 // follow takes changes from etcd into the window and onto the bus.
-func (h *Hub) follow(ctx context.Context, after int64) error {
+func (h *Hub) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	defer background.Wait()
 	defer cancel()
-	start, err := h.reader.Revision(ctx)
+	of, err := h.begin(ctx)
 	if err != nil {
 		return err
 	}
+	_, after := h.window.Span()
 	responses := h.reader.Watch(ctx, resource.Root, after, progressEvery)
+	over := make(chan struct{})
+	background.Go(func() { h.prove(ctx, of, over) })
+	background.Go(func() { h.fill(ctx) })
 	expire := time.NewTicker(progressEvery)
 	defer expire.Stop()
+	standby := time.NewTicker(standbyEvery)
+	defer standby.Stop()
 	for {
 		select {
 		case response, ok := <-responses:
@@ -150,15 +185,87 @@ func (h *Hub) follow(ctx context.Context, after int64) error {
 				return err
 			}
 			h.take(run)
-			h.readyAt(start, run.Through)
 		case <-h.publisher.due():
 			h.publish()
 		case <-h.election.won():
 			h.tell(time.Now())
 		case now := <-expire.C:
 			h.window.Expire(now)
+		case <-standby.C:
+			h.tellStandby()
+		case <-over:
+			return errNewEpoch
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+	}
+}
+
+// begin makes sure that the window belongs to the epoch that etcd is in. A window
+// that does not begins at the present: it is ready at once, however long the past.
+func (h *Hub) begin(ctx context.Context) (epoch.Epoch, error) {
+	of, now, err := h.keeper.Read(ctx)
+	if err != nil || of == h.window.Epoch() {
+		return of, err
+	}
+	again := h.window.Epoch().ID != ""
+	h.heard.Store(time.Now().UnixNano())
+	h.window.Reset(now, of)
+	h.filled, h.toldOf = false, 0
+	if again {
+		h.election.again()
+		h.tell(time.Now()) // lets followers ask, and find that they have to list again
+	} else {
+		close(h.ready)
+	}
+	return of, nil
+}
+
+// prove reads the epoch every so often and closes over when it is another.
+func (h *Hub) prove(ctx context.Context, of epoch.Epoch, over chan<- struct{}) {
+	ticker := time.NewTicker(progressEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			// An etcd that does not answer breaks the watch too.
+			if now, _, err := h.keeper.Read(ctx); err == nil && now != of {
+				close(over)
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// fill reads the past into the window, newest first, until the window is full or
+// etcd has no more. It goes in small steps because etcd, for each of them, looks at
+// everything that happened since, and because objects may be large.
+func (h *Hub) fill(ctx context.Context) {
+	step := int64(fillStep)
+	for !h.filled && ctx.Err() == nil {
+		floor, _ := h.window.Span()
+		first := h.window.Epoch().After
+		q := history.Query{After: max(floor-step, first), Through: floor, Limit: 2 * fillStep, Bytes: fillBytes}
+		past, err := h.reader.Between(ctx, q)
+		var compacted history.Compacted
+		for errors.As(err, &compacted) {
+			if q.After, h.filled = compacted.Through, true; q.After >= floor {
+				return
+			}
+			past, err = h.reader.Between(ctx, q)
+		}
+		switch {
+		case errors.Is(err, history.ErrLarge):
+			step, h.filled = max(1, step/4), false
+		case err != nil:
+			if ctx.Err() == nil {
+				h.config.Log.Warn("reading the past, which now comes from etcd when it is asked for", "error", err)
+			}
+			return
+		case !h.window.Prepend(time.Now(), q.After, floor, past.Changes) || q.After <= first:
+			h.filled = true
 		}
 	}
 }
@@ -170,6 +277,7 @@ func (h *Hub) take(run history.Run) {
 	h.heard.Store(now.UnixNano())
 	h.window.Append(now, run.Changes)
 	h.window.Advance(run.Through)
+	h.keeper.Saw(run.Through)
 	if !h.election.leads() {
 		return
 	}
@@ -205,15 +313,19 @@ func (h *Hub) tell(now time.Time) {
 	h.told, h.toldOf = now, progress.Through
 }
 
-// readyAt opens the hub for questions once it has seen what was there at its start.
-func (h *Hub) readyAt(start, through int64) {
-	select {
-	case <-h.ready:
-	default:
-		if through >= start {
-			close(h.ready)
-		}
+// tellStandby publishes how far the hub had come at its last call, if it does not
+// publish changes. By now the hub that does has published all of that, so followers
+// ask for nothing that is on its way.
+func (h *Hub) tellStandby() {
+	if h.election.leads() {
+		h.standby = services.Progress{}
+		return
 	}
+	if before := h.standby; before.Epoch != "" && before.Epoch == h.window.Epoch().ID && before.Through > h.toldOf {
+		h.publisher.progress(before)
+		h.toldOf = before.Through
+	}
+	h.standby = h.window.Progress()
 }
 
 // Replay implements services.WatchHub.
@@ -223,8 +335,14 @@ func (h *Hub) Replay(ctx context.Context, r services.ReplayRequest) (services.Re
 	default:
 		return services.Replay{}, services.Unavailable("the watch hub is still reading its history")
 	}
+	if err := h.keeper.Broken(); err != nil {
+		return services.Replay{}, services.Unavailable("the watch hub waits for a new epoch: %v", err)
+	}
 	if answer, ok := h.window.Replay(r); ok {
 		return answer, nil
+	}
+	if of := h.window.Epoch(); of.After > 0 && r.After <= of.After {
+		return services.Replay{}, services.Expired("too old resource version: %d (the store was restored, its history begins after %d)", r.After, of.After)
 	}
 	return h.replayPast(ctx, r)
 }
@@ -232,6 +350,7 @@ func (h *Hub) Replay(ctx context.Context, r services.ReplayRequest) (services.Re
 // replayPast answers from etcd what lies before the window; the rest of the way
 // is in the window, so there is always more.
 func (h *Hub) replayPast(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
+	of := h.window.Epoch()
 	floor, _ := h.window.Span()
 	limit := window.PageChanges
 	if r.Limit > 0 {
@@ -252,7 +371,7 @@ func (h *Hub) replayPast(ctx context.Context, r services.ReplayRequest) (service
 		past.Changes[i].Previous = previous
 		previous = past.Changes[i].Object.Revision
 	}
-	return services.Replay{Changes: past.Changes, Through: past.Through, More: true}, nil
+	return services.Replay{Changes: past.Changes, Through: past.Through, More: true, Epoch: of.ID}, nil
 }
 
 var _ services.WatchHub = (*Hub)(nil)

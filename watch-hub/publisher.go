@@ -1,15 +1,18 @@
 package watchhub
 
 import (
+	"errors"
 	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/bus"
 	"github.com/portico-platform/portico/services/changes"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/seal"
 )
 
 const (
@@ -27,6 +30,9 @@ const (
 type publisher struct {
 	bus    *nats.Conn
 	log    *slog.Logger
+	master func() *seal.Master // the key of the moment; nil when there is none
+	sealer *seal.Sealer        // with the key of the message before
+	sealed []byte              // the message before, sealed
 	open   map[resource.GroupResource]*message
 	last   time.Time // of the last flush
 	timer  *time.Timer
@@ -34,14 +40,14 @@ type publisher struct {
 	broken bool     // some change since the last flush did not get onto the bus
 }
 
-// message is a run of changes of one type in one namespace.
+// message is a run of changes of one type.
 type message struct {
 	subject string
 	data    []byte
 }
 
-func newPublisher(bus *nats.Conn, log *slog.Logger) *publisher {
-	p := &publisher{bus: bus, log: log, open: map[resource.GroupResource]*message{}, timer: time.NewTimer(tick)}
+func newPublisher(conn *nats.Conn, master func() *seal.Master, log *slog.Logger) *publisher {
+	p := &publisher{bus: conn, log: log, master: master, open: map[resource.GroupResource]*message{}, timer: time.NewTimer(tick)}
 	p.timer.Stop()
 	return p
 }
@@ -50,14 +56,13 @@ func newPublisher(bus *nats.Conn, log *slog.Logger) *publisher {
 // each other; within a type the order of revisions is kept.
 func (p *publisher) add(c services.Change) {
 	gr := c.Object.Key.GroupResource
-	subject := changes.Subject(gr, c.Object.Key.Namespace)
 	m := p.open[gr]
-	if m != nil && (m.subject != subject || len(m.data)+len(c.Object.JSON) > messageBytes) {
+	if m != nil && len(m.data)+len(c.Object.JSON) > messageBytes {
 		p.send(m)
 		m = nil
 	}
 	if m == nil {
-		m = &message{subject: subject, data: p.buffer()}
+		m = &message{subject: changes.Subject(gr), data: p.buffer()}
 		p.open[gr] = m
 	}
 	data, err := changes.AppendChange(m.data, c)
@@ -103,12 +108,37 @@ func (p *publisher) send(m *message) {
 	if len(m.data) == 0 {
 		return
 	}
-	if err := p.bus.Publish(m.subject, m.data); err != nil {
+	if err := p.publish(m.subject, m.data); err != nil {
 		p.fail("publishing changes", err)
 	}
 	if len(p.free) < freeBuffers && cap(m.data) <= 2*messageBytes {
 		p.free = append(p.free, m.data[:0]) // Publish has copied it
 	}
+}
+
+var errNoKey = errors.New("there is no key to seal with")
+
+// publish seals a message and sends it. On a bus that only this process reaches
+// nothing needs to be sealed.
+func (p *publisher) publish(subject string, content []byte) error {
+	if bus.Private(p.bus) {
+		return p.bus.Publish(subject, content)
+	}
+	master := p.master()
+	if master == nil {
+		return errNoKey
+	}
+	if p.sealer == nil || p.sealer.Master() != master {
+		p.sealer = seal.NewSealer(master)
+	}
+	sealed, err := p.sealer.Seal(p.sealed[:0], subject, content)
+	if err != nil {
+		return err
+	}
+	if cap(sealed) <= 2*messageBytes {
+		p.sealed = sealed
+	}
+	return p.bus.Publish(subject, sealed)
 }
 
 // buffer returns memory for a message.
@@ -125,7 +155,7 @@ func (p *publisher) buffer() []byte {
 func (p *publisher) progress(progress services.Progress) {
 	data, err := rpc.EncodeProgress(progress)
 	if err == nil {
-		err = p.bus.Publish(changes.SubjectProgress, data)
+		err = p.publish(changes.SubjectProgress, data)
 	}
 	if err != nil {
 		p.fail("publishing progress", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/services/etcd"
 	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/watch-hub/internal/keys"
 )
 
 // Service is the watch hub as a part of a process.
@@ -30,6 +31,7 @@ func Service() run.Service {
 func flags(fs *pflag.FlagSet) {
 	fs.Duration("watch-history", 5*time.Minute, "how long watches can be resumed and lists continued before they expire")
 	fs.Int64("watch-history-bytes", 32<<20, "bytes of history to hold in memory; older changes come from etcd")
+	fs.Duration("bus-key-lifetime", 24*time.Hour, "how often the key that seals changes on NATS is replaced; deleting "+keys.Path+" in etcd replaces it at once")
 	fs.String("watch-hub-name", "", "name of this watch hub among several (default the host's name)")
 }
 
@@ -60,9 +62,13 @@ func configure(n *run.Node) (Config, error) {
 	config := Config{Log: n.Log}
 	config.History, _ = n.Flags.GetDuration("watch-history")
 	config.WindowBytes, _ = n.Flags.GetInt64("watch-history-bytes")
+	config.KeyLifetime, _ = n.Flags.GetDuration("bus-key-lifetime")
 	config.Name, _ = n.Flags.GetString("watch-hub-name")
 	if config.History < time.Second {
 		return config, run.Usagef("--watch-history: %v is less than a second", config.History)
+	}
+	if config.KeyLifetime < keys.Overlap {
+		return config, run.Usagef("--bus-key-lifetime: %v is less than %v", config.KeyLifetime, keys.Overlap)
 	}
 	if config.WindowBytes < 0 {
 		return config, run.Usagef("--watch-history-bytes: %d is negative", config.WindowBytes)
@@ -82,8 +88,17 @@ var errLagging = errors.New("etcd has told nothing for a while")
 // observe lets health checks and metrics see the hub.
 func observe(n *run.Node, hub *Hub) {
 	n.Health.Add(run.Check{Name: "watch-hub", Probe: func(context.Context) error {
+		if err := hub.keeper.Broken(); err != nil {
+			return err
+		}
 		if hub.Heard() > lagging {
 			return errLagging
+		}
+		return nil
+	}})
+	n.Health.Add(run.Check{Name: "bus-keys", Probe: func(context.Context) error {
+		if hub.keys.Current() == nil {
+			return keys.ErrNotReady
 		}
 		return nil
 	}})

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/deploy/e2e/definitions"
+	"github.com/portico-platform/portico/deploy/e2e/rights"
 )
 
 // TestBodies runs every body against a cluster.
@@ -48,6 +50,15 @@ func TestBodies(t *testing.T, c *cluster.Cluster) {
 		{"UnknownFields", unknownFields},
 		{"TwoVersions", twoVersions},
 		{"NewEvents", newEvents},
+		{"ApprovalByDefinition", definitions.Approval},
+		{"DeletionByDefinition", definitions.Deletion},
+		{"OwnObjects", definitions.OwnObjects},
+		{"RightsOfRoles", rights.Roles},
+		{"RightsOfWebhooks", rights.Webhooks},
+		{"RightsOfImpersonation", rights.Impersonation},
+		{"RightsOfAccounts", rights.Accounts},
+		{"RightsOfCertificates", rights.Certificates},
+		{"RightsOfObjects", rights.Objects},
 	}
 	for _, body := range bodies {
 		t.Run(body.name, func(t *testing.T) {

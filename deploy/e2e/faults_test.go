@@ -11,9 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -127,16 +125,7 @@ func newTrial(t *testing.T) *trial {
 		crossed.URL = "https://" + x.between("client", door)
 		x.doors, x.crossed = append(x.doors, direct), append(x.crossed, &crossed)
 	}
-	files := x.issue(t, "checker", "checker")
-	security, err := (transport.TLSInfo{TrustedCAFile: files.CA, CertFile: files.Cert, KeyFile: files.Key}).ClientConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{"https://" + x.addresses["etcd"]}, TLS: security, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = x.etcd.Close() })
+	x.etcd = x.etcdClient(t)
 	return x
 }
 

@@ -139,11 +139,17 @@ type allInOne struct {
 
 func startAllInOne(t *testing.T, v vocabulary.Vocabulary, args ...string) *allInOne {
 	t.Helper()
+	return startAllInOneIn(t, t.TempDir(), v, args...)
+}
+
+// startAllInOneIn starts it with its data in dir.
+func startAllInOneIn(t *testing.T, dir string, v vocabulary.Vocabulary, args ...string) *allInOne {
+	t.Helper()
 	address, err := loopback.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &allInOne{Cluster: &cluster.Cluster{Dir: t.TempDir(), Vocabulary: v}, address: address}
+	a := &allInOne{Cluster: &cluster.Cluster{Dir: dir, Vocabulary: v}, address: address}
 	a.start(t, args...)
 	return a
 }

@@ -56,16 +56,18 @@ func TestProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts eleven processes")
 	}
-	TestBodies(t, startSuite(t, vocabulary.Platform()))
+	s, c := startSuite(t, vocabulary.Platform())
+	TestBodies(t, c)
+	t.Run("the bus shows and takes nothing", func(t *testing.T) { testBus(t, s, c) })
 }
 
-func startSuite(t *testing.T, v vocabulary.Vocabulary) *cluster.Cluster {
+func startSuite(t *testing.T, v vocabulary.Vocabulary) (*suite, *cluster.Cluster) {
 	t.Helper()
 	s := newSuite(t, v)
 	for _, p := range programs() {
 		s.start(t, p)
 	}
-	return s.connect(t, "frontdoor")
+	return s, s.connect(t, "frontdoor")
 }
 
 // connect returns the cluster as one of the front doors shows it, once that is ready.
@@ -113,7 +115,7 @@ func newSuite(t *testing.T, v vocabulary.Vocabulary) *suite {
 	}
 	s.makeHome(t)
 	s.startServer(t, "etcd", "-dir", s.data)
-	s.startServer(t, "nats")
+	s.startNATS(t)
 	return s
 }
 
@@ -133,6 +135,12 @@ func (s *suite) startServer(t *testing.T, name string, args ...string) {
 	files := s.issue(t, name, name, "127.0.0.1")
 	s.processes[name] = spawn(t, s.logs, filepath.Join(s.bin, name),
 		append(args, "-address", s.addresses[name], "-ca", files.CA, "-cert", files.Cert, "-key", files.Key)...)
+}
+
+// startNATS starts NATS with the permissions that are shipped.
+func (s *suite) startNATS(t *testing.T) {
+	t.Helper()
+	s.startServer(t, "nats", "-permissions", filepath.Join(root, "deploy/nats/permissions.conf"))
 }
 
 // makeHome runs the all-in-one's first service alone: it makes the serving

@@ -76,7 +76,7 @@ func (x *trial) restart(kill bool, replicas ...string) strike {
 				case "etcd":
 					x.startServer(t, replica, "-dir", x.data)
 				case "nats":
-					x.startServer(t, replica)
+					x.startNATS(t)
 				default:
 					x.start(t, x.programs[replica])
 				}

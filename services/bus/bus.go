@@ -8,12 +8,15 @@ package bus
 import (
 	"context"
 	"errors"
+	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/services/endpoint"
 	"github.com/portico-platform/portico/services/run"
 )
 
@@ -31,13 +34,18 @@ const (
 var Conn = &run.Contract[*nats.Conn]{Name: "nats", Flags: flags, Dial: dial}
 
 func flags(fs *pflag.FlagSet) {
-	fs.String("nats-url", "", "`URL` of the NATS server, as in tls://host:4222; several with commas between")
+	fs.String("nats-url", "", "`URL` of the NATS server, as in tls://host:4222; several with commas between. Off this machine TLS is required: a tls:// URL, or --nats-ca-file")
 	run.Required(fs, "nats-url")
 	fs.String("nats-ca-file", "", "`file` with the certificates of the authorities that sign the NATS servers' certificates; makes TLS mandatory")
 	fs.String("nats-cert-file", "", "`file` with the certificate to show to NATS")
 	fs.String("nats-key-file", "", "`file` with the key of that certificate")
 	fs.String("nats-credentials-file", "", "`file` with the NATS user's JWT and seed")
+	fs.String("nats-nkey-seed-file", "", "`file` with the seed of the NATS user's nkey. Give the watch hub a user that may publish changes.>, and readers users that may only subscribe to it")
 }
+
+// Private reports whether a connection leads to a server of this process, which
+// has no port: nobody outside of the process reads or writes what it carries.
+func Private(conn *nats.Conn) bool { return conn.Opts.InProcessServer != nil }
 
 // dial makes a connection without waiting for the server.
 func dial(_ context.Context, n *run.Node) (*nats.Conn, error) {
@@ -46,11 +54,51 @@ func dial(_ context.Context, n *run.Node) (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !encrypted(n.Flags) {
+		plain, err := checkPlain(server)
+		if err != nil {
+			return nil, err
+		}
+		if plain {
+			// Servers that this one tells of may be anywhere.
+			security = append(security, nats.IgnoreDiscoveredServers())
+		}
+	}
 	conn, err := Connect(n, server, security...)
 	if err != nil {
 		return nil, run.Usagef("--nats-url: %v", err)
 	}
 	return conn, nil
+}
+
+// encrypted reports whether flags about files make TLS mandatory.
+func encrypted(fs *pflag.FlagSet) bool {
+	ca, _ := fs.GetString("nats-ca-file")
+	cert, _ := fs.GetString("nats-cert-file")
+	return ca != "" || cert != ""
+}
+
+// checkPlain refuses URLs of other machines that do not ask for TLS. It reports
+// whether there are URLs without TLS at all.
+func checkPlain(servers string) (plain bool, err error) {
+	for server := range strings.SplitSeq(servers, ",") {
+		server = strings.TrimSpace(server)
+		if !strings.Contains(server, "://") {
+			server = "nats://" + server
+		}
+		u, err := url.Parse(server)
+		if err != nil {
+			return false, run.Usagef("--nats-url: %v", err)
+		}
+		if u.Scheme == "tls" || u.Scheme == "wss" {
+			continue
+		}
+		plain = true
+		if !endpoint.Local(u.Hostname()) {
+			return false, run.Usagef("--nats-url: %s is on another machine and not encrypted: use tls://%s, or give --nats-ca-file", u.Redacted(), u.Host)
+		}
+	}
+	return plain, nil
 }
 
 // Connect makes a process's connection to the server, which ends with the
@@ -119,6 +167,10 @@ func security(fs *pflag.FlagSet) ([]nats.Option, error) {
 	cert, _ := fs.GetString("nats-cert-file")
 	key, _ := fs.GetString("nats-key-file")
 	user, _ := fs.GetString("nats-credentials-file")
+	seed, _ := fs.GetString("nats-nkey-seed-file")
+	if user != "" && seed != "" {
+		return nil, run.Usagef("--nats-credentials-file and --nats-nkey-seed-file exclude each other")
+	}
 	if (cert == "") != (key == "") {
 		return nil, run.Usagef("--nats-cert-file and --nats-key-file belong together")
 	}
@@ -130,6 +182,7 @@ func security(fs *pflag.FlagSet) ([]nats.Option, error) {
 		{"--nats-ca-file", ca, nats.RootCAs(ca)},
 		{"--nats-cert-file and --nats-key-file", cert, nats.ClientCert(cert, key)},
 		{"--nats-credentials-file", user, nats.UserCredentials(user)},
+		{"--nats-nkey-seed-file", seed, nkey(seed)},
 	} {
 		if o.file == "" {
 			continue
@@ -144,4 +197,16 @@ func security(fs *pflag.FlagSet) ([]nats.Option, error) {
 		options = append(options, o.option)
 	}
 	return options, nil
+}
+
+// nkey proves with the seed in a file who the user is. The seed is read again at
+// every connection and not kept.
+func nkey(file string) nats.Option {
+	return func(o *nats.Options) error {
+		option, err := nats.NkeyOptionFromSeed(file)
+		if err != nil {
+			return err
+		}
+		return option(o)
+	}
 }

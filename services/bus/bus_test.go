@@ -143,9 +143,38 @@ func TestWrongFlags(t *testing.T) {
 		"--nats-cert-file and --nats-key-file: stat /none": {"--nats-url=nats://x:1", "--nats-cert-file=/none", "--nats-key-file=/none"},
 		"--nats-credentials-file: stat /none":              {"--nats-url=nats://x:1", "--nats-credentials-file=/none"},
 		"--nats-url: parse":                                {"--nats-url=nats://x:y"},
+		"--nats-nkey-seed-file: stat /none":                {"--nats-url=nats://127.0.0.1:1", "--nats-nkey-seed-file=/none"},
+		"exclude each other":                               {"--nats-url=nats://127.0.0.1:1", "--nats-nkey-seed-file=x", "--nats-credentials-file=x"},
+		"nats://203.0.113.5:4222 is on another machine":    {"--nats-url=nats://203.0.113.5:4222"},
+		"use tls://nats.example:4222":                      {"--nats-url=nats://nats.example:4222"},
+		"nats://other:4222 is on another machine":          {"--nats-url=other:4222"},
+		"nats://mixed:4222 is on another machine":          {"--nats-url=tls://a:4222, nats://127.0.0.1:4222,nats://mixed:4222"},
+		"ws://socket:4222 is on another machine":           {"--nats-url=ws://socket:4222"},
+		"nats://user:xxxxx@secret:4222 is on another":      {"--nats-url=nats://user:password@secret:4222"},
 	} {
 		if _, _, err := use(t, args...); !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got error %v, want one about %s", args, err, want)
+		}
+	}
+}
+
+// Where the connection is encrypted, or leads nowhere else, the URL is accepted.
+func TestAcceptedURLs(t *testing.T) {
+	authority, err := peertls.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := authority.Issue(t.TempDir(), "user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"--nats-url=nats://localhost:1,nats://[::1]:1,127.0.0.1:1"},
+		{"--nats-url=tls://127.0.0.1:1"},
+		{"--nats-url=nats://localhost.example.invalid:1", "--nats-ca-file=" + files.CA},
+	} {
+		if _, _, err := use(t, args...); err != nil {
+			t.Errorf("%v: %v", args, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/seal"
 )
 
 // testTimeout bounds every wait of a test.
@@ -33,15 +35,20 @@ type world struct {
 	state   map[string]services.Object
 	through int64
 	floor   int64
+	epoch   string
 	failure error // of the hub
 	replays int
 	asked   chan struct{} // receives at each replay
+	masters []*seal.Master
+	overlap time.Duration // how long a key that was replaced is accepted
+	asks    int           // for keys
 }
 
 func newWorld(t *testing.T) *world {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, state: map[string]services.Object{}, asked: make(chan struct{}, 1000)}
+	w := &world{t: t, ctx: ctx, state: map[string]services.Object{}, asked: make(chan struct{}, 1000), overlap: time.Minute}
+	w.rotate()
 	w.startServer(server.RANDOM_PORT)
 	t.Cleanup(func() { w.server.Shutdown() })
 	bus, err := nats.Connect(w.server.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond),
@@ -107,6 +114,19 @@ func (w *world) forget(through int64) {
 	}
 }
 
+// restore undoes what happened after a revision, through which nothing was changed
+// twice. What happens then has revisions that have been used before.
+func (w *world) restore(through int64, epoch string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.epoch, w.through = epoch, through
+	w.log = w.log[:through]
+	w.state = map[string]services.Object{}
+	for _, c := range w.log {
+		w.state[c.Object.Key.Name] = c.Object
+	}
+}
+
 // fail lets the hub answer with an error; nil ends that.
 func (w *world) fail(err error) {
 	w.mu.Lock()
@@ -124,20 +144,77 @@ func (w *world) publish(changes ...services.Change) {
 			w.t.Fatal(err)
 		}
 	}
-	if err := w.bus.Publish(Subject(things, "ns"), message); err != nil {
-		w.t.Fatal(err)
-	}
+	w.send(Subject(things), message)
 }
 
 func (w *world) publishProgress(p services.Progress) {
 	w.t.Helper()
 	message, err := rpc.EncodeProgress(p)
-	if err == nil {
-		err = w.bus.Publish(SubjectProgress, message)
-	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.send(SubjectProgress, message)
+}
+
+// send seals a message and puts it on the bus.
+func (w *world) send(subject string, content []byte) {
+	w.t.Helper()
+	w.sendRaw(subject, w.seal(subject, content))
+}
+
+func (w *world) seal(subject string, content []byte) []byte {
+	w.t.Helper()
+	message, err := seal.NewSealer(w.masters[len(w.masters)-1]).Seal(nil, subject, content)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return message
+}
+
+func (w *world) sendRaw(subject string, message []byte) {
+	w.t.Helper()
+	if err := w.bus.Publish(subject, message); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// rotate lets the hub use another key.
+func (w *world) rotate() {
+	w.t.Helper()
+	master, err := seal.NewMaster(seal.NewSecret())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.masters = append(w.masters, master)
+}
+
+// Keys implements services.WatchHub.
+func (w *world) Keys(_ context.Context, r services.KeysRequest) (services.Keys, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asks++
+	if w.failure != nil {
+		return services.Keys{}, w.failure
+	}
+	var keys services.Keys
+	for i, master := range w.masters {
+		id := master.ID()
+		key := services.BusKey{ID: id[:], Public: master.Public()}
+		if i < len(w.masters)-1 {
+			key.Lifetime = w.overlap
+		}
+		var err error
+		if key.Changes, err = master.Secret(Subject(r.GroupResource)); err == nil {
+			key.Progress, err = master.Secret(SubjectProgress)
+		}
+		if err != nil {
+			return keys, err
+		}
+		keys.Keys = append(keys.Keys, key)
+	}
+	return keys, nil
 }
 
 // Replay implements services.WatchHub.
@@ -155,7 +232,7 @@ func (w *world) Replay(_ context.Context, r services.ReplayRequest) (services.Re
 	if r.After < w.floor {
 		return services.Replay{}, services.Expired("too old")
 	}
-	answer := services.Replay{Through: max(w.through, r.After)}
+	answer := services.Replay{Through: max(w.through, r.After), Epoch: w.epoch}
 	for _, c := range w.log {
 		if c.Object.Revision > r.After {
 			answer.Changes = append(answer.Changes, c)
@@ -175,7 +252,7 @@ func (w *world) countReplays() int {
 }
 
 func (w *world) source() Source {
-	return Source{Bus: w.bus, Hub: w, Silence: testTimeout}
+	return Source{Bus: w.bus, Hub: w, Silence: testTimeout, Opener: NewOpener(w, nil, slog.New(slog.DiscardHandler))}
 }
 
 // follow starts a stream and lets it reach the present, so that it has no reason

@@ -5,6 +5,7 @@
 //
 // It decides subjects, messages and when to ask for a replay. It never talks to
 // etcd, never decides what history is kept, and trusts the bus with nothing: a
-// message that is lost, repeated or late only costs a replay. It serves "Watch
+// message that is lost, repeated or late only costs a replay, and one that the hub
+// has not sealed (package seal) is refused, counted and never delivered. It serves "Watch
 // procedure" of the specification.
 package changes

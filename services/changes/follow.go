@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/bus"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/rpc"
 )
@@ -21,7 +23,12 @@ const (
 	// channelLength is how many messages the bus client may be ahead of the inbox.
 	channelLength = 1024
 	// flushTimeout bounds the wait for the bus to know a new subscription.
-	flushTimeout           = 2 * time.Second
+	flushTimeout = 2 * time.Second
+	// maxLeap is how far one message may move a stream without a question to the hub.
+	// An honest hub reports every second, so that its steps are small.
+	maxLeap = 1 << 20
+	// defaultConfirm is longer than one hub lags behind another.
+	defaultConfirm         = 5 * time.Second
 	firstRetry, slowestTry = 10 * time.Millisecond, time.Second
 )
 
@@ -34,6 +41,11 @@ type Source struct {
 	// Silence is how long a follower hears nothing before it asks the hub itself;
 	// 0 is 6 s, twice the hub's pause between two reports of progress.
 	Silence time.Duration
+	// Opener opens the messages; nil makes one for every stream. It is not used on
+	// the bus of this process, which nobody else reaches: nothing is sealed there.
+	Opener *Opener
+	// confirm is how long the hub may take to confirm a revision that the bus names.
+	confirm time.Duration
 }
 
 // Batch is what happened since the batch before.
@@ -42,6 +54,8 @@ type Batch struct {
 	Changes []services.Change
 	// Through is the revision up to which the sequence is now complete.
 	Through int64
+	// Epoch is that of the revisions, as in services.Page.
+	Epoch string
 }
 
 // Stream is the sequence of changes of one resource type. Only Refresh may be
@@ -53,16 +67,23 @@ type Stream struct {
 	stop   context.CancelFunc
 	ended  chan struct{} // closed when nothing is received any more
 
-	position int64 // complete through here
-	target   int64 // known to exist
-	behind   bool  // a replay is needed before the bus can be trusted again
-	backlog  []*nats.Msg
+	epoch    string // of the position; empty until the hub has told it
+	position int64  // complete through here
+	target   int64  // known to exist
+	behind   bool   // a replay is needed before the bus can be trusted again
+	// doubted is since when the hub, when it is asked, does not know the target.
+	doubted time.Time
+	backlog []*nats.Msg
 }
 
 // Follow starts the sequence after a revision. It ends with ctx or Close.
 func (s Source) Follow(ctx context.Context, gr resource.GroupResource, after int64) (*Stream, error) {
 	s.Buffer = cmp.Or(s.Buffer, defaultBuffer)
 	s.Silence = cmp.Or(s.Silence, defaultSilence)
+	s.confirm = cmp.Or(s.confirm, defaultConfirm)
+	if s.Opener == nil {
+		s.Opener = NewOpener(s.Hub, nil, slog.New(slog.DiscardHandler))
+	}
 	ctx, stop := context.WithCancel(ctx)
 	stream := &Stream{source: s, gr: gr, inbox: newInbox(s.Buffer), stop: stop,
 		ended: make(chan struct{}), position: after, target: after, behind: true}
@@ -169,8 +190,14 @@ func (s *Stream) replay(ctx context.Context) (Batch, error) {
 	if err != nil {
 		return Batch{}, err
 	}
+	if s.epoch == "" {
+		s.epoch = r.Epoch
+	}
+	if r.Epoch != "" && r.Epoch != s.epoch {
+		return Batch{}, services.Expired("the store was restored: its history does not continue the one that was followed")
+	}
 	before := s.position
-	var batch Batch
+	batch := Batch{Epoch: s.epoch}
 	for _, c := range r.Changes {
 		if c.Object.Revision > s.position {
 			batch.Changes = append(batch.Changes, c)
@@ -178,11 +205,30 @@ func (s *Stream) replay(ctx context.Context) (Batch, error) {
 		}
 	}
 	s.position = max(s.position, r.Through)
-	s.behind = r.More || s.position < s.target
+	s.behind = r.More || s.doubts()
 	if s.position > before {
 		batch.Through = s.position
 	}
 	return batch, nil
+}
+
+// doubts reports whether the target is still to be waited for. What the hub does
+// not confirm in time is forgotten, so that no message can stop the stream: if it
+// exists all the same, a later message shows it again.
+func (s *Stream) doubts() bool {
+	switch now := time.Now(); {
+	case s.position >= s.target:
+		s.doubted = time.Time{}
+		return false
+	case s.doubted.IsZero():
+		s.doubted = now
+		return true
+	case now.Sub(s.doubted) < s.source.confirm:
+		return true
+	}
+	s.source.Opener.refuse(reasonUnconfirmed, Subject(s.gr))
+	s.target, s.doubted = s.position, time.Time{}
+	return false
 }
 
 // live takes from the bus what follows the position without a gap. The batch is
@@ -191,7 +237,7 @@ func (s *Stream) live() Batch {
 	messages, lost := s.inbox.take()
 	s.backlog = append(s.backlog, messages...)
 	before := s.position
-	var batch Batch
+	batch := Batch{Epoch: s.epoch}
 	for len(s.backlog) > 0 && !s.behind {
 		m := s.backlog[0]
 		s.backlog[0] = nil
@@ -214,6 +260,7 @@ func (s *Stream) live() Batch {
 func (s *Stream) changes(list []services.Change, message []byte) []services.Change {
 	decoded, err := decodeChanges(message)
 	if err != nil {
+		s.source.Opener.refuse(reasonMalformed, Subject(s.gr))
 		s.behind = true
 		return list
 	}
@@ -221,7 +268,7 @@ func (s *Stream) changes(list []services.Change, message []byte) []services.Chan
 		if c.Object.Revision <= s.position {
 			continue
 		}
-		if c.Previous > s.position {
+		if c.Previous > s.position || c.Object.Revision-s.position > maxLeap {
 			s.missing(decoded[len(decoded)-1].Object.Revision)
 			return list
 		}
@@ -236,7 +283,12 @@ func (s *Stream) changes(list []services.Change, message []byte) []services.Chan
 func (s *Stream) progress(message []byte) {
 	p, err := rpc.DecodeProgress(message)
 	if err != nil {
+		s.source.Opener.refuse(reasonMalformed, SubjectProgress)
 		s.behind = true
+		return
+	}
+	if p.Epoch != "" && p.Epoch != s.epoch {
+		s.behind = true // the hub knows whether this is another history
 		return
 	}
 	// What is not among the heads has not changed since the floor.
@@ -246,6 +298,10 @@ func (s *Stream) progress(message []byte) {
 	}
 	if head > s.position {
 		s.missing(head)
+		return
+	}
+	if p.Through-s.position > maxLeap {
+		s.missing(p.Through)
 		return
 	}
 	s.position = max(s.position, p.Through)
@@ -259,27 +315,27 @@ func (s *Stream) missing(through int64) {
 // subscribe lets one channel receive changes and progress, so that both arrive
 // in the order in which the hub published them.
 func (s *Stream) subscribe(ctx context.Context) error {
-	bus := s.source.Bus
+	conn := s.source.Bus
 	messages := make(chan *nats.Msg, channelLength)
-	connected := bus.StatusChanged(nats.CONNECTED)
+	connected := conn.StatusChanged(nats.CONNECTED)
 	var subscriptions []*nats.Subscription
 	end := func() {
-		bus.RemoveStatusListener(connected)
+		conn.RemoveStatusListener(connected)
 		for _, sub := range subscriptions {
 			_ = sub.Unsubscribe() // fails only when the connection is closed
 		}
 	}
-	for _, subject := range []string{subjectOfAll(s.gr), SubjectProgress} {
-		sub, err := bus.ChanSubscribe(subject, messages)
+	for _, subject := range []string{Subject(s.gr), SubjectProgress} {
+		sub, err := conn.ChanSubscribe(subject, messages)
 		if err != nil {
 			end()
 			return fmt.Errorf("subscribing to %s: %w", subject, err)
 		}
 		subscriptions = append(subscriptions, sub)
 	}
-	if bus.IsConnected() {
+	if conn.IsConnected() {
 		// A failure shows as a new connection, which causes a replay.
-		_ = bus.FlushTimeout(flushTimeout)
+		_ = conn.FlushTimeout(flushTimeout)
 	}
 	go func() {
 		defer close(s.ended)
@@ -290,10 +346,21 @@ func (s *Stream) subscribe(ctx context.Context) error {
 }
 
 func (s *Stream) receive(ctx context.Context, messages <-chan *nats.Msg, connected <-chan nats.Status) {
+	private := bus.Private(s.source.Bus)
 	for {
 		select {
 		case m := <-messages:
-			s.inbox.put(m)
+			// What is not the hub's ends here: it takes no memory from what is.
+			ok, missed := true, false
+			if !private {
+				ok, missed = s.source.Opener.open(ctx, s.gr, m)
+			}
+			if ok {
+				s.inbox.put(m)
+			}
+			if missed {
+				s.inbox.lose()
+			}
 		case _, ok := <-connected:
 			if !ok {
 				connected = nil // the connection is closed for good

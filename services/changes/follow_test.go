@@ -63,9 +63,7 @@ func TestFollowFillsGaps(t *testing.T) {
 	f.until(6)
 
 	w.happen(services.Modified, "unreadable")
-	if err := w.bus.Publish(Subject(things, "ns"), []byte("unreadable")); err != nil {
-		t.Fatal(err)
-	}
+	w.send(Subject(things), []byte("unreadable"))
 	f.until(7)
 	f.expect(1, 2, 3, 4, 5, 7)
 }
@@ -209,5 +207,23 @@ func TestFollowEnds(t *testing.T) {
 	w.bus.Close()
 	if _, err := w.source().Follow(w.ctx, things, 0); !services.IsReason(err, services.ReasonServiceUnavailable) {
 		t.Errorf("error %v without a bus, want Unavailable", err)
+	}
+}
+
+// TestFollowEndsWithTheHistory: no message and no replay of another history is taken
+// for what comes next.
+func TestFollowEndsWithTheHistory(t *testing.T) {
+	w := newWorld(t)
+	w.epoch = "one"
+	for _, name := range []string{"a", "b", "c"} {
+		w.happen(services.Added, name)
+	}
+	f := w.follow(w.source(), 0)
+	f.until(3)
+	w.restore(1, "two")
+	w.publish(w.happen(services.Added, "d"), w.happen(services.Added, "e")) // revisions that are known
+	w.publishProgress(services.Progress{Through: 3, Heads: map[resource.GroupResource]int64{things: 3}, Epoch: "two"})
+	if batch, err := f.Next(w.ctx); !services.IsReason(err, services.ReasonExpired) {
+		t.Errorf("got %+v, %v; want Expired", batch, err)
 	}
 }

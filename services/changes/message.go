@@ -15,26 +15,20 @@ import (
 // the subjects of changes, so none of their patterns covers it.
 const SubjectProgress = "changes.progress"
 
-// Subject returns the subject of the changes of a resource type in a namespace:
-// changes.<group>.<resource>.<namespace>. The core group is written core, no
-// namespace is _, and the dots of a group are written _, because a dot ends a
-// token; no group or namespace contains an underscore.
-func Subject(gr resource.GroupResource, namespace string) string {
-	if namespace == "" {
-		namespace = "_"
-	}
-	return subjectStart(gr) + namespace
-}
-
-// subjectOfAll covers the changes of a resource type in all namespaces.
-func subjectOfAll(gr resource.GroupResource) string { return subjectStart(gr) + "*" }
-
-func subjectStart(gr resource.GroupResource) string {
+// Subject returns the subject of the changes of a resource type:
+// changes.<group>.<resource>. The core group is written core, and the dots of a
+// group are written _, because a dot ends a token; no group contains an
+// underscore. The group of a custom type has one in front, so that no custom type
+// has the subject of a built-in one.
+func Subject(gr resource.GroupResource) string {
 	group := gr.Group
 	if group == "" {
 		group = "core"
 	}
-	return "changes." + strings.ReplaceAll(group, ".", "_") + "." + gr.Resource + "."
+	if gr.Custom {
+		group = "_" + group
+	}
+	return "changes." + strings.ReplaceAll(group, ".", "_") + "." + gr.Resource
 }
 
 // A message on the bus is a run of changes of one subject: a repeated Protobuf

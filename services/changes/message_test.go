@@ -9,13 +9,13 @@ import (
 )
 
 func TestSubject(t *testing.T) {
-	for want, key := range map[string]resource.Key{
-		"changes.core.pods.default":            {GroupResource: resource.GroupResource{Resource: "pods"}, Namespace: "default"},
-		"changes.core.nodes._":                 {GroupResource: resource.GroupResource{Resource: "nodes"}},
-		"changes.test_example.things.my-space": {GroupResource: things, Namespace: "my-space"},
+	for want, gr := range map[string]resource.GroupResource{
+		"changes.core.pods":            {Resource: "pods"},
+		"changes.test_example.things":  things,
+		"changes._test_example.things": {Group: things.Group, Resource: things.Resource, Custom: true},
 	} {
-		if got := Subject(key.GroupResource, key.Namespace); got != want {
-			t.Errorf("subject of %v is %s, want %s", key, got, want)
+		if got := Subject(gr); got != want {
+			t.Errorf("subject of %v is %s, want %s", gr, got, want)
 		}
 	}
 }

@@ -79,10 +79,10 @@ func NewMirror[T any](config MirrorConfig[T]) *Mirror[T] {
 // Run keeps the mirror up to date until ctx ends, and then returns nil.
 func (m *Mirror[T]) Run(ctx context.Context) error {
 	for pause := firstRetry; ctx.Err() == nil; {
-		revision, err := m.list(ctx)
+		revision, epoch, err := m.list(ctx)
 		if err == nil {
 			pause = firstRetry
-			err = m.follow(ctx, revision)
+			err = m.follow(ctx, revision, epoch)
 		}
 		if ctx.Err() != nil {
 			break
@@ -151,33 +151,35 @@ func (m *Mirror[T]) refresh() {
 	}
 }
 
-// list fills the mirror from the store and returns the revision of the list.
-func (m *Mirror[T]) list(ctx context.Context) (int64, error) {
+// list fills the mirror from the store and returns the revision of the list and
+// the epoch that this belongs to.
+func (m *Mirror[T]) list(ctx context.Context) (revision int64, epoch string, err error) {
 	objects := newObjects[T]()
 	request := services.ListRequest{GroupResource: m.config.GroupResource}
 	for {
 		page, err := m.config.Store.List(ctx, request)
 		if err != nil {
-			return 0, err
+			return 0, "", err
 		}
 		for _, o := range page.Objects {
 			m.set(objects, o)
 		}
 		if page.Next == "" {
 			m.publish(objects, page.Revision)
-			return page.Revision, nil
+			return page.Revision, page.Epoch, nil
 		}
 		request = page.Following(request)
 	}
 }
 
 // follow applies what happens after a revision; it returns only with an error.
-func (m *Mirror[T]) follow(ctx context.Context, after int64) error {
+func (m *Mirror[T]) follow(ctx context.Context, after int64, epoch string) error {
 	stream, err := m.config.Source.Follow(ctx, m.config.GroupResource, after)
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
+	stream.epoch = epoch
 	m.stream.Store(stream)
 	for {
 		batch, err := stream.Next(ctx)

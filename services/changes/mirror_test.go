@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
 )
 
 // shelf is the world seen as a store, with pages of two objects.
@@ -36,7 +37,7 @@ func (s shelf) List(_ context.Context, r services.ListRequest) (services.Page, e
 		}
 	}
 	sort.Strings(names)
-	page := services.Page{Revision: s.through}
+	page := services.Page{Revision: s.through, Epoch: s.epoch}
 	for i, name := range names {
 		if i == 2 {
 			page.Next = names[1]
@@ -149,4 +150,25 @@ func TestMirrorListsAgainWhenHistoryIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectMirror(t, m, "b@2 c@4 d@5")
+}
+
+// TestMirrorListsAgainAfterARestore: the revisions that the mirror has seen come
+// again with another meaning.
+func TestMirrorListsAgainAfterARestore(t *testing.T) {
+	w := newWorld(t)
+	w.epoch = "one"
+	for _, name := range []string{"a", "b", "c"} {
+		w.happen(services.Added, name)
+	}
+	m := startMirror(w, nil)
+	expectMirror(t, m, "a@1 b@2 c@3")
+	w.restore(1, "two")
+	for _, name := range []string{"d", "e", "f"} {
+		w.happen(services.Added, name)
+	}
+	w.publishProgress(services.Progress{Through: 4, Floor: 1, Heads: map[resource.GroupResource]int64{things: 4}, Epoch: "two"})
+	if err := m.WaitFor(w.ctx, 4); err != nil {
+		t.Fatal(err)
+	}
+	expectMirror(t, m, "a@1 d@2 e@3 f@4")
 }

@@ -27,6 +27,13 @@ func BothWays[T any](t *testing.T, contract *run.Contract[T], open func(*testing
 // use. It ends with the test.
 func Carried[T any](t testing.TB, contract *run.Contract[T], impl T) T {
 	t.Helper()
+	return CarriedOver(t, contract, impl, func(address string) string { return address })
+}
+
+// CarriedOver is Carried with something between the two: between is given the address
+// of the service and returns where the client connects.
+func CarriedOver[T any](t testing.TB, contract *run.Contract[T], impl T, between func(address string) string) T {
+	t.Helper()
 	authority, err := peertls.NewAuthority()
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +52,7 @@ func Carried[T any](t testing.TB, contract *run.Contract[T], impl T) T {
 			client, err = contract.Use(ctx, n)
 			return err
 		},
-	}, "--"+contract.Name+"-address="+server.RPCAddress())
+	}, "--"+contract.Name+"-address="+between(server.RPCAddress()))
 	return client
 }
 

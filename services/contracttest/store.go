@@ -39,6 +39,10 @@ func Store(t *testing.T, open func(t *testing.T) services.Store) {
 		{"reads are as fresh as asked for", storeReadsFresh},
 		{"an exact list shows the past", storeListsThePast},
 		{"writers do not lose each other's writes", storeSwaps},
+		{"custom types are kept apart", storeKeepsCustomApart},
+		{"a copy needs its source", storeCopies},
+		{"a repeated write is applied once", storeRepeats},
+		{"a write that was found not to be applied never is", storeFences},
 	}
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -216,7 +220,10 @@ func storeRefusesLargeObjects(t *testing.T, c storeCase) {
 
 func storeRefusesBadRequests(t *testing.T, c storeCase) {
 	key := c.key("ns", "a")
-	for _, bad := range []resource.Key{c.key("ns", ""), c.key("ns", "a/b"), c.key("n/s", "a")} {
+	for _, bad := range []resource.Key{c.key("ns", ""), c.key("ns", "a/b"), c.key("n/s", "a"),
+		{GroupResource: resource.GroupResource{Group: "_custom", Resource: "test.example"}, Namespace: c.gr.Resource, Name: "a"},
+		{GroupResource: resource.GroupResource{Group: "core", Resource: c.gr.Resource}, Name: "a"},
+		{GroupResource: resource.GroupResource{Resource: c.gr.Resource, Custom: true}, Name: "a"}} {
 		_, err := c.store.Create(c.ctx, services.CreateRequest{Key: bad, Content: c.content(bad, "one")})
 		wantReason(t, err, services.ReasonBadRequest)
 	}

@@ -1,6 +1,7 @@
 package contracttest
 
 import (
+	"bytes"
 	"context"
 	"reflect"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/seal"
 )
 
 // hubTimeout bounds every case of the suite.
@@ -40,6 +42,7 @@ func WatchHub(t *testing.T, open func(t *testing.T) HubSetup) {
 		{"pages join without gaps", hubPages},
 		{"a quiet type is seen through too", hubSeesQuietTypes},
 		{"a revision of the future waits", hubAcceptsTheFuture},
+		{"each type has keys of its own", hubKeys},
 		{"what is forgotten has expired", hubForgets}, // last: it forgets for all
 	}
 	for i, c := range cases {
@@ -177,8 +180,15 @@ func hubPages(t *testing.T, c hubCase) {
 func hubSeesQuietTypes(t *testing.T, c hubCase) {
 	first := c.Write(c.key("ns", "a"), "one")
 	other := resource.Key{GroupResource: resource.GroupResource{Resource: "others"}, Name: "b"}
+	custom := c.key("ns", "a")
+	custom.Custom = true // a custom type of the same names is another type
+	c.Write(custom, "three")
 	if changes, _ := c.replay(t, first, c.Write(other, "two"), 0); len(changes) > 0 {
 		t.Errorf("changes of another type: %+v", changes)
+	}
+	c.gr.Custom = true
+	if changes, _ := c.replay(t, first, c.Write(other, "four"), 0); len(changes) != 1 || changes[0].Object.Key != custom {
+		t.Errorf("changes of the custom type: %+v", changes)
 	}
 }
 
@@ -187,6 +197,37 @@ func hubAcceptsTheFuture(t *testing.T, c hubCase) {
 	r, err := c.Hub.Replay(c.ctx, services.ReplayRequest{GroupResource: c.gr, After: future})
 	if err != nil || len(r.Changes) > 0 || r.Through < future || r.More {
 		t.Errorf("after %d: %+v, %v", future, r, err)
+	}
+}
+
+func hubKeys(t *testing.T, c hubCase) {
+	ask := func(gr resource.GroupResource, id []byte) services.BusKey {
+		t.Helper()
+		keys, err := c.Hub.Keys(c.ctx, services.KeysRequest{GroupResource: gr, ID: id})
+		if err != nil || len(keys.Keys) == 0 {
+			t.Fatalf("keys of %s: %+v, %v", gr, keys, err)
+		}
+		return keys.Keys[len(keys.Keys)-1]
+	}
+	one, again := ask(c.gr, nil), ask(c.gr, []byte("unknown!"))
+	if !reflect.DeepEqual(one, again) {
+		t.Errorf("two answers: %+v and %+v", one, again)
+	}
+	if len(one.ID) != seal.IDBytes || one.Lifetime != 0 {
+		t.Errorf("the key that seals: %+v", one)
+	}
+	if _, err := seal.NewKey("changes", one.Changes, one.Public); err != nil {
+		t.Error(err)
+	}
+	if _, err := seal.NewKey("progress", one.Progress, one.Public); err != nil {
+		t.Error(err)
+	}
+	other := ask(resource.GroupResource{Group: c.gr.Group, Resource: "others"}, one.ID)
+	if bytes.Equal(one.Changes, other.Changes) || bytes.Equal(one.Changes, one.Progress) {
+		t.Error("a key opens more than one type")
+	}
+	if !bytes.Equal(one.Progress, other.Progress) || !bytes.Equal(one.Public, other.Public) {
+		t.Error("types differ in the key of progress, or of signatures")
 	}
 }
 

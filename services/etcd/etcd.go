@@ -13,7 +13,9 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
+	"github.com/portico-platform/portico/services/endpoint"
 	"github.com/portico-platform/portico/services/run"
 )
 
@@ -30,7 +32,7 @@ const (
 var Client = &run.Contract[*clientv3.Client]{Name: "etcd", Flags: flags, Dial: dial}
 
 func flags(fs *pflag.FlagSet) {
-	fs.StringSlice("etcd-servers", nil, "`URLs` of the etcd servers, as in https://host:2379, with commas between")
+	fs.StringSlice("etcd-servers", nil, "`URLs` of the etcd servers, as in https://host:2379, with commas between; http only on this machine")
 	run.Required(fs, "etcd-servers")
 	fs.String("etcd-cafile", "", "`file` with the certificates of the authorities that sign the etcd servers' certificates")
 	fs.String("etcd-certfile", "", "`file` with the certificate to show to etcd")
@@ -52,6 +54,7 @@ func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
 		Endpoints: servers, TLS: secured, Logger: zap.NewNop(),
 		DialKeepAliveTime: keepaliveEvery, DialKeepAliveTimeout: keepaliveWait, PermitWithoutStream: true,
 		MaxCallSendMsgSize: maxRequest, MaxCallRecvMsgSize: maxAnswer,
+		DialOptions: []grpc.DialOption{grpc.WithStatsHandler(tracker{})},
 	})
 	if err != nil {
 		return nil, run.Usagef("--etcd-servers: %v", err)
@@ -72,6 +75,8 @@ func security(servers []string, fs *pflag.FlagSet) (*tls.Config, error) {
 			return nil, run.Usagef("--etcd-servers: %q is not of the form https://host:2379", server)
 		case u.Scheme == "https":
 			secure++
+		case !endpoint.Local(u.Hostname()):
+			return nil, run.Usagef("--etcd-servers: %s is on another machine and not encrypted: use https://%s", u.Redacted(), u.Host)
 		}
 	}
 	if secure != 0 && secure != len(servers) {

@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -119,6 +120,65 @@ func TestDoesNotWaitForTheServer(t *testing.T) {
 	}
 }
 
+// A request that fails without a connection has certainly not been sent; one that fails
+// on a connection may have been.
+func TestWhatWasNotSentIsKnown(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go breaking(listener)
+	client, err := use(t, "--etcd-servers=http://"+listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		sending, ctx := etcd.Track(ctx)
+		if _, err := client.Txn(ctx).Then(clientv3.OpPut("a", "b")).Commit(); err == nil {
+			t.Fatal("there is an answer")
+		}
+		return sending.Never()
+	}
+	if ask() {
+		t.Error("a request whose connection breaks counts as not sent")
+	}
+	_ = listener.Close()
+	for !ask() { // until the client has noticed
+	}
+}
+
+// breaking is a server that takes one request and breaks the connection, and all later
+// ones at once.
+func breaking(listener net.Listener) {
+	breakFirst(listener)
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+	}
+}
+
+func breakFirst(listener net.Listener) {
+	conn, err := listener.Accept()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // SETTINGS
+	buffer := make([]byte, 4096)
+	for {
+		n, err := conn.Read(buffer)
+		if err != nil || bytes.Contains(buffer[:n], []byte{0x0a, 0x01, 'a', 0x12, 0x01, 'b'}) { // the put
+			return
+		}
+	}
+}
+
 func TestWrongFlags(t *testing.T) {
 	for _, c := range []struct {
 		want string
@@ -126,10 +186,15 @@ func TestWrongFlags(t *testing.T) {
 	}{
 		{"--etcd-servers is required", nil},
 		{`"localhost:2379" is not of the form`, []string{"--etcd-servers=localhost:2379"}},
-		{"either all or none", []string{"--etcd-servers=https://a:1,http://b:1"}},
+		{"either all or none", []string{"--etcd-servers=https://a:1,http://localhost:1"}},
 		{"--etcd-certfile and --etcd-keyfile", []string{"--etcd-servers=https://a:1", "--etcd-certfile=x"}},
-		{"need --etcd-servers with https", []string{"--etcd-servers=http://a:1", "--etcd-cafile=x"}},
+		{"need --etcd-servers with https", []string{"--etcd-servers=http://127.0.0.1:1", "--etcd-cafile=x"}},
 		{"--etcd-cafile, --etcd-certfile, --etcd-keyfile: open /none", []string{"--etcd-servers=https://a:1", "--etcd-cafile=/none"}},
+		{"http://203.0.113.5:2379 is on another machine", []string{"--etcd-servers=http://203.0.113.5:2379"}},
+		{"use https://etcd.example:2379", []string{"--etcd-servers=http://etcd.example:2379"}},
+		{"http://b:1 is on another machine", []string{"--etcd-servers=http://localhost:1,http://b:1"}},
+		{"http://b:1 is on another machine", []string{"--etcd-servers=https://a:1,http://b:1"}},
+		{"http://0.0.0.0:1 is on another machine", []string{"--etcd-servers=http://0.0.0.0:1"}},
 	} {
 		if _, err := use(t, c.args...); !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: got error %v, want one about %s", c.args, err, c.want)

@@ -47,13 +47,15 @@ type podTerm struct {
 func (c Counter) ofPod(p *pod) Amounts {
 	total := wants{Requests: Amounts{}, Limits: Amounts{}}
 	for _, each := range p.Containers {
-		total.Requests, total.Limits = total.Requests.Plus(each.Resources.Requests), total.Limits.Plus(each.Resources.Limits)
+		total.Requests.add(each.Resources.Requests)
+		total.Limits.add(each.Resources.Limits)
 	}
 	for _, each := range p.InitContainers {
-		total.Requests = total.Requests.Plus(each.Resources.Requests.Beyond(total.Requests))
-		total.Limits = total.Limits.Plus(each.Resources.Limits.Beyond(total.Limits))
+		total.Requests.add(each.Resources.Requests.Beyond(total.Requests))
+		total.Limits.add(each.Resources.Limits.Beyond(total.Limits))
 	}
-	total.Requests, total.Limits = total.Requests.Plus(p.Overhead), total.Limits.Plus(p.Overhead)
+	total.Requests.add(p.Overhead)
+	total.Limits.add(p.Overhead)
 	used := total.amounts()
 	for name, q := range total.Requests {
 		if c.extended(name) {

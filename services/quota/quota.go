@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/portico-platform/portico/services/quantity"
 	names "github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -20,18 +21,30 @@ import (
 // Amounts are quantities by name, as in "cpu", "requests.storage" or "count/secrets".
 type Amounts map[string]resource.Quantity
 
+// UnmarshalJSON reads amounts as package quantity does.
+func (a *Amounts) UnmarshalJSON(raw []byte) error {
+	all, err := quantity.ParseMap(raw)
+	*a = all
+	return err
+}
+
 // Plus returns the sums.
 func (a Amounts) Plus(b Amounts) Amounts {
-	sum := Amounts{}
+	sum := make(Amounts, max(len(a), len(b)))
 	for name, q := range a {
 		sum[name] = q.DeepCopy()
 	}
-	for name, q := range b {
-		s := sum[name].DeepCopy()
-		s.Add(q)
-		sum[name] = s
-	}
+	sum.add(b)
 	return sum
+}
+
+// add adds to the amounts, in place.
+func (a Amounts) add(b Amounts) {
+	for name, q := range b {
+		s := a[name].DeepCopy()
+		s.Add(q)
+		a[name] = s
+	}
 }
 
 // Beyond returns by how much a is more than b, where it is.

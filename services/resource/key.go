@@ -6,6 +6,7 @@
 package resource
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -14,14 +15,24 @@ import (
 type GroupResource struct {
 	Group    string // empty for the core group
 	Resource string // plural, as in paths
+	// Custom is true for types that come from a CustomResourceDefinition. Their
+	// objects have a part of the key space to themselves: whatever a definition
+	// calls its type, no object of it is ever read, written or deleted in place of
+	// one of a built-in type.
+	Custom bool
 }
 
-// String returns resource or resource.group.
+// String returns resource or resource.group, followed by (custom) for custom types,
+// so that no custom type reads like a built-in one.
 func (gr GroupResource) String() string {
-	if gr.Group == "" {
-		return gr.Resource
+	name := gr.Resource
+	if gr.Group != "" {
+		name += "." + gr.Group
 	}
-	return gr.Resource + "." + gr.Group
+	if gr.Custom {
+		name += " (custom)"
+	}
+	return name
 }
 
 // Key names one object. Namespace is empty for cluster-scoped types.
@@ -42,13 +53,24 @@ func (k Key) String() string {
 // Root is the prefix of every object's path in etcd.
 const Root = "/portico/objects/"
 
-// Path returns the prefix of all objects of the type in etcd.
+const (
+	// coreGroup stands for the core group, whose name is empty.
+	coreGroup = "core"
+	// customTree is where paths of custom types begin, below Root. An underscore is
+	// part of no group's name, so no group is called that.
+	customTree = "_custom/"
+)
+
+// Path returns the prefix of all objects of the type in etcd:
+// <group>/<resource>/ below Root, and _custom/<group>/<resource>/ for custom types.
 func (gr GroupResource) Path() string {
-	group := gr.Group
-	if group == "" {
-		group = "core"
+	switch {
+	case gr.Custom:
+		return Root + customTree + gr.Group + "/" + gr.Resource + "/"
+	case gr.Group == "":
+		return Root + coreGroup + "/" + gr.Resource + "/"
 	}
-	return Root + group + "/" + gr.Resource + "/"
+	return Root + gr.Group + "/" + gr.Resource + "/"
 }
 
 // Path returns the object's key in etcd.
@@ -59,15 +81,31 @@ func (k Key) Path() string {
 	return k.GroupResource.Path() + k.Namespace + "/" + k.Name
 }
 
+// Check returns an error for a key without a resource or a name, and for one whose
+// path would be that of another object, or of none.
+func (k Key) Check() error {
+	if k.Resource == "" || k.Name == "" {
+		return errors.New("a key needs a resource and a name")
+	}
+	if strings.Contains(k.Group+k.Resource+k.Namespace+k.Name, "/") {
+		return fmt.Errorf("%s: names must not contain a slash", k)
+	}
+	if k.Custom && k.Group == "" || strings.HasPrefix(k.Group, "_") || !k.Custom && k.Group == coreGroup {
+		return fmt.Errorf("%s: no objects are kept under this group", k)
+	}
+	return nil
+}
+
 // ParsePath is the inverse of Key.Path.
 func ParsePath(path string) (Key, error) {
 	rest, ok := strings.CutPrefix(path, Root)
+	rest, custom := strings.CutPrefix(rest, customTree)
 	parts := strings.Split(rest, "/")
 	if !ok || len(parts) < 3 || len(parts) > 4 {
 		return Key{}, fmt.Errorf("%q is not the path of an object", path)
 	}
-	k := Key{GroupResource: GroupResource{Group: parts[0], Resource: parts[1]}, Name: parts[len(parts)-1]}
-	if k.Group == "core" {
+	k := Key{GroupResource: GroupResource{Group: parts[0], Resource: parts[1], Custom: custom}, Name: parts[len(parts)-1]}
+	if !custom && k.Group == coreGroup {
 		k.Group = ""
 	}
 	if len(parts) == 4 {

@@ -18,6 +18,9 @@ type Record struct {
 	At int
 	// JSON is the object in its storage version, without resourceVersion.
 	JSON []byte
+	// Write is the ID of the write that stored the record. DecodeRecord leaves it
+	// out; RecordWrite returns it.
+	Write string
 }
 
 // header is the first line of a record's value in etcd.
@@ -28,13 +31,22 @@ type header struct {
 	At     int               `json:"at"`
 }
 
+// written is the part of the header line that identifies the write. Those who read
+// many records have no use for it.
+type written struct {
+	Write string `json:"w,omitempty"`
+}
+
 var errNoHeader = errors.New("a stored value has no header line")
 
 // EncodeRecord returns the record's value in etcd: a line of JSON about the
 // object, then the object.
 func EncodeRecord(r Record) []byte {
 	// Strings and numbers always marshal; JSON escapes line breaks inside them.
-	head, _ := json.Marshal(header{UID: r.UID, Labels: r.Labels, Fields: r.Fields, At: r.At})
+	head, _ := json.Marshal(struct {
+		header
+		written
+	}{header{UID: r.UID, Labels: r.Labels, Fields: r.Fields, At: r.At}, written{r.Write}})
 	value := make([]byte, 0, len(head)+1+len(r.JSON))
 	value = append(value, head...)
 	value = append(value, '\n')
@@ -55,4 +67,15 @@ func DecodeRecord(value []byte) (Record, error) {
 		return Record{}, fmt.Errorf("header line of a stored value: offset %d lies outside the object", h.At)
 	}
 	return Record{UID: h.UID, Labels: h.Labels, Fields: h.Fields, At: h.At, JSON: object}, nil
+}
+
+// RecordWrite returns the ID of the write that stored a value in etcd; empty when the
+// value names none.
+func RecordWrite(value []byte) string {
+	head, _, _ := bytes.Cut(value, []byte{'\n'})
+	var w written
+	if json.Unmarshal(head, &w) != nil {
+		return ""
+	}
+	return w.Write
 }

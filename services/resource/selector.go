@@ -5,6 +5,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
+// DefinitionUID is the field label that names the CustomResourceDefinition of custom
+// objects, by its UID. It may begin the field selector of a request for a custom type,
+// as in definition.uid=1234: a request that means the objects of another definition
+// is refused, and so is one for a built-in type, which has no such field.
+const DefinitionUID = "definition.uid"
+
 // Selector selects objects by their labels and selectable fields.
 type Selector struct {
 	labels labels.Selector

@@ -57,7 +57,24 @@ func admissionRequestOut(r services.AdmissionRequest) *pb.AdmissionRequest {
 		Group: r.Group, Version: r.Version, Kind: r.Kind, Resource: r.Resource, Subresource: r.Subresource,
 		Namespace: r.Namespace, Name: r.Name, User: userOut(r.User),
 		Object: r.Object, OldObject: r.OldObject, Options: r.Options, DryRun: r.DryRun,
+		OwnerTypes: ownerTypesOut(r.OwnerTypes),
 	}
+}
+
+func ownerTypesOut(types []services.OwnerType) []*pb.OwnerType {
+	var out []*pb.OwnerType
+	for _, t := range types {
+		out = append(out, &pb.OwnerType{ApiVersion: t.APIVersion, Kind: t.Kind, Resource: t.Resource, Namespaced: t.Namespaced})
+	}
+	return out
+}
+
+func ownerTypesIn(types []*pb.OwnerType) []services.OwnerType {
+	var in []services.OwnerType
+	for _, t := range types {
+		in = append(in, services.OwnerType{APIVersion: t.GetApiVersion(), Kind: t.GetKind(), Resource: t.GetResource(), Namespaced: t.GetNamespaced()})
+	}
+	return in
 }
 
 func admissionRequestIn(m *pb.AdmissionRequest) services.AdmissionRequest {
@@ -66,6 +83,7 @@ func admissionRequestIn(m *pb.AdmissionRequest) services.AdmissionRequest {
 		Group: m.GetGroup(), Version: m.GetVersion(), Kind: m.GetKind(), Resource: m.GetResource(), Subresource: m.GetSubresource(),
 		Namespace: m.GetNamespace(), Name: m.GetName(), User: userIn(m.GetUser()),
 		Object: m.GetObject(), OldObject: m.GetOldObject(), Options: m.GetOptions(), DryRun: m.GetDryRun(),
+		OwnerTypes: ownerTypesIn(m.GetOwnerTypes()),
 	}
 }
 

@@ -28,7 +28,7 @@ func DecodeChange(message []byte) (services.Change, error) {
 
 // EncodeProgress returns the hub's progress as a message for the bus.
 func EncodeProgress(p services.Progress) ([]byte, error) {
-	m := &pb.Progress{Through: p.Through, Floor: p.Floor}
+	m := &pb.Progress{Through: p.Through, Floor: p.Floor, Epoch: p.Epoch}
 	for gr, revision := range p.Heads {
 		m.Heads = append(m.Heads, &pb.Head{GroupResource: groupResourceOut(gr), Revision: revision})
 	}
@@ -41,7 +41,7 @@ func DecodeProgress(message []byte) (services.Progress, error) {
 	if err := proto.Unmarshal(message, &m); err != nil {
 		return services.Progress{}, fmt.Errorf("not a progress: %w", err)
 	}
-	p := services.Progress{Through: m.GetThrough(), Floor: m.GetFloor(), Heads: make(map[resource.GroupResource]int64, len(m.GetHeads()))}
+	p := services.Progress{Through: m.GetThrough(), Floor: m.GetFloor(), Epoch: m.GetEpoch(), Heads: make(map[resource.GroupResource]int64, len(m.GetHeads()))}
 	for _, head := range m.GetHeads() {
 		p.Heads[groupResourceIn(head.GetGroupResource())] = head.GetRevision()
 	}

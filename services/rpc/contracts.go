@@ -8,6 +8,7 @@ package rpc
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
@@ -45,6 +46,18 @@ const calls = `{
 	}]
 }`
 
+// repeatable reports whether a call of a method changes nothing, as the retry policy
+// of calls says it too.
+func repeatable(method string) bool {
+	switch service, name, _ := strings.Cut(strings.TrimPrefix(method, "/portico.v1."), "/"); service {
+	case "Store":
+		return name == "Get" || name == "List" || name == "Revision"
+	case "WatchHub", "Authn", "Authz":
+		return true
+	}
+	return false
+}
+
 // contract declares a contract whose flag, peer and certificate have one name:
 // that of the service that offers it.
 func contract[T any](name string, client func(grpc.ClientConnInterface) T, serve func(grpc.ServiceRegistrar, T)) *run.Contract[T] {
@@ -52,7 +65,7 @@ func contract[T any](name string, client func(grpc.ClientConnInterface) T, serve
 		Name:  name,
 		Flags: func(fs *pflag.FlagSet) { run.PeerFlag(fs, name) },
 		Dial: func(_ context.Context, n *run.Node) (T, error) {
-			conn, err := n.DialPeer(name, grpc.WithDefaultServiceConfig(calls))
+			conn, err := n.DialPeer(name, repeatable, grpc.WithDefaultServiceConfig(calls))
 			if err != nil {
 				var none T
 				return none, err

@@ -10,20 +10,20 @@ import (
 // message and xIn reads it. Reading never fails: a missing message is a zero value.
 
 func groupResourceOut(gr resource.GroupResource) *pb.GroupResource {
-	return &pb.GroupResource{Group: gr.Group, Resource: gr.Resource}
+	return &pb.GroupResource{Group: gr.Group, Resource: gr.Resource, Custom: gr.Custom}
 }
 
 func groupResourceIn(m *pb.GroupResource) resource.GroupResource {
-	return resource.GroupResource{Group: m.GetGroup(), Resource: m.GetResource()}
+	return resource.GroupResource{Group: m.GetGroup(), Resource: m.GetResource(), Custom: m.GetCustom()}
 }
 
 func keyOut(k resource.Key) *pb.Key {
-	return &pb.Key{Group: k.Group, Resource: k.Resource, Namespace: k.Namespace, Name: k.Name}
+	return &pb.Key{Group: k.Group, Resource: k.Resource, Custom: k.Custom, Namespace: k.Namespace, Name: k.Name}
 }
 
 func keyIn(m *pb.Key) resource.Key {
 	return resource.Key{
-		GroupResource: resource.GroupResource{Group: m.GetGroup(), Resource: m.GetResource()},
+		GroupResource: resource.GroupResource{Group: m.GetGroup(), Resource: m.GetResource(), Custom: m.GetCustom()},
 		Namespace:     m.GetNamespace(), Name: m.GetName(),
 	}
 }

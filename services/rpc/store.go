@@ -2,12 +2,14 @@ package rpc
 
 import (
 	"context"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
+	"github.com/portico-platform/portico/services/run"
 )
 
 type storeServer struct {
@@ -42,7 +44,7 @@ func (s storeServer) List(ctx context.Context, m *pb.ListRequest) (*pb.Page, err
 	}
 	return &pb.Page{
 		Revision: page.Revision, Objects: each(page.Objects, objectOut),
-		Next: page.Next, Remaining: page.Remaining,
+		Next: page.Next, Remaining: page.Remaining, Epoch: page.Epoch,
 	}, nil
 }
 
@@ -55,33 +57,45 @@ func (s storeServer) Revision(ctx context.Context, _ *pb.RevisionRequest) (*pb.R
 }
 
 func (s storeServer) Create(ctx context.Context, m *pb.CreateRequest) (*pb.Object, error) {
-	return objectAnswer(s.impl.Create(ctx, services.CreateRequest{Key: keyIn(m.GetKey()), Content: contentIn(m.GetContent())}))
+	return objectAnswer(s.impl.Create(ctx, services.CreateRequest{
+		Key: keyIn(m.GetKey()), Content: contentIn(m.GetContent()), Source: sourceIn(m.GetSource()), Attempt: attemptIn(m.GetAttempt()),
+	}))
 }
 
 func (s storeServer) Update(ctx context.Context, m *pb.UpdateRequest) (*pb.Object, error) {
-	return objectAnswer(s.impl.Update(ctx, services.UpdateRequest{
-		Key: keyIn(m.GetKey()), Revision: m.GetRevision(), Content: contentIn(m.GetContent()),
-	}))
+	r := services.UpdateRequest{Key: keyIn(m.GetKey()), Revision: m.GetRevision(), Content: contentIn(m.GetContent()), Attempt: attemptIn(m.GetAttempt())}
+	// A repeated write is never applied anew, only its outcome is looked up.
+	if part := run.Part(ctx); part != "" && !r.Attempt.Repeated {
+		var err error
+		if r, err = s.onlyPart(ctx, r, part); err != nil {
+			return nil, errorOut(err)
+		}
+	}
+	return objectAnswer(s.impl.Update(ctx, r))
 }
 
 func (s storeServer) Delete(ctx context.Context, m *pb.DeleteRequest) (*pb.Object, error) {
 	return objectAnswer(s.impl.Delete(ctx, services.DeleteRequest{
-		Key: keyIn(m.GetKey()), Revision: m.GetRevision(), UID: m.GetUid(),
+		Key: keyIn(m.GetKey()), Revision: m.GetRevision(), UID: m.GetUid(), Attempt: attemptIn(m.GetAttempt()),
 	}))
 }
 
-type storeClient struct{ peer pb.StoreClient }
-
-func newStoreClient(c grpc.ClientConnInterface) services.Store {
-	return storeClient{pb.NewStoreClient(c)}
+type storeClient struct {
+	peer pb.StoreClient
+	// seen is the newest revision in an answer so far.
+	seen atomic.Int64
 }
 
-func (c storeClient) Get(ctx context.Context, r services.GetRequest) (services.Object, error) {
+func newStoreClient(c grpc.ClientConnInterface) services.Store {
+	return &storeClient{peer: pb.NewStoreClient(c)}
+}
+
+func (c *storeClient) Get(ctx context.Context, r services.GetRequest) (services.Object, error) {
 	m, err := c.peer.Get(ctx, &pb.GetRequest{Key: keyOut(r.Key), Read: readOut(r.Read)})
 	return c.object(ctx, r.Key, m, err)
 }
 
-func (c storeClient) List(ctx context.Context, r services.ListRequest) (services.Page, error) {
+func (c *storeClient) List(ctx context.Context, r services.ListRequest) (services.Page, error) {
 	m, err := c.peer.List(ctx, &pb.ListRequest{
 		GroupResource: groupResourceOut(r.GroupResource), Namespace: r.Namespace, Read: readOut(r.Read),
 		After: r.After, Limit: int64(r.Limit),
@@ -90,37 +104,48 @@ func (c storeClient) List(ctx context.Context, r services.ListRequest) (services
 	if err != nil {
 		return services.Page{}, errorIn(ctx, "store", err)
 	}
+	c.see(m.GetRevision())
 	return services.Page{
 		Revision: m.GetRevision(), Objects: each(m.GetObjects(), objectIn),
-		Next: m.GetNext(), Remaining: m.GetRemaining(),
+		Next: m.GetNext(), Remaining: m.GetRemaining(), Epoch: m.GetEpoch(),
 	}, nil
 }
 
-func (c storeClient) Revision(ctx context.Context) (int64, error) {
+func (c *storeClient) Revision(ctx context.Context) (int64, error) {
 	m, err := c.peer.Revision(ctx, &pb.RevisionRequest{})
 	if err != nil {
 		return 0, errorIn(ctx, "store", err)
 	}
+	c.see(m.GetRevision())
 	return m.GetRevision(), nil
 }
 
-func (c storeClient) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
-	m, err := c.peer.Create(ctx, &pb.CreateRequest{Key: keyOut(r.Key), Content: contentOut(r.Content)})
-	return c.object(ctx, r.Key, m, err)
+func (c *storeClient) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
+	m := &pb.CreateRequest{Key: keyOut(r.Key), Content: contentOut(r.Content), Source: sourceOut(r.Source)}
+	return c.write(ctx, r.Key, r.Attempt, func(ctx context.Context, a *pb.Attempt, o grpc.CallOption) (*pb.Object, error) {
+		m.Attempt = a
+		return c.peer.Create(ctx, m, o)
+	})
 }
 
-func (c storeClient) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
-	m, err := c.peer.Update(ctx, &pb.UpdateRequest{Key: keyOut(r.Key), Revision: r.Revision, Content: contentOut(r.Content)})
-	return c.object(ctx, r.Key, m, err)
+func (c *storeClient) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
+	m := &pb.UpdateRequest{Key: keyOut(r.Key), Revision: r.Revision, Content: contentOut(r.Content)}
+	return c.write(ctx, r.Key, r.Attempt, func(ctx context.Context, a *pb.Attempt, o grpc.CallOption) (*pb.Object, error) {
+		m.Attempt = a
+		return c.peer.Update(ctx, m, o)
+	})
 }
 
-func (c storeClient) Delete(ctx context.Context, r services.DeleteRequest) (services.Object, error) {
-	m, err := c.peer.Delete(ctx, &pb.DeleteRequest{Key: keyOut(r.Key), Revision: r.Revision, Uid: r.UID})
-	return c.object(ctx, r.Key, m, err)
+func (c *storeClient) Delete(ctx context.Context, r services.DeleteRequest) (services.Object, error) {
+	m := &pb.DeleteRequest{Key: keyOut(r.Key), Revision: r.Revision, Uid: r.UID}
+	return c.write(ctx, r.Key, r.Attempt, func(ctx context.Context, a *pb.Attempt, o grpc.CallOption) (*pb.Object, error) {
+		m.Attempt = a
+		return c.peer.Delete(ctx, m, o)
+	})
 }
 
 // object checks that an answer is about the object that was asked for.
-func (c storeClient) object(ctx context.Context, asked resource.Key, m *pb.Object, err error) (services.Object, error) {
+func (c *storeClient) object(ctx context.Context, asked resource.Key, m *pb.Object, err error) (services.Object, error) {
 	if err != nil {
 		return services.Object{}, errorIn(ctx, "store", err)
 	}
@@ -128,6 +153,7 @@ func (c storeClient) object(ctx context.Context, asked resource.Key, m *pb.Objec
 	if o.Key != asked {
 		return services.Object{}, faultf("store: asked for %s, answered %s", asked, o.Key)
 	}
+	c.see(o.Revision)
 	return o, nil
 }
 
@@ -150,6 +176,20 @@ func readIn(m *pb.Read) (services.Read, error) {
 	return services.Read{Mode: services.ReadMode(m.GetMode()), Revision: m.GetRevision()}, nil
 }
 
+func sourceOut(s *services.Source) *pb.Source {
+	if s == nil {
+		return nil
+	}
+	return &pb.Source{Key: keyOut(s.Key), Revision: s.Revision}
+}
+
+func sourceIn(m *pb.Source) *services.Source {
+	if m == nil {
+		return nil
+	}
+	return &services.Source{Key: keyIn(m.GetKey()), Revision: m.GetRevision()}
+}
+
 func contentOut(c services.Content) *pb.Content {
 	return &pb.Content{Json: c.JSON, Uid: c.UID, Labels: c.Labels, Fields: c.Fields}
 }
@@ -160,5 +200,5 @@ func contentIn(m *pb.Content) services.Content {
 
 var (
 	_ pb.StoreServer = storeServer{}
-	_ services.Store = storeClient{}
+	_ services.Store = (*storeClient)(nil)
 )

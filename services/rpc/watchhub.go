@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/portico-platform/portico/services"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
@@ -25,7 +26,15 @@ func (s watchHubServer) Replay(ctx context.Context, m *pb.ReplayRequest) (*pb.Re
 	if err != nil {
 		return nil, errorOut(err)
 	}
-	return &pb.ReplayResponse{Changes: each(replay.Changes, changeOut), Through: replay.Through, More: replay.More}, nil
+	return &pb.ReplayResponse{Changes: each(replay.Changes, changeOut), Through: replay.Through, More: replay.More, Epoch: replay.Epoch}, nil
+}
+
+func (s watchHubServer) Keys(ctx context.Context, m *pb.KeysRequest) (*pb.KeysResponse, error) {
+	keys, err := s.impl.Keys(ctx, services.KeysRequest{GroupResource: groupResourceIn(m.GetGroupResource()), ID: m.GetId()})
+	if err != nil {
+		return nil, errorOut(err)
+	}
+	return &pb.KeysResponse{Keys: each(keys.Keys, busKeyOut)}, nil
 }
 
 type watchHubClient struct{ peer pb.WatchHubClient }
@@ -41,7 +50,7 @@ func (c watchHubClient) Replay(ctx context.Context, r services.ReplayRequest) (s
 	if err != nil {
 		return services.Replay{}, errorIn(ctx, "watch-hub", err)
 	}
-	replay := services.Replay{Through: m.GetThrough(), More: m.GetMore()}
+	replay := services.Replay{Through: m.GetThrough(), More: m.GetMore(), Epoch: m.GetEpoch()}
 	for _, message := range m.GetChanges() {
 		change, err := changeIn(message)
 		if err != nil {
@@ -50,6 +59,24 @@ func (c watchHubClient) Replay(ctx context.Context, r services.ReplayRequest) (s
 		replay.Changes = append(replay.Changes, change)
 	}
 	return replay, nil
+}
+
+func (c watchHubClient) Keys(ctx context.Context, r services.KeysRequest) (services.Keys, error) {
+	m, err := c.peer.Keys(ctx, &pb.KeysRequest{GroupResource: groupResourceOut(r.GroupResource), Id: r.ID})
+	if err != nil {
+		return services.Keys{}, errorIn(ctx, "watch-hub", err)
+	}
+	return services.Keys{Keys: each(m.GetKeys(), busKeyIn)}, nil
+}
+
+func busKeyOut(k services.BusKey) *pb.BusKey {
+	return &pb.BusKey{Id: k.ID, Changes: k.Changes, Progress: k.Progress, Public: k.Public, Lifetime: durationpb.New(k.Lifetime)}
+}
+
+func busKeyIn(m *pb.BusKey) services.BusKey {
+	return services.BusKey{
+		ID: m.GetId(), Changes: m.GetChanges(), Progress: m.GetProgress(), Public: m.GetPublic(), Lifetime: m.GetLifetime().AsDuration(),
+	}
 }
 
 var (

@@ -76,7 +76,8 @@ func newCarriage(s *settings, m *prometheus.Registry) (*carriage, error) {
 		return nil, Usagef("--peer-ca-file, --peer-cert-file, --peer-key-file: %v", err)
 	}
 	if c.address != "" {
-		c.server = newServer(c.identity, s.log("rpc"), m)
+		log := s.log("rpc")
+		c.server = newServer(c.identity, guard{services.Callers(), s.vocabulary, log}, log, m)
 		c.health = health.NewServer()
 		healthpb.RegisterHealthServer(c.server, c.health)
 	}
@@ -140,12 +141,12 @@ func (c *carriage) stop(ctx context.Context) {
 }
 
 // newServer makes the process's gRPC server. Its interceptors, outermost first:
-// measured, so that refused calls count too; guarded, before any code of a
+// measured, so that refused calls count too; the guard, before any code of a
 // service; recovered, around that code only.
-func newServer(i *peertls.Identity, log *slog.Logger, m *prometheus.Registry) *grpc.Server {
+func newServer(i *peertls.Identity, g guard, log *slog.Logger, m *prometheus.Registry) *grpc.Server {
 	return grpc.NewServer(
 		grpc.Creds(i.Server()),
-		grpc.ChainUnaryInterceptor(measured(m), guarded(services.Callers(), log), recovered(log)),
+		grpc.ChainUnaryInterceptor(measured(m), g.intercept, recovered(log)),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Check is one named health check of a process.
@@ -16,8 +17,57 @@ type Check struct {
 	// Live is true for a check that /livez looks at too; the others say only
 	// whether the process is ready.
 	Live bool
-	// Probe returns nil when all is well. It must be quick.
+	// Probe returns nil when all is well. It has probeTime for it.
 	Probe func(ctx context.Context) error
+
+	running *probing
+}
+
+// probeTime bounds one check: who asks for health wants to know now.
+const probeTime = 2 * time.Second
+
+// probing lets all who ask at a time share one run of a check, so that runs which do
+// not come back are not many.
+type probing struct {
+	mu   sync.Mutex
+	done chan struct{} // closed when the run is over; nil when there is none
+	err  error
+}
+
+// Run returns the outcome of the check. It takes probeTime at most: a check that has
+// not answered by then, or whose last run has not come back, has failed.
+func (c Check) Run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	p := c.running
+	if p == nil {
+		p = &probing{}
+	}
+	p.mu.Lock()
+	done := p.done
+	if done == nil {
+		done = make(chan struct{})
+		p.done = done
+		go func() {
+			// The run is not only for the one who asked first.
+			probe, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
+			defer cancel()
+			err := c.Probe(probe)
+			p.mu.Lock()
+			p.err, p.done = err, nil
+			p.mu.Unlock()
+			close(done)
+		}()
+	}
+	p.mu.Unlock()
+	select {
+	case <-done:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.err
+	case <-ctx.Done():
+		return fmt.Errorf("no answer: %w", ctx.Err())
+	}
 }
 
 // Health is the list of a process's checks (section "Health endpoints").
@@ -31,6 +81,7 @@ type Health struct {
 func (h *Health) Add(c Check) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	c.running = &probing{}
 	h.checks = append(h.checks, c)
 }
 
@@ -96,14 +147,28 @@ func (h *Health) answer(w http.ResponseWriter, r *http.Request, checks []Check) 
 	}
 }
 
+// runAll runs the checks at the same time and returns their outcomes in their order.
+func runAll(ctx context.Context, checks []Check, excluded []string) []error {
+	outcomes := make([]error, len(checks))
+	var group sync.WaitGroup
+	for i, c := range checks {
+		if !slices.Contains(excluded, c.Name) {
+			group.Go(func() { outcomes[i] = c.Run(ctx) })
+		}
+	}
+	group.Wait()
+	return outcomes
+}
+
 // probe writes a line for each check.
 func (h *Health) probe(r *http.Request, checks []Check, excluded []string) (report string, failed bool) {
 	var lines strings.Builder
-	for _, c := range checks {
+	outcomes := runAll(r.Context(), checks, excluded)
+	for i, c := range checks {
 		if slices.Contains(excluded, c.Name) {
 			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", c.Name)
 			excluded = slices.DeleteFunc(slices.Clone(excluded), func(name string) bool { return name == c.Name })
-		} else if err := c.Probe(r.Context()); err != nil {
+		} else if err := outcomes[i]; err != nil {
 			failed = true
 			h.logger().Warn("health check failed", "path", r.URL.Path, "check", c.Name, "error", err)
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
@@ -40,7 +42,11 @@ type process struct {
 	carriage *carriage
 	offered  map[string]any // by the contract's name; only touched during the start
 	exits    []func()
-	failed   chan error
+	closing  []func() // called when the stop begins
+	// stopDelay is how long the process serves on after it was told to stop.
+	stopDelay time.Duration
+	started   atomic.Bool // all services have started
+	failed    chan error
 	// abandon ends a start that is under way.
 	abandon context.CancelCauseFunc
 }
@@ -68,6 +74,14 @@ func (n *Node) Go(what string, loop func(ctx context.Context) error) {
 			n.process.fail(fmt.Errorf("%s: %s: %w", n.Service, what, err))
 		}
 	})
+}
+
+// DelayStop lets the process serve on for a while after it was told to stop, so that
+// whoever watches its readiness can turn to others first. The longest delay of all
+// services counts. begun is called when the process has been told.
+func (n *Node) DelayStop(d time.Duration, begun func()) {
+	n.process.stopDelay = max(n.process.stopDelay, d)
+	n.process.closing = append(n.process.closing, begun)
 }
 
 // OnStop registers what has to be done when the service stops, before the

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
+
+	"github.com/portico-platform/portico/services/run/breaker"
 )
 
 const (
@@ -39,30 +41,38 @@ func isPeerFlag(f *pflag.Flag) bool { return f.Annotations[annotationPeer] != ni
 
 // DialPeer returns a connection to the service that PeerFlag's flag locates. It
 // does not wait for the service. The connection ends with the process, and is one
-// of its readiness checks. The options come on top.
-func (n *Node) DialPeer(service string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+// of its readiness checks. Once the process has started, calls to a service that is
+// away fail at once; repeatable says of which methods calls may be given up even after
+// they were sent. The options come on top.
+func (n *Node) DialPeer(service string, repeatable func(method string) bool, options ...grpc.DialOption) (grpc.ClientConnInterface, error) {
 	flag := n.Flags.Lookup(service + "-address")
 	if flag == nil || n.process.carriage.identity == nil {
 		return nil, fmt.Errorf("%s is not among the needs of %s", service, n.Service)
 	}
 	target, resolvers := peerTarget(flag.Value.String())
-	conn, err := grpc.NewClient(target, append(append([]grpc.DialOption{
+	watch := breaker.New(breaker.Config{Service: service, Credentials: n.process.carriage.identity.Client(service),
+		Armed: n.process.started.Load, Repeatable: repeatable, Metrics: n.Metrics})
+	conn, err := grpc.NewClient(target, append(append(append(watch.Options(), []grpc.DialOption{
 		grpc.WithTransportCredentials(n.process.carriage.identity.Client(service)),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveEvery, Timeout: keepaliveWait, PermitWithoutStream: true}),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
 			MinConnectTimeout: 5 * time.Second,
 		}),
-	}, resolvers...), options...)...)
+	}...), resolvers...), options...)...)
 	if err != nil {
 		return nil, Usagef("--%s: %v", flag.Name, err)
 	}
 	n.OnExit(func() { _ = conn.Close() })
 	n.Monitor(service, conn)
-	return conn, nil
+	n.Go("breaker of "+service, func(ctx context.Context) error {
+		watch.Watch(ctx, conn)
+		return nil
+	})
+	return watch.Conn(conn), nil
 }
 
 // Monitor keeps a connection up, logs when it is lost and found again, and makes

@@ -37,6 +37,11 @@ func (g *gate) Create(_ context.Context, r services.CreateRequest) (services.Obj
 	return services.Object{Key: r.Key}, nil
 }
 
+func (g *gate) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
+	_, err := g.Revision(ctx)
+	return services.Object{Key: r.Key}, err
+}
+
 func (g *gate) Delete(context.Context, services.DeleteRequest) (services.Object, error) {
 	panic("a fault")
 }
@@ -154,7 +159,9 @@ func TestAPanicIsAnErrorOfOneCall(t *testing.T) {
 	}
 }
 
-func TestCallsWaitForTheirPeer(t *testing.T) {
+// TestCallsToAnAbsentPeer waits for a peer that has just gone, and no longer: after
+// that calls fail at once and say who is away, until the peer is back.
+func TestCallsToAnAbsentPeer(t *testing.T) {
 	authority := newAuthority(t)
 	files := issue(t, authority, "store")
 	server := serve(t, openGate(), files, "127.0.0.1:0")
@@ -165,17 +172,93 @@ func TestCallsWaitForTheirPeer(t *testing.T) {
 	}
 	server.Stop()
 	if _, err := client.Revision(within(t, 100*time.Millisecond)); !services.IsReason(err, services.ReasonTimeout) {
-		t.Errorf("without the peer: got error %v", err)
+		t.Errorf("just after the peer has gone: got error %v", err)
 	}
-	answered := make(chan error, 1)
+	began := time.Now()
+	for _, write := range []bool{false, true} {
+		var err error
+		if write {
+			_, err = client.Create(within(t, 20*time.Second), services.CreateRequest{})
+		} else {
+			_, err = client.Revision(within(t, 20*time.Second))
+		}
+		var s *services.Status
+		if !errors.As(err, &s) || s.Code != 503 || !strings.Contains(s.Message, "store cannot be reached") || s.Details.RetryAfterSeconds == 0 {
+			t.Errorf("without the peer, write %v: got error %v", write, err)
+		}
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("two calls took %v", took)
+	}
+	serve(t, openGate(), files, address)
+	back := time.Now()
+	eventually(t, func() bool { _, err := client.Revision(within(t, 10*time.Second)); return err == nil })
+	if took := time.Since(back); took > 3*time.Second {
+		t.Errorf("calls succeed %v after the peer has come back", took)
+	}
+}
+
+// TestAStartWaitsForItsPeer lets a process start before the service that it needs.
+func TestAStartWaitsForItsPeer(t *testing.T) {
+	authority := newAuthority(t)
+	first := serve(t, openGate(), issue(t, authority, "store"), "127.0.0.1:0")
+	address := first.RPCAddress()
+	first.Stop()
+	asked, answered := make(chan struct{}), make(chan error, 1)
+	user := run.Service{Name: "user", Needs: []run.Dependency{rpc.Store}, Start: func(ctx context.Context, n *run.Node) error {
+		client, err := rpc.Store.Use(ctx, n)
+		if err != nil {
+			return err
+		}
+		close(asked)
+		_, err = client.Revision(ctx)
+		return err
+	}}
 	go func() {
-		_, err := client.Revision(within(t, 20*time.Second))
+		running, err := run.Start(context.Background(), app(user), append(issue(t, authority, "frontdoor").Flags(), "--store-address="+address, "--log-level=error"))
+		if err == nil {
+			running.Stop()
+		}
 		answered <- err
 	}()
-	serve(t, openGate(), files, address)
-	if err := <-answered; err != nil {
-		t.Errorf("after the peer has come back: %v", err)
+	<-asked
+	select {
+	case err := <-answered:
+		t.Fatalf("the start did not wait: %v", err)
+	case <-time.After(2500 * time.Millisecond): // longer than calls of a started process wait
 	}
+	serve(t, openGate(), issue(t, authority, "store"), address)
+	if err := <-answered; err != nil {
+		t.Errorf("after the peer has come: %v", err)
+	}
+}
+
+// TestASilentPeerIsNoticed talks to the peer over a way that stops carrying anything
+// and stays open: what waits is answered within seconds, and a write that may have
+// been executed is not called unexecuted.
+func TestASilentPeerIsNoticed(t *testing.T) {
+	authority := newAuthority(t)
+	g := newGate()
+	server := serve(t, g, issue(t, authority, "store"), "127.0.0.1:0")
+	way := newWay(t, server.RPCAddress())
+	client := dial(t, issue(t, authority, "frontdoor"), way.address)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := client.Revision(within(t, 30*time.Second))
+		answered <- err
+	}()
+	<-g.entered
+	way.silence(true)
+	began := time.Now()
+	if err := <-answered; !services.IsReason(err, services.ReasonServiceUnavailable) {
+		t.Errorf("got error %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it was noticed after %v", took)
+	}
+	way.silence(false)
+	close(g.letGo)
+	eventually(t, func() bool { _, err := client.Revision(within(t, 10*time.Second)); return err == nil })
 }
 
 func TestCallsInProgressEndBeforeTheProcess(t *testing.T) {
@@ -197,6 +280,36 @@ func TestCallsInProgressEndBeforeTheProcess(t *testing.T) {
 		t.Errorf("the call in progress: %v", err)
 	}
 	<-stopped
+}
+
+// TestAWriteInProgressIsNotGivenUp lets a write go on that a stopping peer still works
+// at, although no new calls can be made: nobody knows what became of it otherwise.
+func TestAWriteInProgressIsNotGivenUp(t *testing.T) {
+	authority := newAuthority(t)
+	g := newGate()
+	server := serve(t, g, issue(t, authority, "store"), "127.0.0.1:0")
+	client := dial(t, issue(t, authority, "frontdoor"), server.RPCAddress())
+	answered := make(chan error, 1)
+	go func() {
+		_, err := client.Update(within(t, 20*time.Second), services.UpdateRequest{})
+		answered <- err
+	}()
+	<-g.entered
+	go server.Stop()
+	// Until other calls are refused.
+	eventually(t, func() bool {
+		_, err := client.Create(within(t, 10*time.Second), services.CreateRequest{})
+		return services.IsReason(err, services.ReasonServiceUnavailable)
+	})
+	select {
+	case err := <-answered:
+		t.Errorf("the write was given up: %v", err)
+	default:
+	}
+	close(g.letGo)
+	if err := <-answered; err != nil {
+		t.Errorf("the write in progress: %v", err)
+	}
 }
 
 func TestCertificatesAreRenewedByTheirFiles(t *testing.T) {

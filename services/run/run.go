@@ -14,6 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/portico-platform/portico/services/run/memory"
 )
 
 // stopTimeout bounds how long the services of a process may take to stop.
@@ -64,14 +66,43 @@ func Run(ctx context.Context, app App, args []string) error {
 		return err
 	}
 	tidying, done := context.WithCancel(ctx)
-	go newHousekeeper().run(tidying)
+	go memory.Tidy(tidying)
 	select {
 	case <-ctx.Done():
+		err = running.announce()
 	case err = <-running.Failed():
 	}
 	done()
 	running.Stop()
 	return err
+}
+
+// announce says that the process is about to stop, and goes on serving as long as its
+// services have asked for. The error is that of a service that failed meanwhile.
+func (r *Running) announce() error {
+	r.begin()
+	if r.process.stopDelay <= 0 {
+		return nil
+	}
+	r.base.Log.Info("about to stop, serving on", "for", r.process.stopDelay)
+	timer := time.NewTimer(r.process.stopDelay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case err := <-r.Failed():
+		return err
+	}
+}
+
+// begin begins the stop: the process is not ready from now on.
+func (r *Running) begin() {
+	r.closed.Do(func() {
+		close(r.closing)
+		for _, f := range r.process.closing {
+			f()
+		}
+	})
 }
 
 // Running is a started app.
@@ -82,6 +113,7 @@ type Running struct {
 	log     func(service string) *slog.Logger
 	status  *statusPage
 	stop    sync.Once
+	closed  sync.Once
 	closing chan struct{} // closed when the stop begins
 }
 
@@ -106,6 +138,7 @@ func Start(ctx context.Context, app App, args []string) (*Running, error) {
 			return nil, err
 		}
 	}
+	r.process.started.Store(true)
 	if err := r.process.carriage.listen(r.process.fail); err != nil {
 		r.Stop()
 		return nil, err
@@ -196,7 +229,7 @@ func (r *Running) Stop() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()
 		r.base.Log.Info("stopping")
-		close(r.closing)
+		r.begin()
 		r.process.carriage.stop(ctx)
 		for _, n := range slices.Backward(r.nodes) {
 			n.stop(ctx)

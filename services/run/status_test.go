@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -98,5 +99,80 @@ func TestHealth(t *testing.T) {
 				t.Errorf("%s: got status %d", path, code)
 			}
 		}
+	}
+}
+
+// TestAStuckCheck is answered in time, together with all others, and is not run
+// again as long as it has not come back.
+func TestAStuckCheck(t *testing.T) {
+	var h run.Health
+	var runs atomic.Int64
+	release := make(chan struct{})
+	defer close(release)
+	for _, name := range []string{"one", "two", "three"} {
+		h.Add(run.Check{Name: name, Probe: func(context.Context) error {
+			runs.Add(1)
+			<-release // whatever the context says
+			return nil
+		}})
+	}
+	h.Add(run.Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
+	began := time.Now()
+	var askers sync.WaitGroup
+	for range 20 {
+		askers.Go(func() {
+			w := httptest.NewRecorder()
+			h.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+			if body := w.Body.String(); w.Code != 500 || !strings.Contains(body, "[-]one failed") || !strings.Contains(body, "[-]three failed") || !strings.Contains(body, "[+]ping ok") {
+				t.Errorf("got %d %s", w.Code, body)
+			}
+		})
+	}
+	w := httptest.NewRecorder()
+	h.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/livez", nil))
+	if w.Code != 200 || time.Since(began) > time.Second {
+		t.Errorf("/livez: %d after %v", w.Code, time.Since(began))
+	}
+	askers.Wait()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if n := runs.Load(); n != 3 {
+		t.Errorf("three checks that do not come back were run %d times", n)
+	}
+}
+
+// TestStopDelay serves on after the process was told to stop, and is not ready.
+func TestStopDelay(t *testing.T) {
+	ctx, tell := context.WithCancel(t.Context())
+	begun, stopped := make(chan struct{}), make(chan struct{})
+	addresses := make(chan string, 1)
+	service := run.Service{Name: "slow", Start: func(_ context.Context, n *run.Node) error {
+		n.DelayStop(time.Second, func() { close(begun) })
+		n.OnStop(func(context.Context) { close(stopped) })
+		n.Go("asking", func(context.Context) error {
+			<-begun
+			w := httptest.NewRecorder()
+			n.Health.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+			addresses <- w.Body.String()
+			return nil
+		})
+		return nil
+	}}
+	ended := make(chan error, 1)
+	go func() { ended <- run.Run(ctx, app(service), []string{"--log-level=error"}) }()
+	<-time.After(500 * time.Millisecond) // a process that is still starting stops at once
+	began := time.Now()
+	tell()
+	<-begun
+	if body := <-addresses; !strings.Contains(body, "[-]shutdown") {
+		t.Errorf("/readyz: %s", body)
+	}
+	<-stopped
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("it stopped after %v", took)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

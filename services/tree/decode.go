@@ -2,20 +2,33 @@ package tree
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
 )
 
-// deepest is how deep trees are that Decode reads.
-const deepest = 200
+const (
+	// deepest is the nesting up to which DecodePlain reads.
+	deepest = 200
+	// MaxDepth is the nesting of objects and lists up to which an object is accepted.
+	// Kubernetes stops at 10,000, where its JSON decoder does. No real type comes near
+	// either, and the smaller limit bounds every cost that grows with depth times size.
+	MaxDepth = 500
+	// maxDecoded is what Decode reads: room for managedFields, which nest as deep as
+	// the object that they describe, and for the lists that objects are sent in.
+	maxDecoded = MaxDepth + 64
+)
 
-// Decode reads an object's JSON; integers become int64. The error is that of the
-// library which reads what DecodePlain does not.
+// Decode reads an object's JSON; integers become int64. The error is a DepthError, or
+// that of the library which reads what DecodePlain does not.
 func Decode(raw []byte) (map[string]any, error) {
 	if object, ok := DecodePlain(raw); ok {
 		return object, nil
+	}
+	if err := CheckDepth(raw); err != nil {
+		return nil, err
 	}
 	var object map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
@@ -37,6 +50,63 @@ func DecodePlain(raw []byte) (object map[string]any, ok bool) {
 	value, ok := p.object(0)
 	p.space()
 	return value, ok && p.at == len(p.text)
+}
+
+// DepthError is the error of JSON that is nested too deeply.
+type DepthError struct{ Limit int }
+
+func (e DepthError) Error() string {
+	return fmt.Sprintf("exceeded the maximum nesting depth of %d", e.Limit)
+}
+
+// CheckDepth returns a DepthError for JSON that is nested more deeply than Decode
+// accepts. It reads the text once, allocates nothing, and leaves it to a decoder to
+// find out whether the text is JSON at all.
+func CheckDepth(raw []byte) error {
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDecoded {
+				return DepthError{MaxDepth}
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+// CheckValue is CheckDepth for a value that something else than Decode has read.
+func CheckValue(value any) error { return checkValue(value, maxDecoded) }
+
+func checkValue(value any, left int) error {
+	switch value.(type) {
+	case map[string]any, []any:
+		if left == 0 {
+			return DepthError{MaxDepth}
+		}
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, item := range v {
+			if err := checkValue(item, left-1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if err := checkValue(item, left-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 type parser struct {

@@ -11,13 +11,23 @@ import (
 
 // Encode returns an object's JSON, members sorted by name, as encoding/json writes
 // it; it knows only what decoded JSON is made of, and is several times faster for
-// that. The error names what is not JSON.
+// that. The error names what is not JSON; it is a DepthError for an object that Decode
+// would not read.
 func Encode(object map[string]any) ([]byte, error) {
-	return Append(make([]byte, 0, 2048), object)
+	return appendObject(make([]byte, 0, 2048), object, maxDecoded)
 }
 
-// Append appends the JSON of a value to dst.
-func Append(dst []byte, value any) ([]byte, error) {
+// EncodeNew is Encode for an object that is to be accepted, without managedFields: a
+// DepthError when it is nested more deeply than MaxDepth.
+func EncodeNew(object map[string]any) ([]byte, error) {
+	return appendObject(make([]byte, 0, 2048), object, MaxDepth)
+}
+
+// Append appends the JSON of a value to dst. Errors are those of Encode.
+func Append(dst []byte, value any) ([]byte, error) { return appendValue(dst, value, maxDecoded) }
+
+// appendValue appends a value of which at most left levels are accepted.
+func appendValue(dst []byte, value any, left int) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
 		return append(dst, "null"...), nil
@@ -30,9 +40,9 @@ func Append(dst []byte, value any) ([]byte, error) {
 	case float64:
 		return appendFloat(dst, v)
 	case map[string]any:
-		return appendObject(dst, v)
+		return appendObject(dst, v, left)
 	case []any:
-		return appendList(dst, v)
+		return appendList(dst, v, left)
 	}
 	other, err := json.Marshal(value) // structs that the service itself puts in
 	if err != nil {
@@ -41,7 +51,10 @@ func Append(dst []byte, value any) ([]byte, error) {
 	return append(dst, other...), nil
 }
 
-func appendObject(dst []byte, object map[string]any) (_ []byte, err error) {
+func appendObject(dst []byte, object map[string]any, left int) (_ []byte, err error) {
+	if left == 0 {
+		return dst, DepthError{MaxDepth}
+	}
 	var few [24]string // most objects need no allocation
 	names := few[:0]
 	for name := range object {
@@ -54,20 +67,23 @@ func appendObject(dst []byte, object map[string]any) (_ []byte, err error) {
 			dst = append(dst, ',')
 		}
 		dst = append(appendString(dst, name), ':')
-		if dst, err = Append(dst, object[name]); err != nil {
+		if dst, err = appendValue(dst, object[name], left-1); err != nil {
 			return dst, err
 		}
 	}
 	return append(dst, '}'), nil
 }
 
-func appendList(dst []byte, list []any) (_ []byte, err error) {
+func appendList(dst []byte, list []any, left int) (_ []byte, err error) {
+	if left == 0 {
+		return dst, DepthError{MaxDepth}
+	}
 	dst = append(dst, '[')
 	for i, item := range list {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if dst, err = Append(dst, item); err != nil {
+		if dst, err = appendValue(dst, item, left-1); err != nil {
 			return dst, err
 		}
 	}

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,14 @@ import (
 )
 
 const (
-	// quota is etcd's advised maximum for its database.
-	quota = 8 << 30
+	// defaultQuota is etcd's advised maximum for its database.
+	defaultQuota = 8 << 30
+	// quotaSlack is room, above our quota, for the writes that are under way when it
+	// is reached.
+	quotaSlack = 64 << 20
+	// defaultReserve is two segments of etcd's log, 64 MB each: it makes the next one
+	// before the last is full.
+	defaultReserve = 128 << 20
 	// maxRequestBytes lets every body that the API accepts (3 MiB) through, with
 	// room for what defaulting and managed fields add to it.
 	maxRequestBytes = 4 << 20
@@ -34,14 +41,30 @@ type Server struct {
 	// Client calls the member directly, without a network.
 	Client *clientv3.Client
 
-	etcd *embed.Etcd
-	lock *fileutil.LockedFile
+	etcd  *embed.Etcd
+	lock  *fileutil.LockedFile
+	log   *slog.Logger
+	disk  *disk
+	quota int64
+	stop  context.CancelFunc
+	space chan struct{} // closed when the space is no longer looked after
 }
 
-// Open starts an etcd member with its data in <dir>/etcd and returns when it
-// serves. A dir that another process uses is an error.
-func Open(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
-	dir, err := filepath.Abs(filepath.Join(dir, "etcd"))
+// Config is what a member is made of.
+type Config struct {
+	// Dir holds the data, in etcd below it.
+	Dir string
+	Log *slog.Logger
+	// QuotaBytes bounds the database, and ReserveBytes is how much of the disk has to
+	// be free for writes other than deletions. Zero values choose defaults.
+	QuotaBytes, ReserveBytes int64
+}
+
+// Open starts an etcd member and returns when it serves. A directory that another
+// process uses is an error.
+func Open(ctx context.Context, c Config) (*Server, error) {
+	c.QuotaBytes, c.ReserveBytes = cmp.Or(c.QuotaBytes, defaultQuota), cmp.Or(c.ReserveBytes, defaultReserve)
+	dir, err := filepath.Abs(filepath.Join(c.Dir, "etcd"))
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +75,23 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	etcd, err := embed.StartEtcd(config(dir, log))
+	etcd, err := embed.StartEtcd(config(dir, c))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting etcd in %s: %w", dir, err), lock.Close())
 	}
-	s := &Server{Client: v3client.New(etcd.Server), etcd: etcd, lock: lock}
+	s := &Server{Client: v3client.New(etcd.Server), etcd: etcd, lock: lock, log: c.Log, quota: c.QuotaBytes,
+		disk: &disk{dir: dir, reserve: c.ReserveBytes}, space: make(chan struct{})}
+	s.Client.KV = &guarded{KV: s.Client.KV, room: s.room}
+	var looking context.Context
+	looking, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(s.space)
+		select {
+		case <-etcd.Server.ReadyNotify():
+			s.keepSpace(looking)
+		case <-looking.Done():
+		}
+	}()
 	select {
 	case <-etcd.Server.ReadyNotify():
 		return s, nil
@@ -83,19 +118,19 @@ func takeLock(file string) (*fileutil.LockedFile, error) {
 
 // config describes a single member that nobody reaches but this process: it has
 // no listener, not even a local one.
-func config(dir string, log *slog.Logger) *embed.Config {
+func config(dir string, own Config) *embed.Config {
 	c := embed.NewConfig()
 	c.Name = "portico"
 	c.Dir = dir
 	c.ListenPeerUrls, c.ListenClientUrls = nil, nil
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.TickMs, c.ElectionMs = tickMs, electionMs
-	c.QuotaBackendBytes, c.MaxRequestBytes = quota, maxRequestBytes
+	c.QuotaBackendBytes, c.MaxRequestBytes = own.QuotaBytes+own.QuotaBytes/8+quotaSlack, maxRequestBytes
 	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEntries, snapshotEntries
 	// The watch hub compacts, by age: etcd must not forget on its own.
 	c.AutoCompactionRetention = "0"
 	c.WatchProgressNotifyInterval = time.Minute
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger(log))
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger(own.Log))
 	return c
 }
 
@@ -107,6 +142,8 @@ func (s *Server) Stopped() <-chan struct{} { return s.etcd.Server.StopNotify() }
 
 // Close stops the member cleanly; everything it acknowledged is on disk.
 func (s *Server) Close() error {
+	s.stop()
+	<-s.space
 	// This client has no connection to close, and says so with its context's error.
 	_ = s.Client.Close()
 	s.etcd.Close()

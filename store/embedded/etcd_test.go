@@ -11,7 +11,7 @@ import (
 
 func open(t *testing.T, dir string, log *slog.Logger) *Server {
 	t.Helper()
-	s, err := Open(t.Context(), dir, log)
+	s, err := Open(t.Context(), Config{Dir: dir, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestADirectoryHasOneUser(t *testing.T) {
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	_, err := Open(ctx, dir, log)
+	_, err := Open(ctx, Config{Dir: dir, Log: log})
 	if err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("second opening: %v", err)
 	}

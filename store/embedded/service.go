@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/services/etcd"
@@ -25,6 +26,8 @@ func Service() run.Service {
 		Offers: []run.Dependency{etcd.Client},
 		Flags: func(fs *pflag.FlagSet) {
 			fs.String("data-dir", "./portico-data", "directory that holds everything this process keeps; etcd's part is below it in etcd")
+			fs.Int64("quota-backend-bytes", defaultQuota, "bytes that etcd's database may take; beyond them only deletions are accepted")
+			fs.Int64("disk-reserve-bytes", defaultReserve, "bytes of the data directory's disk that are kept free: with less, only deletions are accepted")
 		},
 		Start: start,
 	}
@@ -38,7 +41,13 @@ func start(ctx context.Context, n *run.Node) error {
 	if dir == "" {
 		return run.Usagef("--data-dir must not be empty")
 	}
-	server, err := Open(ctx, dir, n.Log)
+	config := Config{Dir: dir, Log: n.Log}
+	config.QuotaBytes, _ = n.Flags.GetInt64("quota-backend-bytes")
+	config.ReserveBytes, _ = n.Flags.GetInt64("disk-reserve-bytes")
+	if config.QuotaBytes <= 0 || config.ReserveBytes <= 0 {
+		return run.Usagef("--quota-backend-bytes and --disk-reserve-bytes must be greater than 0")
+	}
+	server, err := Open(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -57,7 +66,25 @@ func start(ctx context.Context, n *run.Node) error {
 			return errors.New("stopped unexpectedly")
 		}
 	})
+	observe(n, server)
 	etcd.Client.Offer(n, server.Client)
 	n.Log.Info("etcd is ready", "data-dir", dir)
 	return nil
+}
+
+// observe lets health checks and metrics see the space that there is.
+func observe(n *run.Node, server *Server) {
+	n.Health.Add(run.Check{Name: "etcd-space", Probe: func(context.Context) error { return server.Full() }})
+	gauge := func(name, help string, value func() int64) {
+		n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "portico", Subsystem: "etcd", Name: name, Help: help,
+		}, func() float64 { return float64(value()) }))
+	}
+	gauge("database_bytes", "Size of etcd's database file, which its quota bounds.", func() int64 { return server.sizes().file })
+	gauge("database_used_bytes", "Bytes of the database file that are in use.", func() int64 { return server.sizes().used })
+	gauge("quota_bytes", "Quota of the database file.", func() int64 { return server.quota })
+	gauge("disk_free_bytes", "Bytes that are free on the disk of the data directory.", func() int64 {
+		free, _ := server.disk.Free()
+		return free
+	})
 }

@@ -18,12 +18,20 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/quantity"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // amounts are quantities by the name of what there is to have.
 type amounts map[string]resource.Quantity
+
+// UnmarshalJSON reads amounts as package quantity does.
+func (a *amounts) UnmarshalJSON(raw []byte) error {
+	all, err := quantity.ParseMap(raw)
+	*a = all
+	return err
+}
 
 // Range is the part of a stored LimitRange that admission looks at.
 type Range struct {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 )
@@ -28,6 +30,7 @@ type signingRequest struct {
 	} `json:"spec"`
 	Status struct {
 		Certificate string `json:"certificate"`
+		Conditions  []any  `json:"conditions"`
 	} `json:"status"`
 }
 
@@ -51,7 +54,8 @@ func (p certificates) approval(ctx context.Context, r *review.Review) error {
 	return p.mayUse(ctx, r, csr.Spec.SignerName, "approve")
 }
 
-// signing checks who issues a certificate for a request.
+// signing checks who issues a certificate for a request, or says in its conditions what
+// became of it.
 func (p certificates) signing(ctx context.Context, r *review.Review) error {
 	if !r.Is(services.OperationUpdate, p.group, "certificatesigningrequests/status") {
 		return nil
@@ -61,8 +65,11 @@ func (p certificates) signing(ctx context.Context, r *review.Review) error {
 		return err
 	}
 	after, err := parseSigningRequest(r.Object)
-	if err != nil || before.Status.Certificate == after.Status.Certificate {
+	if err != nil {
 		return err
+	}
+	if before.Status.Certificate == after.Status.Certificate && equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) {
+		return nil
 	}
 	return p.mayUse(ctx, r, before.Spec.SignerName, "sign")
 }

@@ -27,6 +27,9 @@ func everything() []policyRule {
 // lacking describes what the rules give and a user does not hold, as the rules that
 // would have to be held: one for each resource, with its verbs. Empty when all is held.
 func lacking(rules []policyRule, held services.Rules) []string {
+	if many := combinations(rules); many > maxCombinations {
+		return []string{fmt.Sprintf("the rules combine into more than %d permissions, which are too many to check", maxCombinations)}
+	}
 	verbs := map[resourceRef][]string{}
 	var all []string
 	for _, r := range rules {
@@ -52,6 +55,24 @@ func lacking(rules []policyRule, held services.Rules) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// maxCombinations is the limit on what the rules of a role give: a rule of a few kilobytes
+// can name a thousand groups, resources, names and verbs, and gives each combination.
+const maxCombinations = 100_000
+
+// combinations counts what rules give, up to more than maxCombinations.
+func combinations(rules []policyRule) (count int) {
+	for _, r := range rules {
+		resources := len(r.Verbs)
+		for _, n := range []int{len(r.APIGroups), len(r.Resources), max(len(r.ResourceNames), 1)} {
+			resources = min(resources*n, maxCombinations+1)
+		}
+		if count += resources + min(len(r.Verbs)*len(r.NonResourceURLs), maxCombinations+1); count > maxCombinations {
+			return count
+		}
+	}
+	return count
 }
 
 // parts goes over what a rule is about.

@@ -4,19 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
-// grants keeps users from giving, in a role or by binding one, what they do not
-// have themselves, unless they hold the verb escalate or bind on that role.
+// grants refuses roles and bindings that would give somebody permissions that the
+// writer does not hold, unless the writer holds the verb escalate or bind on the role.
+// Labels of cluster roles count as well, because other roles aggregate by them.
 type grants struct {
 	authz services.Authz
 	store services.Reader
@@ -44,8 +46,13 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 	if err := json.Unmarshal(r.Object, &given); err != nil {
 		return services.BadRequest("the object is not readable: %v", err)
 	}
-	if r.Operation == services.OperationUpdate && json.Unmarshal(r.OldObject, &before) == nil && reflect.DeepEqual(given, before) {
-		return nil // what it gives stays as it is
+	if r.Operation == services.OperationUpdate {
+		if err := json.Unmarshal(r.OldObject, &before); err != nil {
+			return fmt.Errorf("reading the stored object: %w", err)
+		}
+		if same, err := sameButForCollection(r.Object, r.OldObject); err != nil || same {
+			return err
+		}
 	}
 	target := services.Attributes{User: r.User, Verb: "escalate", Group: r.Group, Version: r.Version,
 		Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}
@@ -67,7 +74,8 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 	if err != nil {
 		return err
 	}
-	if target.Verb == "escalate" && given.AggregationRule != nil && len(lacking(everything(), held)) > 0 {
+	aggregates := given.AggregationRule != nil || before.AggregationRule != nil
+	if target.Verb == "escalate" && aggregates && len(lacking(everything(), held)) > 0 {
 		// Roles that are aggregated later are given too, so only who has everything may.
 		return r.Forbid("must have cluster-admin privileges to use the aggregationRule")
 	}
@@ -76,6 +84,32 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 			r.User.Name, r.User.Groups, strings.Join(missing, "\n"))
 	}
 	return nil
+}
+
+// collectionFields are the metadata that the garbage collector writes and that the
+// service itself maintains. None of them can change a decision of authorization.
+func collectionFields() []string {
+	return []string{"finalizers", "ownerReferences", "managedFields", "selfLink", "resourceVersion", "generation",
+		"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}
+}
+
+// sameButForCollection reports whether two versions of an object differ in nothing but
+// collectionFields. Such an update is always allowed, so that objects can be collected
+// on behalf of users who could not have created them.
+func sameButForCollection(object, old []byte) (bool, error) {
+	var compared [2]map[string]any
+	for i, raw := range [][]byte{object, old} {
+		decoded, err := tree.Decode(raw)
+		if err != nil {
+			return false, services.BadRequest("the object is not JSON: %v", err)
+		}
+		metadata := tree.Object(decoded, "metadata")
+		for _, field := range collectionFields() {
+			delete(metadata, field)
+		}
+		compared[i] = decoded
+	}
+	return equality.Semantic.DeepEqual(compared[0], compared[1]), nil
 }
 
 // rules returns what is given: the rules of the role itself, or of the one that a

@@ -6,17 +6,28 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	quantity "k8s.io/apimachinery/pkg/api/resource"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/quantity"
 	"github.com/portico-platform/portico/services/resource"
 )
+
+// overhead is what it costs to run a pod, by the name of what it costs.
+type overhead map[string]apiresource.Quantity
+
+// UnmarshalJSON reads an overhead as package quantity does.
+func (o *overhead) UnmarshalJSON(raw []byte) error {
+	all, err := quantity.ParseMap(raw)
+	*o = all
+	return err
+}
 
 // RuntimeClass is the part of a stored runtime class that admission looks at.
 type RuntimeClass struct {
 	Overhead struct {
-		PodFixed map[string]quantity.Quantity `json:"podFixed"`
+		PodFixed overhead `json:"podFixed"`
 	} `json:"overhead"`
 	Scheduling struct {
 		NodeSelector map[string]string `json:"nodeSelector"`
@@ -134,13 +145,13 @@ func (p runtimeClass) read(ctx context.Context, r *review.Review) (map[string]an
 	return spec, &class, err
 }
 
-// quantities reads amounts in an object; nil for what is none.
-func quantities(value any) map[string]quantity.Quantity {
+// quantities reads an overhead in an object; nil for what is none.
+func quantities(value any) overhead {
 	if value == nil {
 		return nil
 	}
 	encoded, err := json.Marshal(value)
-	read := map[string]quantity.Quantity{}
+	read := overhead{}
 	if err != nil || json.Unmarshal(encoded, &read) != nil {
 		return nil
 	}

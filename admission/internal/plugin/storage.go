@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"slices"
 
-	quantity "k8s.io/apimachinery/pkg/api/resource"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/quantity"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -44,6 +45,15 @@ type claimResize struct {
 	annotation string
 }
 
+// size is a quantity that is read as package quantity does.
+type size struct{ apiresource.Quantity }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *size) UnmarshalJSON(raw []byte) (err error) {
+	s.Quantity, err = quantity.ParseJSON(raw)
+	return err
+}
+
 // storageClaim is the part of a claim that its growth depends on.
 type storageClaim struct {
 	Metadata struct {
@@ -53,7 +63,7 @@ type storageClaim struct {
 		StorageClassName string `json:"storageClassName"`
 		Resources        struct {
 			Requests struct {
-				Storage quantity.Quantity `json:"storage"`
+				Storage size `json:"storage"`
 			} `json:"requests"`
 		} `json:"resources"`
 	} `json:"spec"`
@@ -73,7 +83,7 @@ func (p claimResize) validate(_ context.Context, r *review.Review) error {
 	if err := json.Unmarshal(r.Object, &after); err != nil {
 		return services.BadRequest("the claim is not readable: %v", err)
 	}
-	if after.Spec.Resources.Requests.Storage.Cmp(before.Spec.Resources.Requests.Storage) <= 0 {
+	if after.Spec.Resources.Requests.Storage.Cmp(before.Spec.Resources.Requests.Storage.Quantity) <= 0 {
 		return nil
 	}
 	if before.Status.Phase != "Bound" {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/admission/internal/limits"
+	"github.com/portico-platform/portico/admission/internal/ownerrefs"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/admission/internal/serviceaccount"
 	"github.com/portico-platform/portico/admission/internal/usage"
@@ -78,6 +79,7 @@ func Table(e Environment) []Plugin {
 		{Name: "DefaultTolerationSeconds", Default: true, Mutate: tolerations.mutate},
 		{Name: "DefaultStorageClass", Default: true, Mutate: storage.mutate},
 		{Name: "StorageObjectInUseProtection", Default: true, Mutate: inUseProtection(v)},
+		{Name: "OwnerReferencesPermissionEnforcement", Validate: ownerrefs.Plugin{Authz: e.Authz}.Validate},
 		{Name: "PersistentVolumeClaimResize", Default: true, Validate: claimResize{e.StorageClasses, storage.annotation}.validate},
 		{Name: "RuntimeClass", Default: true, Mutate: runtimes.mutate, Validate: runtimes.validate},
 		{Name: "CertificateApproval", Default: true, Validate: csr.approval},

@@ -7,6 +7,7 @@ package review
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -32,6 +33,7 @@ type Review struct {
 	decoded, changed bool           // object is ahead of Object; either differs from what was sent
 	again            bool
 	warnings         []string
+	warned           int // bytes of warnings
 	annotations      map[string]string
 }
 
@@ -113,8 +115,26 @@ func (r *Review) NextRound() bool {
 	return true
 }
 
-// Warn adds what the client is to be told.
-func (r *Review) Warn(texts ...string) { r.warnings = append(r.warnings, texts...) }
+const (
+	// maxWarning is the limit on one warning, and maxWarned on all of them, in bytes: the
+	// front door tells clients less than that.
+	maxWarning = 8 << 10
+	maxWarned  = 64 << 10
+)
+
+// Warn adds what the client is to be told. What is beyond what any answer can hold is
+// dropped.
+func (r *Review) Warn(texts ...string) {
+	for _, text := range texts {
+		if len(text) > maxWarning {
+			text = strings.ToValidUTF8(text[:maxWarning], "")
+		}
+		if r.warned += len(text) + 1; r.warned > maxWarned {
+			return
+		}
+		r.warnings = append(r.warnings, text)
+	}
+}
 
 // Annotate adds to the audit record.
 func (r *Review) Annotate(annotations map[string]string) {

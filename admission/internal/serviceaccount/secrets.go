@@ -5,6 +5,9 @@ import "slices"
 // pulling is where a pod names the secrets that its images are pulled with.
 const pulling = "spec.imagePullSecrets"
 
+// ephemeral are the containers that a running pod can get.
+const ephemeral = "ephemeralContainers"
+
 // use is a secret that a pod reaches for, and where it does.
 type use struct{ secret, at string }
 
@@ -24,7 +27,7 @@ func secretsOf(spec map[string]any) []use {
 			note("spec.volumes", source["secret"], "name")
 		}
 	}
-	for _, list := range []string{"initContainers", "containers"} {
+	for _, list := range []string{"initContainers", "containers", ephemeral} {
 		for _, c := range objects(spec[list]) {
 			for _, variable := range objects(c["env"]) {
 				from, _ := variable["valueFrom"].(map[string]any)

@@ -177,8 +177,12 @@ func (p *Plugin) volume(name string) map[string]any {
 	}}}
 }
 
-// Validate refuses pods that reach for what their account does not have.
+// Validate refuses pods that reach for what their account does not have, be it later by
+// the ephemeral containers that they get.
 func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
+	if r.Is(services.OperationUpdate, "", "pods/ephemeralcontainers") {
+		return p.validateEphemeral(ctx, r)
+	}
 	pod, spec, err := r.NewPod()
 	if err != nil || pod == nil {
 		return err
@@ -196,6 +200,26 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	if name == "" {
 		return r.Forbid("no service account specified for pod %s/%s", r.Namespace, r.Name)
 	}
+	return p.checkSecrets(ctx, r, name, spec)
+}
+
+// validateEphemeral looks at the ephemeral containers alone: all else is as it was when
+// the pod was created.
+func (p *Plugin) validateEphemeral(ctx context.Context, r *review.Review) error {
+	pod, err := r.Decoded()
+	if err != nil {
+		return err
+	}
+	spec, _ := pod["spec"].(map[string]any)
+	name, _ := spec["serviceAccountName"].(string)
+	if name == "" || p.mirrored(pod) {
+		return nil
+	}
+	return p.checkSecrets(ctx, r, name, map[string]any{ephemeral: spec[ephemeral]})
+}
+
+// checkSecrets refuses secrets that an account does not name, if it insists on that.
+func (p *Plugin) checkSecrets(ctx context.Context, r *review.Review, name string, spec map[string]any) error {
 	account, err := p.account(ctx, r, name)
 	if err != nil || account.Metadata.Annotations[p.Vocabulary.Qualified("", "enforce-mountable-secrets")] != "true" {
 		return err

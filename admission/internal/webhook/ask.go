@@ -22,6 +22,9 @@ import (
 // mostAnswered is the longest answer that is read.
 const mostAnswered = 8 << 20
 
+// mostCode is the last status code of HTTP that means an error (RFC 9110 section 15).
+const mostCode = 599
+
 // answer is what a webhook says that admits the object.
 type answer = admissionv1.AdmissionResponse
 
@@ -47,7 +50,12 @@ func (w *Webhooks) ask(ctx context.Context, h *hook, r *review.Review) (answer, 
 		return answer{}, &callFailure{err}
 	}
 	if !reply.Response.Allowed {
-		return answer{}, h.refusal(reply.Response.Result)
+		refusal := h.refusal(reply.Response.Result)
+		if said := reply.Response.Result; said != nil && said.Code != 0 && said.Code != refusal.Code {
+			w.Log.Warn("a webhook refused with a code that is no HTTP error", "webhook", h.name, "configuration", h.configuration,
+				"code", said.Code, "answered", refusal.Code)
+		}
+		return answer{}, refusal
 	}
 	return *reply.Response, nil
 }
@@ -130,7 +138,7 @@ func (h *hook) refusal(result *metav1.Status) *services.Status {
 		message += " without explanation"
 	}
 	s := &services.Status{Code: result.Code, Reason: string(result.Reason), Message: message}
-	if s.Code < http.StatusBadRequest {
+	if s.Code < http.StatusBadRequest || s.Code > mostCode {
 		s.Code = http.StatusBadRequest
 	}
 	if s.Reason == "" {

@@ -17,10 +17,10 @@ import (
 	"strings"
 	"sync"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/jsonpatch"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -71,8 +71,8 @@ func (w *Webhooks) change(ctx context.Context, hook *hook, r *review.Review, ind
 	hook.pass(r, answer)
 	after := before
 	if len(answer.Patch) > 0 {
-		if after, err = patched(before, answer.Patch); err != nil {
-			return failed(hook, err)
+		if after, err = patched(ctx, before, answer.Patch); err != nil {
+			return w.judgePatch(ctx, hook, err)
 		}
 	}
 	changed := !same(before, after)
@@ -90,19 +90,29 @@ func (w *Webhooks) change(ctx context.Context, hook *hook, r *review.Review, ind
 
 // same tells whether two objects are equal, however they are written.
 func same(a, b []byte) bool {
-	return string(a) == string(b) || len(a) > 0 && len(b) > 0 && jsonpatch.Equal(a, b)
+	if string(a) == string(b) || len(a) == 0 || len(b) == 0 {
+		return string(a) == string(b)
+	}
+	x, errX := tree.Decode(a)
+	y, errY := tree.Decode(b)
+	return errX == nil && errY == nil && tree.Equal(x, y)
+}
+
+// judgePatch is the error of a patch that could not be applied: the webhook's fault,
+// unless the request is over.
+func (w *Webhooks) judgePatch(ctx context.Context, hook *hook, err error) error {
+	if ctx.Err() != nil {
+		return services.AsStatus(ctx.Err())
+	}
+	return failed(hook, err)
 }
 
 // patched applies a JSON patch.
-func patched(object, patch []byte) ([]byte, error) {
+func patched(ctx context.Context, object, patch []byte) ([]byte, error) {
 	if len(object) == 0 {
 		return nil, fmt.Errorf("it patches an object where the operation has none")
 	}
-	operations, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		return nil, err
-	}
-	after, err := operations.Apply(object)
+	after, err := jsonpatch.Apply(ctx, object, patch)
 	if err != nil {
 		return nil, err
 	}

@@ -8,9 +8,14 @@ package access
 import (
 	"encoding/base64"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
@@ -24,10 +29,15 @@ type Control struct {
 	Authz      services.Authz
 	Vocabulary vocabulary.Vocabulary
 	Log        *slog.Logger
-	// Reads and Writes hand out the places in which requests are served.
+	// Reads and Writes hand out the seats in which requests are served, and Memory the
+	// bytes that they hold.
 	Reads, Writes *fairness.Limiter
+	Memory        *fairness.Bytes
+	// HealthOpened wakes FollowHealth; it holds one element.
+	HealthOpened chan struct{}
 
-	known identities
+	known  identities
+	health atomic.Pointer[openHealth]
 }
 
 // Authenticated finds out who sends the request (section "Authentication").
@@ -77,6 +87,7 @@ func (c *Control) bearerToken(h http.Header) string {
 // impersonation is what the Impersonate- headers of a request ask for.
 type impersonation struct {
 	user   string
+	uid    string
 	groups []string
 	extra  map[string][]string
 }
@@ -84,8 +95,9 @@ type impersonation struct {
 // readImpersonation reads the headers (section "Impersonation"); nil when there
 // are none.
 func readImpersonation(h http.Header) (*impersonation, error) {
-	im := &impersonation{user: h.Get("Impersonate-User"), groups: h.Values("Impersonate-Group")}
-	for name, values := range h {
+	im := &impersonation{user: h.Get("Impersonate-User"), uid: h.Get("Impersonate-Uid"), groups: h.Values("Impersonate-Group")}
+	// Several spellings of a key add up, always in the same order.
+	for _, name := range slices.Sorted(maps.Keys(h)) {
 		key, ok := strings.CutPrefix(name, "Impersonate-Extra-")
 		if !ok {
 			continue
@@ -97,13 +109,13 @@ func readImpersonation(h http.Header) (*impersonation, error) {
 		if im.extra == nil {
 			im.extra = map[string][]string{}
 		}
-		im.extra[key] = values
+		im.extra[key] = append(im.extra[key], h[name]...)
 	}
 	switch {
 	case im.user != "":
 		return im, nil
-	case len(im.groups) > 0 || len(im.extra) > 0:
-		return nil, services.BadRequest("Impersonate-Group and Impersonate-Extra headers require Impersonate-User")
+	case im.uid != "" || len(im.groups) > 0 || len(im.extra) > 0:
+		return nil, services.BadRequest("Impersonate-Uid, Impersonate-Group and Impersonate-Extra headers require Impersonate-User")
 	}
 	return nil, nil
 }
@@ -123,8 +135,11 @@ func (im *impersonation) questions(authenticationGroup string) []services.Attrib
 	for _, group := range im.groups {
 		ask(services.Attributes{Version: "v1", Resource: "groups", Name: group})
 	}
-	for key, values := range im.extra {
-		for _, value := range values {
+	if im.uid != "" {
+		ask(services.Attributes{Group: authenticationGroup, Version: "v1", Resource: "uids", Name: im.uid})
+	}
+	for _, key := range slices.Sorted(maps.Keys(im.extra)) {
+		for _, value := range im.extra[key] {
 			ask(services.Attributes{Group: authenticationGroup, Version: "v1", Resource: "userextras", Subresource: key, Name: value})
 		}
 	}
@@ -133,25 +148,35 @@ func (im *impersonation) questions(authenticationGroup string) []services.Attrib
 
 // identity is the user that the request then acts as.
 func (im *impersonation) identity() services.UserInfo {
-	u := services.UserInfo{Name: im.user, Groups: append([]string(nil), im.groups...), Extra: im.extra}
+	u := services.UserInfo{Name: im.user, UID: im.uid, Groups: append([]string(nil), im.groups...), Extra: im.extra}
 	if namespace, _, ok := serviceAccount(im.user); ok && len(im.groups) == 0 {
 		u.Groups = append(u.Groups, services.GroupServiceAccounts, services.GroupServiceAccounts+":"+namespace)
 	}
-	if im.user == services.UserAnonymous {
-		u.Groups = append(u.Groups, services.GroupUnauthenticated)
-	} else {
+	given := func(group string) bool { return slices.Contains(im.groups, group) }
+	switch {
+	case im.user == services.UserAnonymous:
+		if !given(services.GroupUnauthenticated) {
+			u.Groups = append(u.Groups, services.GroupUnauthenticated)
+		}
+	// Who asks to be nobody gets no rights of the authenticated on top.
+	case !given(services.GroupAuthenticated) && !given(services.GroupUnauthenticated):
 		u.Groups = append(u.Groups, services.GroupAuthenticated)
 	}
 	return u
 }
 
-// serviceAccount takes the username of a service account apart.
+// serviceAccount takes the username of a service account apart. What no service account
+// can be called is the name of a user.
 func serviceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, services.UserServiceAccountStart)
 	if !ok {
 		return "", "", false
 	}
-	return strings.Cut(rest, ":")
+	namespace, name, ok = strings.Cut(rest, ":")
+	if !ok || len(validation.ValidateNamespaceName(namespace, false)) > 0 || len(validation.ValidateServiceAccountName(name, false)) > 0 {
+		return "", "", false
+	}
+	return namespace, name, true
 }
 
 // Impersonated replaces the user by the one that the caller may act as (section
@@ -181,24 +206,35 @@ func (c *Control) Impersonated(next request.Handler) request.Handler {
 	}
 }
 
-// Limited gives every user a fair share of the places; reads and writes have their
-// own. The answer to a watch gives its place back once it is under way.
+// Received reads the body of a request, within the user's share of memory. The
+// request has no seat yet: whoever sends slowly keeps nobody from being served.
+func (c *Control) Received(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		r.Receive(w, c.Memory)
+		return next(w, r)
+	}
+}
+
+// Limited gives every user a fair share of the seats; reads and writes have their
+// own. A watch gives its seat back once its answer is under way, and an answer that
+// its client is slow to take goes on without one.
 func (c *Control) Limited(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
-		if r.Plain != nil {
+		if r.Health {
 			return next(w, r) // health must answer under load
 		}
-		places := c.Reads
+		seats := c.Reads
 		switch r.Verb {
 		case "create", "update", "patch", "delete", "deletecollection":
-			places = c.Writes
+			seats = c.Writes
 		}
-		release, err := places.Acquire(r.Context(), r.User.Name)
-		if err != nil {
+		if err := seats.Acquire(r.Context(), r.Requester(), &r.Seat); err != nil {
 			return err
 		}
-		defer release()
-		r.Underway = release
+		defer r.Seat.Release()
+		if r.Exchange != nil {
+			r.Exchange.Tell(r)
+		}
 		return next(w, r)
 	}
 }

@@ -15,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/warning"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
@@ -84,7 +86,7 @@ func (h *Handlers) read(w http.ResponseWriter, r *request.Request, types ...*cat
 		return nil, err
 	}
 	a.body = body.Object
-	a.warnings, err = r.Engine.Schemas.PrepareBody(schema.Body{Definition: a.bodyType.Definition, Version: a.bodyType.Version,
+	a.warnings, err = r.Engine.Schemas.PrepareBody(r.Context(), schema.Body{Definition: a.bodyType.Definition, Version: a.bodyType.Version,
 		Kind: a.bodyType.Kind}, a.body, options.FieldValidation, body.Strict...)
 	if err != nil {
 		return nil, err
@@ -133,11 +135,36 @@ func (h *Handlers) admit(ctx context.Context, a *action) error {
 		if response.Object == nil {
 			continue
 		}
-		review.Object = response.Object
-		if a.body, err = tree.Decode(response.Object); err != nil {
+		if err := a.takeMutated(response.Object); err != nil {
+			return err
+		}
+		if review.Object, err = tree.Encode(a.body); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// takeMutated replaces the body by the one that mutating admission has returned. What
+// the action is about stays as it was: kind, name and namespace are compared, and the
+// preconditions uid and resourceVersion restored.
+func (a *action) takeMutated(raw []byte) error {
+	mutated, err := tree.Decode(raw)
+	if err != nil {
+		return err
+	}
+	if err := engine.CheckIdentity(a.body, mutated); err != nil {
+		return err
+	}
+	was, is := strategy.Metadata(a.body), strategy.Metadata(mutated)
+	for _, field := range []string{"namespace", "uid", "resourceVersion"} {
+		if value, ok := was[field]; ok {
+			is[field] = value
+		} else {
+			delete(is, field)
+		}
+	}
+	a.body = mutated
 	return nil
 }
 
@@ -148,9 +175,7 @@ func (h *Handlers) done(w http.ResponseWriter, a *action) {
 }
 
 func (a *action) warn(w http.ResponseWriter) {
-	for _, text := range a.warnings {
-		writes.Warn(w, text)
-	}
+	warning.Send(w.Header(), a.warnings...)
 }
 
 // as reads an object, or a part of one, into its Go type.

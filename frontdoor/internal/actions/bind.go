@@ -25,17 +25,14 @@ func (h *Handlers) bind(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := h.admit(r.Context(), a); err != nil {
+		return err
+	}
 	binding, err := as[corev1.Binding](a.body)
 	if err != nil {
 		return err
 	}
-	if err := checkBinding(binding); err != nil {
-		return err
-	}
-	if err := h.admit(r.Context(), a); err != nil {
-		return err
-	}
-	if binding, err = as[corev1.Binding](a.body); err != nil {
+	if err := checkBinding(binding); err != nil { // admission may have changed it
 		return err
 	}
 	err = h.Writes.Amend(r.Context(), writes.Amendment{Engine: r.Engine, Type: r.Engine.Types.Stored(pods), DryRun: a.options.DryRun,

@@ -39,7 +39,7 @@ func (h *Handlers) issue(w http.ResponseWriter, r *request.Request) error {
 	if err := h.admit(r.Context(), a); err != nil {
 		return err
 	}
-	if err := r.Engine.Schemas.Validate(bodyType, a.body, nil); err != nil {
+	if err := r.Engine.Schemas.Validate(r.Context(), bodyType, a.body, nil); err != nil {
 		return err
 	}
 	account, err := h.object(r.Context(), a, "serviceaccounts", r.Name)

@@ -95,7 +95,7 @@ type Outcome struct {
 func (l *Log) Write(o Outcome) {
 	e := event{
 		Kind: "Event", APIVersion: l.apiVersion, Level: "Metadata", AuditID: o.Record.ID, Stage: "ResponseComplete",
-		RequestURI: o.Request.URL.RequestURI(), Verb: o.Verb, User: userOf(o.Caller), UserAgent: o.Request.UserAgent(),
+		RequestURI: o.Request.URL.RequestURI(), Verb: o.Verb, User: userOf(o.Caller), UserAgent: bounded(o.Request.UserAgent()),
 		SourceIPs: []string{o.Request.RemoteAddr}, ResponseStatus: map[string]int{"code": o.Status},
 		Received: o.Received, StageTimestamp: time.Now(), Annotations: o.Record.annotations, ObjectRef: o.Object,
 	}
@@ -110,6 +110,17 @@ func (l *Log) Write(o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, _ = l.w.Write(append(line, '\n'))
+}
+
+// longest is how many bytes of a client's name for itself are on record.
+const longest = 1024
+
+// bounded cuts a text that a client has chosen and that nothing depends on.
+func bounded(text string) string {
+	if len(text) <= longest {
+		return text
+	}
+	return text[:longest] + "...TRUNCATED"
 }
 
 func userOf(u services.UserInfo) user {

@@ -32,6 +32,8 @@ type Catalogue struct {
 	definitions map[string]*spec.Schema
 	bodies      map[kindID]string // definition names
 	converter   func() (managedfields.TypeConverter, error)
+	reserved    map[string]Reserved // by group
+	builtIn     *Catalogue          // nil in the one without custom types
 }
 
 type typeID struct{ group, version, resource string }
@@ -86,6 +88,7 @@ func New(o Options) (*Catalogue, error) {
 		c.describeColumns(t)
 	}
 	c.stored = overlay.store(surface.Types)
+	c.reserved = c.reserve(surface.Types)
 	served := slices.DeleteFunc(surface.Types, func(t *Type) bool { return !o.RuntimeConfig.serves(t) })
 	c.index(served, overlay.groups)
 	c.converter = sync.OnceValues(func() (managedfields.TypeConverter, error) {

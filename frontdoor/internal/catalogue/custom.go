@@ -1,8 +1,8 @@
 package catalogue
 
 import (
-	"cmp"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,10 +14,12 @@ import (
 )
 
 // With returns a catalogue that has custom types too, and shares everything
-// built-in with c, which stays as it is. Where a custom type asks for the resource
-// or the kind of a type that is there already, that one stays.
+// built-in with c, which stays as it is. The types of a surface are taken together
+// or not at all: where one of them asks for a name that a built-in type or an
+// earlier surface of the group has, in whatever version, none of them is there.
 func (c *Catalogue) With(customs ...Surface) *Catalogue {
 	more := &Catalogue{
+		builtIn: c.base(), reserved: c.reserved,
 		types: map[typeID]*Type{}, kinds: map[kindID]*Type{},
 		stored: maps.Clone(c.stored), definitions: maps.Clone(c.definitions), bodies: maps.Clone(c.bodies),
 	}
@@ -30,12 +32,13 @@ func (c *Catalogue) With(customs ...Surface) *Catalogue {
 		}
 	}
 	converters := map[schema.GroupVersionKind]func() (managedfields.TypeConverter, error){}
+	taken := map[claim]bool{}
 	for _, custom := range customs {
+		if !c.accepts(custom, taken) {
+			continue
+		}
 		more.define(custom.Definitions)
 		for _, t := range custom.Types {
-			if !more.accepts(c, t) {
-				continue
-			}
 			served = append(served, t)
 			more.stored[t.Key] = t.Stored
 			converters[schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}] = more.converterOf(t)
@@ -46,12 +49,9 @@ func (c *Catalogue) With(customs ...Surface) *Catalogue {
 	return more
 }
 
-// define adds schemas; those that are there already stay.
+// define adds the schemas of a surface that was accepted.
 func (c *Catalogue) define(definitions map[string]*spec.Schema) {
 	for name, s := range definitions {
-		if c.definitions[name] != nil {
-			continue
-		}
 		c.definitions[name] = s
 		for _, id := range kindsOf(s) {
 			if c.bodies[id] == "" {
@@ -61,14 +61,35 @@ func (c *Catalogue) define(definitions map[string]*spec.Schema) {
 	}
 }
 
-// accepts tells whether neither the built-in types nor an earlier custom one have
-// what t asks for, and takes note of it.
-func (c *Catalogue) accepts(builtIn *Catalogue, t *Type) bool {
-	id, kind := typeID{t.Group, t.Version, t.Resource}, kindID{t.Group, t.Version, t.Kind}
-	if cmp.Or(builtIn.types[id], builtIn.kinds[kind], c.types[id], c.kinds[kind]) != nil {
-		return false
+// claim is a name in a group that one surface has, for a resource or for a kind.
+type claim struct {
+	group, name string
+	kind        bool
+}
+
+// accepts reports whether neither the built-in types nor an earlier surface have a
+// name that the surface asks for, and takes note of its names.
+func (c *Catalogue) accepts(custom Surface, taken map[claim]bool) bool {
+	claims := map[claim]bool{}
+	for _, t := range custom.Types {
+		resources := append([]string{t.Resource, t.Singular}, t.ShortNames...)
+		reserved := c.Reserved(t.Group)
+		if !t.Key.Custom || slices.ContainsFunc(resources, reserved.Resource) || reserved.Kind(t.Kind) || reserved.Kind(t.ListKind) {
+			return false
+		}
+		claims[claim{t.Group, t.Resource, false}], claims[claim{t.Group, t.Kind, true}] = true, true
 	}
-	c.types[id], c.kinds[kind] = t, t
+	for name := range custom.Definitions {
+		if c.ReservedDefinition(name) {
+			return false
+		}
+	}
+	for name := range claims {
+		if taken[name] {
+			return false
+		}
+	}
+	maps.Copy(taken, claims)
 	return true
 }
 

@@ -31,8 +31,10 @@ type Type struct {
 	Verbs []string
 	// Subresources by name, as in status and scale.
 	Subresources map[string]*Subresource
-	// Custom types come from definitions that are objects themselves.
-	Custom bool
+	// Custom types come from definitions that are objects themselves: DefinitionUID is
+	// the UID of that object.
+	Custom        bool
+	DefinitionUID string
 	// Virtual types represent an operation: they are created and never stored.
 	Virtual bool
 
@@ -142,7 +144,7 @@ type Deprecation struct {
 
 // GroupResource names the type independently of its version.
 func (t *Type) GroupResource() resource.GroupResource {
-	return resource.GroupResource{Group: t.Group, Resource: t.Resource}
+	return resource.GroupResource{Group: t.Group, Resource: t.Resource, Custom: t.Custom}
 }
 
 // Can tells whether the type has a verb.

@@ -86,7 +86,7 @@ func (h *Handlers) list(w http.ResponseWriter, r *request.Request) error {
 func status(ctx context.Context, c run.Check, kind resource.GroupResource) (services.Object, error) {
 	condition := map[string]any{"type": "Healthy", "status": "True", "message": "ok"}
 	if c.Probe != nil {
-		if err := c.Probe(ctx); err != nil {
+		if err := c.Run(ctx); err != nil {
 			condition = map[string]any{"type": "Healthy", "status": "False", "error": err.Error()}
 		}
 	}

@@ -8,15 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	kjson "sigs.k8s.io/json"
+
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // object is an object in an answer; its integers are int64.
 type object map[string]any
 
 // UnmarshalJSON reads it.
-func (o *object) UnmarshalJSON(raw []byte) error {
-	return kjson.UnmarshalCaseSensitivePreserveInts(raw, (*map[string]any)(o))
+func (o *object) UnmarshalJSON(raw []byte) (err error) {
+	*o, err = tree.Decode(raw)
+	return err
 }
 
 // believable checks that an answer is the same object in the version wanted.

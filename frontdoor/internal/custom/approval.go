@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/portico-platform/portico/frontdoor/internal/custom/conditions"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -48,24 +49,24 @@ func setApproval(object, status map[string]any, v vocabulary.Vocabulary, stamp s
 		return
 	}
 	a := approvalOf(child(object, "metadata"), v)
-	setCondition(status, condition(v.ApprovalCondition, a.state, a.reason, a.message), stamp)
+	conditions.Set(status, conditions.New(v.ApprovalCondition, a.state, a.reason, a.message), stamp)
 }
 
 // approved checks the annotation, unless a definition says the same as before.
 func (c *check) approved() {
 	meta := child(c.object, "metadata")
-	if !c.isV1 || !isProtected(text(c.spec, "group"), c.vocabulary) {
+	if !c.isV1 || !isProtected(text(c.spec, "group"), c.Vocabulary) {
 		return
 	}
-	now := approvalOf(meta, c.vocabulary)
-	if c.old != nil && approvalOf(child(c.old, "metadata"), c.vocabulary).reason == now.reason {
+	now := approvalOf(meta, c.Vocabulary)
+	if c.old != nil && approvalOf(child(c.old, "metadata"), c.Vocabulary).reason == now.reason {
 		return
 	}
-	at := (&field.Path{Name: "metadata"}).Field("annotations").Entry(approvalAnnotation(c.vocabulary))
+	at := (&field.Path{Name: "metadata"}).Field("annotations").Entry(approvalAnnotation(c.Vocabulary))
 	switch now.reason {
 	case "MissingAnnotation":
 		c.Required(at, now.message)
 	case "InvalidAnnotation":
-		c.Invalid(at, text(child(meta, "annotations"), approvalAnnotation(c.vocabulary)), now.message)
+		c.Invalid(at, text(child(meta, "annotations"), approvalAnnotation(c.Vocabulary)), now.message)
 	}
 }

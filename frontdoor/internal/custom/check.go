@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/conversion"
 	"github.com/portico-platform/portico/frontdoor/internal/convert"
+	"github.com/portico-platform/portico/frontdoor/internal/custom/conditions"
 	"github.com/portico-platform/portico/frontdoor/internal/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/services"
@@ -21,8 +22,7 @@ import (
 // told what is wrong, whatever the version that they speak.
 type check struct {
 	field.Errors
-	vocabulary vocabulary.Vocabulary
-	schemas    *schema.Engine
+	Rules
 	// object and old are as the client has them; old is nil at a create.
 	object, old map[string]any
 	isV1        bool
@@ -36,13 +36,20 @@ type check struct {
 // or because it did not keep them before.
 type relaxed struct{ schemas, structure, defaults, reviews bool }
 
+// Rules are what a definition is checked with.
+type Rules struct {
+	Vocabulary vocabulary.Vocabulary
+	// Types has the built-in types, whose names no definition may ask for.
+	Types *catalogue.Catalogue
+	// Schemas says whether defaults are valid.
+	Schemas *schema.Engine
+}
+
 // Check returns nil or a Status (422) with everything that is wrong with a
 // definition, in any version, beyond what the document says of its fields. The old
-// one is nil for a create. The engine is asked whether defaults are valid.
-func Check(object, old map[string]any, schemas *schema.Engine, v vocabulary.Vocabulary) error {
-	shaped, before := inCheckedShape(object, v), inCheckedShape(old, v)
-	c := &check{vocabulary: v, schemas: schemas, object: object, old: old, isV1: strings.HasSuffix(text(object, "apiVersion"), "/v1"),
-		spec: child(shaped, "spec"), oldSpec: child(before, "spec"), status: child(shaped, "status"), oldStatus: child(before, "status")}
+// one is nil for a create.
+func (r Rules) Check(object, old map[string]any) error {
+	c := r.look(object, old)
 	c.relax()
 	meta := child(object, "metadata")
 	if name := text(meta, "name"); old == nil && name != text(child(c.spec, "names"), "plural")+"."+text(c.spec, "group") {
@@ -50,6 +57,7 @@ func Check(object, old map[string]any, schemas *schema.Engine, v vocabulary.Voca
 	}
 	c.group()
 	c.names()
+	c.foreign()
 	c.versions()
 	c.conversion()
 	c.storedVersions()
@@ -57,11 +65,32 @@ func Check(object, old map[string]any, schemas *schema.Engine, v vocabulary.Voca
 	if old != nil {
 		c.fixed()
 	}
+	return c.verdict()
+}
+
+// CheckStatus is Check for a write of the status: only the stored versions are the
+// client's.
+func (r Rules) CheckStatus(object map[string]any) error {
+	c := r.look(object, nil)
+	c.storedVersions()
+	return c.verdict()
+}
+
+// look prepares a check.
+func (r Rules) look(object, old map[string]any) *check {
+	shaped, before := inCheckedShape(object, r.Vocabulary), inCheckedShape(old, r.Vocabulary)
+	return &check{Rules: r, object: object, old: old, isV1: strings.HasSuffix(text(object, "apiVersion"), "/v1"),
+		spec: child(shaped, "spec"), oldSpec: child(before, "spec"), status: child(shaped, "status"), oldStatus: child(before, "status")}
+}
+
+// verdict returns what was found wrong.
+func (c *check) verdict() error {
 	causes := c.Causes()
 	if len(causes) == 0 {
 		return nil
 	}
-	return services.Invalid(v.Group("apiextensions."), "CustomResourceDefinition", text(meta, "name"), causes)
+	name := text(child(c.object, "metadata"), "name")
+	return services.Invalid(c.Vocabulary.Group("apiextensions."), "CustomResourceDefinition", name, causes)
 }
 
 // inCheckedShape returns a definition as it is checked.
@@ -83,14 +112,14 @@ func (c *check) relax() {
 	if c.oldSpec == nil {
 		return
 	}
-	before := asV1(c.old, c.vocabulary)
+	before := asV1(c.old, c.Vocabulary)
 	for _, version := range children(child(before, "spec"), "versions") {
 		raw := child(child(version, "schema"), "openAPIV3Schema")
 		c.relaxed.schemas = c.relaxed.schemas || raw == nil
 		c.relaxed.defaults = c.relaxed.defaults || hasDefault(raw)
 	}
 	if c.oldSpec["preserveUnknownFields"] == true {
-		c.relaxed.structure = c.relaxed.structure || len(structureOf(child(before, "spec"), c.vocabulary)) > 1
+		c.relaxed.structure = c.relaxed.structure || len(structureOf(child(before, "spec"), c.Vocabulary)) > 1
 	}
 	reviews := texts(child(c.oldSpec, "conversion"), "conversionReviewVersions")
 	c.relaxed.reviews = len(reviews) > 0 && !slices.ContainsFunc(reviews, conversion.Speaks)
@@ -186,7 +215,7 @@ func (c *check) fixed() {
 	c.same(text(c.spec, "group"), text(c.oldSpec, "group"), at("group"))
 	names, old := child(c.spec, "names"), child(c.oldSpec, "names")
 	c.same(text(names, "plural"), text(old, "plural"), at("names", "plural"))
-	if conditionTrue(c.oldStatus, established) {
+	if conditions.True(c.oldStatus, established) {
 		c.same(text(c.spec, "scope"), text(c.oldSpec, "scope"), at("scope"))
 		c.same(text(names, "kind"), text(old, "kind"), at("names", "kind"))
 	}

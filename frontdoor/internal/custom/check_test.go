@@ -69,7 +69,7 @@ func TestCheck(t *testing.T) {
 				c.change(definition)
 			}
 			w.prepare(t, definition)
-			err := custom.Check(definition, nil, w.schemas, w.vocabulary)
+			err := w.rules().Check(definition, nil)
 			if c.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -149,12 +149,12 @@ func TestTwoVersions(t *testing.T) {
 func TestImmutable(t *testing.T) {
 	w := newWorld(t, vocabulary.K8s())
 	old := w.widgets(t, `{type: object}`)
-	custom.Establish(old, nil, w.vocabulary, now)
+	w.claims(now).Establish(old, nil)
 	changed := w.widgets(t, `{type: object}`)
 	changed["status"] = old["status"]
 	set(changed, "Cluster", "spec", "scope")
 	set(changed, "Gadget", "spec", "names", "kind")
-	err := custom.Check(changed, old, w.schemas, w.vocabulary)
+	err := w.rules().Check(changed, old)
 	if err == nil || !strings.Contains(err.Error(), "spec.scope") || !strings.Contains(err.Error(), "spec.names.kind") {
 		t.Error(err)
 	}
@@ -163,21 +163,21 @@ func TestImmutable(t *testing.T) {
 func TestEstablish(t *testing.T) {
 	w := newWorld(t, vocabulary.K8s())
 	first := w.widgets(t, `{type: object}`)
-	custom.Establish(first, nil, w.vocabulary, now)
-	compiled, err := custom.Compile(first, custom.Setting{Vocabulary: w.vocabulary})
+	w.claims(now).Establish(first, nil)
+	compiled, err := custom.Compile(first, custom.Setting{Types: w.types, Vocabulary: w.vocabulary})
 	if err != nil || !compiled.Established {
 		t.Fatal(compiled, err)
 	}
 	second := w.widgets(t, `{type: object}`)
 	set(second, "gadgets.example.com", "metadata", "name")
 	set(second, "gadgets", "spec", "names", "plural")
-	custom.Establish(second, []custom.Definition{compiled}, w.vocabulary, now)
-	rival, err := custom.Compile(second, custom.Setting{Vocabulary: w.vocabulary})
+	w.claims(now, compiled).Establish(second, nil)
+	rival, err := custom.Compile(second, custom.Setting{Types: w.types, Vocabulary: w.vocabulary})
 	if err != nil || rival.Established {
 		t.Errorf("the names of another definition were accepted: %v %v", second["status"], err)
 	}
-	custom.Establish(second, nil, w.vocabulary, now.Add(time.Hour))
-	if again, err := custom.Compile(second, custom.Setting{Vocabulary: w.vocabulary}); err != nil || !again.Established {
+	w.claims(now.Add(time.Hour)).Establish(second, nil)
+	if again, err := custom.Compile(second, custom.Setting{Types: w.types, Vocabulary: w.vocabulary}); err != nil || !again.Established {
 		t.Errorf("names that are free again were not accepted: %v", second["status"])
 	}
 	custom.MarkTerminating(first, w.vocabulary, now)
@@ -185,7 +185,7 @@ func TestEstablish(t *testing.T) {
 		t.Errorf("finalizers: %v", finalizers)
 	}
 	set(first, "2026-01-02T03:04:05Z", "metadata", "deletionTimestamp")
-	going, err := custom.Compile(first, custom.Setting{Vocabulary: w.vocabulary})
+	going, err := custom.Compile(first, custom.Setting{Types: w.types, Vocabulary: w.vocabulary})
 	if err != nil || going.Types[0].Can("create") || !going.Types[0].Can("delete") || !going.Types[0].Can("patch") {
 		t.Error("objects of a definition that is going can be made", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/custom/conditions"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -15,6 +16,6 @@ func MarkTerminating(object map[string]any, v vocabulary.Vocabulary, now time.Ti
 	if finalizers, _ := meta["finalizers"].([]any); !slices.Contains(finalizers, any(v.DefinitionFinalizer())) {
 		meta["finalizers"] = append(slices.Clone(finalizers), v.DefinitionFinalizer())
 	}
-	setCondition(ownStatus(object), condition(terminating, "True", "InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"),
+	conditions.Set(ownStatus(object), conditions.New(terminating, "True", "InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"),
 		now.UTC().Format(time.RFC3339))
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/conversion"
 	"github.com/portico-platform/portico/frontdoor/internal/convert"
+	"github.com/portico-platform/portico/frontdoor/internal/custom/conditions"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
@@ -41,23 +42,18 @@ type Definition struct {
 	Names Names
 	// Established says whether its types are served.
 	Established bool
-	accepted    Names          // those of Names that nobody else may take
-	shape       map[string]any // the schemas, by version
-	since       int64          // the first revision at which objects are stored as they want
+	// Shadows says that it asks for names of built-in types, so that it is never
+	// established, whatever its status says.
+	Shadows bool
+	// Stored is the version in which new objects are kept.
+	Stored   *catalogue.Type
+	uid      string
+	accepted Names          // those of Names that nobody else may take
+	shape    map[string]any // the schemas, by version
+	since    int64          // the first revision at which objects are stored as they want
 	// Surface has a type for each served version. They are immutable: a change of
 	// the object is a new Definition.
 	catalogue.Surface
-}
-
-// Names are what the types of a definition are called.
-type Names struct {
-	Plural, Singular, Kind, ListKind string
-	ShortNames, Categories           []string
-}
-
-func namesOf(m map[string]any) Names {
-	return Names{Plural: text(m, "plural"), Singular: text(m, "singular"), Kind: text(m, "kind"), ListKind: text(m, "listKind"),
-		ShortNames: texts(m, "shortNames"), Categories: texts(m, "categories")}
 }
 
 // Verbs of custom types and of their subresources. Of a type that is going only
@@ -71,6 +67,8 @@ var (
 // Setting is what a definition is compiled in.
 type Setting struct {
 	Vocabulary vocabulary.Vocabulary
+	// Types has the built-in types.
+	Types *catalogue.Catalogue
 	// Find finds the services that conversion webhooks are.
 	Find webhook.Resolver
 	// Revision is that of the object, and Before what it was compiled to last; nil
@@ -86,10 +84,16 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 	s, status := child(object, "spec"), child(object, "status")
 	names := namesOf(child(s, "names")).completed()
 	accepted := namesOf(child(status, "acceptedNames"))
-	if accepted.Plural != "" && accepted.Kind != "" {
+	if accepted.Plural == names.Plural && accepted.Kind != "" { // the plural never changes: another one is a client's
 		names = accepted
 	}
-	d := Definition{accepted: accepted, Name: text(child(object, "metadata"), "name"), Group: text(s, "group"), Names: names, Established: conditionTrue(status, established)}
+	meta := child(object, "metadata")
+	d := Definition{accepted: accepted, Name: text(meta, "name"), uid: text(meta, "uid"), Group: text(s, "group"), Names: names,
+		Shadows: len(builtIn(s, in.Types)) > 0}
+	if d.Shadows {
+		d.accepted = Names{}
+	}
+	d.Established = conditions.True(status, established) && !d.Shadows
 	if err := d.checkNames(); err != nil {
 		return Definition{}, err
 	}
@@ -97,7 +101,7 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 	if in.Before != nil && reflect.DeepEqual(d.shape, in.Before.shape) {
 		d.since = in.Before.since
 	}
-	c := compiler{vocabulary: in.Vocabulary, definition: &d, going: child(object, "metadata")["deletionTimestamp"] != nil,
+	c := compiler{vocabulary: in.Vocabulary, definition: &d, going: meta["deletionTimestamp"] != nil,
 		namespaced: text(s, "scope") == "Namespaced", keepAll: s["preserveUnknownFields"] == true,
 		webhook: converter(child(s, "conversion"), in), versions: children(s, "versions")}
 	return d, c.types()
@@ -142,13 +146,14 @@ func (c *compiler) types() error {
 		if version["storage"] == true {
 			stored = t
 		}
-		if version["served"] == true {
+		if version["served"] == true || c.going && version["storage"] == true { // whoever empties it needs one
 			d.Types = append(d.Types, t)
 		}
 	}
 	if stored == nil {
 		return fmt.Errorf("the definition %q has no version to store", d.Name)
 	}
+	d.Stored = stored
 	for _, t := range siblings {
 		t.Stored, t.Siblings = stored, siblings
 	}
@@ -201,8 +206,8 @@ func (c *compiler) compile(version map[string]any) *catalogue.Type {
 	t := &catalogue.Type{
 		Group: d.Group, Version: text(version, "name"), Resource: d.Names.Plural, Singular: d.Names.Singular,
 		Kind: d.Names.Kind, ListKind: d.Names.ListKind, ShortNames: d.Names.ShortNames, Categories: d.Names.Categories,
-		Namespaced: c.namespaced, Custom: true, Verbs: verbs, NameRule: catalogue.NameSubdomain,
-		Key:     resource.GroupResource{Group: d.Group, Resource: d.Names.Plural},
+		Namespaced: c.namespaced, Custom: true, DefinitionUID: d.uid, Verbs: verbs, NameRule: catalogue.NameSubdomain,
+		Key:     resource.GroupResource{Group: d.Group, Resource: d.Names.Plural, Custom: true},
 		Columns: columns(children(version, "additionalPrinterColumns"), c.vocabulary), Webhook: c.webhook,
 		Going: c.going, Since: d.since,
 	}
@@ -292,17 +297,6 @@ func cell(path string) string {
 		return path
 	}
 	return "." + path
-}
-
-// completed returns the names with those that follow from the kind.
-func (n Names) completed() Names {
-	if n.Singular == "" {
-		n.Singular = strings.ToLower(n.Kind)
-	}
-	if n.ListKind == "" && n.Kind != "" {
-		n.ListKind = n.Kind + "List"
-	}
-	return n
 }
 
 // Reading objects: what is absent, or of another type, reads as the zero value.

@@ -55,6 +55,16 @@ func makeWorld(v vocabulary.Vocabulary) (world, error) {
 	return world{v, types, schemas}, err
 }
 
+// rules check definitions.
+func (w world) rules() custom.Rules {
+	return custom.Rules{Vocabulary: w.vocabulary, Types: w.types, Schemas: w.schemas}
+}
+
+// claims decide about definitions.
+func (w world) claims(at time.Time, others ...custom.Definition) custom.Claims {
+	return custom.Claims{Others: others, Types: w.types, Vocabulary: w.vocabulary, Now: at}
+}
+
 func newWorld(t testing.TB, v vocabulary.Vocabulary) world {
 	t.Helper()
 	w, err := worlds[v.Name]()
@@ -89,13 +99,13 @@ spec:
 func (w world) add(t testing.TB, definition map[string]any) world {
 	t.Helper()
 	crds := w.prepare(t, definition)
-	if err := w.schemas.Validate(crds, definition, nil); err != nil {
+	if err := w.schemas.Validate(t.Context(), crds, definition, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := custom.Check(definition, nil, w.schemas, w.vocabulary); err != nil {
+	if err := w.rules().Check(definition, nil); err != nil {
 		t.Fatal(err)
 	}
-	d, err := custom.Compile(definition, custom.Setting{Vocabulary: w.vocabulary})
+	d, err := custom.Compile(definition, custom.Setting{Types: w.types, Vocabulary: w.vocabulary})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,10 +124,10 @@ func (w world) prepare(t testing.TB, definition map[string]any) *catalogue.Type 
 	if !ok {
 		t.Fatal("no type for definitions")
 	}
-	if warnings, err := w.schemas.Prepare(crds, definition, schema.Strict); err != nil {
+	if warnings, err := w.schemas.Prepare(t.Context(), crds, definition, schema.Strict); err != nil {
 		t.Fatal(err, warnings)
 	}
-	custom.Establish(definition, nil, w.vocabulary, now)
+	w.claims(now).Establish(definition, nil)
 	return crds
 }
 
@@ -138,10 +148,10 @@ func (w world) write(t testing.TB, text string) (map[string]any, error) {
 		object[field] = value
 	}
 	widget := w.lookup(t)
-	if _, err := w.schemas.Prepare(widget, object, schema.Ignore); err != nil {
+	if _, err := w.schemas.Prepare(t.Context(), widget, object, schema.Ignore); err != nil {
 		return object, err
 	}
-	return object, w.schemas.Validate(widget, object, nil)
+	return object, w.schemas.Validate(t.Context(), widget, object, nil)
 }
 
 func eachVocabulary(t *testing.T, run func(t *testing.T, w world)) {
@@ -328,10 +338,10 @@ spec:
   validation: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
   additionalPrinterColumns: [{name: Size, type: integer, JSONPath: .spec.size}]`)
 	w.prepare(t, definition)
-	if err := custom.Check(definition, nil, w.schemas, w.vocabulary); err != nil {
+	if err := w.rules().Check(definition, nil); err != nil {
 		t.Fatal(err)
 	}
-	d, err := custom.Compile(definition, custom.Setting{Vocabulary: w.vocabulary})
+	d, err := custom.Compile(definition, custom.Setting{Types: w.types, Vocabulary: w.vocabulary})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +356,7 @@ func TestManyDefinitionsAreCheap(t *testing.T) {
 	for i := range 100 {
 		definition := w.widgets(t, `{type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}`)
 		set(definition, fmt.Sprintf("g%d.example.com", i), "spec", "group")
-		d, err := custom.Compile(definition, custom.Setting{Vocabulary: w.vocabulary})
+		d, err := custom.Compile(definition, custom.Setting{Types: w.types, Vocabulary: w.vocabulary})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -384,9 +394,9 @@ func FuzzCompile(f *testing.F) {
 		if err != nil || object == nil {
 			t.Skip()
 		}
-		custom.Establish(object, nil, w.vocabulary, now)
-		sound := custom.Check(object, nil, w.schemas, w.vocabulary) == nil
-		d, err := custom.Compile(object, custom.Setting{Vocabulary: w.vocabulary})
+		w.claims(now).Establish(object, nil)
+		sound := w.rules().Check(object, nil) == nil
+		d, err := custom.Compile(object, custom.Setting{Types: w.types, Vocabulary: w.vocabulary})
 		if err != nil {
 			if sound {
 				t.Fatalf("a sound definition does not compile: %v", err)
@@ -397,8 +407,8 @@ func FuzzCompile(f *testing.F) {
 		schemas := w.schemas.With(types)
 		for _, custom := range d.Types {
 			object := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"a": []any{int64(1), nil, "x"}}}
-			if _, err := schemas.Prepare(custom, object, schema.Ignore); err == nil {
-				_ = schemas.Validate(custom, object, nil)
+			if _, err := schemas.Prepare(t.Context(), custom, object, schema.Ignore); err == nil {
+				_ = schemas.Validate(t.Context(), custom, object, nil)
 			}
 		}
 		if converter, err := types.Converter(); sound && err == nil && len(d.Types) > 0 {

@@ -21,7 +21,7 @@ func (w world) apply(t *testing.T, current map[string]any, manager, spec string)
 		t.Fatal(err)
 	}
 	m := merge.New(merge.Options{Vocabulary: w.vocabulary, Types: w.types})
-	object, _, err := m.Patch(merge.PatchRequest{Type: w.lookup(t), MediaType: merge.MediaTypeApply, Body: body, Current: current, Manager: manager})
+	object, _, err := m.Patch(t.Context(), merge.PatchRequest{Type: w.lookup(t), MediaType: merge.MediaTypeApply, Body: body, Current: current, Manager: manager})
 	return object, err
 }
 

@@ -26,7 +26,7 @@ func TestScaleOfObjects(t *testing.T) {
 	} {
 		decoded := decode(t, "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a, namespace: team, uid: u}\n"+object)
 		for subresource, want := range map[string]string{"": want.whole, "status": want.status} {
-			err := e.Schemas.ValidateChange(schema.Change{Type: widget, Subresource: subresource, Object: decoded})
+			err := e.Schemas.ValidateChange(t.Context(), schema.Change{Type: widget, Subresource: subresource, Object: decoded})
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s of %s: got %v, want %s", subresource, object, err, want)
 			}

@@ -56,7 +56,7 @@ func (c *check) keepsAll() bool {
 		return false
 	}
 	if c.isV1 && c.oldSpec["preserveUnknownFields"] != true {
-		c.Invalid(at("preserveUnknownFields"), true, "cannot set to true, set "+c.vocabulary.Extension+"preserve-unknown-fields to true in spec.versions[*].schema instead")
+		c.Invalid(at("preserveUnknownFields"), true, "cannot set to true, set "+c.Vocabulary.Extension+"preserve-unknown-fields to true in spec.versions[*].schema instead")
 	}
 	return true
 }
@@ -113,7 +113,7 @@ func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path)
 	if raw == nil {
 		return
 	}
-	found := structural.Schemas{Extension: c.vocabulary.Extension}
+	found := structural.Schemas{Extension: c.Vocabulary.Extension}
 	defaults := hasDefault(raw)
 	if keepAll && defaults {
 		c.Invalid(at("preserveUnknownFields"), true, "must be false in order to use defaults in the schema")
@@ -130,14 +130,14 @@ func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path)
 		c.Join(&found.Errors)
 		return
 	}
-	reader := &compiler{vocabulary: c.vocabulary}
+	reader := &compiler{vocabulary: c.Vocabulary}
 	structural.Each(raw, where, func(s map[string]any, where *field.Path) {
 		switch {
 		case s["default"] == nil:
 		case !c.relaxed.defaults:
 			c.Forbidden(where.Field("default"), "must not be set in "+text(c.object, "apiVersion")+" CustomResourceDefinitions")
 		default:
-			c.schemas.CheckDefault(reader.schema(s), where.Field("default"), &c.Errors)
+			c.Schemas.CheckDefault(reader.schema(s), where.Field("default"), &c.Errors)
 		}
 	})
 }

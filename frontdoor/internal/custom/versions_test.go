@@ -18,7 +18,7 @@ import (
 func (w world) engineOf(t *testing.T, definition map[string]any, in custom.Setting) (*engine.Engine, func(version string) *catalogue.Type, custom.Definition) {
 	t.Helper()
 	w.prepare(t, definition)
-	in.Vocabulary = w.vocabulary
+	in.Vocabulary, in.Types = w.vocabulary, w.types
 	d, err := custom.Compile(definition, in)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -46,6 +47,9 @@ func (e *Engine) Views(ctx context.Context, objects []services.Object, t *catalo
 	views := slices.Clone(objects)
 	if t.Webhook == nil {
 		for _, i := range others {
+			if ctx.Err() != nil {
+				return nil, services.AsStatus(ctx.Err())
+			}
 			var err error
 			if views[i], err = e.View(ctx, objects[i], t); err != nil {
 				return nil, err
@@ -99,6 +103,18 @@ func (e *Engine) decode(o services.Object, t *catalogue.Type) (map[string]any, e
 		e.Schemas.Complete(own, object)
 	}
 	return object, nil
+}
+
+// Kept returns what is stored of an object of a custom type, in the version that it is
+// kept in: what the schema of that version wants, as it is then taken to be.
+func (e *Engine) Kept(o services.Object, t *catalogue.Type) (services.Content, error) {
+	object, err := e.decode(o, t)
+	if err != nil {
+		return services.Content{}, err
+	}
+	delete(strategy.Metadata(object), "resourceVersion")
+	raw, err := EncodeWhole(object)
+	return services.Content{JSON: raw, UID: o.UID, Labels: o.Labels, Fields: o.Fields}, err
 }
 
 // convert returns an object in the version of a type. Fields that a custom type does

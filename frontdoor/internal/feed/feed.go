@@ -92,6 +92,7 @@ type ring struct {
 	entries        []*Entry
 	bytes          int
 	floor, through int64
+	epoch          string // of the revisions; empty until the first batch
 }
 
 // after returns the entries after a revision that is not below the floor.
@@ -136,6 +137,7 @@ func (f *feed) follow(ctx context.Context, head int64) {
 
 func (f *feed) reset(head int64) {
 	first := f.state.Swap(&ring{floor: head, through: head}) == nil
+	f.settled.Store(head) // not a revision of an epoch that is over
 	if first {
 		close(f.started)
 		return
@@ -146,7 +148,7 @@ func (f *feed) reset(head int64) {
 // append publishes a batch: the ring first, then the wake-ups.
 func (f *feed) append(batch changes.Batch) {
 	old := f.state.Load()
-	next := &ring{entries: old.entries, bytes: old.bytes, floor: old.floor, through: max(batch.Through, old.through)}
+	next := &ring{entries: old.entries, bytes: old.bytes, floor: old.floor, through: max(batch.Through, old.through), epoch: batch.Epoch}
 	now := time.Now()
 	for _, c := range batch.Changes {
 		e := &Entry{Change: c, at: now}
@@ -159,6 +161,9 @@ func (f *feed) append(batch changes.Batch) {
 		f.index.wake(&batch.Changes[i])
 	}
 	f.settled.Store(next.through)
+	if next.epoch != old.epoch {
+		f.index.wakeAll(next.through) // watchers of another epoch have to end
+	}
 }
 
 // trim forgets the oldest entries once the ring is a quarter over its bounds. The

@@ -18,6 +18,7 @@ var pods = resource.GroupResource{Resource: "pods"}
 
 // history is a hub that remembers every change since a revision.
 type history struct {
+	services.WatchHub
 	mu      sync.Mutex
 	changes []services.Change
 	from    int64 // what is older is gone
@@ -220,6 +221,34 @@ func TestALaggardIsServedFromHistory(t *testing.T) {
 
 // TestNothingIsLostUnderLoad lets watchers with all kinds of selections run while
 // changes come in and the ring forgets, and compares what each got.
+func TestWatchersEndWithTheHistory(t *testing.T) {
+	hub := &history{}
+	f := started(hub, 10, 1<<20)
+	step := func(epoch string, revision int64) {
+		f.append(changes.Batch{Epoch: epoch, Through: revision, Changes: []services.Change{change(revision, "a", "x")}})
+	}
+	step("one", 11)
+	quiet := f.watcher(Selection{After: 11, Namespace: "b"})
+	busy := f.watcher(Selection{After: 10})
+	if got := next(t, busy); !slices.Equal(got, []int64{11}) {
+		t.Fatalf("got %v", got)
+	}
+	silent(t, quiet)
+	f.reset(5) // the store was restored
+	step("two", 12)
+	for what, w := range map[string]*Watcher{"quiet": quiet, "busy": busy} {
+		if events, err := w.Next(t.Context()); !services.IsReason(err, services.ReasonExpired) {
+			t.Errorf("the %s watcher got %v, %v; want Expired", what, events, err)
+		}
+	}
+	if p := quiet.Position(); p > 11 {
+		t.Errorf("a watcher of the lost history is at %d", p)
+	}
+	if got := next(t, f.watcher(Selection{After: 5})); !slices.Equal(got, []int64{12}) {
+		t.Errorf("a new watcher got %v", got)
+	}
+}
+
 func TestALaggardWaitsForAHubThatIsAway(t *testing.T) {
 	hub := &history{changes: []services.Change{change(5, "a", "x")}, away: 3}
 	w := started(hub, 10, 1<<20).watcher(Selection{After: 1})

@@ -51,7 +51,8 @@ const hubLag = 5 * time.Millisecond
 type Watcher struct {
 	feed      *feed
 	selection Selection
-	position  int64 // everything selected through here has been delivered
+	epoch     string // of the position; empty until the feed has told it
+	position  int64  // everything selected through here has been delivered
 	wake      chan struct{}
 	// pending is the oldest revision after position that may be selected; 0 when
 	// there is none. Set by the feed, cleared by the watcher.
@@ -65,7 +66,8 @@ func (w *Watcher) Close() { w.feed.index.remove(w) }
 // delivered. It advances while nothing selected happens.
 func (w *Watcher) Position() int64 {
 	settled := w.feed.settled.Load()
-	if w.pending.Load() == 0 && settled > w.position && w.position >= w.feed.state.Load().floor {
+	r := w.feed.state.Load()
+	if w.pending.Load() == 0 && settled > w.position && w.position >= r.floor && w.continues(r.epoch) == nil {
 		w.position = settled
 	}
 	return w.position
@@ -91,6 +93,9 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 func (w *Watcher) advance(ctx context.Context) ([]Event, error) {
 	first := w.pending.Swap(0)
 	r := w.feed.state.Load()
+	if err := w.continues(r.epoch); err != nil {
+		return nil, err
+	}
 	if w.position < r.floor {
 		return w.bridge(ctx)
 	}
@@ -107,12 +112,27 @@ func (w *Watcher) advance(ctx context.Context) ([]Event, error) {
 	return events, nil
 }
 
+// continues returns Expired (410) when an epoch, where it is known, is not that of
+// what the watcher has delivered.
+func (w *Watcher) continues(epoch string) error {
+	if w.epoch == "" {
+		w.epoch = epoch
+	}
+	if epoch != "" && epoch != w.epoch {
+		return services.Expired("the store was restored: its history does not continue the one that was watched")
+	}
+	return nil
+}
+
 // bridge reads a piece of history from the hub until the ring is reached. It waits
 // for a hub that is away: the client has lost nothing and need not know.
 func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
 	replay, err := w.feed.config.Source.Replay(ctx, services.ReplayRequest{
 		GroupResource: w.feed.resource, After: w.position, Limit: batchEvents})
 	if err != nil {
+		return nil, err
+	}
+	if err := w.continues(replay.Epoch); err != nil {
 		return nil, err
 	}
 	entries := make([]*Entry, len(replay.Changes))

@@ -137,6 +137,10 @@ func (e *Engine) applyTyped(r PatchRequest, live, config map[string]any, o owner
 
 // untyped is the failure of a configuration that does not fit its type.
 func untyped(config map[string]any, err error) *services.Status {
+	var refused *services.Status
+	if errors.As(err, &refused) {
+		return refused
+	}
 	metadata, _ := config["metadata"].(map[string]any)
 	return services.BadRequest("failed to create typed patch object (%s/%s; %s, Kind=%s): %v", text(metadata, "namespace"), text(metadata, "name"),
 		groupVersion(text(config, "apiVersion")), text(config, "kind"), err)

@@ -23,7 +23,7 @@ func large(b testing.TB) (*bench, map[string]any, PatchRequest) {
 		b.Fatal(err)
 	}
 	r := PatchRequest{Type: engine.lookup(b, "apps/v1/deployments"), MediaType: MediaTypeApply, Body: body, Manager: "applier"}
-	live, _, err := engine.Patch(r)
+	live, _, err := engine.Patch(b.Context(), r)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func BenchmarkApplyUnchanged(b *testing.B) {
 	engine, _, r := large(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := engine.Patch(r); err != nil {
+		if _, _, err := engine.Patch(b.Context(), r); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -46,7 +46,7 @@ func BenchmarkApplyChanged(b *testing.B) {
 	r.Body = bytes.Replace(r.Body, []byte(`"replicas":3`), []byte(`"replicas":4`), 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := engine.Patch(r); err != nil {
+		if _, _, err := engine.Patch(b.Context(), r); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -57,7 +57,7 @@ func BenchmarkApplyCreates(b *testing.B) {
 	r.Current = nil
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := engine.Patch(r); err != nil {
+		if _, _, err := engine.Patch(b.Context(), r); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -93,7 +93,7 @@ func BenchmarkMergePatch(b *testing.B) {
 	r.MediaType, r.Body, r.Manager = MediaTypeMerge, []byte(`{"spec":{"replicas":4}}`), ""
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := engine.Patch(r); err != nil {
+		if _, _, err := engine.Patch(b.Context(), r); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -105,7 +105,7 @@ func BenchmarkStrategicPatch(b *testing.B) {
 	r.Body = []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"x:2"}]}}}}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := engine.Patch(r); err != nil {
+		if _, _, err := engine.Patch(b.Context(), r); err != nil {
 			b.Fatal(err)
 		}
 	}

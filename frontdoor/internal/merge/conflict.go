@@ -11,7 +11,11 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// conflictStatus is the 409 of an apply: one cause per manager and field (rule 2).
+// maxConflicts is the limit on the conflicts that a client is told one by one.
+const maxConflicts = 100
+
+// conflictStatus is the 409 of an apply: one cause per manager and field (rule 2), the
+// first ones of too many.
 func conflictStatus(conflicts smd.Conflicts) *services.Status {
 	slices.SortFunc(conflicts, func(a, b smd.Conflict) int {
 		if a.Manager != b.Manager {
@@ -21,13 +25,17 @@ func conflictStatus(conflicts smd.Conflicts) *services.Status {
 	})
 	var causes []services.StatusCause
 	var lines []string
-	for i, c := range conflicts {
+	told := conflicts[:min(len(conflicts), maxConflicts)]
+	for i, c := range told {
 		who := describe(identityOf(c.Manager))
 		causes = append(causes, services.StatusCause{Reason: services.CauseFieldManagerConflict, Message: "conflict with " + who, Field: c.Path.String()})
 		if i == 0 || c.Manager != conflicts[i-1].Manager {
 			lines = append(lines, "conflicts with "+who+":")
 		}
 		lines = append(lines, "- "+c.Path.String())
+	}
+	if more := len(conflicts) - len(told); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	message := fmt.Sprintf("Apply failed with %d conflicts: %s", len(conflicts), strings.Join(lines, "\n"))
 	if len(conflicts) == 1 {

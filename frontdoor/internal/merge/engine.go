@@ -24,6 +24,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/merge/fields"
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -84,9 +85,49 @@ func rename(_ *catalogue.Type, object map[string]any, apiVersion string) (map[st
 	return renamed, nil
 }
 
+// maxSiblings is the limit on the sum, over all objects and lists within an object, of the
+// squares of their lengths: the library inserts fields into sorted slices, in no order,
+// and takes about a second for as many.
+const maxSiblings = 1_000_000_000
+
+// tooManyFields is the 413 of an object with more fields side by side than that. Writes
+// other than an apply then leave the field managers as they were.
+func tooManyFields() *services.Status {
+	return services.TooLarge("The object has too many fields to tell their managers apart")
+}
+
+// affordable takes the squares of a value from what is left, and reports whether they fit.
+func affordable(value any, left *int) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		if *left -= len(v) * len(v); *left < 0 {
+			return false
+		}
+		for _, below := range v {
+			if !affordable(below, left) {
+				return false
+			}
+		}
+	case []any:
+		if *left -= len(v) * len(v); *left < 0 {
+			return false
+		}
+		for _, below := range v {
+			if !affordable(below, left) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // typed returns the object as the field-set library sees it. The entries of
 // managedFields are left out: ownership is not a field that anybody owns.
 func (e *Engine) typed(object map[string]any, o ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	left := maxSiblings
+	if !affordable(object, &left) {
+		return nil, tooManyFields()
+	}
 	converter, err := e.Types.Converter()
 	if err != nil {
 		return nil, err

@@ -24,6 +24,9 @@ type entries []entry
 
 // readEntries reads managedFields; not ok when they are not of that kind.
 func readEntries(t *catalogue.Type, compiled *fields.Type, list []any) (entries, bool) {
+	if len(list) > maxEntries {
+		return nil, false
+	}
 	all := make(entries, 0, len(list)+1)
 	for _, item := range list {
 		raw, _ := item.(map[string]any)

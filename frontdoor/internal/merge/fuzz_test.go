@@ -16,7 +16,7 @@ import (
 func FuzzPatch(f *testing.F) {
 	b := newBench(f, vocabulary.Platform())
 	ty := b.lookup(f, "/v1/services")
-	live, _, err := b.Patch(PatchRequest{Type: ty, MediaType: MediaTypeApply, Manager: "one",
+	live, _, err := b.Patch(f.Context(), PatchRequest{Type: ty, MediaType: MediaTypeApply, Manager: "one",
 		Body: []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"ports":[{"port":80,"name":"x"}],"selector":{"a":"b"}}}`)})
 	if err != nil {
 		f.Fatal(err)
@@ -38,7 +38,7 @@ func FuzzPatch(f *testing.F) {
 		if r.MediaType == MediaTypeApply {
 			r.Manager = "two"
 		}
-		patched, _, err := b.Patch(r)
+		patched, _, err := b.Patch(t.Context(), r)
 		if !tree.Equal(before, live) {
 			t.Fatal("the current object was modified")
 		}

@@ -7,7 +7,7 @@ import (
 	smd "sigs.k8s.io/structured-merge-diff/v6/merge"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
-	kjson "sigs.k8s.io/json"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // kubectl is the manager that used to apply on the client's side, with the last
@@ -45,8 +45,8 @@ func (e *Engine) lastApplied(r PatchRequest, live *typed.TypedValue) *fieldpath.
 	if annotation == "" {
 		return nil
 	}
-	var config map[string]any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(annotation), &config); err != nil || text(config, "apiVersion") != r.Type.APIVersion() {
+	config, err := tree.Decode([]byte(annotation))
+	if err != nil || text(config, "apiVersion") != r.Type.APIVersion() {
 		return nil
 	}
 	last, err := e.typed(config)

@@ -162,7 +162,7 @@ func (b *bench) do(t *testing.T, ty *catalogue.Type, s step, live map[string]any
 	next := decodeYAML(t, dump(t, s.Put))
 	if r.MediaType != "" {
 		var err error
-		if next, _, err = b.Patch(r); err != nil || s.Apply != nil {
+		if next, _, err = b.Patch(t.Context(), r); err != nil || s.Apply != nil {
 			return next, err
 		}
 	}
@@ -283,7 +283,7 @@ func TestRefusals(t *testing.T) {
 		"strategic: unknown $patch":  {MediaTypeStrategic, `{"data":{"$patch":"explode"}}`, 400},
 		"strategic: bad directive":   {MediaTypeStrategic, `{"data":{"$retainKeys":"x"}}`, 400},
 	} {
-		_, _, err := b.Patch(PatchRequest{Type: ty, MediaType: c.media, Body: []byte(c.body), Current: current})
+		_, _, err := b.Patch(t.Context(), PatchRequest{Type: ty, MediaType: c.media, Body: []byte(c.body), Current: current})
 		var s *services.Status
 		if !errors.As(err, &s) || s.Code != c.code {
 			t.Errorf("%s: got %v, want a status with code %d", name, err, c.code)

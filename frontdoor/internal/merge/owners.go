@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/portico-platform/portico/frontdoor/internal/merge/recorded"
 )
 
 const (
@@ -17,6 +19,10 @@ const (
 	// merged into one entry per version, named ancient.
 	maxUpdaters = 10
 	ancient     = "ancient-changes"
+	// maxEntries is the limit on the entries of one object. Updates make maxUpdaters of
+	// them, and each manager that applies one more. A client that sends more keeps what
+	// is stored.
+	maxEntries = 500
 )
 
 // identity tells the entries of managedFields apart. Applying in another version
@@ -67,6 +73,9 @@ func (o owners) clone() fieldpath.ManagedFields {
 // decodeOwners reads managedFields.
 func decodeOwners(list []any) (owners, error) {
 	o := noOwners()
+	if len(list) > maxEntries {
+		return o, fmt.Errorf("there are %d managedFields, more than %d", len(list), maxEntries)
+	}
 	for i, item := range list {
 		entry, _ := item.(map[string]any)
 		id := entryIdentity(entry)
@@ -80,7 +89,7 @@ func decodeOwners(list []any) (owners, error) {
 		}
 		fields, _ := entry["fieldsV1"].(map[string]any)
 		set := &fieldpath.Set{}
-		if err := decodeSet(set, fields); err != nil {
+		if err := recorded.Decode(set, fields); err != nil {
 			return o, fmt.Errorf("managedFields[%d].fieldsV1: %w", i, err)
 		}
 		key := id.key()
@@ -105,75 +114,13 @@ func (o owners) encode() ([]any, error) {
 	list := make([]any, 0, len(keys))
 	for _, key := range keys {
 		set := o.fields[key]
-		fields, err := encodeSet(set.Set())
+		fields, err := recorded.Encode(set.Set())
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, newEntry(key, string(set.APIVersion()), fields, o.times[key]))
 	}
 	return list, nil
-}
-
-// decodeSet reads the nested map of fieldsV1 into a set. Elements of a kind that
-// is not known are skipped, as the format asks.
-func decodeSet(set *fieldpath.Set, fields map[string]any) error {
-	for name, below := range fields {
-		if name == "." {
-			continue // the parent reads it
-		}
-		element, err := fieldpath.DeserializePathElement(name)
-		if err == fieldpath.ErrUnknownPathElementType {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		children, ok := below.(map[string]any)
-		if !ok {
-			return fmt.Errorf("%s must be an object", name)
-		}
-		_, self := children["."]
-		if self || len(children) == 0 {
-			set.Members.Insert(element)
-		}
-		if len(children) > 1 || len(children) == 1 && !self {
-			if err := decodeSet(set.Children.Descend(element), children); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// encodeSet is the inverse of decodeSet.
-func encodeSet(set *fieldpath.Set) (map[string]any, error) {
-	fields := make(map[string]any, set.Members.Size()+set.Children.Size())
-	for element := range set.Children.All() {
-		name, err := fieldpath.SerializePathElement(element)
-		if err != nil {
-			return nil, err
-		}
-		child, _ := set.Children.Get(element)
-		below, err := encodeSet(child)
-		if err != nil {
-			return nil, err
-		}
-		if len(below) > 0 {
-			fields[name] = below
-		}
-	}
-	for element := range set.Members.All() {
-		name, err := fieldpath.SerializePathElement(element)
-		if err != nil {
-			return nil, err
-		}
-		if below, ok := fields[name].(map[string]any); ok {
-			below["."] = map[string]any{}
-		} else {
-			fields[name] = map[string]any{}
-		}
-	}
-	return fields, nil
 }
 
 // bound merges the oldest updaters, so that at most maxUpdaters are left.

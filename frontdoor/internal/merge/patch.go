@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -41,9 +42,9 @@ type PatchRequest struct {
 // apply the owners of its fields are recorded already; for the others Track does
 // it. The second result names what a strict reader of the patch objects to:
 // members that are given twice.
-func (e *Engine) Patch(r PatchRequest) (patched map[string]any, objections []string, err error) {
+func (e *Engine) Patch(ctx context.Context, r PatchRequest) (patched map[string]any, objections []string, err error) {
 	if r.MediaType == MediaTypeJSON {
-		patched, err = patches.JSON(r.Current, r.Body)
+		patched, err = patches.JSON(ctx, r.Current, r.Body)
 		return patched, nil, err
 	}
 	if !e.accepts(r) {
@@ -108,6 +109,9 @@ func decode(r PatchRequest) (patch map[string]any, objections []string, err erro
 	if r.MediaType == MediaTypeApply {
 		return decodeConfig(r.Body)
 	}
+	if err := tree.CheckDepth(r.Body); err != nil {
+		return nil, nil, services.BadRequest("error decoding patch: %v", err)
+	}
 	strict, err := kjson.UnmarshalStrict(r.Body, &patch)
 	switch {
 	case err != nil && r.MediaType == MediaTypeMerge:
@@ -136,6 +140,9 @@ func decodeConfig(body []byte) (config map[string]any, objections []string, err 
 	}
 	if err != nil {
 		return nil, nil, services.BadRequest("error decoding YAML: error converting YAML to JSON: %v", err)
+	}
+	if err := tree.CheckDepth(converted); err != nil {
+		return nil, nil, services.BadRequest("error decoding YAML: %v", err)
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(converted, &config); err != nil {
 		return nil, nil, services.BadRequest("error decoding YAML: error unmarshaling JSON: while decoding JSON: %v", err)

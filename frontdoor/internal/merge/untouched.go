@@ -5,6 +5,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/merge/fields"
+	"github.com/portico-platform/portico/frontdoor/internal/merge/recorded"
 )
 
 // untouched returns the fields that a write through the path of the request leaves
@@ -47,6 +48,6 @@ func unowned() fields.Tree {
 // setOf returns the library's form of our own fields.
 func setOf(t fields.Tree) *fieldpath.Set {
 	set := &fieldpath.Set{}
-	_ = decodeSet(set, t) // the names of fields always parse
+	_ = recorded.Decode(set, t) // the names of fields always parse
 	return set
 }

@@ -2,9 +2,11 @@ package reads
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
@@ -71,20 +73,24 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 	}
 	var out wire.ListWriter
 	err = l.Pages(r.Context(), func(page []services.Object) error {
-		shown, err := r.Engine.Views(r.Context(), page, r.Type)
-		if err != nil {
-			return err
-		}
-		if out == nil { // until here, what goes wrong is an answer of its own
-			w.Header().Set("Content-Type", form.ContentType)
-			out = h.Codec.Encoder(form, r.Type).List(w)
-			if err := out.Begin(l.Meta); err != nil {
+		for len(page) > 0 || out == nil {
+			part := page[:min(len(page), partOf(r.Type))]
+			page = page[len(part):]
+			shown, err := r.Engine.Views(r.Context(), part, r.Type)
+			if err != nil {
 				return err
 			}
-		}
-		for _, object := range shown {
-			if err := out.Item(object); err != nil {
-				return err
+			if out == nil { // until here, what goes wrong is an answer of its own
+				w.Header().Set("Content-Type", form.ContentType)
+				out = h.Codec.Encoder(form, r.Type).List(w)
+				if err := out.Begin(l.Meta); err != nil {
+					return err
+				}
+			}
+			for _, object := range shown {
+				if err := out.Item(object); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -95,6 +101,16 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 	return out.End()
 }
 
+// partOf is how many objects of a page are held in the version of the request at a time:
+// defaults may make each of them much larger than what is stored. A conversion webhook is
+// asked once for a page.
+func partOf(t *catalogue.Type) int {
+	if t.Webhook != nil {
+		return math.MaxInt
+	}
+	return 16
+}
+
 // firstPage returns the question for the first page of the answer, and when its
 // list began.
 func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (services.ListRequest, int64, error) {
@@ -102,13 +118,16 @@ func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (service
 		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
 	if o.Token == "" {
 		request.Read = o.ListRead()
+		if request.Read.Mode == services.Exact && h.expired(r, request.Read.Revision) {
+			return request, 0, services.Expired("The resourceVersion for the provided list is too old.")
+		}
 		return request, time.Now().Unix(), nil
 	}
 	p, err := h.Tokens.decode(o.Token, listDigest(r, o))
-	if err != nil {
+	if err != nil && !h.expired(r, p.Revision) {
 		return request, 0, err
 	}
-	if p.expired(time.Now(), h.TokenLifetime) {
+	if h.expired(r, p.Revision) || p.expired(time.Now(), h.TokenLifetime) {
 		return request, 0, errTokenExpired()
 	}
 	request.Read = services.Read{Mode: services.Exact, Revision: p.Revision}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/feed"
+	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -34,7 +35,18 @@ type Config struct {
 // Handlers serve reads.
 type Handlers struct {
 	Config
-	open atomic.Int64
+	// CustomSince is the first revision at which the objects of custom types are where
+	// they are now. Lists and watches of them at earlier revisions have expired: what
+	// the store knows of those is not what was there. It is set before anything is
+	// served.
+	CustomSince int64
+	open        atomic.Int64
+}
+
+// expired reports whether what was there at a revision is not known any more because
+// the objects of the type have been moved since.
+func (h *Handlers) expired(r *request.Request, revision int64) bool {
+	return r.Type.Custom && revision > 0 && revision < h.CustomSince
 }
 
 // New returns the handlers.

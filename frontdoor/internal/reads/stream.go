@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -50,6 +51,10 @@ func (b body) send(frames []byte) error {
 func (b body) flush() error { return b.control.Flush() }
 func (b body) end()         {}
 
+// messagePatience is how long a client may take to accept the messages of a WebSocket
+// that are sent together.
+const messagePatience = 30 * time.Second
+
 // socket sends each event as a text message.
 type socket struct {
 	ctx  context.Context
@@ -81,8 +86,11 @@ func (s *socket) subprotocols() (list []string) {
 }
 
 func (s *socket) send(frames []byte) error {
+	// Nobody else bounds what is sent over a connection that was taken over.
+	ctx, cancel := context.WithTimeout(s.ctx, messagePatience)
+	defer cancel()
 	for line := range bytes.Lines(frames) {
-		if err := s.conn.Write(s.ctx, websocket.MessageText, bytes.TrimSuffix(line, []byte{'\n'})); err != nil {
+		if err := s.conn.Write(ctx, websocket.MessageText, bytes.TrimSuffix(line, []byte{'\n'})); err != nil {
 			return err
 		}
 	}

@@ -53,6 +53,11 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	if o.Selector, err = watchSelector(r, &o); err != nil {
 		return err
 	}
+	if r.Method == http.MethodHead { // there is no body for events to be in
+		w.Header().Set("Content-Type", form.ContentType)
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
 	if o.Timeout == 0 {
 		o.Timeout = h.WatchTimeout + rand.N(h.WatchTimeout)
 	}
@@ -91,6 +96,9 @@ func (x *watching) serve(ctx context.Context) error {
 	if err := x.begin(); err != nil {
 		return err
 	}
+	if x.expired(x.r, after) {
+		return x.fail(services.Expired("too old resource version: %d (changes are held after %d)", after, x.CustomSince))
+	}
 	watcher, err := x.Feeds.Watch(ctx, feed.Selection{
 		GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Selector: x.options.Selector, After: after})
 	if err != nil {
@@ -100,9 +108,7 @@ func (x *watching) serve(ctx context.Context) error {
 	if err := x.flush(); err != nil {
 		return nil
 	}
-	if x.r.Underway != nil {
-		x.r.Underway()
-	}
+	x.r.Underway()
 	return x.follow(ctx, watcher)
 }
 

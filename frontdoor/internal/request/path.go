@@ -90,7 +90,8 @@ func (r *Request) served() bool {
 	case r.Verb == "" || r.asked.watch && r.Verb != "watch":
 		return false
 	case r.Subresource != nil:
-		return r.Subresource.Connect || slices.Contains(r.Subresource.Verbs, r.Verb)
+		// Connecting is never watching: the verb watch must not authorize it.
+		return r.Subresource.Connect && !r.asked.watch || slices.Contains(r.Subresource.Verbs, r.Verb)
 	case r.Verb == "create":
 		return r.Name == "" && (r.Namespace != "" || !r.Type.Namespaced) && r.Type.Can(r.Verb)
 	case r.Verb == "update" || r.Verb == "patch":

@@ -58,6 +58,9 @@ func ParseReadOptions(r *Request) (ReadOptions, error) {
 		send := boolOption(q, "sendInitialEvents")
 		o.InitialEvents = &send
 	}
+	if o.FieldSelector, err = r.ofDefinition(o.FieldSelector); err != nil {
+		return o, err
+	}
 	if o.Selector, err = resource.ParseSelector(o.LabelSelector, o.FieldSelector); err != nil {
 		return o, services.BadRequest("%v", err)
 	}
@@ -78,6 +81,22 @@ func ParseReadOptions(r *Request) (ReadOptions, error) {
 	}
 	o.Revision, err = parseVersion(version)
 	return o, err
+}
+
+// ofDefinition takes the condition about the definition of a custom type out of a field
+// selector. Conflict (409) when the path serves the objects of another definition. For
+// a built-in type the condition stays, and is refused with all other unknown fields.
+func (r *Request) ofDefinition(selector string) (string, error) {
+	first, rest, _ := strings.Cut(selector, ",")
+	uid, ok := strings.CutPrefix(first, resource.DefinitionUID+"=")
+	if !ok || !r.Type.Custom {
+		return selector, nil
+	}
+	if uid != r.Type.DefinitionUID {
+		return "", services.Conflict(r.Type.Group, r.Type.Resource, "", "the UID of the definition in the request is "+strconv.Quote(uid)+
+			", and the type is defined by "+strconv.Quote(r.Type.DefinitionUID))
+	}
+	return rest, nil
 }
 
 // ParseGetOptions reads the parameters of a get.

@@ -78,6 +78,9 @@ func TestMalformedReadOptions(t *testing.T) {
 		{"list", "fieldSelector=spec.hostname%3Dx", plain, `"spec.hostname" is not a known field selector: only "metadata.name", "metadata.namespace"`},
 		{"list", "fieldSelector=spec.hostname%3Dx", pods, "field label not supported: spec.hostname"},
 		{"deletecollection", "fieldSelector=a%3Db", &catalogue.Type{Custom: true}, "field label not supported: a"},
+		{"deletecollection", "fieldSelector=definition.uid%3D1", plain, `"definition.uid" is not a known field selector`},
+		{"deletecollection", "fieldSelector=definition.uid%3D1", pods, "field label not supported: definition.uid"},
+		{"deletecollection", "fieldSelector=metadata.name%3Da,definition.uid%3D1", &catalogue.Type{Custom: true, DefinitionUID: "1"}, "field label not supported: definition.uid"},
 		{"list", "limit=1&continue=x&resourceVersion=7", plain, "specifying resource version is not allowed when using continue"},
 	} {
 		_, err := ParseReadOptions(asking(c.verb, c.query, c.of))
@@ -87,6 +90,22 @@ func TestMalformedReadOptions(t *testing.T) {
 	}
 	if _, err := ParseReadOptions(asking("list", "fieldSelector=spec.nodeName%3Dn1,metadata.name!%3Dx", pods)); err != nil {
 		t.Errorf("known fields are refused: %v", err)
+	}
+}
+
+// TestDefinitionUID asks for the objects of certain definitions.
+func TestDefinitionUID(t *testing.T) {
+	widgets := &catalogue.Type{Custom: true, Group: "example.com", Resource: "widgets", DefinitionUID: "1"}
+	for _, verb := range []string{"list", "watch", "deletecollection"} {
+		o, err := ParseReadOptions(asking(verb, "fieldSelector=definition.uid%3D1,metadata.name%3Da", widgets))
+		if err != nil || o.FieldSelector != "metadata.name=a" {
+			t.Errorf("%s: %q, %v", verb, o.FieldSelector, err)
+		}
+		for _, other := range []string{"definition.uid%3D2", "definition.uid%3D", "definition.uid%3D11"} {
+			if _, err := ParseReadOptions(asking(verb, "fieldSelector="+other, widgets)); !services.IsReason(err, services.ReasonConflict) {
+				t.Errorf("%s of %s: %v", verb, other, err)
+			}
+		}
 	}
 }
 

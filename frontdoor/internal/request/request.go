@@ -9,12 +9,16 @@ package request
 import (
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/portico-platform/portico/frontdoor/internal/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
+	"github.com/portico-platform/portico/frontdoor/internal/fairness"
+	"github.com/portico-platform/portico/frontdoor/internal/pace"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -47,8 +51,59 @@ type Request struct {
 	// User is who asks, after impersonation; Caller is who authenticated.
 	User, Caller services.UserInfo
 	Audit        *audit.Record
-	// Underway gives the place of a long-running request back; nil when it has none.
-	Underway func()
+	// Health is true for a path that says how the process is.
+	Health bool
+
+	// Exchange is the connection below the request; nil where there is none.
+	Exchange *pace.Exchange
+	// Seat is the request's place among those that are served, and Memory what its
+	// body, and an answer that the client does not take, hold.
+	Seat   fairness.Seat
+	Memory fairness.Hold
+	// body is what Receive has read, and why not all of it.
+	body     []byte
+	bodyErr  error
+	received bool
+	// memory is what Memory is taken from; nil as long as it holds nothing.
+	memory *fairness.Bytes
+}
+
+// Stalled implements pace.Holder: an answer that its client does not take gives the
+// seat to others, and is counted as memory of the user.
+func (r *Request) Stalled(left int64) bool {
+	return r.Seat.Stall() && r.Memory.Grow(r.memory, r.Requester(), int(left)+overhead)
+}
+
+// Underway gives the seat of a long-running request back once its answer is under way.
+func (r *Request) Underway() {
+	if r.Exchange != nil {
+		r.Exchange.Tell(nil)
+	}
+	r.Seat.Release()
+}
+
+// Requester returns who asks, for the limits that users share.
+func (r *Request) Requester() fairness.Requester {
+	who := fairness.Requester{Name: r.User.Name}
+	switch {
+	case slices.Contains(r.User.Groups, services.GroupMasters):
+		who.Class = fairness.Exempt
+	case strings.HasPrefix(r.User.Name, controlPlane):
+		who.Class = fairness.System
+	}
+	return who
+}
+
+// controlPlane begins the names of the suite's own clients.
+const controlPlane = "system:portico:"
+
+// mutates reports whether the request may have a body that a handler reads.
+func (r *Request) mutates() bool {
+	switch r.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return r.Plain == nil && (r.Subresource == nil || !r.Subresource.Connect)
+	}
+	return false
 }
 
 // Key returns where the object of the request is kept.

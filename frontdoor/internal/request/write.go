@@ -1,9 +1,6 @@
 package request
 
 import (
-	"errors"
-	"io"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -73,22 +70,6 @@ func dryRunCauses(values []string) []services.StatusCause {
 		quoted[i] = strconv.Quote(v)
 	}
 	return []services.StatusCause{notSupported("dryRun", "["+strings.Join(quoted, ",")+"]", "All")}
-}
-
-// BodyLimit is the largest body that is read.
-const BodyLimit = 3 << 20
-
-// ReadBody reads the whole body; RequestEntityTooLarge (413) beyond the limit.
-func (r *Request) ReadBody(w http.ResponseWriter) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, BodyLimit))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return nil, services.TooLarge("Request entity too large: limit is %d", BodyLimit)
-	}
-	if err != nil {
-		return nil, services.BadRequest("the body of the request could not be read: %v", err)
-	}
-	return body, nil
 }
 
 // MediaType returns the Content-Type without its parameters, as it is written.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/warning"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
-	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -59,13 +59,11 @@ func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	warnings, err := r.Engine.Schemas.Prepare(r.Type, body.Object, options.FieldValidation, body.Strict...)
+	warnings, err := r.Engine.Schemas.Prepare(r.Context(), r.Type, body.Object, options.FieldValidation, body.Strict...)
 	if err != nil {
 		return err
 	}
-	for _, text := range warnings {
-		writes.Warn(w, text)
-	}
+	warning.Send(w.Header(), warnings...)
 	if err := settleNamespace(r, body.Object); err != nil {
 		return err
 	}

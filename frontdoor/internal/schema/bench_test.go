@@ -17,14 +17,14 @@ func BenchmarkDeployment(b *testing.B) {
 		b.Fatal(err)
 	}
 	object := decode(b, string(content))
-	if _, err := engine.Prepare(ty, object, Strict); err != nil {
+	if _, err := engine.Prepare(b.Context(), ty, object, Strict); err != nil {
 		b.Fatal(err)
 	}
 	old, _ := tree.Copy(object).(map[string]any)
 	b.Run("Prepare", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := engine.Prepare(ty, object, Strict); err != nil {
+			if _, err := engine.Prepare(b.Context(), ty, object, Strict); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -32,7 +32,7 @@ func BenchmarkDeployment(b *testing.B) {
 	b.Run("Validate", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := engine.Validate(ty, object, old); err != nil {
+			if err := engine.Validate(b.Context(), ty, object, old); err != nil {
 				b.Fatal(err)
 			}
 		}

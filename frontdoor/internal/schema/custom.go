@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/keywords"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
@@ -76,7 +77,9 @@ type structure struct {
 	embedded bool     // the value is an object with a kind of its own
 	initial  any      // stands for a missing value; nil for none
 	initials []string // fields with an initial value
-	keywords *keywords.Set
+	// initialSize is the length of initial's JSON.
+	initialSize int
+	keywords    *keywords.Set
 
 	allOf, anyOf, oneOf []*node
 	not                 *node
@@ -89,6 +92,9 @@ func (e *Engine) structural(s *spec.Schema) *node {
 	prefix := vocabulary.K8s().Extension
 	n := &node{custom: &structure{nullable: s.Nullable, initial: s.Default, keywords: keywords.Compile(s),
 		keep: s.Extensions[prefix+"preserve-unknown-fields"] == true, embedded: s.Extensions[prefix+"embedded-resource"] == true}}
+	if s.Default != nil {
+		n.custom.initialSize = len(field.Display(s.Default))
+	}
 	switch {
 	case s.Extensions[prefix+"int-or-string"] == true:
 		n.kind = intOrString
@@ -181,10 +187,10 @@ func (p *preparation) custom(n *node, value any, at *field.Path) {
 	}
 }
 
-// complete fills in the fields that an object does not have.
-func (s *structure) complete(n *node, m map[string]any) {
+// complete fills in the fields that an object does not have, as far as the budget goes.
+func (s *structure) complete(n *node, m map[string]any, b *budget.Budget) {
 	for _, name := range s.initials {
-		if _, given := m[name]; !given {
+		if _, given := m[name]; !given && b.Add(len(name)+n.fields[name].custom.initialSize) {
 			m[name] = tree.Copy(n.fields[name].custom.initial)
 		}
 	}
@@ -192,6 +198,9 @@ func (s *structure) complete(n *node, m map[string]any) {
 
 // custom checks a value of a custom type, and what stands below it.
 func (c *check) custom(n *node, value, old any, at *field.Path) {
+	if c.budget.Over() {
+		return
+	}
 	if !n.custom.keywords.Fits(&c.Errors, value, at) {
 		return
 	}
@@ -248,21 +257,25 @@ func (c *check) junctors(s *structure, value any, at *field.Path) {
 		return
 	}
 	where := strconv.Quote(at.String())
-	if len(s.anyOf) > 0 && c.fitting(s.anyOf, value, at) == 0 {
-		c.Invalid(nowhere, "", where+" must validate at least one schema (anyOf)")
-		c.custom(s.anyOf[0], value, nil, at)
+	if len(s.anyOf) > 0 {
+		if fitting, trials := c.fitting(s.anyOf, value, at); fitting == 0 {
+			c.Invalid(nowhere, "", where+" must validate at least one schema (anyOf)")
+			c.Join(&trials[0].Errors)
+		}
 	}
 	if len(s.oneOf) > 0 {
-		switch fitting := c.fitting(s.oneOf, value, at); {
+		switch fitting, trials := c.fitting(s.oneOf, value, at); {
 		case fitting == 0:
 			c.Invalid(nowhere, "", where+" must validate one and only one schema (oneOf). Found none valid")
-			c.custom(s.oneOf[0], value, nil, at)
+			c.Join(&trials[0].Errors)
 		case fitting > 1:
 			c.Invalid(nowhere, "", where+" must validate one and only one schema (oneOf). Found "+strconv.Itoa(fitting)+" valid alternatives")
 		}
 	}
-	if s.not != nil && c.fitting([]*node{s.not}, value, at) > 0 {
-		c.Invalid(nowhere, "", where+" must not validate the schema (not)")
+	if s.not != nil {
+		if fitting, _ := c.fitting([]*node{s.not}, value, at); fitting > 0 {
+			c.Invalid(nowhere, "", where+" must not validate the schema (not)")
+		}
 	}
 }
 
@@ -271,12 +284,12 @@ var nowhere = &field.Path{Name: "<nil>"}
 
 // all checks a value against schemas of which it must fit each.
 func (c *check) all(parts []*node, value any, at *field.Path) {
-	fits := c.fitting(parts, value, at)
+	fits, trials := c.fitting(parts, value, at)
 	if fits == len(parts) {
 		return
 	}
-	for _, part := range parts {
-		c.custom(part, value, nil, at)
+	for _, trial := range trials {
+		c.Join(&trial.Errors)
 	}
 	none := ""
 	if fits == 0 {
@@ -285,14 +298,17 @@ func (c *check) all(parts []*node, value any, at *field.Path) {
 	c.Invalid(nowhere, "", strconv.Quote(at.String())+" must validate all the schemas (allOf)"+none)
 }
 
-// fitting counts the schemas that a value fits.
-func (c *check) fitting(nodes []*node, value any, at *field.Path) int {
-	count := 0
+// fitting counts the schemas that a value fits, and returns what each of them has
+// against it. A value is checked once for each: checking it again for its errors would
+// double the work at every level of schemas within schemas.
+func (c *check) fitting(nodes []*node, value any, at *field.Path) (count int, trials []*check) {
 	for _, n := range nodes {
-		trial := &check{Check: rules.Check{Vocabulary: c.Vocabulary}}
-		if trial.custom(n, value, nil, at); len(trial.Causes()) == 0 {
+		trial := &check{Check: rules.Check{Vocabulary: c.Vocabulary}, budget: c.budget}
+		trial.custom(n, value, nil, at)
+		if !trial.Any() {
 			count++
 		}
+		trials = append(trials, trial)
 	}
-	return count
+	return count, trials
 }

@@ -12,10 +12,12 @@
 package schema
 
 import (
+	"context"
 	"sync"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/overlay"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
@@ -67,9 +69,10 @@ const (
 // Prepare drops the fields that the type does not have, checks the JSON types of
 // the others and applies defaults, all in the object that it is given. What the
 // decoder objected to (members given twice) is reported with the unknown fields.
-// Wrong types, and unknown fields when they are Strict, are a BadRequest (400).
-func (e *Engine) Prepare(t *catalogue.Type, object map[string]any, v FieldValidation, objections ...string) (warnings []string, err error) {
-	return e.PrepareBody(Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind}, object, v, objections...)
+// Wrong types, and unknown fields when they are Strict, are a BadRequest (400); an
+// object that defaults make too large is RequestEntityTooLarge (413).
+func (e *Engine) Prepare(ctx context.Context, t *catalogue.Type, object map[string]any, v FieldValidation, objections ...string) (warnings []string, err error) {
+	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind}, object, v, objections...)
 }
 
 // Body is an object that is no resource type: what a subresource takes.
@@ -80,13 +83,16 @@ type Body struct {
 }
 
 // PrepareBody is Prepare for the body of a subresource.
-func (e *Engine) PrepareBody(b Body, object map[string]any, v FieldValidation, objections ...string) (warnings []string, err error) {
+func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any, v FieldValidation, objections ...string) (warnings []string, err error) {
 	root := e.node(b.Definition)
 	if root == nil {
 		return nil, nil // an object without a schema is kept as it is
 	}
-	p := preparation{vocabulary: e.vocabulary, objections: objections}
+	p := preparation{vocabulary: e.vocabulary, objections: objections, budget: budget.New(ctx)}
 	p.object(root, object, nil)
+	if err := p.budget.Err(); err != nil {
+		return nil, err
+	}
 	if why := p.wrongType(); why != "" {
 		return nil, b.malformed(why)
 	}
@@ -123,20 +129,24 @@ type Change struct {
 }
 
 // ValidateChange returns nil or a Status (422) with every cause. What is fixed at
-// creation may not differ from the old object. Neither object is changed.
-func (e *Engine) ValidateChange(ch Change) error {
-	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Subresource: ch.Subresource}}
+// creation may not differ from the old object. Neither object is changed. Timeout (504)
+// when ctx is over first.
+func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
+	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Subresource: ch.Subresource}, budget: budget.New(ctx)}
 	c.Metadata(ch.Type, ch.Object, ch.Old)
 	if root := e.node(ch.Type.Definition); root != nil {
 		c.value(root, ch.Object, ch.Old, nil)
 	}
 	c.Scale(ch.Type, ch.Object)
+	if err := c.budget.Err(); err != nil {
+		return err
+	}
 	return c.status(ch.Type, ch.Object)
 }
 
 // Validate is ValidateChange for a write of the object itself.
-func (e *Engine) Validate(t *catalogue.Type, object, old map[string]any) error {
-	return e.ValidateChange(Change{Type: t, Object: object, Old: old})
+func (e *Engine) Validate(ctx context.Context, t *catalogue.Type, object, old map[string]any) error {
+	return e.ValidateChange(ctx, Change{Type: t, Object: object, Old: old})
 }
 
 // ValidateMeta is Validate for the metadata alone, which has the same rules in

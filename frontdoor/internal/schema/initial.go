@@ -1,8 +1,11 @@
 package schema
 
 import (
+	"context"
+
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
@@ -28,9 +31,11 @@ func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors
 }
 
 // Complete makes a stored object what the schema of its type wants now, in place:
-// fields that the type has lost are dropped, and defaults set that it has got since.
+// fields that the type has lost are dropped, and defaults set that it has got since, as
+// far as the limit on defaults goes: beyond it the object must stay readable, so that
+// somebody can put it right.
 func (e *Engine) Complete(t *catalogue.Type, object map[string]any) {
-	e.coerce(t, object, &preparation{vocabulary: e.vocabulary})
+	e.coerce(t, object, &preparation{vocabulary: e.vocabulary, budget: budget.New(context.Background())})
 }
 
 // Drop takes the fields out of an object that its type does not have, in place.

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -11,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/portico-platform/portico/frontdoor/internal/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
+	amount "github.com/portico-platform/portico/services/quantity"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -22,19 +25,39 @@ type preparation struct {
 	vocabulary vocabulary.Vocabulary
 	asGiven    bool     // defaults are not set, and null stays
 	objections []string // of the decoder
-	unknown    []string // paths of fields that the type does not have
-	wrong      []string // values of a wrong type, each with its path
+	unknown    []string // paths of fields that the type does not have; not all of too many
+	wrong      []string // values of a wrong type, each with its path; not all of too many
+	budget     *budget.Budget
+}
+
+const (
+	// maxNoted is the limit on the faults whose paths are noted.
+	maxNoted = 1000
+	// maxUnknown is the limit on the unknown fields that a client is told.
+	maxUnknown = 100
+)
+
+// isWrong notes a value of a wrong type.
+func (p *preparation) isWrong(at *field.Path, why string) {
+	if len(p.wrong) < maxNoted {
+		p.wrong = append(p.wrong, at.String()+": "+why)
+	}
 }
 
 // object prepares an object with known fields, in place.
 func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
+	if p.budget.Over() {
+		return
+	}
 	for name, value := range m {
 		f, known := n.fields[name]
 		if !known && n.custom != nil && n.custom.keep {
 			continue
 		}
 		if !known {
-			p.unknown = append(p.unknown, at.Field(name).String())
+			if len(p.unknown) < maxNoted {
+				p.unknown = append(p.unknown, at.Field(name).String())
+			}
 			delete(m, name)
 		} else if value == nil && !f.takesNull() && !p.asGiven {
 			delete(m, name) // null means left out
@@ -44,16 +67,21 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		if _, given := m[name]; given {
 			continue
 		}
+		if !p.budget.Add(len(name) + perField) {
+			break
+		}
 		if value == nil {
 			value = map[string]any{}
 		}
 		m[name] = value
 	}
 	if n.rules != nil {
+		before := len(m)
 		n.rules.Complete(m, p.vocabulary)
+		p.budget.Add((len(m) - before) * perField)
 	}
 	if n.custom != nil && !p.asGiven {
-		n.custom.complete(n, m)
+		n.custom.complete(n, m, p.budget)
 	}
 	for name, value := range m {
 		f := n.fields[name]
@@ -72,6 +100,9 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		n.rules.Show(m)
 	}
 }
+
+// perField is what a default counts for that is one of the built-in ones, in bytes.
+const perField = 32
 
 // empty tells whether a list or dictionary has nothing in it, and whether a scalar is
 // zero.
@@ -120,19 +151,19 @@ func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, o
 	default:
 		canonical, why := n.scalar(value)
 		if why != "" {
-			p.wrong = append(p.wrong, at.String()+": "+why)
+			p.isWrong(at, why)
 			return nil, false
 		}
 		return canonical, canonical != value
 	}
-	p.wrong = append(p.wrong, fmt.Sprintf("%s: expected %s, got %s", at.String(), n.kind, describe(value)))
+	p.isWrong(at, fmt.Sprintf("expected %s, got %s", n.kind, describe(value)))
 	return nil, false
 }
 
 func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
 	for key, value := range m {
 		if value == nil && n.item.kind != anything && !n.item.takesNull() && !p.asGiven {
-			if m[key] = n.item.zero(); m[key] == nil {
+			if m[key] = p.zero(n.item); m[key] == nil {
 				delete(m, key)
 				continue
 			}
@@ -148,7 +179,7 @@ func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
 func (p *preparation) list(n *node, items []any, at *field.Path) {
 	for i, value := range items {
 		if value == nil && n.item.kind != anything && !n.item.takesNull() && !p.asGiven {
-			items[i] = n.item.zero()
+			items[i] = p.zero(n.item)
 			value = items[i]
 		}
 		below := field.Path{Parent: at, Index: i}
@@ -169,12 +200,16 @@ func (p *preparation) quantity(value any, at *field.Path) (any, bool) {
 	case int64, float64:
 		written = fmt.Sprint(v)
 	default:
-		p.wrong = append(p.wrong, fmt.Sprintf("%s: expected %s, got %s", at.String(), quantity, describe(value)))
+		p.isWrong(at, fmt.Sprintf("expected %s, got %s", quantity, describe(value)))
 		return nil, false
 	}
-	q, err := resource.ParseQuantity(written)
+	q, err := amount.Parse(written)
+	if errors.Is(err, amount.ErrExponent) || errors.Is(err, amount.ErrTooLong) {
+		p.isWrong(at, err.Error())
+		return nil, false
+	}
 	if err != nil {
-		p.wrong = append(p.wrong, fmt.Sprintf("%s: %q is not a quantity", at.String(), written))
+		p.isWrong(at, fmt.Sprintf("%q is not a quantity", written))
 		return nil, false
 	}
 	if at.IsKey {
@@ -246,9 +281,12 @@ func inUTC(s, layout string) (any, string) {
 	return t.UTC().Format(layout), ""
 }
 
-// zero is what a null counts as where a value must be.
-func (n *node) zero() any {
+// zero is what a null counts as where a value must be, as far as the budget goes.
+func (p *preparation) zero(n *node) any {
 	if n.custom != nil {
+		if !p.budget.Add(n.custom.initialSize) {
+			return nil
+		}
 		return tree.Copy(n.custom.initial)
 	}
 	switch n.kind {
@@ -293,11 +331,12 @@ func (p *preparation) wrongType() string {
 	return slices.Min(p.wrong)
 }
 
-// unknownFields returns what a strict reader objects to, in a steady order.
+// unknownFields returns what a strict reader objects to, in a steady order; the first
+// ones of too many.
 func (p *preparation) unknownFields() []string {
 	slices.Sort(p.unknown)
-	all := slices.Clone(p.objections)
-	for _, name := range p.unknown {
+	all := slices.Clone(p.objections[:min(len(p.objections), maxUnknown)])
+	for _, name := range p.unknown[:min(len(p.unknown), maxUnknown)] {
 		all = append(all, fmt.Sprintf("unknown field %q", name))
 	}
 	return all

@@ -86,7 +86,7 @@ func run(t *testing.T, types *catalogue.Catalogue, engine *Engine, c golden) gol
 	if mode == "" {
 		mode = Warn
 	}
-	warnings, err := engine.Prepare(ty, object, mode)
+	warnings, err := engine.Prepare(t.Context(), ty, object, mode)
 	got.Warnings = warnings
 	if err != nil {
 		got.Error = err.Error()
@@ -96,11 +96,11 @@ func run(t *testing.T, types *catalogue.Catalogue, engine *Engine, c golden) gol
 	var old map[string]any
 	if c.Old != nil {
 		old = decode(t, dump(t, c.Old))
-		if _, err := engine.Prepare(ty, old, Ignore); err != nil {
+		if _, err := engine.Prepare(t.Context(), ty, old, Ignore); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := engine.ValidateChange(Change{Type: ty, Subresource: c.Subresource, Object: object, Old: old}); err != nil {
+	if err := engine.ValidateChange(t.Context(), Change{Type: ty, Subresource: c.Subresource, Object: object, Old: old}); err != nil {
 		got.Prepared = nil
 		var s *services.Status
 		if !errors.As(err, &s) {
@@ -189,10 +189,10 @@ func TestEveryTypeCompiles(t *testing.T) {
 		for _, version := range group.Versions {
 			for _, ty := range version.Types {
 				object := map[string]any{"apiVersion": ty.APIVersion(), "kind": ty.Kind, "metadata": map[string]any{"name": "a"}}
-				if _, err := engine.Prepare(ty, object, Strict); err != nil {
+				if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
 					t.Errorf("%s %s: %v", ty.APIVersion(), ty.Kind, err)
 				}
-				_ = engine.Validate(ty, object, nil)
+				_ = engine.Validate(t.Context(), ty, object, nil)
 			}
 		}
 	}
@@ -207,10 +207,10 @@ func TestConcurrentUse(t *testing.T) {
 			for _, name := range []string{"deployments", "statefulsets", "daemonsets", "replicasets"} {
 				ty, _ := types.Lookup("apps", "v1", name)
 				object := map[string]any{"metadata": map[string]any{"name": "a"}}
-				if _, err := engine.Prepare(ty, object, Strict); err != nil {
+				if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
 					t.Error(err)
 				}
-				_ = engine.Validate(ty, object, nil)
+				_ = engine.Validate(t.Context(), ty, object, nil)
 			}
 		})
 	}
@@ -229,16 +229,16 @@ func FuzzPrepare(f *testing.F) {
 		if kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &object) != nil || object == nil {
 			return
 		}
-		if _, err := engine.Prepare(ty, object, Ignore); err != nil {
+		if _, err := engine.Prepare(t.Context(), ty, object, Ignore); err != nil {
 			return
 		}
 		once := dump(t, object)
-		if _, err := engine.Prepare(ty, object, Strict); err != nil {
+		if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
 			t.Fatalf("a prepared object is refused: %v", err)
 		}
 		if again := dump(t, object); again != once {
 			t.Fatalf("prepared again:\n%s\nonce:\n%s", again, once)
 		}
-		_ = engine.Validate(ty, object, object)
+		_ = engine.Validate(t.Context(), ty, object, object)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/portico-platform/portico/frontdoor/internal/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/overlay"
@@ -14,6 +15,7 @@ import (
 // check is one walk of Validate over an object.
 type check struct {
 	rules.Check
+	budget *budget.Budget
 }
 
 // object checks an object with known fields. The old one is nil for a create, and
@@ -73,6 +75,9 @@ func (c *check) reported(n *node, value, old any, at *field.Path) {
 
 // value enters an object, dictionary or list.
 func (c *check) value(n *node, value, old any, at *field.Path) {
+	if c.budget.Over() {
+		return
+	}
 	if n.custom != nil {
 		c.custom(n, value, old, at)
 		return

@@ -35,9 +35,27 @@ func (w Write) PrepareCreate(obj map[string]any) {
 		if w.Type.Version == "v1" {
 			dropTopology(w.Vocabulary, obj, nil)
 		}
-	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
-		custom.Establish(obj, w.Customs, w.Vocabulary, w.Now)
 	}
+	w.Settle(obj, nil)
+}
+
+// Settle decides on what nobody but the service decides on, whatever an object that
+// is otherwise complete says about it: what has become of a definition. Old is nil
+// at a create. Admission may have changed the object in between, so it is called
+// again after that.
+func (w Write) Settle(obj, old map[string]any) {
+	if !w.isDefinition() {
+		return
+	}
+	if w.Subresource == "" {
+		if old == nil {
+			delete(obj, "status")
+		} else {
+			keep(obj, old, "status")
+		}
+	}
+	claims := custom.Claims{Others: w.Customs, Types: w.Types, Vocabulary: w.Vocabulary, Now: w.Now}
+	claims.Establish(obj, old)
 }
 
 // updateKind is what single kinds do at an update.
@@ -63,11 +81,8 @@ func (w Write) updateKind(obj, old map[string]any) {
 		if w.Type.Version == "v1" {
 			dropTopology(w.Vocabulary, obj, old)
 		}
-	case "customresourcedefinitions." + w.Vocabulary.Group("apiextensions."):
-		if w.Subresource == "" && !Deleting(obj) {
-			custom.Establish(obj, w.Customs, w.Vocabulary, w.Now)
-		}
 	}
+	w.Settle(obj, old)
 }
 
 // dropDataSource drops where a claim gets its first data from, when nobody can fill it
@@ -191,17 +206,24 @@ func indices(conditions []any, kind string) []int {
 func stampConditions(status, oldStatus map[string]any, now time.Time) {
 	conditions, _ := status["conditions"].([]any)
 	old, _ := oldStatus["conditions"].([]any)
+	type state struct{ kind, status string }
+	stateOf := func(condition map[string]any) state {
+		return state{text(condition["type"]), text(condition["status"])}
+	}
+	since := make(map[state]any, len(old))
+	for _, o := range old {
+		if before := element(o); before["lastTransitionTime"] != nil {
+			since[stateOf(before)] = before["lastTransitionTime"]
+		}
+	}
 	for _, c := range conditions {
 		condition := element(c)
 		reached := any(now.UTC().Format(time.RFC3339))
 		if condition["lastUpdateTime"] == nil {
 			condition["lastUpdateTime"] = reached
 		}
-		for _, o := range old {
-			before := element(o)
-			if before["type"] == condition["type"] && before["status"] == condition["status"] && before["lastTransitionTime"] != nil {
-				reached = before["lastTransitionTime"]
-			}
+		if before, had := since[stateOf(condition)]; had {
+			reached = before
 		}
 		if condition["lastTransitionTime"] == nil {
 			condition["lastTransitionTime"] = reached

@@ -1,10 +1,6 @@
 package strategy
 
-import (
-	"slices"
-
-	"github.com/portico-platform/portico/services/tree"
-)
+import "github.com/portico-platform/portico/services/tree"
 
 // DedupOwners drops the references to an owner that stand in metadata.ownerReferences
 // already, each like the first, and returns the uids of these owners.
@@ -14,10 +10,14 @@ func DedupOwners(obj map[string]any) (repeated []string) {
 		return nil
 	}
 	var kept []any
+	seen, told := make(map[string]bool, len(references)), map[string]bool{}
 	for _, item := range references {
-		if !slices.ContainsFunc(kept, func(k any) bool { return tree.Equal(k, item) }) {
+		written, err := tree.Append(nil, item)
+		if err != nil || !seen[string(written)] {
+			seen[string(written)] = true
 			kept = append(kept, item)
-		} else if uid := text(element(item)["uid"]); !slices.Contains(repeated, uid) {
+		} else if uid := text(element(item)["uid"]); !told[uid] {
+			told[uid] = true
 			repeated = append(repeated, uid)
 		}
 	}

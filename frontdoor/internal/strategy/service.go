@@ -2,7 +2,6 @@ package strategy
 
 import (
 	"reflect"
-	"slices"
 
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -127,12 +126,13 @@ func dropOfOtherType(spec, before map[string]any) {
 
 // dropNodePorts drops all node ports, unless the client has set another one.
 func dropNodePorts(spec, before map[string]any) {
-	var had []any
+	had := map[int64]bool{}
 	for _, p := range items(before, "ports") {
-		had = append(had, element(p)["nodePort"])
+		n, _ := number(element(p)["nodePort"])
+		had[n] = true
 	}
 	for _, p := range items(spec, "ports") {
-		if n := element(p)["nodePort"]; n != nil && !slices.Contains(had, n) {
+		if n, given := number(element(p)["nodePort"]); given && !had[n] {
 			return
 		}
 	}

@@ -30,7 +30,8 @@ type Write struct {
 	User        services.UserInfo
 	Vocabulary  vocabulary.Vocabulary
 	Now         time.Time
-	// Customs are all definitions of custom types.
+	// Types has the built-in types, and Customs are all definitions of custom types.
+	Types   *catalogue.Catalogue
 	Customs []custom.Definition
 }
 

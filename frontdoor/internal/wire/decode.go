@@ -154,6 +154,9 @@ func decodeText(media Media, body []byte) (Body, error) {
 		b.Object = object
 		return b, nil
 	}
+	if err := tree.CheckDepth(body); err != nil {
+		return b, err
+	}
 	strict, err := json.UnmarshalStrict(body, &b.Object, json.DisallowDuplicateFields)
 	if err != nil {
 		return b, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
@@ -204,6 +207,9 @@ func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body,
 		return Body{}, err
 	}
 	object, err := messages.Decode(envelope.Raw)
+	if err == nil {
+		err = tree.CheckValue(object) // raw JSON within it may be of any depth
+	}
 	return Body{Object: object}, err
 }
 

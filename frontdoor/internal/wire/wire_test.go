@@ -156,7 +156,7 @@ func watched(t *testing.T, v *wire.EventEncoder) []byte {
 
 // TestTextIsValid parses what the golden files hold only as text.
 func TestTextIsValid(t *testing.T) {
-	files, _ := filepath.Glob("testdata/*")
+	files, _ := filepath.Glob("testdata/*.*")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {

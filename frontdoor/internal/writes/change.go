@@ -111,11 +111,11 @@ func (c *change) checkVersion(meta map[string]any) error {
 
 // put joins a body with the current object. A body of the subresource's own kind is
 // prepared before, as what is left of it afterwards is a part of the object.
-func (c *change) put(body map[string]any) (map[string]any, error) {
+func (c *change) put(ctx context.Context, body map[string]any) (map[string]any, error) {
 	if t := c.Engine.BodyType(c.Type, c.Subresource); t != c.Type {
-		warnings, err := c.Engine.Schemas.PrepareBody(schema.Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind},
+		warnings, err := c.Engine.Schemas.PrepareBody(ctx, schema.Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind},
 			body, c.options.FieldValidation, c.body.Strict...)
-		c.warn(warnings)
+		c.warnings.Add(warnings...)
 		if err != nil {
 			return nil, err
 		}
@@ -124,9 +124,9 @@ func (c *change) put(body map[string]any) (map[string]any, error) {
 }
 
 // prepare drops or reports unknown fields and sets defaults.
-func (h *Handlers) prepare(c *change) error {
-	warnings, err := c.Engine.Schemas.Prepare(c.Type, c.next, c.options.FieldValidation, c.body.Strict...)
-	c.warn(warnings)
+func (h *Handlers) prepare(ctx context.Context, c *change) error {
+	warnings, err := c.Engine.Schemas.Prepare(ctx, c.Type, c.next, c.options.FieldValidation, c.body.Strict...)
+	c.warnings.Add(warnings...)
 	var malformed schema.Malformed
 	if c.Verb == "patch" && !c.applies() && errors.As(err, &malformed) {
 		return c.unfit(c.next, malformed.Why)
@@ -146,7 +146,7 @@ func (c *change) dedupOwners(mutated bool) {
 		so = " after mutating admission happens; API server dedups owner references in 1.20+, " +
 			"and may reject such requests as early as 1.24; please fix your requests"
 	}
-	c.warn([]string{".metadata.ownerReferences contains duplicate entries" + so + "; duplicate UID(s) observed: " + strings.Join(repeated, ", ")})
+	c.warnings.Add(".metadata.ownerReferences contains duplicate entries" + so + "; duplicate UID(s) observed: " + strings.Join(repeated, ", "))
 }
 
 // applies tells whether the request is an apply, which records itself who owns what.
@@ -177,14 +177,18 @@ func (h *Handlers) recordOwners(c *change, owners any) (err error) {
 }
 
 // validate applies the rules of the type.
-func (h *Handlers) validate(c *change) error {
-	if err := c.Engine.Schemas.ValidateChange(schema.Change{Type: c.Type, Subresource: c.SubresourceName(), Object: c.next, Old: c.live}); err != nil {
+func (h *Handlers) validate(ctx context.Context, c *change) error {
+	if err := c.Engine.Schemas.ValidateChange(ctx, schema.Change{Type: c.Type, Subresource: c.SubresourceName(), Object: c.next, Old: c.live}); err != nil {
 		return err
 	}
-	if c.Subresource == nil && c.Type.Key.String() == "customresourcedefinitions."+h.Vocabulary.Group("apiextensions.") {
-		return custom.Check(c.next, c.live, c.Engine.Schemas, h.Vocabulary)
+	if c.Type.Key.String() != "customresourcedefinitions."+h.Vocabulary.Group("apiextensions.") {
+		return nil
 	}
-	return nil
+	rules := custom.Rules{Vocabulary: h.Vocabulary, Types: c.Engine.Types, Schemas: c.Engine.Schemas}
+	if c.Subresource != nil {
+		return rules.CheckStatus(c.next)
+	}
+	return rules.Check(c.next, c.live)
 }
 
 // review returns the change as admission sees it.
@@ -193,6 +197,7 @@ func (c *change) review(h *Handlers) services.AdmissionRequest {
 		UID: string(uuid.NewUUID()), Operation: services.OperationUpdate,
 		Group: c.Type.Group, Version: c.Type.Version, Kind: c.Type.Kind, Resource: c.Type.Resource, Subresource: c.SubresourceName(),
 		Namespace: c.Namespace, Name: c.Name, User: c.User, Object: c.nextRaw, DryRun: c.options.DryRun,
+		OwnerTypes: c.Engine.OwnerTypes(c.next),
 	}
 	if !c.exists() {
 		r.Operation = services.OperationCreate

@@ -44,9 +44,22 @@ func (h *Handlers) commit(ctx context.Context, c *change) (services.Object, erro
 	return object, err
 }
 
-// refused tells whether the store has certainly not taken the object.
+// refused reports whether the store has certainly not taken the object.
 func refused(err error) bool {
 	var s *services.Status
-	return errors.Is(err, errRaced) ||
-		errors.As(err, &s) && s.Code >= http.StatusBadRequest && s.Code < http.StatusInternalServerError
+	return errors.Is(err, errRaced) || errors.As(err, &s) &&
+		(s.Code >= http.StatusBadRequest && s.Code < http.StatusInternalServerError || s.Code == http.StatusServiceUnavailable)
+}
+
+// applied returns the error of answering a write that the store has taken. It never
+// asks the client to repeat the request.
+func applied(err error) error {
+	s := services.AsStatus(err)
+	if s == nil || s.Details == nil || s.Details.RetryAfterSeconds == 0 {
+		return err
+	}
+	final, details := *s, *s.Details
+	details.RetryAfterSeconds = 0
+	final.Details = &details
+	return &final
 }

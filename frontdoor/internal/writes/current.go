@@ -56,13 +56,17 @@ func (h *Handlers) decodeCurrent(ctx context.Context, c *change) (err error) {
 
 // stands tells whether the result of an attempt counts. What was decided on the state
 // at hand counts when the store has swapped it, or when it is the newest still: so
-// nobody is told of a conflict, a lack or an agreement that is over.
+// nobody is told of a conflict, a lack or an agreement that is over. An error that is
+// no refusal always counts: the store may have taken the object, and then the newest
+// state is the result of this attempt.
 func (h *Handlers) stands(ctx context.Context, c *change, err error) bool {
 	switch {
 	case !c.glanced || err == nil && c.swapped:
 		return true
 	case errors.Is(err, errRaced):
 		return false
+	case err != nil && !refused(err):
+		return true
 	}
 	newest, readError := h.Store.Get(ctx, services.GetRequest{Key: c.Key()})
 	if services.IsReason(readError, services.ReasonNotFound) {

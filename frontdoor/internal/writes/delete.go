@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/warning"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -35,18 +35,14 @@ type deletion struct {
 	own bool
 
 	mu       sync.Mutex // several objects may go at a time
-	warnings []string
+	warnings warning.List
 }
 
-// warn notes what the client has to be told, once.
+// warn notes what the client has to be told.
 func (x *deletion) warn(texts []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, text := range texts {
-		if !slices.Contains(x.warnings, text) {
-			x.warnings = append(x.warnings, text)
-		}
-	}
+	x.warnings.Add(texts...)
 }
 
 // Delete serves the deletion of one object (section "Two-phase deletion of a
@@ -61,12 +57,12 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	object, removed, err := h.remove(r.Context(), x, r.Key())
-	tell(w, x.warnings)
+	warning.Send(w.Header(), x.warnings.Texts()...)
 	if err != nil {
 		return err
 	}
 	if !removed || strategy.ReturnsDeleted(r.Type) {
-		return reads.Reply{Object: object, Form: form, Status: http.StatusOK}.Send(w, r, h.Codec)
+		return applied(reads.Reply{Object: object, Form: form, Status: http.StatusOK}.Send(w, r, h.Codec))
 	}
 	wire.WriteStatus(w, r.Request, h.Vocabulary, &services.Status{Code: http.StatusOK,
 		Details: &services.StatusDetails{Name: r.Name, Group: r.Type.Group, Kind: r.Type.Resource, UID: object.UID}})
@@ -89,7 +85,7 @@ func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) e
 		return err
 	}
 	deleted, err := h.removeEach(r.Context(), x, list)
-	tell(w, x.warnings)
+	warning.Send(w.Header(), x.warnings.Texts()...)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package writes
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -14,7 +15,7 @@ import (
 )
 
 // patched returns the object with the patch applied to what the path shows of it.
-func (h *Handlers) patched(c *change) (map[string]any, error) {
+func (h *Handlers) patched(ctx context.Context, c *change) (map[string]any, error) {
 	shown := c.live
 	if c.exists() {
 		var err error
@@ -27,7 +28,7 @@ func (h *Handlers) patched(c *change) (map[string]any, error) {
 		manager = c.owner()
 	}
 	bodyType := c.Engine.BodyType(c.Type, c.Subresource)
-	body, objections, err := c.Engine.Merge.Patch(merge.PatchRequest{Type: bodyType, MediaType: c.mediaType, Body: c.raw,
+	body, objections, err := c.Engine.Merge.Patch(ctx, merge.PatchRequest{Type: bodyType, MediaType: c.mediaType, Body: c.raw,
 		Current: shown, Manager: manager, Force: c.options.Force, Subresource: c.SubresourceName()})
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func (h *Handlers) patched(c *change) (map[string]any, error) {
 	if !c.exists() {
 		return body, nil
 	}
-	return c.put(body)
+	return c.put(ctx, body)
 }
 
 // checkPatched refuses a patch that makes another kind of the object. A strategic

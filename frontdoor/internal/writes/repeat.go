@@ -58,7 +58,7 @@ func (h *Handlers) repeat(ctx context.Context, c *change) (done bool, err error)
 	if !ok || !c.exists() || c.options.DryRun || o.revision != c.current.Revision || o.engine != c.Engine {
 		return false, nil
 	}
-	c.warn(o.warnings)
+	c.warnings.Add(o.warnings...)
 	c.nextRaw = o.mutated
 	if r, err := c.admit(ctx, h, h.Admission.Mutate); err != nil || r.Object != nil {
 		return false, err

@@ -3,15 +3,14 @@ package writes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/engine"
 	"github.com/portico-platform/portico/frontdoor/internal/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/request"
 	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/warning"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
@@ -38,7 +37,7 @@ type writing struct {
 	newest bool
 	// own marks a write of the front door itself, which nobody has to admit.
 	own      bool
-	warnings []string
+	warnings warning.List
 }
 
 // Write serves create, update and patch (sections "Path shapes" and "Dry-run"):
@@ -52,7 +51,7 @@ func (h *Handlers) Write(w http.ResponseWriter, r *request.Request) error {
 	for attempt := 1; ; attempt++ {
 		object, err := h.attempt(r.Context(), x)
 		if err == nil {
-			return h.answerWrite(w, x, object)
+			return applied(h.answerWrite(w, x, object))
 		}
 		if !x.mayRetry(err) || attempt >= writeAttempts || r.Context().Err() != nil {
 			return err
@@ -130,20 +129,20 @@ func (c *change) exists() bool { return c.current.Revision != 0 }
 
 func (c *change) strategy(h *Handlers) strategy.Write {
 	return strategy.Write{Type: c.Type, Subresource: c.SubresourceName(), Namespace: c.Namespace, User: c.User, Vocabulary: h.Vocabulary, Now: c.now,
-		Customs: c.Engine.Customs}
+		Types: c.Engine.Types, Customs: c.Engine.Customs}
 }
 
 // makeNext joins what the client sent with the current object.
-func (h *Handlers) makeNext(_ context.Context, c *change) error {
+func (h *Handlers) makeNext(ctx context.Context, c *change) error {
 	var err error
 	switch c.Verb {
 	case "create":
 		c.next = engine.Copy(c.body.Object)
 		return c.checkCreate()
 	case "update":
-		c.next, err = c.put(engine.Copy(c.body.Object))
+		c.next, err = c.put(ctx, engine.Copy(c.body.Object))
 	case "patch":
-		c.next, err = h.patched(c)
+		c.next, err = h.patched(ctx, c)
 	}
 	if err != nil {
 		return err
@@ -158,7 +157,7 @@ func (h *Handlers) complete(ctx context.Context, c *change) error {
 	if !c.exists() {
 		s.Identify(c.next)
 	}
-	if err := h.prepare(c); err != nil {
+	if err := h.prepare(ctx, c); err != nil {
 		return err
 	}
 	c.dedupOwners(false)
@@ -178,46 +177,49 @@ func (h *Handlers) complete(ctx context.Context, c *change) error {
 
 // mutate encodes the object and lets admission change it.
 func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
-	if c.nextRaw, err = tree.Encode(c.next); err != nil {
+	if c.nextRaw, err = c.encode(); err != nil {
 		return err
 	}
-	c.shown = &outcome{engine: c.Engine, mutated: c.nextRaw, warnings: slices.Clone(c.warnings)}
+	c.shown = &outcome{engine: c.Engine, mutated: c.nextRaw, warnings: c.warnings.Texts()}
 	response, err := c.admit(ctx, h, h.Admission.Mutate)
 	if err != nil || response.Object == nil {
 		return err
 	}
 	c.shown = nil
-	if c.next, err = tree.Decode(response.Object); err != nil {
+	if err := h.takeMutated(c, response.Object); err != nil {
 		return err
 	}
-	engine.Owners(c.next) // admission does not say who owns what
 	c.dedupOwners(true)
-	if err := h.prepare(c); err != nil {
+	if err := h.prepare(ctx, c); err != nil {
 		return err
 	}
+	c.strategy(h).Settle(c.next, c.live)
 	if c.exists() {
 		c.strategy(h).Count(c.next, c.live)
 	}
-	c.nextRaw, err = tree.Encode(c.next)
+	c.nextRaw, err = c.encode()
 	return err
+}
+
+// encode returns the next object as JSON. One that is nested too deeply is Invalid (422).
+func (c *change) encode() ([]byte, error) {
+	raw, err := tree.EncodeNew(c.next)
+	var deep tree.DepthError
+	if errors.As(err, &deep) {
+		name, _ := strategy.Metadata(c.next)["name"].(string)
+		return nil, services.Invalid(c.Type.Group, c.Type.Kind, name, []services.StatusCause{{Reason: services.CauseInvalid,
+			Message: "Invalid value: the object " + deep.Error()}})
+	}
+	return raw, err
 }
 
 // check validates the final object.
 func (h *Handlers) check(ctx context.Context, c *change) error {
-	if err := h.validate(c); err != nil {
+	if err := h.validate(ctx, c); err != nil {
 		return err
 	}
 	_, err := c.admit(ctx, h, h.Admission.Validate)
 	return err
-}
-
-// warn notes what the client has to be told, once, however often it is found.
-func (x *writing) warn(texts []string) {
-	for _, text := range texts {
-		if !slices.Contains(x.warnings, text) {
-			x.warnings = append(x.warnings, text)
-		}
-	}
 }
 
 // admit asks one half of admission, and keeps what it has to say to the client and
@@ -230,7 +232,7 @@ func (c *change) admit(ctx context.Context, h *Handlers, ask func(context.Contex
 	if err != nil {
 		return r, err
 	}
-	c.warn(r.Warnings)
+	c.warnings.Add(r.Warnings...)
 	for key, value := range r.AuditAnnotations {
 		c.Audit.Annotate(key, value)
 	}
@@ -269,21 +271,10 @@ func (h *Handlers) readWriting(w http.ResponseWriter, r *request.Request) (*writ
 
 // answerWrite sends the object as it is now.
 func (h *Handlers) answerWrite(w http.ResponseWriter, x *writing, object services.Object) error {
-	tell(w, x.warnings)
+	warning.Send(w.Header(), x.warnings.Texts()...)
 	status := http.StatusOK
 	if x.created {
 		status = h.Vocabulary.Behaviour.CreatedStatus
 	}
 	return reads.Reply{Object: object, Form: x.form, Status: status}.Send(w, x.Request, h.Codec)
-}
-
-func tell(w http.ResponseWriter, warnings []string) {
-	for _, text := range warnings {
-		Warn(w, text)
-	}
-}
-
-// Warn adds a Warning header (RFC 7234 section 5.5) to an answer.
-func Warn(w http.ResponseWriter, text string) {
-	w.Header().Add("Warning", fmt.Sprintf("299 - %q", text))
 }

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-platform/portico/services/resource"
 )
 
 // ServeHTTP answers as the real API does.
@@ -32,6 +34,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !ok || err != nil:
 		http.NotFound(w, r)
+	case a.mistaken(r, k) != nil:
+		answer(w, nil, a.mistaken(r, k))
 	case r.Method == http.MethodGet && r.URL.Query().Has("watch"):
 		a.watch(w, r, k)
 	case r.Method == http.MethodGet && k.name == "":
@@ -42,6 +46,26 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		o, err := a.one(r.Method, k, t, body)
 		answer(w, o, err)
 	}
+}
+
+// mistaken returns the refusal of a request that means the objects of a definition, by
+// its UID, where those of another one, or of a built-in type, are.
+func (a *API) mistaken(r *http.Request, k key) error {
+	uid, ok := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), resource.DefinitionUID+"=")
+	if !ok {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for at, o := range a.objects {
+		if at.resource.Resource == "customresourcedefinitions" && at.name == k.resource.GroupResource().String() {
+			if string(o.GetUID()) == uid {
+				return nil
+			}
+			return apierrors.NewConflict(k.resource.GroupResource(), "", errors.New("of another definition"))
+		}
+	}
+	return apierrors.NewBadRequest("field label not supported: " + resource.DefinitionUID)
 }
 
 func answer(w http.ResponseWriter, value any, err error) {

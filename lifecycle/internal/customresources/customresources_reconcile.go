@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/worker"
 )
 
@@ -50,18 +51,29 @@ func (c *Controller) holds(d *unstructured.Unstructured) bool {
 	return d.GetDeletionTimestamp() != nil && slices.Contains(d.GetFinalizers(), c.finalizer)
 }
 
+// served is what the objects of a definition are found by: the resource under which
+// they are served, and a selector that the front door refuses where a path serves
+// anything else than the types of this very definition. So nothing else is deleted,
+// whatever the definition says and whatever the front door has not heard of yet.
+type served struct {
+	schema.GroupVersionResource
+	definition string
+}
+
 // empty deletes what there is of a definition's types, and lets it go when nothing
 // is left, else it comes back.
 func (c *Controller) empty(ctx context.Context, d *unstructured.Unstructured) (time.Duration, error) {
 	began := c.Clock.Now()
-	resource, served := servedBy(d)
-	if served {
-		places, err := c.places(ctx, resource)
+	if of, ok := servedBy(d); ok {
+		places, err := c.places(ctx, of)
 		if err == nil {
-			err = c.deleteAll(ctx, resource, places)
+			err = c.deleteAll(ctx, of, places)
 		}
 		if err == nil {
-			places, err = c.places(ctx, resource)
+			places, err = c.places(ctx, of)
+		}
+		if apierrors.IsConflict(err) { // a front door still serves, or serves again, another definition
+			return 0, worker.ErrLater
 		}
 		if err != nil {
 			return 0, err
@@ -81,31 +93,33 @@ func (c *Controller) empty(ctx context.Context, d *unstructured.Unstructured) (t
 	case apierrors.IsConflict(err):
 		return 0, worker.ErrLater
 	case err == nil:
-		c.Log.Info("deleted all objects of a deleted definition", "definition", d.GetName())
+		c.Log.Info("a deleted definition has no objects and is gone", "definition", d.GetName())
 	}
 	return 0, err
 }
 
-// servedBy returns the resource under which the objects of a definition are found;
-// not ok when it was never established, so that there cannot be any.
-func servedBy(d *unstructured.Unstructured) (resource schema.GroupVersionResource, ok bool) {
-	resource.Group, _, _ = unstructured.NestedString(d.Object, "spec", "group")
-	resource.Resource, _, _ = unstructured.NestedString(d.Object, "spec", "names", "plural")
+// servedBy returns where the objects of a definition are found; not ok when its names
+// were never accepted or it was never established, so that there cannot be any. Both
+// are the front door's word alone: nobody else's write of the status sets them.
+func servedBy(d *unstructured.Unstructured) (of served, ok bool) {
+	of.definition = resource.DefinitionUID + "=" + string(d.GetUID())
+	of.Group, _, _ = unstructured.NestedString(d.Object, "spec", "group")
+	of.Resource, _, _ = unstructured.NestedString(d.Object, "status", "acceptedNames", "plural")
 	for _, version := range objects(d, "spec", "versions") {
-		if name, _ := version["name"].(string); version["served"] == true && (resource.Version == "" || version["storage"] == true) {
-			resource.Version = name
+		if version["storage"] == true { // which is served while the definition is going
+			of.Version, _ = version["name"].(string)
 		}
 	}
-	return resource, resource.Version != "" && hasCondition(d, "Established", "True")
+	return of, of.Version != "" && of.Resource != "" && d.GetName() == of.Resource+"."+of.Group && hasCondition(d, "Established", "True")
 }
 
-// places returns the namespaces that objects of a type are in, "" for objects that
-// are in none. A type that is not served has none.
-func (c *Controller) places(ctx context.Context, resource schema.GroupVersionResource) (map[string]bool, error) {
+// places returns the namespaces that objects of a definition are in, "" for objects
+// that are in none. A type that is not served has none.
+func (c *Controller) places(ctx context.Context, of served) (map[string]bool, error) {
 	found := map[string]bool{}
-	options := metav1.ListOptions{Limit: pageSize}
+	options := metav1.ListOptions{Limit: pageSize, FieldSelector: of.definition}
 	for {
-		page, err := c.Metadata.Resource(resource).List(ctx, options)
+		page, err := c.Metadata.Resource(of.GroupVersionResource).List(ctx, options)
 		if apierrors.IsNotFound(err) {
 			return found, nil
 		}
@@ -121,12 +135,16 @@ func (c *Controller) places(ctx context.Context, resource schema.GroupVersionRes
 	}
 }
 
-// deleteAll deletes the objects of a type, place by place.
-func (c *Controller) deleteAll(ctx context.Context, resource schema.GroupVersionResource, places map[string]bool) error {
+// deleteAll deletes the objects of a definition, place by place.
+func (c *Controller) deleteAll(ctx context.Context, of served, places map[string]bool) error {
 	background := metav1.DeletePropagationBackground
+	selected := metav1.ListOptions{FieldSelector: of.definition}
 	var errs []error
 	for namespace := range places {
-		err := c.Metadata.Resource(resource).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{})
+		err := c.Metadata.Resource(of.GroupVersionResource).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, selected)
+		if apierrors.IsConflict(err) {
+			return err
+		}
 		if !apierrors.IsNotFound(err) {
 			errs = append(errs, err)
 		}

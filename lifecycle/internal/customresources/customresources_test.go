@@ -57,7 +57,7 @@ func define(t *testing.T, client dynamic.Interface, plural string, conditions ..
 		"metadata": map[string]any{"name": plural + ".example.com", "finalizers": []any{names.DefinitionFinalizer()}},
 		"spec": map[string]any{"group": "example.com", "names": map[string]any{"plural": plural},
 			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true}}},
-		"status": map[string]any{"conditions": conditions},
+		"status": map[string]any{"conditions": conditions, "acceptedNames": map[string]any{"plural": plural}},
 	})
 }
 
@@ -128,6 +128,39 @@ func TestObjectsOfADeletedDefinitionGoFirst(t *testing.T) {
 	waitFor(t, client.Resource(definitions), "widgets.example.com", gone)
 	if left, err := client.Resource(widgets).List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) > 0 {
 		t.Error("objects are left", err)
+	}
+}
+
+// What a definition whose names were not accepted asks for belongs to somebody else.
+func TestNothingOfOthersIsDeleted(t *testing.T) {
+	for name, status := range map[string]map[string]any{
+		"not accepted": {"acceptedNames": map[string]any{"plural": "", "kind": ""},
+			"conditions": []any{condition("NamesAccepted", "False"), condition("Established", "True")}},
+		"not established": {"acceptedNames": map[string]any{"plural": "widgets"},
+			"conditions": []any{condition("NamesAccepted", "False"), condition("Established", "False")}},
+		"other names": {"acceptedNames": map[string]any{"plural": "widgets"}, "conditions": []any{condition("Established", "True")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := start(t)
+			plural := "widgets"
+			if name == "other names" {
+				plural = "gadgets"
+			}
+			create(t, client.Resource(widgets).Namespace("a"), map[string]any{"metadata": map[string]any{"name": "x"}})
+			create(t, client.Resource(definitions), map[string]any{
+				"metadata": map[string]any{"name": plural + ".example.com", "finalizers": []any{names.DefinitionFinalizer()}},
+				"spec": map[string]any{"group": "example.com", "names": map[string]any{"plural": plural},
+					"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true}}},
+				"status": status,
+			})
+			if err := client.Resource(definitions).Delete(t.Context(), plural+".example.com", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, client.Resource(definitions), plural+".example.com", gone)
+			if _, err := client.Resource(widgets).Namespace("a").Get(t.Context(), "x", metav1.GetOptions{}); err != nil {
+				t.Error("an object of somebody else:", err)
+			}
+		})
 	}
 }
 

@@ -150,6 +150,11 @@ func (c *Cluster) Replay(_ context.Context, r services.ReplayRequest) (services.
 	return replay, nil
 }
 
+// Keys implements services.WatchHub. There are none, because there is no bus.
+func (c *Cluster) Keys(context.Context, services.KeysRequest) (services.Keys, error) {
+	return services.Keys{}, nil
+}
+
 var (
 	_ services.Reader   = (*Cluster)(nil)
 	_ services.WatchHub = (*Cluster)(nil)

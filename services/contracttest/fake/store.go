@@ -20,6 +20,11 @@ func (w writable) Create(_ context.Context, r services.CreateRequest) (services.
 	if _, exists := w.objects[r.Key]; exists {
 		return services.Object{}, services.AlreadyExists(r.Key.Group, r.Key.Resource, r.Key.Name)
 	}
+	if s := r.Source; s != nil {
+		if o := w.objects[s.Key]; o.Revision != s.Revision {
+			return services.Object{}, services.ConflictModified(s.Key.Group, s.Key.Resource, s.Key.Name)
+		}
+	}
 	return w.write(services.Added, r.Key, r.Content)
 }
 

@@ -345,6 +345,7 @@ type GroupResource struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
 	Resource      string                 `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
+	Custom        bool                   `protobuf:"varint,3,opt,name=custom,proto3" json:"custom,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -393,12 +394,20 @@ func (x *GroupResource) GetResource() string {
 	return ""
 }
 
+func (x *GroupResource) GetCustom() bool {
+	if x != nil {
+		return x.Custom
+	}
+	return false
+}
+
 type Key struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
 	Resource      string                 `protobuf:"bytes,2,opt,name=resource,proto3" json:"resource,omitempty"`
 	Namespace     string                 `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Custom        bool                   `protobuf:"varint,5,opt,name=custom,proto3" json:"custom,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -459,6 +468,13 @@ func (x *Key) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *Key) GetCustom() bool {
+	if x != nil {
+		return x.Custom
+	}
+	return false
 }
 
 type Read struct {
@@ -815,6 +831,7 @@ type Page struct {
 	Objects       []*Object              `protobuf:"bytes,2,rep,name=objects,proto3" json:"objects,omitempty"`
 	Next          string                 `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"`
 	Remaining     int64                  `protobuf:"varint,4,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	Epoch         string                 `protobuf:"bytes,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -875,6 +892,13 @@ func (x *Page) GetRemaining() int64 {
 		return x.Remaining
 	}
 	return 0
+}
+
+func (x *Page) GetEpoch() string {
+	if x != nil {
+		return x.Epoch
+	}
+	return ""
 }
 
 type RevisionRequest struct {
@@ -957,17 +981,79 @@ func (x *RevisionResponse) GetRevision() int64 {
 	return 0
 }
 
+type Attempt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Repeated      bool                   `protobuf:"varint,2,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	Since         int64                  `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attempt) Reset() {
+	*x = Attempt{}
+	mi := &file_portico_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attempt) ProtoMessage() {}
+
+func (x *Attempt) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
+func (*Attempt) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Attempt) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Attempt) GetRepeated() bool {
+	if x != nil {
+		return x.Repeated
+	}
+	return false
+}
+
+func (x *Attempt) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
 type CreateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Content       *Content               `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	Source        *Source                `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
+	Attempt       *Attempt               `protobuf:"bytes,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_portico_proto_msgTypes[13]
+	mi := &file_portico_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1065,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[13]
+	mi := &file_portico_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1078,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{13}
+	return file_portico_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CreateRequest) GetKey() *Key {
@@ -1009,18 +1095,85 @@ func (x *CreateRequest) GetContent() *Content {
 	return nil
 }
 
+func (x *CreateRequest) GetSource() *Source {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *CreateRequest) GetAttempt() *Attempt {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
+type Source struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Source) Reset() {
+	*x = Source{}
+	mi := &file_portico_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Source) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Source) ProtoMessage() {}
+
+func (x *Source) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Source.ProtoReflect.Descriptor instead.
+func (*Source) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Source) GetKey() *Key {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Source) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
 type UpdateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	Content       *Content               `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	Attempt       *Attempt               `protobuf:"bytes,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateRequest) Reset() {
 	*x = UpdateRequest{}
-	mi := &file_portico_proto_msgTypes[14]
+	mi := &file_portico_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1032,7 +1185,7 @@ func (x *UpdateRequest) String() string {
 func (*UpdateRequest) ProtoMessage() {}
 
 func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[14]
+	mi := &file_portico_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1045,7 +1198,7 @@ func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{14}
+	return file_portico_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UpdateRequest) GetKey() *Key {
@@ -1069,18 +1222,26 @@ func (x *UpdateRequest) GetContent() *Content {
 	return nil
 }
 
+func (x *UpdateRequest) GetAttempt() *Attempt {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
 type DeleteRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	Uid           string                 `protobuf:"bytes,3,opt,name=uid,proto3" json:"uid,omitempty"`
+	Attempt       *Attempt               `protobuf:"bytes,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_portico_proto_msgTypes[15]
+	mi := &file_portico_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1253,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[15]
+	mi := &file_portico_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1266,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{15}
+	return file_portico_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteRequest) GetKey() *Key {
@@ -1129,6 +1290,13 @@ func (x *DeleteRequest) GetUid() string {
 	return ""
 }
 
+func (x *DeleteRequest) GetAttempt() *Attempt {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
 type Change struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          ChangeType             `protobuf:"varint,1,opt,name=type,proto3,enum=portico.v1.ChangeType" json:"type,omitempty"`
@@ -1143,7 +1311,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_portico_proto_msgTypes[16]
+	mi := &file_portico_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1323,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[16]
+	mi := &file_portico_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1336,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{16}
+	return file_portico_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Change) GetType() ChangeType {
@@ -1218,13 +1386,14 @@ type Progress struct {
 	Through       int64                  `protobuf:"varint,1,opt,name=through,proto3" json:"through,omitempty"`
 	Floor         int64                  `protobuf:"varint,2,opt,name=floor,proto3" json:"floor,omitempty"`
 	Heads         []*Head                `protobuf:"bytes,3,rep,name=heads,proto3" json:"heads,omitempty"`
+	Epoch         string                 `protobuf:"bytes,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_portico_proto_msgTypes[17]
+	mi := &file_portico_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1236,7 +1405,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[17]
+	mi := &file_portico_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1249,7 +1418,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{17}
+	return file_portico_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Progress) GetThrough() int64 {
@@ -1273,6 +1442,13 @@ func (x *Progress) GetHeads() []*Head {
 	return nil
 }
 
+func (x *Progress) GetEpoch() string {
+	if x != nil {
+		return x.Epoch
+	}
+	return ""
+}
+
 type Head struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	GroupResource *GroupResource         `protobuf:"bytes,1,opt,name=group_resource,json=groupResource,proto3" json:"group_resource,omitempty"`
@@ -1283,7 +1459,7 @@ type Head struct {
 
 func (x *Head) Reset() {
 	*x = Head{}
-	mi := &file_portico_proto_msgTypes[18]
+	mi := &file_portico_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1295,7 +1471,7 @@ func (x *Head) String() string {
 func (*Head) ProtoMessage() {}
 
 func (x *Head) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[18]
+	mi := &file_portico_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1308,7 +1484,7 @@ func (x *Head) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Head.ProtoReflect.Descriptor instead.
 func (*Head) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{18}
+	return file_portico_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Head) GetGroupResource() *GroupResource {
@@ -1336,7 +1512,7 @@ type ReplayRequest struct {
 
 func (x *ReplayRequest) Reset() {
 	*x = ReplayRequest{}
-	mi := &file_portico_proto_msgTypes[19]
+	mi := &file_portico_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1524,7 @@ func (x *ReplayRequest) String() string {
 func (*ReplayRequest) ProtoMessage() {}
 
 func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[19]
+	mi := &file_portico_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1537,7 @@ func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{19}
+	return file_portico_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReplayRequest) GetGroupResource() *GroupResource {
@@ -1390,13 +1566,14 @@ type ReplayResponse struct {
 	Changes       []*Change              `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
 	Through       int64                  `protobuf:"varint,2,opt,name=through,proto3" json:"through,omitempty"`
 	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	Epoch         string                 `protobuf:"bytes,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReplayResponse) Reset() {
 	*x = ReplayResponse{}
-	mi := &file_portico_proto_msgTypes[20]
+	mi := &file_portico_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1585,7 @@ func (x *ReplayResponse) String() string {
 func (*ReplayResponse) ProtoMessage() {}
 
 func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[20]
+	mi := &file_portico_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1598,7 @@ func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayResponse.ProtoReflect.Descriptor instead.
 func (*ReplayResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{20}
+	return file_portico_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReplayResponse) GetChanges() []*Change {
@@ -1445,6 +1622,185 @@ func (x *ReplayResponse) GetMore() bool {
 	return false
 }
 
+func (x *ReplayResponse) GetEpoch() string {
+	if x != nil {
+		return x.Epoch
+	}
+	return ""
+}
+
+type KeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	GroupResource *GroupResource         `protobuf:"bytes,1,opt,name=group_resource,json=groupResource,proto3" json:"group_resource,omitempty"`
+	Id            []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeysRequest) Reset() {
+	*x = KeysRequest{}
+	mi := &file_portico_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeysRequest) ProtoMessage() {}
+
+func (x *KeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeysRequest.ProtoReflect.Descriptor instead.
+func (*KeysRequest) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *KeysRequest) GetGroupResource() *GroupResource {
+	if x != nil {
+		return x.GroupResource
+	}
+	return nil
+}
+
+func (x *KeysRequest) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+type KeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          []*BusKey              `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeysResponse) Reset() {
+	*x = KeysResponse{}
+	mi := &file_portico_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeysResponse) ProtoMessage() {}
+
+func (x *KeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeysResponse.ProtoReflect.Descriptor instead.
+func (*KeysResponse) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *KeysResponse) GetKeys() []*BusKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type BusKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Changes       []byte                 `protobuf:"bytes,2,opt,name=changes,proto3" json:"changes,omitempty"`
+	Progress      []byte                 `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`
+	Public        []byte                 `protobuf:"bytes,4,opt,name=public,proto3" json:"public,omitempty"`
+	Lifetime      *durationpb.Duration   `protobuf:"bytes,5,opt,name=lifetime,proto3" json:"lifetime,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BusKey) Reset() {
+	*x = BusKey{}
+	mi := &file_portico_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BusKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BusKey) ProtoMessage() {}
+
+func (x *BusKey) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BusKey.ProtoReflect.Descriptor instead.
+func (*BusKey) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *BusKey) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *BusKey) GetChanges() []byte {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *BusKey) GetProgress() []byte {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
+func (x *BusKey) GetPublic() []byte {
+	if x != nil {
+		return x.Public
+	}
+	return nil
+}
+
+func (x *BusKey) GetLifetime() *durationpb.Duration {
+	if x != nil {
+		return x.Lifetime
+	}
+	return nil
+}
+
 // Credentials come from the wire as they are: bytes, because nothing has
 // checked yet that they are text.
 type Credentials struct {
@@ -1459,7 +1815,7 @@ type Credentials struct {
 
 func (x *Credentials) Reset() {
 	*x = Credentials{}
-	mi := &file_portico_proto_msgTypes[21]
+	mi := &file_portico_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1471,7 +1827,7 @@ func (x *Credentials) String() string {
 func (*Credentials) ProtoMessage() {}
 
 func (x *Credentials) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[21]
+	mi := &file_portico_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,7 +1840,7 @@ func (x *Credentials) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credentials.ProtoReflect.Descriptor instead.
 func (*Credentials) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{21}
+	return file_portico_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Credentials) GetCertificates() [][]byte {
@@ -1525,7 +1881,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_portico_proto_msgTypes[22]
+	mi := &file_portico_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1537,7 +1893,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[22]
+	mi := &file_portico_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1550,7 +1906,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{22}
+	return file_portico_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Header) GetName() string {
@@ -1579,7 +1935,7 @@ type Authentication struct {
 
 func (x *Authentication) Reset() {
 	*x = Authentication{}
-	mi := &file_portico_proto_msgTypes[23]
+	mi := &file_portico_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1947,7 @@ func (x *Authentication) String() string {
 func (*Authentication) ProtoMessage() {}
 
 func (x *Authentication) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[23]
+	mi := &file_portico_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1960,7 @@ func (x *Authentication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Authentication.ProtoReflect.Descriptor instead.
 func (*Authentication) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{23}
+	return file_portico_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Authentication) GetUser() *UserInfo {
@@ -1647,7 +2003,7 @@ type UserInfo struct {
 
 func (x *UserInfo) Reset() {
 	*x = UserInfo{}
-	mi := &file_portico_proto_msgTypes[24]
+	mi := &file_portico_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1659,7 +2015,7 @@ func (x *UserInfo) String() string {
 func (*UserInfo) ProtoMessage() {}
 
 func (x *UserInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[24]
+	mi := &file_portico_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1672,7 +2028,7 @@ func (x *UserInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserInfo.ProtoReflect.Descriptor instead.
 func (*UserInfo) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{24}
+	return file_portico_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *UserInfo) GetName() string {
@@ -1712,7 +2068,7 @@ type Values struct {
 
 func (x *Values) Reset() {
 	*x = Values{}
-	mi := &file_portico_proto_msgTypes[25]
+	mi := &file_portico_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +2080,7 @@ func (x *Values) String() string {
 func (*Values) ProtoMessage() {}
 
 func (x *Values) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[25]
+	mi := &file_portico_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +2093,7 @@ func (x *Values) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Values.ProtoReflect.Descriptor instead.
 func (*Values) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{25}
+	return file_portico_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Values) GetValues() []string {
@@ -1764,7 +2120,7 @@ type Attributes struct {
 
 func (x *Attributes) Reset() {
 	*x = Attributes{}
-	mi := &file_portico_proto_msgTypes[26]
+	mi := &file_portico_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +2132,7 @@ func (x *Attributes) String() string {
 func (*Attributes) ProtoMessage() {}
 
 func (x *Attributes) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[26]
+	mi := &file_portico_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +2145,7 @@ func (x *Attributes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attributes.ProtoReflect.Descriptor instead.
 func (*Attributes) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{26}
+	return file_portico_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Attributes) GetUser() *UserInfo {
@@ -1867,7 +2223,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_portico_proto_msgTypes[27]
+	mi := &file_portico_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +2235,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[27]
+	mi := &file_portico_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +2248,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{27}
+	return file_portico_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Decision) GetAllowed() bool {
@@ -1933,7 +2289,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_portico_proto_msgTypes[28]
+	mi := &file_portico_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1945,7 +2301,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[28]
+	mi := &file_portico_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1958,7 +2314,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{28}
+	return file_portico_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RulesRequest) GetUser() *UserInfo {
@@ -1987,7 +2343,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_portico_proto_msgTypes[29]
+	mi := &file_portico_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1999,7 +2355,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[29]
+	mi := &file_portico_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2012,7 +2368,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{29}
+	return file_portico_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RulesResponse) GetResource() []*ResourceRule {
@@ -2055,7 +2411,7 @@ type ResourceRule struct {
 
 func (x *ResourceRule) Reset() {
 	*x = ResourceRule{}
-	mi := &file_portico_proto_msgTypes[30]
+	mi := &file_portico_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +2423,7 @@ func (x *ResourceRule) String() string {
 func (*ResourceRule) ProtoMessage() {}
 
 func (x *ResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[30]
+	mi := &file_portico_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +2436,7 @@ func (x *ResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceRule.ProtoReflect.Descriptor instead.
 func (*ResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{30}
+	return file_portico_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ResourceRule) GetVerbs() []string {
@@ -2121,7 +2477,7 @@ type NonResourceRule struct {
 
 func (x *NonResourceRule) Reset() {
 	*x = NonResourceRule{}
-	mi := &file_portico_proto_msgTypes[31]
+	mi := &file_portico_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2489,7 @@ func (x *NonResourceRule) String() string {
 func (*NonResourceRule) ProtoMessage() {}
 
 func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[31]
+	mi := &file_portico_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2502,7 @@ func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NonResourceRule.ProtoReflect.Descriptor instead.
 func (*NonResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{31}
+	return file_portico_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *NonResourceRule) GetVerbs() []string {
@@ -2179,13 +2535,14 @@ type AdmissionRequest struct {
 	OldObject     []byte                 `protobuf:"bytes,12,opt,name=old_object,json=oldObject,proto3" json:"old_object,omitempty"`
 	Options       []byte                 `protobuf:"bytes,13,opt,name=options,proto3" json:"options,omitempty"`
 	DryRun        bool                   `protobuf:"varint,14,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	OwnerTypes    []*OwnerType           `protobuf:"bytes,15,rep,name=owner_types,json=ownerTypes,proto3" json:"owner_types,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AdmissionRequest) Reset() {
 	*x = AdmissionRequest{}
-	mi := &file_portico_proto_msgTypes[32]
+	mi := &file_portico_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2554,7 @@ func (x *AdmissionRequest) String() string {
 func (*AdmissionRequest) ProtoMessage() {}
 
 func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[32]
+	mi := &file_portico_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2567,7 @@ func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequest.ProtoReflect.Descriptor instead.
 func (*AdmissionRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{32}
+	return file_portico_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AdmissionRequest) GetUid() string {
@@ -2311,6 +2668,81 @@ func (x *AdmissionRequest) GetDryRun() bool {
 	return false
 }
 
+func (x *AdmissionRequest) GetOwnerTypes() []*OwnerType {
+	if x != nil {
+		return x.OwnerTypes
+	}
+	return nil
+}
+
+type OwnerType struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ApiVersion    string                 `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Resource      string                 `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
+	Namespaced    bool                   `protobuf:"varint,4,opt,name=namespaced,proto3" json:"namespaced,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OwnerType) Reset() {
+	*x = OwnerType{}
+	mi := &file_portico_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OwnerType) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OwnerType) ProtoMessage() {}
+
+func (x *OwnerType) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OwnerType.ProtoReflect.Descriptor instead.
+func (*OwnerType) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *OwnerType) GetApiVersion() string {
+	if x != nil {
+		return x.ApiVersion
+	}
+	return ""
+}
+
+func (x *OwnerType) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *OwnerType) GetResource() string {
+	if x != nil {
+		return x.Resource
+	}
+	return ""
+}
+
+func (x *OwnerType) GetNamespaced() bool {
+	if x != nil {
+		return x.Namespaced
+	}
+	return false
+}
+
 type AdmissionResponse struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Object           []byte                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
@@ -2322,7 +2754,7 @@ type AdmissionResponse struct {
 
 func (x *AdmissionResponse) Reset() {
 	*x = AdmissionResponse{}
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2766,7 @@ func (x *AdmissionResponse) String() string {
 func (*AdmissionResponse) ProtoMessage() {}
 
 func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2779,7 @@ func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResponse.ProtoReflect.Descriptor instead.
 func (*AdmissionResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{33}
+	return file_portico_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AdmissionResponse) GetObject() []byte {
@@ -2392,15 +2824,17 @@ const file_portico_proto_rawDesc = "" +
 	"\vStatusCause\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
-	"\x05field\x18\x03 \x01(\tR\x05field\"A\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\"Y\n" +
 	"\rGroupResource\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x1a\n" +
-	"\bresource\x18\x02 \x01(\tR\bresource\"i\n" +
+	"\bresource\x18\x02 \x01(\tR\bresource\x12\x16\n" +
+	"\x06custom\x18\x03 \x01(\bR\x06custom\"\x81\x01\n" +
 	"\x03Key\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x1a\n" +
 	"\bresource\x18\x02 \x01(\tR\bresource\x12\x1c\n" +
 	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\"L\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x16\n" +
+	"\x06custom\x18\x05 \x01(\bR\x06custom\"L\n" +
 	"\x04Read\x12(\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x14.portico.v1.ReadModeR\x04mode\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\"\xd3\x02\n" +
@@ -2439,26 +2873,38 @@ const file_portico_proto_rawDesc = "" +
 	"\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n" +
 	"\x05limit\x18\x05 \x01(\x03R\x05limit\x12%\n" +
 	"\x0elabel_selector\x18\x06 \x01(\tR\rlabelSelector\x12%\n" +
-	"\x0efield_selector\x18\a \x01(\tR\rfieldSelector\"\x82\x01\n" +
+	"\x0efield_selector\x18\a \x01(\tR\rfieldSelector\"\x98\x01\n" +
 	"\x04Page\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12,\n" +
 	"\aobjects\x18\x02 \x03(\v2\x12.portico.v1.ObjectR\aobjects\x12\x12\n" +
 	"\x04next\x18\x03 \x01(\tR\x04next\x12\x1c\n" +
-	"\tremaining\x18\x04 \x01(\x03R\tremaining\"\x11\n" +
+	"\tremaining\x18\x04 \x01(\x03R\tremaining\x12\x14\n" +
+	"\x05epoch\x18\x05 \x01(\tR\x05epoch\"\x11\n" +
 	"\x0fRevisionRequest\".\n" +
 	"\x10RevisionResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x03R\brevision\"a\n" +
+	"\brevision\x18\x01 \x01(\x03R\brevision\"K\n" +
+	"\aAttempt\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\brepeated\x18\x02 \x01(\bR\brepeated\x12\x14\n" +
+	"\x05since\x18\x03 \x01(\x03R\x05since\"\xbc\x01\n" +
 	"\rCreateRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12-\n" +
-	"\acontent\x18\x02 \x01(\v2\x13.portico.v1.ContentR\acontent\"}\n" +
+	"\acontent\x18\x02 \x01(\v2\x13.portico.v1.ContentR\acontent\x12*\n" +
+	"\x06source\x18\x03 \x01(\v2\x12.portico.v1.SourceR\x06source\x12-\n" +
+	"\aattempt\x18\x04 \x01(\v2\x13.portico.v1.AttemptR\aattempt\"G\n" +
+	"\x06Source\x12!\n" +
+	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"\xac\x01\n" +
 	"\rUpdateRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12-\n" +
-	"\acontent\x18\x03 \x01(\v2\x13.portico.v1.ContentR\acontent\"`\n" +
+	"\acontent\x18\x03 \x01(\v2\x13.portico.v1.ContentR\acontent\x12-\n" +
+	"\aattempt\x18\x04 \x01(\v2\x13.portico.v1.AttemptR\aattempt\"\x8f\x01\n" +
 	"\rDeleteRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x10\n" +
-	"\x03uid\x18\x03 \x01(\tR\x03uid\"\x97\x03\n" +
+	"\x03uid\x18\x03 \x01(\tR\x03uid\x12-\n" +
+	"\aattempt\x18\x04 \x01(\v2\x13.portico.v1.AttemptR\aattempt\"\x97\x03\n" +
 	"\x06Change\x12*\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x16.portico.v1.ChangeTypeR\x04type\x12\x1a\n" +
 	"\bprevious\x18\x02 \x01(\x03R\bprevious\x12*\n" +
@@ -2473,22 +2919,35 @@ const file_portico_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a<\n" +
 	"\x0eOldFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"b\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"x\n" +
 	"\bProgress\x12\x18\n" +
 	"\athrough\x18\x01 \x01(\x03R\athrough\x12\x14\n" +
 	"\x05floor\x18\x02 \x01(\x03R\x05floor\x12&\n" +
-	"\x05heads\x18\x03 \x03(\v2\x10.portico.v1.HeadR\x05heads\"d\n" +
+	"\x05heads\x18\x03 \x03(\v2\x10.portico.v1.HeadR\x05heads\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\tR\x05epoch\"d\n" +
 	"\x04Head\x12@\n" +
 	"\x0egroup_resource\x18\x01 \x01(\v2\x19.portico.v1.GroupResourceR\rgroupResource\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\"}\n" +
 	"\rReplayRequest\x12@\n" +
 	"\x0egroup_resource\x18\x01 \x01(\v2\x19.portico.v1.GroupResourceR\rgroupResource\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x03R\x05after\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x03R\x05limit\"l\n" +
+	"\x05limit\x18\x03 \x01(\x03R\x05limit\"\x82\x01\n" +
 	"\x0eReplayResponse\x12,\n" +
 	"\achanges\x18\x01 \x03(\v2\x12.portico.v1.ChangeR\achanges\x12\x18\n" +
 	"\athrough\x18\x02 \x01(\x03R\athrough\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xa0\x01\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\tR\x05epoch\"_\n" +
+	"\vKeysRequest\x12@\n" +
+	"\x0egroup_resource\x18\x01 \x01(\v2\x19.portico.v1.GroupResourceR\rgroupResource\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\fR\x02id\"6\n" +
+	"\fKeysResponse\x12&\n" +
+	"\x04keys\x18\x01 \x03(\v2\x12.portico.v1.BusKeyR\x04keys\"\x9d\x01\n" +
+	"\x06BusKey\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x18\n" +
+	"\achanges\x18\x02 \x01(\fR\achanges\x12\x1a\n" +
+	"\bprogress\x18\x03 \x01(\fR\bprogress\x12\x16\n" +
+	"\x06public\x18\x04 \x01(\fR\x06public\x125\n" +
+	"\blifetime\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\blifetime\"\xa0\x01\n" +
 	"\vCredentials\x12\"\n" +
 	"\fcertificates\x18\x01 \x03(\fR\fcertificates\x12!\n" +
 	"\fbearer_token\x18\x02 \x01(\fR\vbearerToken\x12,\n" +
@@ -2547,7 +3006,7 @@ const file_portico_proto_rawDesc = "" +
 	"\x0eresource_names\x18\x04 \x03(\tR\rresourceNames\"=\n" +
 	"\x0fNonResourceRule\x12\x14\n" +
 	"\x05verbs\x18\x01 \x03(\tR\x05verbs\x12\x14\n" +
-	"\x05paths\x18\x02 \x03(\tR\x05paths\"\x8a\x03\n" +
+	"\x05paths\x18\x02 \x03(\tR\x05paths\"\xc2\x03\n" +
 	"\x10AdmissionRequest\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x14\n" +
@@ -2564,7 +3023,17 @@ const file_portico_proto_rawDesc = "" +
 	"\n" +
 	"old_object\x18\f \x01(\fR\toldObject\x12\x18\n" +
 	"\aoptions\x18\r \x01(\fR\aoptions\x12\x17\n" +
-	"\adry_run\x18\x0e \x01(\bR\x06dryRun\"\xee\x01\n" +
+	"\adry_run\x18\x0e \x01(\bR\x06dryRun\x126\n" +
+	"\vowner_types\x18\x0f \x03(\v2\x15.portico.v1.OwnerTypeR\n" +
+	"ownerTypes\"|\n" +
+	"\tOwnerType\x12\x1f\n" +
+	"\vapi_version\x18\x01 \x01(\tR\n" +
+	"apiVersion\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1a\n" +
+	"\bresource\x18\x03 \x01(\tR\bresource\x12\x1e\n" +
+	"\n" +
+	"namespaced\x18\x04 \x01(\bR\n" +
+	"namespaced\"\xee\x01\n" +
 	"\x11AdmissionResponse\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\fR\x06object\x12\x1a\n" +
 	"\bwarnings\x18\x02 \x03(\tR\bwarnings\x12`\n" +
@@ -2589,9 +3058,10 @@ const file_portico_proto_rawDesc = "" +
 	"\bRevision\x12\x1b.portico.v1.RevisionRequest\x1a\x1c.portico.v1.RevisionResponse\x127\n" +
 	"\x06Create\x12\x19.portico.v1.CreateRequest\x1a\x12.portico.v1.Object\x127\n" +
 	"\x06Update\x12\x19.portico.v1.UpdateRequest\x1a\x12.portico.v1.Object\x127\n" +
-	"\x06Delete\x12\x19.portico.v1.DeleteRequest\x1a\x12.portico.v1.Object2K\n" +
+	"\x06Delete\x12\x19.portico.v1.DeleteRequest\x1a\x12.portico.v1.Object2\x86\x01\n" +
 	"\bWatchHub\x12?\n" +
-	"\x06Replay\x12\x19.portico.v1.ReplayRequest\x1a\x1a.portico.v1.ReplayResponse2L\n" +
+	"\x06Replay\x12\x19.portico.v1.ReplayRequest\x1a\x1a.portico.v1.ReplayResponse\x129\n" +
+	"\x04Keys\x12\x17.portico.v1.KeysRequest\x1a\x18.portico.v1.KeysResponse2L\n" +
 	"\x05Authn\x12C\n" +
 	"\fAuthenticate\x12\x17.portico.v1.Credentials\x1a\x1a.portico.v1.Authentication2\x80\x01\n" +
 	"\x05Authz\x129\n" +
@@ -2614,7 +3084,7 @@ func file_portico_proto_rawDescGZIP() []byte {
 }
 
 var file_portico_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_portico_proto_goTypes = []any{
 	(ReadMode)(0),               // 0: portico.v1.ReadMode
 	(ChangeType)(0),             // 1: portico.v1.ChangeType
@@ -2631,46 +3101,52 @@ var file_portico_proto_goTypes = []any{
 	(*Page)(nil),                // 12: portico.v1.Page
 	(*RevisionRequest)(nil),     // 13: portico.v1.RevisionRequest
 	(*RevisionResponse)(nil),    // 14: portico.v1.RevisionResponse
-	(*CreateRequest)(nil),       // 15: portico.v1.CreateRequest
-	(*UpdateRequest)(nil),       // 16: portico.v1.UpdateRequest
-	(*DeleteRequest)(nil),       // 17: portico.v1.DeleteRequest
-	(*Change)(nil),              // 18: portico.v1.Change
-	(*Progress)(nil),            // 19: portico.v1.Progress
-	(*Head)(nil),                // 20: portico.v1.Head
-	(*ReplayRequest)(nil),       // 21: portico.v1.ReplayRequest
-	(*ReplayResponse)(nil),      // 22: portico.v1.ReplayResponse
-	(*Credentials)(nil),         // 23: portico.v1.Credentials
-	(*Header)(nil),              // 24: portico.v1.Header
-	(*Authentication)(nil),      // 25: portico.v1.Authentication
-	(*UserInfo)(nil),            // 26: portico.v1.UserInfo
-	(*Values)(nil),              // 27: portico.v1.Values
-	(*Attributes)(nil),          // 28: portico.v1.Attributes
-	(*Decision)(nil),            // 29: portico.v1.Decision
-	(*RulesRequest)(nil),        // 30: portico.v1.RulesRequest
-	(*RulesResponse)(nil),       // 31: portico.v1.RulesResponse
-	(*ResourceRule)(nil),        // 32: portico.v1.ResourceRule
-	(*NonResourceRule)(nil),     // 33: portico.v1.NonResourceRule
-	(*AdmissionRequest)(nil),    // 34: portico.v1.AdmissionRequest
-	(*AdmissionResponse)(nil),   // 35: portico.v1.AdmissionResponse
-	nil,                         // 36: portico.v1.Object.LabelsEntry
-	nil,                         // 37: portico.v1.Object.FieldsEntry
-	nil,                         // 38: portico.v1.Content.LabelsEntry
-	nil,                         // 39: portico.v1.Content.FieldsEntry
-	nil,                         // 40: portico.v1.Change.OldLabelsEntry
-	nil,                         // 41: portico.v1.Change.OldFieldsEntry
-	nil,                         // 42: portico.v1.UserInfo.ExtraEntry
-	nil,                         // 43: portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	(*durationpb.Duration)(nil), // 44: google.protobuf.Duration
+	(*Attempt)(nil),             // 15: portico.v1.Attempt
+	(*CreateRequest)(nil),       // 16: portico.v1.CreateRequest
+	(*Source)(nil),              // 17: portico.v1.Source
+	(*UpdateRequest)(nil),       // 18: portico.v1.UpdateRequest
+	(*DeleteRequest)(nil),       // 19: portico.v1.DeleteRequest
+	(*Change)(nil),              // 20: portico.v1.Change
+	(*Progress)(nil),            // 21: portico.v1.Progress
+	(*Head)(nil),                // 22: portico.v1.Head
+	(*ReplayRequest)(nil),       // 23: portico.v1.ReplayRequest
+	(*ReplayResponse)(nil),      // 24: portico.v1.ReplayResponse
+	(*KeysRequest)(nil),         // 25: portico.v1.KeysRequest
+	(*KeysResponse)(nil),        // 26: portico.v1.KeysResponse
+	(*BusKey)(nil),              // 27: portico.v1.BusKey
+	(*Credentials)(nil),         // 28: portico.v1.Credentials
+	(*Header)(nil),              // 29: portico.v1.Header
+	(*Authentication)(nil),      // 30: portico.v1.Authentication
+	(*UserInfo)(nil),            // 31: portico.v1.UserInfo
+	(*Values)(nil),              // 32: portico.v1.Values
+	(*Attributes)(nil),          // 33: portico.v1.Attributes
+	(*Decision)(nil),            // 34: portico.v1.Decision
+	(*RulesRequest)(nil),        // 35: portico.v1.RulesRequest
+	(*RulesResponse)(nil),       // 36: portico.v1.RulesResponse
+	(*ResourceRule)(nil),        // 37: portico.v1.ResourceRule
+	(*NonResourceRule)(nil),     // 38: portico.v1.NonResourceRule
+	(*AdmissionRequest)(nil),    // 39: portico.v1.AdmissionRequest
+	(*OwnerType)(nil),           // 40: portico.v1.OwnerType
+	(*AdmissionResponse)(nil),   // 41: portico.v1.AdmissionResponse
+	nil,                         // 42: portico.v1.Object.LabelsEntry
+	nil,                         // 43: portico.v1.Object.FieldsEntry
+	nil,                         // 44: portico.v1.Content.LabelsEntry
+	nil,                         // 45: portico.v1.Content.FieldsEntry
+	nil,                         // 46: portico.v1.Change.OldLabelsEntry
+	nil,                         // 47: portico.v1.Change.OldFieldsEntry
+	nil,                         // 48: portico.v1.UserInfo.ExtraEntry
+	nil,                         // 49: portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	(*durationpb.Duration)(nil), // 50: google.protobuf.Duration
 }
 var file_portico_proto_depIdxs = []int32{
 	3,  // 0: portico.v1.Status.details:type_name -> portico.v1.StatusDetails
 	4,  // 1: portico.v1.StatusDetails.causes:type_name -> portico.v1.StatusCause
 	0,  // 2: portico.v1.Read.mode:type_name -> portico.v1.ReadMode
 	6,  // 3: portico.v1.Object.key:type_name -> portico.v1.Key
-	36, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
-	37, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
-	38, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
-	39, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
+	42, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
+	43, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
+	44, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
+	45, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
 	6,  // 8: portico.v1.GetRequest.key:type_name -> portico.v1.Key
 	7,  // 9: portico.v1.GetRequest.read:type_name -> portico.v1.Read
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
@@ -2678,57 +3154,68 @@ var file_portico_proto_depIdxs = []int32{
 	8,  // 12: portico.v1.Page.objects:type_name -> portico.v1.Object
 	6,  // 13: portico.v1.CreateRequest.key:type_name -> portico.v1.Key
 	9,  // 14: portico.v1.CreateRequest.content:type_name -> portico.v1.Content
-	6,  // 15: portico.v1.UpdateRequest.key:type_name -> portico.v1.Key
-	9,  // 16: portico.v1.UpdateRequest.content:type_name -> portico.v1.Content
-	6,  // 17: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
-	1,  // 18: portico.v1.Change.type:type_name -> portico.v1.ChangeType
-	8,  // 19: portico.v1.Change.object:type_name -> portico.v1.Object
-	40, // 20: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	41, // 21: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
-	20, // 22: portico.v1.Progress.heads:type_name -> portico.v1.Head
-	5,  // 23: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
-	5,  // 24: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
-	18, // 25: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
-	24, // 26: portico.v1.Credentials.headers:type_name -> portico.v1.Header
-	26, // 27: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	44, // 28: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
-	42, // 29: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
-	26, // 30: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
-	26, // 31: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
-	32, // 32: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
-	33, // 33: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
-	26, // 34: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	43, // 35: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	27, // 36: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 37: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 38: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 39: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	15, // 40: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	16, // 41: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	17, // 42: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	21, // 43: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	23, // 44: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	28, // 45: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	30, // 46: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	34, // 47: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	34, // 48: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	8,  // 49: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 50: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 51: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 52: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 53: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 54: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	22, // 55: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	25, // 56: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	29, // 57: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	31, // 58: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	35, // 59: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	35, // 60: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	49, // [49:61] is the sub-list for method output_type
-	37, // [37:49] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	17, // 15: portico.v1.CreateRequest.source:type_name -> portico.v1.Source
+	15, // 16: portico.v1.CreateRequest.attempt:type_name -> portico.v1.Attempt
+	6,  // 17: portico.v1.Source.key:type_name -> portico.v1.Key
+	6,  // 18: portico.v1.UpdateRequest.key:type_name -> portico.v1.Key
+	9,  // 19: portico.v1.UpdateRequest.content:type_name -> portico.v1.Content
+	15, // 20: portico.v1.UpdateRequest.attempt:type_name -> portico.v1.Attempt
+	6,  // 21: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
+	15, // 22: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
+	1,  // 23: portico.v1.Change.type:type_name -> portico.v1.ChangeType
+	8,  // 24: portico.v1.Change.object:type_name -> portico.v1.Object
+	46, // 25: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	47, // 26: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	22, // 27: portico.v1.Progress.heads:type_name -> portico.v1.Head
+	5,  // 28: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
+	5,  // 29: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
+	20, // 30: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
+	5,  // 31: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
+	27, // 32: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
+	50, // 33: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
+	29, // 34: portico.v1.Credentials.headers:type_name -> portico.v1.Header
+	31, // 35: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
+	50, // 36: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	48, // 37: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	31, // 38: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
+	31, // 39: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
+	37, // 40: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
+	38, // 41: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
+	31, // 42: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
+	40, // 43: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
+	49, // 44: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	32, // 45: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 46: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 47: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 48: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	16, // 49: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	18, // 50: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	19, // 51: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	23, // 52: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	25, // 53: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
+	28, // 54: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	33, // 55: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	35, // 56: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	39, // 57: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	39, // 58: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	8,  // 59: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 60: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 61: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 62: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 63: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 64: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	24, // 65: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	26, // 66: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
+	30, // 67: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	34, // 68: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	36, // 69: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	41, // 70: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	41, // 71: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	59, // [59:72] is the sub-list for method output_type
+	46, // [46:59] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }
@@ -2742,7 +3229,7 @@ func file_portico_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_portico_proto_rawDesc), len(file_portico_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   42,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

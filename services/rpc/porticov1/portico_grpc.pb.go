@@ -315,6 +315,7 @@ var Store_ServiceDesc = grpc.ServiceDesc{
 
 const (
 	WatchHub_Replay_FullMethodName = "/portico.v1.WatchHub/Replay"
+	WatchHub_Keys_FullMethodName   = "/portico.v1.WatchHub/Keys"
 )
 
 // WatchHubClient is the client API for WatchHub service.
@@ -322,6 +323,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type WatchHubClient interface {
 	Replay(ctx context.Context, in *ReplayRequest, opts ...grpc.CallOption) (*ReplayResponse, error)
+	Keys(ctx context.Context, in *KeysRequest, opts ...grpc.CallOption) (*KeysResponse, error)
 }
 
 type watchHubClient struct {
@@ -342,11 +344,22 @@ func (c *watchHubClient) Replay(ctx context.Context, in *ReplayRequest, opts ...
 	return out, nil
 }
 
+func (c *watchHubClient) Keys(ctx context.Context, in *KeysRequest, opts ...grpc.CallOption) (*KeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(KeysResponse)
+	err := c.cc.Invoke(ctx, WatchHub_Keys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // WatchHubServer is the server API for WatchHub service.
 // All implementations must embed UnimplementedWatchHubServer
 // for forward compatibility.
 type WatchHubServer interface {
 	Replay(context.Context, *ReplayRequest) (*ReplayResponse, error)
+	Keys(context.Context, *KeysRequest) (*KeysResponse, error)
 	mustEmbedUnimplementedWatchHubServer()
 }
 
@@ -359,6 +372,9 @@ type UnimplementedWatchHubServer struct{}
 
 func (UnimplementedWatchHubServer) Replay(context.Context, *ReplayRequest) (*ReplayResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Replay not implemented")
+}
+func (UnimplementedWatchHubServer) Keys(context.Context, *KeysRequest) (*KeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Keys not implemented")
 }
 func (UnimplementedWatchHubServer) mustEmbedUnimplementedWatchHubServer() {}
 func (UnimplementedWatchHubServer) testEmbeddedByValue()                  {}
@@ -399,6 +415,24 @@ func _WatchHub_Replay_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WatchHub_Keys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(KeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WatchHubServer).Keys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WatchHub_Keys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WatchHubServer).Keys(ctx, req.(*KeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // WatchHub_ServiceDesc is the grpc.ServiceDesc for WatchHub service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -409,6 +443,10 @@ var WatchHub_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Replay",
 			Handler:    _WatchHub_Replay_Handler,
+		},
+		{
+			MethodName: "Keys",
+			Handler:    _WatchHub_Keys_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -27,6 +28,8 @@ const (
 	maxProgressDelay = 100 * time.Millisecond
 	// quietProgress keeps a quiet mirror ahead of etcd's compaction.
 	quietProgress = 30 * time.Second
+	// proveEvery is how often a quiet mirror makes sure that etcd has not gone back.
+	proveEvery = time.Second
 )
 
 // Run fills the mirror and follows etcd until ctx ends. What goes wrong on the
@@ -34,24 +37,30 @@ const (
 // those notice who ask for something newer.
 func (m *Mirror) Run(ctx context.Context) error {
 	ctx = clientv3.WithRequireLeader(ctx)
+	var proving sync.WaitGroup
+	defer proving.Wait()
+	proving.Go(func() { m.proveAlways(ctx) })
 	loaded, delay := false, retryDelay
 	for ctx.Err() == nil {
-		before := m.reached()
+		before, void := m.reached()
 		var err error
-		if loaded {
+		if loaded && !void {
 			err = m.watch(ctx, before+1)
 		} else {
 			err = m.load(ctx)
 		}
+		now, void := m.reached()
 		switch {
 		case err == nil:
 			loaded = true
 		case errors.Is(err, rpctypes.ErrCompacted):
 			m.log.Warn("etcd compacted what the mirror had not seen yet, loading everything anew")
 			loaded = false
+		case loaded && void:
+			loaded = false // history is broken, which has been logged
 		case ctx.Err() == nil:
 			m.log.Warn("following etcd failed, trying again", "error", err)
-			if m.reached() > before {
+			if now > before {
 				delay = retryDelay
 			}
 			pause(ctx, delay)
@@ -59,6 +68,22 @@ func (m *Mirror) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// proveAlways reads etcd's revision every so often, so that an etcd that has gone
+// back is noticed when nobody asks.
+func (m *Mirror) proveAlways(ctx context.Context) {
+	ticker := time.NewTicker(proveEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			// An etcd that does not answer is noticed by others.
+			_, _ = m.Latest(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -73,6 +98,11 @@ func pause(ctx context.Context, d time.Duration) {
 // load reads all objects at one revision and makes them the current state.
 // Readers see the state before until it is complete.
 func (m *Mirror) load(ctx context.Context) error {
+	of, _, err := m.keeper.Read(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the epoch: %w", err)
+	}
+	m.enter(of)
 	end := clientv3.GetPrefixRangeEnd(resource.Root)
 	tree := new(objects)
 	from, revision := resource.Root, int64(0)
@@ -90,7 +120,7 @@ func (m *Mirror) load(ctx context.Context) error {
 			}
 		}
 		if !page.More {
-			m.reset(tree, revision)
+			m.reset(tree, revision, of)
 			return nil
 		}
 		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
@@ -113,6 +143,9 @@ func (m *Mirror) changeOf(kv *mvccpb.KeyValue) change {
 func (m *Mirror) watch(ctx context.Context, from int64) error {
 	ctx, cancel := context.WithCancel(etcd.OwnStream(ctx))
 	defer cancel()
+	if !m.cutBy(cancel) {
+		return errors.New("what was loaded is no longer valid")
+	}
 	events := m.client.Watch(ctx, resource.Root, clientv3.WithPrefix(),
 		clientv3.WithRev(from), clientv3.WithProgressNotify())
 	go m.askProgress(ctx)
@@ -142,11 +175,20 @@ func (m *Mirror) watch(ctx context.Context, from int64) error {
 	return errors.New("etcd ended the watch")
 }
 
-// reached returns the mirror's revision.
-func (m *Mirror) reached() int64 {
+// reached returns the mirror's revision, and whether it holds nothing.
+func (m *Mirror) reached() (revision int64, void bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.revision
+	return m.revision, m.void
+}
+
+// cutBy lets a break of history end the watch that is about to begin; false when
+// history has been broken already.
+func (m *Mirror) cutBy(cancel context.CancelFunc) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cut = cancel
+	return !m.void
 }
 
 func (m *Mirror) setStalled(since time.Time) {

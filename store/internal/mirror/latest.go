@@ -4,10 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/portico-platform/portico/services/resource"
 )
 
 // readTimeout bounds one reading of etcd's revision.
@@ -69,11 +65,13 @@ func (l *latest) run(ctx context.Context) {
 	}
 }
 
-// readRevision asks for a key that never exists: the answer is its header.
+// readRevision reads the revision together with the epoch, so that every most
+// recent read notices an etcd that has gone back.
 func (m *Mirror) readRevision(ctx context.Context) (int64, error) {
-	response, err := m.client.Get(ctx, resource.Root, clientv3.WithCountOnly())
+	e, revision, err := m.keeper.Read(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return response.Header.Revision, nil
+	m.enter(e)
+	return revision, nil
 }

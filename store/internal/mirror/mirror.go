@@ -10,6 +10,7 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd/epoch"
 )
 
 // Config is what a mirror is made of.
@@ -35,10 +37,17 @@ type Mirror struct {
 	client *clientv3.Client
 	log    *slog.Logger
 	latest latest
-	filled chan struct{} // closed when the first snapshot is there
-	lag    chan struct{} // holds a signal when somebody waits for a revision
+	// pinAge and pinBytes are as configured.
+	pinAge   time.Duration
+	pinBytes int64
+	keeper   *epoch.Keeper
+	lag      chan struct{} // holds a signal when somebody waits for a revision
 
 	mu       sync.Mutex
+	epoch    epoch.Epoch        // that the tree belongs to, or that is to be loaded
+	filled   chan struct{}      // closed while the tree can be read
+	void     bool               // nothing is loaded: at the start, and after a break of history
+	cut      context.CancelFunc // ends the watch; nil when there is none
 	tree     *objects
 	revision int64 // the tree is the state of every revision from changed through revision
 	changed  int64
@@ -53,16 +62,74 @@ type Mirror struct {
 // New returns an empty mirror.
 func New(c Config) *Mirror {
 	m := &Mirror{
-		client: c.Client, log: c.Log,
+		client: c.Client, log: c.Log, pinAge: c.PinAge, pinBytes: c.PinBytes,
 		filled: make(chan struct{}), lag: make(chan struct{}, 1),
-		tree: new(objects), pins: newPins(c.PinAge, c.PinBytes),
+		tree: new(objects), pins: newPins(c.PinAge, c.PinBytes), void: true,
 	}
+	m.keeper = epoch.New(epoch.Config{KV: c.Client, Log: c.Log, Broken: m.forget})
 	m.latest.read = m.readRevision
 	return m
 }
 
-// Filled returns a channel that is closed when the mirror can be read.
-func (m *Mirror) Filled() <-chan struct{} { return m.filled }
+// Filled returns a channel that is closed when the mirror can be read. After a
+// break of etcd's history it is another channel, until everything is read again.
+func (m *Mirror) Filled() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.filled
+}
+
+// Epoch returns the epoch of the state that the mirror holds.
+func (m *Mirror) Epoch() epoch.Epoch {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.epoch
+}
+
+// Broken returns why the mirror holds nothing after a break of etcd's history;
+// nil when all is well.
+func (m *Mirror) Broken() error {
+	if err := m.keeper.Broken(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.void && m.loads > 0 {
+		return errors.New("a new epoch of etcd's history is being loaded")
+	}
+	return nil
+}
+
+// forget drops everything that is held: it is of a history that etcd no longer
+// has, and nobody may see it from now on. Run loads what there is instead.
+func (m *Mirror) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.forgetAll()
+}
+
+func (m *Mirror) forgetAll() {
+	if m.void {
+		return
+	}
+	m.void, m.filled = true, make(chan struct{})
+	m.tree, m.shared, m.revision, m.changed = new(objects), nil, 0, 0
+	m.pins = newPins(m.pinAge, m.pinBytes)
+	m.waiters.giveUp()
+	if m.cut != nil {
+		m.cut()
+	}
+}
+
+// enter notes the epoch that etcd is in. What is held of another is dropped.
+func (m *Mirror) enter(e epoch.Epoch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.epoch != e {
+		m.epoch = e
+		m.forgetAll()
+	}
+}
 
 // Snapshot returns the newest state at hand.
 func (m *Mirror) Snapshot() *Snapshot {
@@ -71,9 +138,16 @@ func (m *Mirror) Snapshot() *Snapshot {
 	return m.snapshot()
 }
 
+// Held is Snapshot, but false while nothing is loaded.
+func (m *Mirror) Held() (*Snapshot, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.snapshot(), !m.void
+}
+
 func (m *Mirror) snapshot() *Snapshot {
 	if m.shared == nil {
-		m.shared = &Snapshot{Revision: m.revision, changed: m.changed, replaced: m.replaced, tree: m.tree.Copy()}
+		m.shared = &Snapshot{Epoch: m.epoch.ID, Revision: m.revision, changed: m.changed, replaced: m.replaced, tree: m.tree.Copy()}
 	}
 	return m.shared
 }
@@ -95,7 +169,12 @@ func (m *Mirror) Pin(s *Snapshot) {
 	m.pins.add(s, time.Now(), m.replaced)
 }
 
-// Wait returns when the mirror has reached a revision, or with the error of ctx.
+// ErrBroken is the error of Wait when etcd's history broke: the revision that was
+// waited for belongs to an epoch that is over.
+var ErrBroken = errors.New("etcd's history is not the one that the revision is of")
+
+// Wait returns when the mirror has reached a revision, with ErrBroken, or with the
+// error of ctx.
 func (m *Mirror) Wait(ctx context.Context, revision int64) error {
 	m.mu.Lock()
 	if m.revision >= revision {
@@ -110,6 +189,9 @@ func (m *Mirror) Wait(ctx context.Context, revision int64) error {
 	}
 	select {
 	case <-w.reached:
+		if w.broken {
+			return ErrBroken
+		}
 		return nil
 	case <-ctx.Done():
 		m.mu.Lock()
@@ -142,15 +224,21 @@ func (m *Mirror) Status() Status {
 	}
 }
 
-// reset makes a freshly loaded tree the current one.
-func (m *Mirror) reset(tree *objects, revision int64) {
+// reset makes a freshly loaded tree the current one, unless it is of an epoch
+// that is over.
+func (m *Mirror) reset(tree *objects, revision int64, of epoch.Epoch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if of != m.epoch {
+		return
+	}
 	m.replaced += bytesOf(m.tree)
 	m.tree, m.revision, m.changed, m.shared = tree, revision, revision, nil
 	m.pins.trim(time.Now(), m.replaced)
+	m.loads++
 	m.waiters.wake(revision)
-	if m.loads++; m.loads == 1 {
+	if m.void {
+		m.void = false
 		close(m.filled)
 	}
 }
@@ -165,6 +253,10 @@ type change struct {
 func (m *Mirror) apply(changes []change, revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.void {
+		return // of a watch that is being cut
+	}
+	m.keeper.Saw(revision)
 	for _, c := range changes {
 		var old *services.Object
 		if c.object == nil {
@@ -185,7 +277,7 @@ func (m *Mirror) apply(changes []change, revision int64) {
 func (m *Mirror) advance(revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if revision > m.revision {
+	if revision > m.revision && !m.void {
 		m.revision, m.shared = revision, nil
 		m.waiters.wake(revision)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd/epoch"
 )
 
 const deadline = 10 * time.Second
@@ -22,7 +23,7 @@ func loaded(c Config, paths ...string) *Mirror {
 	for _, path := range paths {
 		tree.Set(path, &services.Object{JSON: make([]byte, 100)})
 	}
-	m.reset(tree, 10)
+	m.reset(tree, 10, epoch.Epoch{})
 	return m
 }
 
@@ -117,7 +118,7 @@ func TestWaitersWakeAtTheirRevision(t *testing.T) {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), deadline)
 			defer cancel()
-			if err := m.Wait(ctx, revision); err != nil || m.reached() < revision {
+			if err := m.Wait(ctx, revision); err != nil || m.Snapshot().Revision < revision {
 				mu.Lock()
 				defer mu.Unlock()
 				wrong = append(wrong, revision)

@@ -16,6 +16,8 @@ type objects = btree.Map[string, *services.Object]
 type Snapshot struct {
 	// Revision is the newest revision that this state is known to be the state of.
 	Revision int64
+	// Epoch is the id of the epoch of that revision.
+	Epoch string
 	// changed is the oldest: nothing was written between the two.
 	changed int64
 	// replaced is how many bytes the mirror had replaced when this was taken.

@@ -6,7 +6,8 @@ import "container/heap"
 type waiter struct {
 	revision int64
 	reached  chan struct{}
-	index    int // in the heap; -1 when it is not in there
+	broken   bool // set before reached is closed: the revision will never come
+	index    int  // in the heap; -1 when it is not in there
 }
 
 // waiters is a heap of them, the lowest revision first, so that a change wakes
@@ -29,6 +30,15 @@ func (ws *waiters) wake(revision int64) {
 	for len(*ws) > 0 && (*ws)[0].revision <= revision {
 		close(heap.Pop(ws).(*waiter).reached)
 	}
+}
+
+// giveUp wakes everybody: the history of their revisions is over.
+func (ws *waiters) giveUp() {
+	for _, w := range *ws {
+		w.index, w.broken = -1, true
+		close(w.reached)
+	}
+	*ws = nil
 }
 
 func (ws waiters) Len() int           { return len(ws) }

@@ -5,7 +5,6 @@ package object
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -20,9 +19,9 @@ type Write struct {
 	at      int
 }
 
-// New prepares a write. BadRequest (400) when the key or the content cannot be
-// stored.
-func New(key resource.Key, content services.Content) (Write, error) {
+// New prepares the write with an ID. BadRequest (400) when the key or the content
+// cannot be stored.
+func New(key resource.Key, content services.Content, id string) (Write, error) {
 	if err := CheckKey(key); err != nil {
 		return Write{}, err
 	}
@@ -31,7 +30,7 @@ func New(key resource.Key, content services.Content) (Write, error) {
 		return Write{}, services.BadRequest("%s: %v", key, err)
 	}
 	value := resource.EncodeRecord(resource.Record{
-		UID: content.UID, Labels: content.Labels, Fields: content.Fields, At: at, JSON: content.JSON,
+		UID: content.UID, Labels: content.Labels, Fields: content.Fields, At: at, JSON: content.JSON, Write: id,
 	})
 	return Write{Path: key.Path(), Value: string(value), key: key, content: content, at: at}, nil
 }
@@ -47,11 +46,8 @@ func (w Write) Stored(revision int64) services.Object {
 
 // CheckKey refuses keys whose path would be that of another object, or of none.
 func CheckKey(key resource.Key) error {
-	if key.Resource == "" || key.Name == "" {
-		return services.BadRequest("a key needs a resource and a name")
-	}
-	if strings.Contains(key.Group+key.Resource+key.Namespace+key.Name, "/") {
-		return services.BadRequest("%s: names must not contain a slash", key)
+	if err := key.Check(); err != nil {
+		return services.BadRequest("%v", err)
 	}
 	return nil
 }

@@ -39,6 +39,9 @@ func (c Compacted) Error() string { return fmt.Sprintf("history is compacted thr
 // errPrevious stands for an event whose object before it is compacted already.
 var errPrevious = errors.New("the previous state of an object is no longer held")
 
+// ErrLarge says that there is more than was asked for.
+var ErrLarge = errors.New("more history than was asked for")
+
 var errEnded = errors.New("etcd ended a watch")
 
 // Reader reads etcd's history.
@@ -116,24 +119,30 @@ func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
 	return run, nil
 }
 
-// Revision returns the newest revision.
-func (r *Reader) Revision(ctx context.Context) (int64, error) {
-	response, err := r.client.Get(ctx, resource.Root, clientv3.WithCountOnly())
-	if err != nil {
-		return 0, err
-	}
-	return response.Header.Revision, nil
-}
-
 // Past returns changes of one type in (after, through], the first n of them at
 // least as far as they fit into bytes. The error is Compacted when not all of
 // them are held.
 func (r *Reader) Past(ctx context.Context, q Query) (Run, error) {
+	return r.past(ctx, q.GroupResource.Path(), q)
+}
+
+// Between returns the changes of all types in (q.After, q.Through]. The error is
+// Compacted when not all of them are held, and ErrLarge when they are more than
+// q.Limit or q.Bytes.
+func (r *Reader) Between(ctx context.Context, q Query) (Run, error) {
+	run, err := r.past(ctx, resource.Root, q)
+	if err == nil && run.Through < q.Through {
+		return Run{}, ErrLarge
+	}
+	return run, err
+}
+
+func (r *Reader) past(ctx context.Context, prefix string, q Query) (Run, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var past Run
 	var bytes int
-	for response := range r.Watch(ctx, q.GroupResource.Path(), q.After, 50*time.Millisecond) {
+	for response := range r.Watch(ctx, prefix, q.After, 50*time.Millisecond) {
 		run, err := r.Read(response)
 		if err != nil {
 			return Run{}, err
@@ -158,8 +167,8 @@ func (r *Reader) Past(ctx context.Context, q Query) (Run, error) {
 	return Run{}, errEnded
 }
 
-// Query asks for the changes of one type in (After, Through], until there are
-// Limit of them or Bytes are exceeded.
+// Query asks for the changes of one type, or of all, in (After, Through], until
+// there are Limit of them or Bytes are exceeded.
 type Query struct {
 	GroupResource  resource.GroupResource
 	After, Through int64

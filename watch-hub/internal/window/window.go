@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd/epoch"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -30,9 +31,10 @@ type Window struct {
 	bytes int64
 
 	mu      sync.RWMutex
-	floor   int64 // everything after it is held
-	through int64 // everything up to it has been seen
-	newest  int64 // the newest change ever seen
+	epoch   epoch.Epoch // of all revisions
+	floor   int64       // everything after it is held
+	through int64       // everything up to it has been seen
+	newest  int64       // the newest change seen, or where the window began
 	size    int64
 	order   queue[slot] // of all types, oldest first
 	logs    map[resource.GroupResource]*log
@@ -53,11 +55,11 @@ func New(age time.Duration, bytes int64) *Window {
 	return &Window{age: age, bytes: bytes, logs: map[resource.GroupResource]*log{}}
 }
 
-// Reset empties the window: it now begins after floor.
-func (w *Window) Reset(floor int64) {
+// Reset empties the window: it now begins after floor, a revision of an epoch.
+func (w *Window) Reset(floor int64, of epoch.Epoch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.floor, w.through, w.size = floor, floor, 0
+	w.epoch, w.floor, w.through, w.newest, w.size = of, floor, floor, floor, 0
 	w.order, w.logs = queue[slot]{}, map[resource.GroupResource]*log{}
 }
 
@@ -88,6 +90,49 @@ func (w *Window) Append(now time.Time, changes []services.Change) {
 	for w.size > w.bytes && w.order.length() > 0 {
 		w.drop()
 	}
+}
+
+// Prepend adds the changes in (after, floor], in the order of their revisions,
+// where floor is the one of the window. It returns false when there is no room for
+// all of them or the window begins elsewhere: then it holds as much of the past as
+// it can.
+func (w *Window) Prepend(now time.Time, after, floor int64, changes []services.Change) (more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.floor != floor {
+		return false
+	}
+	size, first := w.size, len(changes)
+	for first > 0 && size+Size(changes[first-1]) <= w.bytes {
+		first--
+		size += Size(changes[first])
+	}
+	if more = first == 0; !more {
+		after = changes[first-1].Object.Revision
+	}
+	if w.order.length() > 0 {
+		now = w.order.first().at // what is older must not be younger
+	}
+	order := make([]slot, 0, len(changes)-first+w.order.length())
+	logs := map[resource.GroupResource][]services.Change{}
+	for _, c := range changes[first:] {
+		gr := c.Object.Key.GroupResource
+		c.Previous = after
+		if l := logs[gr]; len(l) > 0 {
+			c.Previous = l[len(l)-1].Object.Revision
+		}
+		logs[gr] = append(logs[gr], c)
+		order = append(order, slot{gr: gr, at: now, size: Size(c)})
+	}
+	w.order = queue[slot]{items: append(order, w.order.live()...)}
+	for gr, l := range logs {
+		if later := w.logs[gr]; later != nil {
+			l = append(l, later.live()...)
+		}
+		w.logs[gr] = &log{items: l}
+	}
+	w.floor, w.size = after, size
+	return more
 }
 
 // Advance notes that everything up to a revision has been seen.
@@ -126,7 +171,7 @@ func (w *Window) Replay(r services.ReplayRequest) (answer services.Replay, ok bo
 	if r.After < w.floor {
 		return services.Replay{}, false
 	}
-	answer.Through = max(w.through, r.After)
+	answer.Through, answer.Epoch = max(w.through, r.After), w.epoch.ID
 	l := w.logs[r.GroupResource]
 	if l == nil {
 		return answer, true
@@ -159,7 +204,7 @@ func pageLength(changes []services.Change, limit int) int {
 func (w *Window) Progress() services.Progress {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	p := services.Progress{Through: w.through, Floor: w.floor, Heads: make(map[resource.GroupResource]int64, len(w.logs))}
+	p := services.Progress{Epoch: w.epoch.ID, Through: w.through, Floor: w.floor, Heads: make(map[resource.GroupResource]int64, len(w.logs))}
 	for gr, l := range w.logs {
 		p.Heads[gr] = l.last().Object.Revision
 	}
@@ -173,8 +218,15 @@ func (w *Window) Span() (floor, through int64) {
 	return w.floor, w.through
 }
 
-// Newest returns the revision of the newest change that was ever appended; 0 when
-// there was none.
+// Epoch returns the epoch of the window's revisions.
+func (w *Window) Epoch() epoch.Epoch {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.epoch
+}
+
+// Newest returns the revision of the newest change that was appended since the
+// window began, or else where it began.
 func (w *Window) Newest() int64 {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

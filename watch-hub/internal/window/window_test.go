@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd/epoch"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
@@ -66,7 +67,7 @@ func TestWindowIsBoundedByAge(t *testing.T) {
 
 func TestWindowChainsEachType(t *testing.T) {
 	w := New(time.Hour, 1<<20)
-	w.Reset(5)
+	w.Reset(5, epoch.Epoch{})
 	list := []services.Change{change(6, "pods", 1), change(7, "nodes", 1), change(8, "pods", 1), change(9, "nodes", 1)}
 	w.Append(time.Now(), list)
 	for i, want := range []int64{5, 5, 6, 7} {

@@ -15,25 +15,27 @@ import (
 func main() {
 	address := flag.String("address", "", "address to listen on")
 	dir := flag.String("dir", "", "folder of the data")
+	token := flag.String("token", "", "what makes the id of a cluster that begins")
 	tls := transport.TLSInfo{ClientCertAuth: true}
 	flag.StringVar(&tls.TrustedCAFile, "ca", "", "authority of the clients")
 	flag.StringVar(&tls.CertFile, "cert", "", "certificate")
 	flag.StringVar(&tls.KeyFile, "key", "", "its key")
 	flag.Parse()
-	if err := serve(*address, *dir, tls); err != nil {
+	if err := serve(*address, *dir, *token, tls); err != nil {
 		fmt.Fprintln(os.Stderr, "etcd:", err)
 		os.Exit(1)
 	}
 }
 
 // serve runs until the process is ended: what is acknowledged is on disk.
-func serve(address, dir string, tls transport.TLSInfo) error {
+func serve(address, dir, token string, tls transport.TLSInfo) error {
 	config := embed.NewConfig()
 	config.Dir, config.LogLevel = dir, "warn"
 	client := url.URL{Scheme: "https", Host: address}
 	peer := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	config.InitialClusterToken = token
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	config.ClientTLSInfo = tls
 	server, err := embed.StartEtcd(config)

@@ -1,5 +1,6 @@
 // Command nats is a NATS server for tests that need one as a process of its own:
-// core NATS with mutual TLS on a loopback address, nothing kept.
+// core NATS with mutual TLS on a loopback address, nothing kept, with the
+// permissions that Portico ships.
 package main
 
 import (
@@ -14,18 +15,19 @@ import (
 
 func main() {
 	address := flag.String("address", "", "address to listen on")
+	permissions := flag.String("permissions", "", "configuration file with the users")
 	tls := server.TLSConfigOpts{Verify: true}
 	flag.StringVar(&tls.CaFile, "ca", "", "authority of the clients")
 	flag.StringVar(&tls.CertFile, "cert", "", "certificate")
 	flag.StringVar(&tls.KeyFile, "key", "", "its key")
 	flag.Parse()
-	if err := serve(*address, &tls); err != nil {
+	if err := serve(*address, *permissions, &tls); err != nil {
 		fmt.Fprintln(os.Stderr, "nats:", err)
 		os.Exit(1)
 	}
 }
 
-func serve(address string, tls *server.TLSConfigOpts) error {
+func serve(address, permissions string, tls *server.TLSConfigOpts) error {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
 		return err
@@ -34,7 +36,12 @@ func serve(address string, tls *server.TLSConfigOpts) error {
 	if err != nil {
 		return err
 	}
-	options := &server.Options{Host: host, Port: port, MaxPayload: 8 << 20, TLSTimeout: 5, TLSVerify: true}
+	options, err := server.ProcessConfigFile(permissions)
+	if err != nil {
+		return err
+	}
+	options.Host, options.Port, options.MaxPayload = host, port, 8<<20
+	options.TLS, options.TLSVerify, options.TLSMap, options.TLSTimeout = true, true, true, 5
 	if options.TLSConfig, err = server.GenTLSConfig(tls); err != nil {
 		return err
 	}

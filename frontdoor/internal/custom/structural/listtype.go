@@ -1,8 +1,6 @@
 package structural
 
 import (
-	"slices"
-
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
 )
@@ -68,11 +66,17 @@ func (c *Schemas) listMap(s map[string]any, keys []string, at *field.Path) {
 		return
 	}
 	properties := rules.Object(items, "properties")
-	for i, key := range keys {
-		if slices.Contains(keys[:i], key) {
+	required := map[string]bool{}
+	for _, name := range rules.Texts(items, "required") {
+		required[name] = true
+	}
+	seen := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		if seen[key] {
 			c.Invalid(where, keys, "must not contain duplicate entries")
 			continue
 		}
+		seen[key] = true
 		property := rules.Object(properties, key)
 		below := at.Field("items").Field("properties").Entry(key)
 		switch {
@@ -84,7 +88,7 @@ func (c *Schemas) listMap(s map[string]any, keys []string, at *field.Path) {
 		case property["nullable"] == true:
 			c.Forbidden(below.Field("nullable"), "this property is in "+c.Extension+"list-map-keys, so it cannot be nullable")
 		}
-		if property["default"] == nil && !slices.Contains(rules.Texts(items, "required"), key) {
+		if property["default"] == nil && !required[key] {
 			c.Required(below.Field("default"), "this property is in "+c.Extension+"list-map-keys, so it must have a default or be a required property")
 		}
 	}

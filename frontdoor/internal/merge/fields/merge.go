@@ -1,10 +1,6 @@
 package fields
 
-import (
-	"slices"
-
-	"github.com/portico-platform/portico/services/tree"
-)
+import "github.com/portico-platform/portico/services/tree"
 
 // Merge returns the object with the configuration merged into it, sharing nothing
 // with either. The configuration must be one that Configured has read.
@@ -83,9 +79,17 @@ func (t *Type) mergeLists(live, config []any) (any, bool) {
 		}
 	}
 	shared := func(name string) bool { return liveItems[name] != nil }
+	// next is, for each item of the configuration, the first one from there on that is
+	// shared; len(configs) when there is none.
+	next := make([]int, len(configs)+1)
+	next[len(configs)] = len(configs)
+	for i := len(configs) - 1; i >= 0; i-- {
+		if next[i] = next[i+1]; shared(configs[i]) {
+			next[i] = i
+		}
+	}
 	for i, name := range configs {
-		next := slices.IndexFunc(configs[i:], shared)
-		upTo(func(name string) bool { return next >= 0 && name == configs[i+next] })
+		upTo(func(name string) bool { return next[i] < len(configs) && name == configs[next[i]] })
 		if !shared(name) {
 			merged = append(merged, tree.Copy(config[i]))
 			continue

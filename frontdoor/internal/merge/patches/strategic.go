@@ -10,6 +10,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/jsonpatch"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -23,12 +24,15 @@ func Strategic(current, patch map[string]any, schema *spec.Schema, definitions m
 			patched, err = nil, services.BadRequest("the directives of the patch are malformed")
 		}
 	}()
+	if !affordable(current, patch, position{definitions, schema}) {
+		return nil, services.TooLarge("The patch merges lists that are too long: use a JSON patch, a merge patch or an update instead")
+	}
 	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(runtime.DeepCopyJSON(current), patch, position{definitions, schema})
 	switch {
 	case err == nil:
 		return runtime.DeepCopyJSON(merged), nil
 	case errors.Is(err, mergepatch.ErrNoListOfLists):
-		return nil, unprocessable(err.Error())
+		return nil, jsonpatch.Unprocessable(err.Error())
 	}
 	return nil, services.BadRequest("%v", err)
 }

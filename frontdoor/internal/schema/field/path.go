@@ -19,16 +19,26 @@ func (p *Path) String() string {
 	if p == nil {
 		return ""
 	}
-	before := p.Parent.String()
+	return string(p.append(make([]byte, 0, 64)))
+}
+
+// append writes the path in one go: a string per level would be quadratic in depth.
+func (p *Path) append(b []byte) []byte {
+	if p == nil {
+		return b
+	}
+	b = p.Parent.append(b)
 	switch {
 	case p.IsKey:
-		return before + "[" + p.Name + "]"
+		b = append(append(append(b, '['), p.Name...), ']')
 	case p.Name == "":
-		return before + "[" + strconv.Itoa(p.Index) + "]"
-	case before == "":
-		return p.Name
+		b = append(strconv.AppendInt(append(b, '['), int64(p.Index), 10), ']')
+	case len(b) == 0:
+		b = append(b, p.Name...)
+	default:
+		b = append(append(b, '.'), p.Name...)
 	}
-	return before + "." + p.Name
+	return b
 }
 
 // Field is the path of a field below p.

@@ -14,8 +14,9 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	amount "github.com/portico-platform/portico/services/quantity"
 )
 
 // Format returns what is wrong with a text; nil when nothing is.
@@ -181,7 +182,7 @@ func resourceName(value string) []string { return validation.IsQualifiedName(val
 
 // quantity is an amount whose sign is at least least.
 func quantity(value string, least int, why string) []string {
-	if q, err := resource.ParseQuantity(value); err == nil && q.Sign() < least {
+	if q, err := amount.Parse(value); err == nil && q.Sign() < least {
 		return []string{why}
 	}
 	return nil

@@ -143,6 +143,10 @@ func (c *Check) finalizers(t *catalogue.Type, metadata, before map[string]any, a
 	names, had := Texts(metadata, "finalizers"), Texts(before, "finalizers")
 	at = at.Field("finalizers")
 	var added []string
+	held := make(map[string]bool, len(had))
+	for _, name := range had {
+		held[name] = true
+	}
 	for i, name := range names {
 		for _, problem := range validation.IsQualifiedName(name) {
 			c.Invalid(at, name, problem)
@@ -150,7 +154,7 @@ func (c *Check) finalizers(t *catalogue.Type, metadata, before map[string]any, a
 		if !strings.Contains(name, "/") && !c.OwnFinalizer(name) && !anyFinalizer(t) {
 			c.Invalid(at.Item(i), name, "name is neither a standard finalizer name nor is it fully qualified")
 		}
-		if !slices.Contains(had, name) {
+		if !held[name] {
 			added = append(added, name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/portico-platform/portico/services/quantity"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -65,7 +66,7 @@ func Texts(m map[string]any, name string) []string {
 // Quantity reads a quantity that Prepare has checked.
 func Quantity(value any) resource.Quantity {
 	s, _ := value.(string)
-	q, err := resource.ParseQuantity(s)
+	q, err := quantity.Parse(s)
 	if err != nil {
 		return resource.Quantity{}
 	}

@@ -2,7 +2,6 @@ package table
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
@@ -67,8 +66,10 @@ func ingressClass(o *object) any {
 
 func ingressHosts(o *object) any {
 	var hosts []string
+	seen := map[string]bool{}
 	for rule := range o.spec.Get("rules").Items() {
-		if host := rule.Get("host").String(); host != "" && !slices.Contains(hosts, host) {
+		if host := rule.Get("host").String(); host != "" && !seen[host] {
+			seen[host] = true
 			hosts = append(hosts, host)
 		}
 	}

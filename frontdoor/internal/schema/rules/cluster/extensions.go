@@ -27,10 +27,12 @@ func whereWebhook(c *rules.Check, m, _ map[string]any, at *field.Path) {
 // eachOnce: a version of reviews is named once.
 func eachOnce(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	versions := rules.Texts(m, "admissionReviewVersions")
+	seen := make(map[string]bool, len(versions))
 	for i, version := range versions {
-		if slices.Contains(versions[:i], version) {
+		if seen[version] {
 			c.Invalid(at.Field("admissionReviewVersions").Item(i), version, "duplicate version")
 		}
+		seen[version] = true
 	}
 }
 
@@ -56,7 +58,11 @@ var plain = map[string]string{"operations": "operations", "apiGroups": "API grou
 // resourceStars: the same for resources and their subresources.
 func resourceStars(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	resources, at := rules.Texts(m, "resources"), at.Field("resources")
-	has := func(name string) bool { return slices.Contains(resources, name) }
+	names := make(map[string]bool, len(resources))
+	for _, name := range resources {
+		names[name] = true
+	}
+	has := func(name string) bool { return names[name] }
 	if has("*/*") && len(resources) > 1 {
 		c.Invalid(at, resources, "if '*/*' is present, must not specify other resources")
 	}

@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
@@ -28,11 +29,15 @@ func running(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 	armour := c.Vocabulary.Qualified("container.apparmor.security.beta", "")
 	ofPod, ofContainer := c.Vocabulary.Qualified("seccomp.security.alpha", "pod"), c.Vocabulary.Qualified("container.seccomp.security.alpha", "")
+	var containers map[string]bool
 	for key := range annotations {
 		value := rules.Text(annotations, key)
 		switch name, armoured := strings.CutPrefix(key, armour); {
 		case armoured:
-			if !hasContainer(spec, name) {
+			if containers == nil {
+				containers = containerNames(spec)
+			}
+			if !containers[name] {
 				c.Invalid(at.Entry(key), name, "container not found")
 			}
 			appArmor(c, value, at.Entry(key))
@@ -42,8 +47,13 @@ func running(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 }
 
-func hasContainer(spec map[string]any, name string) bool {
-	return has(spec, "initContainers", "name", name) || has(spec, "containers", "name", name) || has(spec, "ephemeralContainers", "name", name)
+// containerNames returns the names of all containers of a pod.
+func containerNames(spec map[string]any) map[string]bool {
+	names := map[string]bool{}
+	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
+		maps.Copy(names, valuesOf(spec, list, "name"))
+	}
+	return names
 }
 
 func appArmor(c *rules.Check, profile string, at *field.Path) {

@@ -1,8 +1,6 @@
 package pods
 
 import (
-	"slices"
-
 	"github.com/portico-platform/portico/frontdoor/internal/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/schema/rules"
 )
@@ -60,16 +58,23 @@ func deadline(c *rules.Check, before, after map[string]any, at *field.Path) {
 
 // tolerations are only added; how long one lasts may change.
 func tolerations(c *rules.Check, before, after map[string]any, at *field.Path) {
+	now := map[toleration]bool{}
+	for _, t := range rules.Objects(after, "tolerations") {
+		now[tolerationOf(t)] = true
+	}
 	for _, had := range rules.Objects(before, "tolerations") {
-		if !slices.ContainsFunc(rules.Objects(after, "tolerations"), func(t map[string]any) bool { return sameToleration(t, had) }) {
+		if !now[tolerationOf(had)] {
 			c.Forbidden(at.Field("tolerations"), "existing toleration can not be modified except its tolerationSeconds")
 			return
 		}
 	}
 }
 
-func sameToleration(a, b map[string]any) bool {
-	return rules.Same(rules.Without(a, "tolerationSeconds"), rules.Without(b, "tolerationSeconds"))
+// toleration is what tells tolerations apart: all but how long they last.
+type toleration struct{ key, operator, value, effect string }
+
+func tolerationOf(t map[string]any) toleration {
+	return toleration{rules.Text(t, "key"), rules.Text(t, "operator"), rules.Text(t, "value"), rules.Text(t, "effect")}
 }
 
 // debuggers: ephemeral containers are added, and stay as they are.

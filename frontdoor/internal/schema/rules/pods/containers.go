@@ -113,13 +113,16 @@ func hostPort(c *rules.Check, port map[string]any, taken map[string]bool, at *fi
 // containerPorts: named ports are told apart.
 func containerPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	ports := rules.Objects(m, "ports")
+	if len(ports) < 2 {
+		return
+	}
+	seen := make(map[string]bool, len(ports))
 	for i, port := range ports {
-		for _, other := range ports[:i] {
-			if name := rules.Text(port, "name"); name != "" && name == rules.Text(other, "name") {
-				c.Duplicate(at.Field("ports").Item(i).Field("name"), name)
-				break
-			}
+		name := rules.Text(port, "name")
+		if name != "" && seen[name] {
+			c.Duplicate(at.Field("ports").Item(i).Field("name"), name)
 		}
+		seen[name] = true
 	}
 }
 

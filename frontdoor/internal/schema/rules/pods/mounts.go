@@ -22,6 +22,7 @@ func mounts(c *rules.Check, container map[string]any, volumes map[string]map[str
 	}
 	at = at.Field("volumeMounts")
 	seen := map[string]bool{}
+	deviceNames, devicePaths := valuesOf(container, "volumeDevices", "name"), valuesOf(container, "volumeDevices", "devicePath")
 	for i, mount := range all {
 		where := at.Item(i)
 		name, path := rules.Text(mount, "name"), rules.Text(mount, "mountPath")
@@ -32,10 +33,10 @@ func mounts(c *rules.Check, container map[string]any, volumes map[string]map[str
 			c.Invalid(where.Field("mountPath"), path, taken)
 		}
 		seen[path] = true
-		if has(container, "volumeDevices", "name", name) {
+		if deviceNames[name] {
 			c.Invalid(where.Field("name"), name, takenDevice)
 		}
-		if has(container, "volumeDevices", "devicePath", path) {
+		if devicePaths[path] {
 			c.Invalid(where.Field("mountPath"), path, "must not already exist as a path in volumeDevices")
 		}
 		if rules.Text(mount, "subPath") != "" && rules.Text(mount, "subPathExpr") != "" {
@@ -54,6 +55,7 @@ func devices(c *rules.Check, container map[string]any, volumes map[string]map[st
 		return
 	}
 	names, paths := map[string]bool{}, map[string]bool{}
+	mountNames, mountPaths := valuesOf(container, "volumeMounts", "name"), valuesOf(container, "volumeMounts", "mountPath")
 	for i, device := range all {
 		where := at.Field("volumeDevices").Item(i)
 		name, path := rules.Text(device, "name"), rules.Text(device, "devicePath")
@@ -66,7 +68,7 @@ func devices(c *rules.Check, container map[string]any, volumes map[string]map[st
 		if names[name] {
 			c.Invalid(where.Field("name"), name, taken)
 		}
-		if has(container, "volumeMounts", "name", name) {
+		if mountNames[name] {
 			c.Invalid(where.Field("name"), name, takenMount)
 		}
 		switch {
@@ -76,14 +78,25 @@ func devices(c *rules.Check, container map[string]any, volumes map[string]map[st
 		case slices.Contains(strings.Split(path, "/"), ".."):
 			c.Invalid(where.Field("devicePath"), path, "can not contain backsteps ('..')")
 		}
-		if has(container, "volumeMounts", "mountPath", path) {
+		if mountPaths[path] {
 			c.Invalid(where.Field("devicePath"), path, "must not already exist as a path in volumeMounts")
 		}
 		names[name], paths[path] = true, true
 	}
 }
 
-// has tells whether an item of a list has a value.
-func has(container map[string]any, list, member, value string) bool {
-	return value != "" && slices.ContainsFunc(rules.Objects(container, list), func(item map[string]any) bool { return item[member] == value })
+// valuesOf returns the texts that the items of a list have for a member; nil when there
+// are none.
+func valuesOf(container map[string]any, list, member string) map[string]bool {
+	items := rules.Objects(container, list)
+	if len(items) == 0 {
+		return nil
+	}
+	values := make(map[string]bool, len(items))
+	for _, item := range items {
+		if value := rules.Text(item, member); value != "" {
+			values[value] = true
+		}
+	}
+	return values
 }

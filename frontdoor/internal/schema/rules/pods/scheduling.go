@@ -77,12 +77,16 @@ func nodeField(c *rules.Check, want map[string]any, at *field.Path) {
 func spreadOnce(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	const list = "topologySpreadConstraints"
 	constraints := rules.Objects(m, list)
-	for i, one := range constraints {
-		for _, other := range constraints[i+1:] {
-			key, action := rules.Text(one, "topologyKey"), rules.Text(one, "whenUnsatisfiable")
-			if key == rules.Text(other, "topologyKey") && action == rules.Text(other, "whenUnsatisfiable") {
-				c.Duplicate(at.Field(list).Item(i).Field("{topologyKey, whenUnsatisfiable}"), "{"+key+", "+action+"}")
-			}
+	if len(constraints) < 2 {
+		return
+	}
+	type way struct{ key, action string }
+	later := make(map[way]bool, len(constraints))
+	for i := len(constraints) - 1; i >= 0; i-- {
+		w := way{rules.Text(constraints[i], "topologyKey"), rules.Text(constraints[i], "whenUnsatisfiable")}
+		if later[w] {
+			c.Duplicate(at.Field(list).Item(i).Field("{topologyKey, whenUnsatisfiable}"), "{"+w.key+", "+w.action+"}")
 		}
+		later[w] = true
 	}
 }

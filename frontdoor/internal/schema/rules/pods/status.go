@@ -2,7 +2,6 @@ package pods
 
 import (
 	"net/netip"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -34,8 +33,9 @@ func statusChange(c *rules.Check, m, old map[string]any, at *field.Path) {
 		if list == "ephemeralContainerStatuses" {
 			policy = "Never" // nobody starts them again
 		}
+		running := runningIn(after, list)
 		for i, was := range rules.Objects(before, list) {
-			if startedAgain(was, rules.Objects(after, list), policy) {
+			if startedAgain(was, running, policy) {
 				c.Forbidden(at.Field(list).Item(i).Field("state"), "may not be transitioned to non-terminated state")
 			}
 		}
@@ -44,14 +44,24 @@ func statusChange(c *rules.Check, m, old map[string]any, at *field.Path) {
 }
 
 // startedAgain tells whether a container that had ended for good has not any more.
-func startedAgain(was map[string]any, after []map[string]any, policy any) bool {
+func startedAgain(was map[string]any, running map[string]bool, policy any) bool {
 	ended := rules.Object(was, "state", "terminated")
 	if policy == "Always" || ended == nil || policy == "OnFailure" && rules.Number(ended, "exitCode") != 0 {
 		return false
 	}
-	return slices.ContainsFunc(after, func(is map[string]any) bool {
-		return is["name"] == was["name"] && rules.Object(is, "state", "terminated") == nil
-	})
+	return running[rules.Text(was, "name")]
+}
+
+// runningIn returns the names in a list of container statuses that have not ended.
+func runningIn(status map[string]any, list string) map[string]bool {
+	items := rules.Objects(status, list)
+	running := make(map[string]bool, len(items))
+	for _, item := range items {
+		if rules.Object(item, "state", "terminated") == nil {
+			running[rules.Text(item, "name")] = true
+		}
+	}
+	return running
 }
 
 // podIPs: a pod has at most one address of each family.

@@ -1,4 +1,6 @@
-package run
+// Package memory gives memory back to the system when a process has come to rest. It
+// decides when that is worth a collection, and never limits what a process may use.
+package memory
 
 import (
 	"context"
@@ -72,6 +74,9 @@ func (h *housekeeper) look() {
 	}
 	h.last = now
 }
+
+// Tidy looks after the memory of the process until ctx ends.
+func Tidy(ctx context.Context) { newHousekeeper().run(ctx) }
 
 func newHousekeeper() *housekeeper {
 	return &housekeeper{read: readMemory, giveBack: debug.FreeOSMemory}

@@ -1,0 +1,62 @@
+package admission_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// The first test of the package that patches is one with this patch: no limit is armed by
+// an earlier request.
+func TestWebhookPatchesAreBounded(t *testing.T) {
+	doubling := make([]string, 24)
+	for i := range doubling {
+		doubling[i] = fmt.Sprintf(`{"op":"copy","from":"/data","path":"/data/k%d"}`, i)
+	}
+	many := "[" + strings.Repeat(`{"op":"add","path":"/data/x","value":"1"},`, 10000) + `{"op":"add","path":"/data/x","value":"1"}]`
+	deep := `[{"op":"add","path":"/data/x","value":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}]`
+	large := `[{"op":"add","path":"/data/x","value":"` + strings.Repeat("x", 4<<20) + `"}]`
+	for name, patch := range map[string]string{
+		"copies": `[{"op":"add","path":"/data","value":{"a":"` + strings.Repeat("x", 1024) + `"}},` + strings.Join(doubling, ",") + `]`,
+		"many":   many, "deep": deep, "large": large,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, s := cluster(t), serve(t)
+			s.on("bomb", patching(patch))
+			configure(t, c, "mutating", "a", s.hook("bomb"))
+			a := started(t, c)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			_, err := a.Mutate(t.Context(), create("here"))
+			runtime.ReadMemStats(&after)
+			if !services.IsReason(err, services.ReasonInternalError) {
+				t.Errorf("got %v, want %s", err, services.ReasonInternalError)
+			}
+			if took := time.Since(start); took > 2*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if held := after.TotalAlloc - before.TotalAlloc; held > 100<<20 { // the answer itself is copied a few times
+				t.Errorf("it allocated %d MiB", held>>20)
+			}
+		})
+	}
+}
+
+func TestWebhookWarningsAreBounded(t *testing.T) {
+	c, s := cluster(t), serve(t)
+	texts := make([]string, 1000)
+	for i := range texts {
+		texts[i] = fmt.Sprintf(`"%d %s"`, i, strings.Repeat("x", 1000))
+	}
+	s.on("talker", `"allowed":true,"warnings":[`+strings.Join(texts, ",")+`]`)
+	configure(t, c, "mutating", "a", s.hook("talker"))
+	got, err := started(t, c).Mutate(t.Context(), create("here"))
+	if total := len(strings.Join(got.Warnings, "")); err != nil || total == 0 || total > 64<<10 {
+		t.Errorf("%d bytes of warnings, %v", total, err)
+	}
+}

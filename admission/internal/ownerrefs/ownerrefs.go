@@ -1,0 +1,116 @@
+// Package ownerrefs keeps users from using the garbage collector for what they may not
+// do themselves. Whoever changes the ownerReferences of an object lets the collector
+// delete it, so they need the verb delete on it. Whoever sets blockOwnerDeletion holds
+// up the deletion of the owner, so they need to be able to set finalizers on the owner:
+// the verb update on its finalizers. It decides only about the request and deletes
+// nothing. It serves OwnerReferencesPermissionEnforcement under "Admission plugins" of
+// the specification.
+package ownerrefs
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-platform/portico/admission/internal/review"
+	"github.com/portico-platform/portico/services"
+)
+
+// Plugin checks ownerReferences.
+type Plugin struct{ Authz services.Authz }
+
+// Validate refuses with Forbidden (403).
+func (p Plugin) Validate(ctx context.Context, r *review.Review) error {
+	if r.Operation != services.OperationCreate && r.Operation != services.OperationUpdate {
+		return nil
+	}
+	if r.Group == "" && r.Resource == "pods" && r.Subresource == "status" {
+		return nil // it cannot change the ownerReferences, and node agents send wrong ones
+	}
+	owners, err := ownersIn(r.Object)
+	if err != nil {
+		return err
+	}
+	before, err := ownersIn(r.OldObject)
+	if err != nil || equality.Semantic.DeepEqual(owners, before) {
+		return err
+	}
+	if r.Operation == services.OperationUpdate {
+		may, err := p.may(ctx, services.Attributes{User: r.User, Verb: "delete", Group: r.Group, Version: r.Version, Resource: r.Resource,
+			Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name})
+		if err != nil {
+			return err
+		}
+		if !may {
+			return r.Forbid("cannot set an ownerRef on a resource you can't delete")
+		}
+	}
+	for _, owner := range newlyBlocked(owners, before) {
+		if err := p.checkBlocked(ctx, r, owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkBlocked checks that the user may set finalizers on an owner.
+func (p Plugin) checkBlocked(ctx context.Context, r *review.Review, owner metav1.OwnerReference) error {
+	i := slices.IndexFunc(r.OwnerTypes, func(t services.OwnerType) bool { return t.APIVersion == owner.APIVersion && t.Kind == owner.Kind })
+	version, err := runtimeschema.ParseGroupVersion(owner.APIVersion)
+	if i < 0 || err != nil {
+		return r.Forbid("cannot set blockOwnerDeletion in this case because no resource type is known for APIVersion %v Kind %v", owner.APIVersion, owner.Kind)
+	}
+	question := services.Attributes{User: r.User, Verb: "update", Group: version.Group, Version: version.Version,
+		Resource: r.OwnerTypes[i].Resource, Subresource: "finalizers", Name: owner.Name}
+	if r.OwnerTypes[i].Namespaced {
+		question.Namespace = r.Namespace
+	}
+	may, err := p.may(ctx, question)
+	if err != nil {
+		return err
+	}
+	if !may {
+		return r.Forbid("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %s %q", question.Resource, owner.Name)
+	}
+	return nil
+}
+
+func (p Plugin) may(ctx context.Context, question services.Attributes) (bool, error) {
+	decision, err := p.Authz.Authorize(ctx, question)
+	return decision.Allowed, err
+}
+
+// newlyBlocked returns the owners whose deletion is blocked and was not before.
+func newlyBlocked(owners, before []metav1.OwnerReference) (blocked []metav1.OwnerReference) {
+	blocks := func(o metav1.OwnerReference) bool { return o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion }
+	was := map[string]bool{} // by uid
+	for _, o := range before {
+		was[string(o.UID)] = was[string(o.UID)] || blocks(o)
+	}
+	for _, o := range owners {
+		if blocks(o) && !was[string(o.UID)] {
+			blocked = append(blocked, o)
+		}
+	}
+	return blocked
+}
+
+// ownersIn returns the ownerReferences of an object; none when there is no object.
+func ownersIn(object []byte) ([]metav1.OwnerReference, error) {
+	if len(object) == 0 {
+		return nil, nil
+	}
+	var o struct {
+		Metadata struct {
+			OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(object, &o); err != nil {
+		return nil, services.BadRequest("the object is not readable: %v", err)
+	}
+	return o.Metadata.OwnerReferences, nil
+}

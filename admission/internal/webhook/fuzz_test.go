@@ -1,0 +1,28 @@
+package webhook
+
+import (
+	"encoding/json"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FuzzReply reads what webhooks answer: only an answer to this very question counts.
+// Patches have targets of their own.
+func FuzzReply(f *testing.F) {
+	question := &admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.platform.io/v1", Kind: "AdmissionReview"},
+		Request: &admissionv1.AdmissionRequest{UID: "u1"}}
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		var reply admissionv1.AdmissionReview
+		if json.Unmarshal(answer, &reply) != nil || believable(question, &reply) != nil {
+			return
+		}
+		if reply.Response.UID != "u1" {
+			t.Errorf("an answer to %q is believed", reply.Response.UID)
+		}
+		if (len(reply.Response.Patch) > 0) != (reply.Response.PatchType != nil) {
+			t.Errorf("half a patch is believed: %s", answer)
+		}
+	})
+}

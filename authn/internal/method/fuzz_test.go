@@ -1,0 +1,134 @@
+package method
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// secrets is a store that holds one object under every name.
+type secrets struct {
+	services.Reader
+	json []byte
+}
+
+func (s secrets) Get(_ context.Context, r services.GetRequest) (services.Object, error) {
+	return services.Object{Key: r.Key, JSON: s.json}, nil
+}
+
+const fuzzToken = "abcdef.0123456789abcdef"
+
+// FuzzBootstrapToken shows tokens where one is stored: nobody gets in with another one.
+func FuzzBootstrapToken(f *testing.F) {
+	v := vocabulary.Platform()
+	stored, err := json.Marshal(map[string]any{"type": v.Qualified("bootstrap", "token"), "data": map[string][]byte{
+		"token-id": []byte("abcdef"), "token-secret": []byte("0123456789abcdef"), "usage-bootstrap-authentication": []byte("true")}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	m := NewBootstrap(secrets{json: stored}, v, time.Now)
+	if _, err := m.Authenticate(f.Context(), services.Credentials{BearerToken: fuzzToken}); err != nil {
+		f.Fatal("the stored token does not let in: ", err)
+	}
+	f.Fuzz(func(t *testing.T, token string) {
+		a, err := m.Authenticate(t.Context(), services.Credentials{BearerToken: token})
+		if err == nil && (token != fuzzToken || a.User.Name != "system:bootstrap:abcdef") {
+			t.Errorf("%q lets in %+v", token, a.User)
+		}
+	})
+}
+
+// FuzzBootstrapSecret stores what users may store: the groups stay below the one of
+// bootstrap tokens.
+func FuzzBootstrapSecret(f *testing.F) {
+	f.Fuzz(func(t *testing.T, object []byte) {
+		m := NewBootstrap(secrets{json: object}, vocabulary.Platform(), time.Now)
+		a, err := m.Authenticate(t.Context(), services.Credentials{BearerToken: fuzzToken})
+		if err != nil {
+			return
+		}
+		for _, group := range a.User.Groups {
+			if group != groupBootstrap && !strings.HasPrefix(group, groupBootstrap+":") {
+				t.Errorf("%q gives group %q", object, group)
+			}
+		}
+	})
+}
+
+// FuzzServiceAccountToken shows tokens that no known key has signed.
+func FuzzServiceAccountToken(f *testing.F) {
+	m, err := NewServiceAccount(ServiceAccountConfig{Vocabulary: vocabulary.Platform(), KeyFiles: []string{"testdata/account.pub"},
+		Issuer: "https://issuer", Audiences: []string{"https://issuer"}}, time.Now)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, token string) {
+		if a, err := m.Authenticate(t.Context(), services.Credentials{BearerToken: token}); err == nil {
+			t.Errorf("%q lets in %+v", token, a.User)
+		}
+	})
+}
+
+// FuzzTokenFile reads files of static tokens: every user has a name, and nobody gets
+// in without a token.
+func FuzzTokenFile(f *testing.F) {
+	path := f.TempDir() + "/tokens.csv"
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m, err := NewTokenFile([]string{path})
+		if err != nil {
+			return
+		}
+		for _, user := range m.users {
+			if user.Name == "" {
+				t.Errorf("%q has a user without a name", content)
+			}
+		}
+		if _, err := m.Authenticate(t.Context(), services.Credentials{}); !errors.Is(err, ErrNone) {
+			t.Errorf("%q: no token lets in: %v", content, err)
+		}
+	})
+}
+
+// FuzzProxyHeaders reads extra attributes: from headers with the prefix only.
+func FuzzProxyHeaders(f *testing.F) {
+	m := &Proxy{config: ProxyConfig{ExtraPrefixes: []string{"X-Remote-Extra-"}}}
+	f.Fuzz(func(t *testing.T, name, value string) {
+		var a services.Authentication
+		m.readExtra(map[string][]string{name: {value}}, &a)
+		if taken := len(a.User.Extra) > 0; taken != strings.HasPrefix(strings.ToLower(name), "x-remote-extra-") || taken != (len(a.ProxyHeaders) == 1) {
+			t.Errorf("%q: got %v, %v", name, a.User.Extra, a.ProxyHeaders)
+		}
+	})
+}
+
+// FuzzCertificate shows chains that no trusted authority has signed.
+func FuzzCertificate(f *testing.F) {
+	roots := x509.NewCertPool()
+	f.Fuzz(func(t *testing.T, leaf, intermediate []byte) {
+		if c, err := verifyClient([][]byte{leaf, intermediate}, roots, time.Now()); err == nil {
+			t.Errorf("verified %v", c.Subject)
+		}
+	})
+}
+
+// FuzzPublicKeys reads key files: keys or an error, and never a private key.
+func FuzzPublicKeys(f *testing.F) {
+	f.Fuzz(func(t *testing.T, kind string, content []byte) {
+		key, err := publicKey(&pem.Block{Type: kind, Bytes: content})
+		if _, private := key.(interface{ Public() any }); private && err == nil {
+			t.Errorf("%s is a private key", kind)
+		}
+	})
+}

@@ -1,0 +1,37 @@
+package profile
+
+import (
+	"encoding/pem"
+	"slices"
+	"testing"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// FuzzParse reads signing requests, as PEM and as its content: what is signed is never
+// an authority, and node certificates are those of nodes.
+func FuzzParse(f *testing.F) {
+	v := vocabulary.Platform()
+	profiles := BuiltIn(v)
+	f.Fuzz(func(t *testing.T, content []byte, wrapped bool) {
+		if wrapped {
+			content = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: content})
+		}
+		request, err := Parse(content)
+		if err != nil {
+			return
+		}
+		for name, p := range profiles {
+			template, err := p.Template(request, []string{digitalSignature, keyEncipherment, clientAuth})
+			if err != nil {
+				continue
+			}
+			if template.IsCA || !template.BasicConstraintsValid {
+				t.Errorf("%s signs an authority", name)
+			}
+			if name == v.Signers.NodeClient && !slices.Equal(template.Subject.Organization, []string{nodesOrganization}) {
+				t.Errorf("%s signs for %v", name, template.Subject)
+			}
+		}
+	})
+}

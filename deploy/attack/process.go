@@ -1,0 +1,92 @@
+package attack
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Process is one process of the suite.
+type Process struct {
+	Name string
+	PID  int
+	// Log is the file of its output.
+	Log string
+}
+
+// Pause stops the process until Resume, as a machine that hangs does.
+func (p Process) Pause() error { return syscall.Kill(p.PID, syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (p Process) Resume() error { return syscall.Kill(p.PID, syscall.SIGCONT) }
+
+// kill ends the process at once.
+func (p Process) kill() error { return syscall.Kill(p.PID, syscall.SIGKILL) }
+
+// status returns a figure of /proc/<pid>/status, in bytes; 0 where there is none.
+func (p Process) status(name string) int64 {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(content)) {
+		if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == name+":" {
+			kib, _ := strconv.ParseInt(fields[1], 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// Resident returns the memory that the process holds now, in bytes; 0 where the
+// system does not say.
+func (p Process) Resident() int64 { return p.status("VmRSS") }
+
+// HighWater returns the most memory that the process has held, in bytes.
+func (p Process) HighWater() int64 { return p.status("VmHWM") }
+
+// Panics returns the lines of its log that speak of a panic or of a fatal error.
+func (p Process) Panics() (lines []string) {
+	content, err := os.ReadFile(p.Log)
+	if err != nil {
+		return nil
+	}
+	scan := bufio.NewScanner(bytes.NewReader(content))
+	scan.Buffer(nil, 16<<20)
+	for scan.Scan() {
+		line := scan.Text()
+		if strings.Contains(line, "panic") || strings.HasPrefix(line, "fatal error:") || strings.Contains(line, "DATA RACE") {
+			lines = append(lines, p.Name+": "+line[:min(len(line), 300)])
+		}
+	}
+	return lines
+}
+
+// Process returns the process that runs a service: of that name, or the only one.
+func (t *Target) Process(name string) Process {
+	for _, p := range t.Processes {
+		if p.Name == name {
+			return p
+		}
+	}
+	return t.Processes[0]
+}
+
+// Resident returns the memory that all processes hold now, in bytes.
+func (t *Target) Resident() (sum int64) {
+	for _, p := range t.Processes {
+		sum += p.Resident()
+	}
+	return sum
+}
+
+func (t *Target) highWater() (sum int64) {
+	for _, p := range t.Processes {
+		sum += p.HighWater()
+	}
+	return sum
+}

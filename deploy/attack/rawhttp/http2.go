@@ -1,0 +1,161 @@
+package rawhttp
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// HTTP2 is one HTTP/2 connection, frame by frame.
+type HTTP2 struct {
+	conn   *tls.Conn
+	framer *http2.Framer
+	mu     sync.Mutex // of what is written
+	head   bytes.Buffer
+	encode *hpack.Encoder
+	next   uint32
+
+	done   chan struct{} // closed when the server has closed
+	goAway http2.ErrCode
+	ended  map[uint32]bool
+}
+
+// HTTP2 opens a connection whose streams get a window of this many bytes: with 0,
+// the server can send heads but no bodies.
+func (s Server) HTTP2(ctx context.Context, window uint32) (*HTTP2, error) {
+	conn, err := s.Dial(ctx, "h2")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+		return nil, err
+	}
+	c := &HTTP2{conn: conn, framer: http2.NewFramer(conn, conn), next: 1, done: make(chan struct{}), ended: map[uint32]bool{}}
+	c.encode = hpack.NewEncoder(&c.head)
+	if err := c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window}); err != nil {
+		return nil, err
+	}
+	go c.read()
+	return c, nil
+}
+
+// read acknowledges what has to be and notes how the connection ends.
+func (c *HTTP2) read() {
+	defer close(c.done)
+	for {
+		frame, err := c.framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		c.mu.Lock()
+		switch f := frame.(type) {
+		case *http2.SettingsFrame:
+			if !f.IsAck() {
+				_ = c.framer.WriteSettingsAck()
+			}
+		case *http2.PingFrame:
+			if !f.IsAck() {
+				_ = c.framer.WritePing(true, f.Data)
+			}
+		case *http2.GoAwayFrame:
+			c.goAway = f.ErrCode
+		case *http2.RSTStreamFrame:
+			c.ended[f.StreamID] = true
+		case *http2.DataFrame:
+			c.ended[f.StreamID] = c.ended[f.StreamID] || f.StreamEnded()
+		case *http2.HeadersFrame:
+			c.ended[f.StreamID] = c.ended[f.StreamID] || f.StreamEnded()
+		}
+		c.mu.Unlock()
+	}
+}
+
+// Get opens a stream with a GET and returns its number.
+func (c *HTTP2) Get(path, token string) (uint32, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.head.Reset()
+	fields := []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"},
+		{Name: ":authority", Value: "localhost"}, {Name: ":path", Value: path}}
+	if token != "" {
+		fields = append(fields, hpack.HeaderField{Name: "authorization", Value: "Bearer " + token})
+	}
+	for _, field := range fields {
+		if err := c.encode.WriteField(field); err != nil {
+			return 0, err
+		}
+	}
+	id := c.next
+	c.next += 2
+	return id, c.write(func() error {
+		return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.head.Bytes(), EndStream: true, EndHeaders: true})
+	})
+}
+
+// Cancel resets a stream.
+func (c *HTTP2) Cancel(stream uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.write(func() error { return c.framer.WriteRSTStream(stream, http2.ErrCodeCancel) })
+}
+
+// Continue sends headers that never end, in frames of CONTINUATION, until the
+// server closes or n frames are sent. It returns how many were.
+func (c *HTTP2) Continue(n int) (sent int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	junk := bytes.Repeat([]byte{0x40, 1, 'x', 1, 'y'}, 200) // literal fields x: y
+	if err := c.write(func() error {
+		return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: c.next, BlockFragment: junk})
+	}); err != nil {
+		return 0, err
+	}
+	for sent < n {
+		if err := c.write(func() error { return c.framer.WriteContinuation(c.next, false, junk) }); err != nil {
+			return sent, nil
+		}
+		sent++
+	}
+	return sent, nil
+}
+
+// write does not wait for a server that no longer reads.
+func (c *HTTP2) write(frame func() error) error {
+	_ = c.conn.SetWriteDeadline(time.Now().Add(5 * time.Second))
+	return frame()
+}
+
+// Ended returns how many streams the server has ended.
+func (c *HTTP2) Ended() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, ended := range c.ended {
+		if ended {
+			n++
+		}
+	}
+	return n
+}
+
+// Closed waits until the server has closed the connection and returns its reason.
+func (c *HTTP2) Closed(ctx context.Context) (http2.ErrCode, error) {
+	select {
+	case <-c.done:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.goAway, nil
+	case <-ctx.Done():
+		return 0, errors.New("the server has not closed the connection")
+	}
+}
+
+// Close closes the connection.
+func (c *HTTP2) Close() error { return c.conn.Close() }

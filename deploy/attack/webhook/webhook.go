@@ -1,0 +1,153 @@
+// Package webhook is an HTTPS server that answers admission reviews as no honest
+// webhook does. Each behaviour is one function; the server is on loopback and ends
+// with Close.
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Behaviour answers one review, whose uid and API version it is given.
+type Behaviour func(w http.ResponseWriter, r *http.Request, review Review)
+
+// Review is what a behaviour has to know of the request.
+type Review struct {
+	APIVersion string
+	Request    struct{ UID string }
+}
+
+// Server is a running webhook.
+type Server struct {
+	server *httptest.Server
+	asked  atomic.Int64
+}
+
+// Start starts a server that behaves in one way.
+func Start(b Behaviour) *Server {
+	s := &Server{}
+	s.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.asked.Add(1)
+		body, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
+		if err != nil {
+			return
+		}
+		var review Review
+		_ = json.Unmarshal(body, &review)
+		b(w, r, review)
+	}))
+	s.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	s.server.StartTLS()
+	return s
+}
+
+// URL is where the server listens.
+func (s *Server) URL() string { return s.server.URL }
+
+// Asked returns how many reviews have come.
+func (s *Server) Asked() int64 { return s.asked.Load() }
+
+// CABundle is the authority of its certificate as a configuration holds it.
+func (s *Server) CABundle() string {
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw}
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(block))
+}
+
+// Close ends the server.
+func (s *Server) Close() {
+	s.server.CloseClientConnections()
+	s.server.Close()
+}
+
+// Answer allows the request, with more members of the response as JSON.
+func Answer(more string) Behaviour {
+	return func(w http.ResponseWriter, _ *http.Request, review Review) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"apiVersion":%q,"kind":"AdmissionReview","response":{"uid":%q,"allowed":true%s}}`,
+			review.APIVersion, review.Request.UID, more)
+	}
+}
+
+// Patch allows the request and changes the object by a JSON patch.
+func Patch(operations string) Behaviour {
+	return Answer(`,"patchType":"JSONPatch","patch":"` + base64.StdEncoding.EncodeToString([]byte(operations)) + `"`)
+}
+
+// CopyBomb doubles a value by copying it again and again.
+func CopyBomb(doublings int) Behaviour {
+	operations := []string{`{"op":"add","path":"/metadata/annotations","value":{"b":"` + strings.Repeat("x", 64) + `"}}`,
+		`{"op":"add","path":"/data","value":{"a":{}}}`, `{"op":"copy","from":"/metadata/annotations","path":"/data/a/x"}`}
+	for i := range doublings {
+		operations = append(operations, fmt.Sprintf(`{"op":"copy","from":"/data/a","path":"/data/a/c%d"}`, i))
+	}
+	return Patch("[" + strings.Join(operations, ",") + "]")
+}
+
+// Warn allows the request with warnings of a length.
+func Warn(count, length int) Behaviour {
+	warnings, _ := json.Marshal(strings.Split(strings.TrimSuffix(strings.Repeat(strings.Repeat("w", length)+" ", count), " "), " "))
+	return Answer(`,"warnings":` + string(warnings))
+}
+
+// Deny refuses with a status code.
+func Deny(code int) Behaviour {
+	return func(w http.ResponseWriter, _ *http.Request, review Review) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"apiVersion":%q,"kind":"AdmissionReview","response":{"uid":%q,"allowed":false,"status":{"code":%d,"message":"no"}}}`,
+			review.APIVersion, review.Request.UID, code)
+	}
+}
+
+// WrongUID answers another review.
+func WrongUID() Behaviour {
+	return func(w http.ResponseWriter, _ *http.Request, review Review) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"apiVersion":%q,"kind":"AdmissionReview","response":{"uid":"other","allowed":true}}`, review.APIVersion)
+	}
+}
+
+// Garbage answers what is not JSON.
+func Garbage() Behaviour {
+	return func(w http.ResponseWriter, _ *http.Request, _ Review) {
+		_, _ = io.WriteString(w, "\x00\xff{{{{\"uid\":")
+	}
+}
+
+// Redirect sends the review elsewhere.
+func Redirect(to string) Behaviour {
+	return func(w http.ResponseWriter, r *http.Request, _ Review) {
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+	}
+}
+
+// Endless answers up to a number of bytes of white space, and then nothing more.
+func Endless(bytes int) Behaviour {
+	return func(w http.ResponseWriter, r *http.Request, _ Review) {
+		chunk := []byte(strings.Repeat(" ", 64<<10))
+		for sent := 0; sent < bytes && r.Context().Err() == nil; sent += len(chunk) {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Slow answers after a time, or when the caller has gone.
+func Slow(d time.Duration) Behaviour {
+	return func(w http.ResponseWriter, r *http.Request, review Review) {
+		ctx, cancel := context.WithTimeout(r.Context(), d)
+		defer cancel()
+		<-ctx.Done()
+		Answer("")(w, r, review)
+	}
+}

@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/deploy/attack"
+	"github.com/portico-platform/portico/deploy/attack/lossy"
+	"github.com/portico-platform/portico/deploy/attack/trials"
+	"github.com/portico-platform/portico/services/run/peertls"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// The long form of the attack, as `make attack` runs it.
+var (
+	attackTime  = flag.Duration("duration", 0, "how long the trials run, again and again, in their large form; 0 is once in the small form")
+	attackWrite = flag.Duration("slowest", 15*time.Second, "longest that a request of the administrator may take meanwhile")
+	attackBytes = flag.Int64("memory", 1<<30, "bytes that the processes may hold together")
+)
+
+const proxyName = "front-proxy"
+
+// trusted makes the authorities of users and front proxies, and the flags of authn
+// that trust them.
+func trusted(t *testing.T, target *attack.Target) (flags []string) {
+	t.Helper()
+	target.Dir, target.ProxyName, target.Large = t.TempDir(), proxyName, *attackTime > 0
+	for flag, authority := range map[string]**peertls.Authority{
+		"client-ca-file": &target.ClientAuthority, "requestheader-client-ca-file": &target.ProxyAuthority,
+	} {
+		var err error
+		if *authority, err = peertls.NewAuthority(); err != nil {
+			t.Fatal(err)
+		}
+		files, err := (*authority).Issue(target.Dir, flag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flags = append(flags, "--"+flag+"="+files.CA)
+	}
+	return append(flags, "--requestheader-allowed-names="+proxyName, "--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-")
+}
+
+// besides lets the small forms run at the same time. The large ones are measured, and
+// so run alone.
+func besides(t *testing.T) {
+	if *attackTime == 0 {
+		t.Parallel()
+	}
+}
+
+func asTarget(p *process, name string) attack.Process {
+	return attack.Process{Name: name, PID: p.cmd.Process.Pid, Log: p.output}
+}
+
+// TestAttackAllInOne runs the trials against all services in one process.
+func TestAttackAllInOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	besides(t)
+	target := &attack.Target{}
+	a := startAllInOne(t, vocabulary.Platform(), trusted(t, target)...)
+	target.Admin, target.Address = a.Cluster, a.address
+	target.Processes = []attack.Process{asTarget(a.process, "portico")}
+	assault(t, target)
+}
+
+// TestAttackProcesses runs the same trials, and those that need processes, against
+// each service as a process of its own.
+func TestAttackProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and starts eleven processes")
+	}
+	besides(t)
+	target := &attack.Target{}
+	flags := trusted(t, target)
+	s := newSuite(t, vocabulary.Platform())
+	link, err := lossy.New(s.addresses["etcd"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(link.Close)
+	s.between = func(from, to string) string {
+		if from == "store" && to == "etcd" {
+			return link.Address()
+		}
+		return s.addresses[to]
+	}
+	for _, p := range programs() {
+		if p.name == "authn" {
+			p.args = append(p.args, flags...)
+		}
+		s.start(t, p)
+	}
+	target.Admin, target.Address = s.connect(t, "frontdoor"), s.addresses["frontdoor"]
+	target.Peers = &attack.Peers{Authority: s.authority, NATS: s.addresses["nats"], StoreLink: link, Services: s.addresses}
+	for name, p := range s.processes {
+		target.Processes = append(target.Processes, asTarget(p, name))
+	}
+	assault(t, target)
+}
+
+// assault runs all trials that the target allows, once or for the asked time in
+// changing order, and logs the report.
+func assault(t *testing.T, target *attack.Target) {
+	t.Helper()
+	session, err := attack.Start(t.Context(), target, attack.Limits{Memory: *attackBytes, Slowest: *attackWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, end := trials.All(), time.Now().Add(*attackTime)
+	for round := 0; round == 0 || time.Now().Before(end); round++ {
+		for _, trial := range all {
+			if trial.Separate && target.Peers == nil {
+				continue
+			}
+			t.Run(trial.Name, func(t *testing.T) {
+				if o := session.Try(t.Context(), trial); o.Err != nil {
+					t.Errorf("finding %s: %v", trial.Finding, o.Err)
+				}
+			})
+		}
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}
+	report := session.Close()
+	t.Logf("%s", report)
+	for _, fault := range report.Faults() {
+		t.Error(fault)
+	}
+}

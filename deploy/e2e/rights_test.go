@@ -1,0 +1,44 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/deploy/e2e/rights"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// guarding turns the plugin on that is off by default.
+const guarding = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
+
+// rightsBodies are those that need a cluster of their own: one deletes all permissions,
+// and one needs a plugin that is off by default.
+func rightsBodies(t *testing.T, c *cluster.Cluster) {
+	t.Run("Owners", func(t *testing.T) { rights.Owners(t, c) })
+	t.Run("Defaults", func(t *testing.T) { rights.Defaults(t, c) })
+}
+
+func TestRightsInOneProcess(t *testing.T) {
+	rightsBodies(t, startAllInOne(t, vocabulary.Platform(), guarding).Cluster)
+}
+
+// TestRightsOfProcesses restores default roles with two front doors at the same time.
+func TestRightsOfProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and starts twelve processes")
+	}
+	s := newSuite(t, vocabulary.K8s())
+	s.add(t, "frontdoor", "frontdoor-2")
+	for _, p := range programs() {
+		if p.name == "admission" {
+			p.args = []string{guarding}
+		}
+		s.start(t, p)
+		if p.name == "frontdoor" {
+			p.replica = "frontdoor-2"
+			s.start(t, p)
+		}
+	}
+	s.connect(t, "frontdoor-2")
+	rightsBodies(t, s.connect(t, "frontdoor"))
+}

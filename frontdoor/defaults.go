@@ -1,0 +1,66 @@
+package frontdoor
+
+import (
+	"context"
+
+	"github.com/portico-platform/portico/frontdoor/internal/autoupdate"
+	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/writes"
+	"github.com/portico-platform/portico/services/run"
+)
+
+// restoreDefaults keeps the default roles and bindings while the service runs. Types
+// that --runtime-config turns off are left alone.
+func (d *door) restoreDefaults(n *run.Node, b behind) error {
+	objects, err := bootstrap.Objects(n.Vocabulary)
+	if err != nil {
+		return err
+	}
+	w := roleWriter{door: d, types: map[string]*catalogue.Type{}}
+	var defaults []autoupdate.Default
+	for _, object := range objects {
+		group, version := splitAPIVersion(object["apiVersion"])
+		if group != n.Vocabulary.Group("rbac.authorization.") {
+			continue
+		}
+		kind, _ := object["kind"].(string)
+		t, ok := d.types.Load().engine.Types.ByKind(group, version, kind)
+		if !ok {
+			continue
+		}
+		w.types[kind] = t
+		defaults = append(defaults, autoupdate.Default{Key: keyOf(t.GroupResource(), object), Object: object})
+	}
+	keeper := autoupdate.New(autoupdate.Config{
+		Defaults: defaults, OptOut: n.Vocabulary.Qualified("rbac.authorization", "autoupdate"),
+		Source: b.changes, Store: b.store, Writer: w, Log: n.Log,
+	})
+	n.Go("restoring default roles", keeper.Run)
+	return nil
+}
+
+// roleWriter writes roles and bindings on the front door's own behalf.
+type roleWriter struct {
+	*door
+	types map[string]*catalogue.Type // by kind
+}
+
+// Create implements autoupdate.Writer.
+func (w roleWriter) Create(ctx context.Context, d autoupdate.Default) error {
+	return w.writes.Create(ctx, w.door.types.Load().engine, w.typeOf(d), d.Object)
+}
+
+// Change implements autoupdate.Writer.
+func (w roleWriter) Change(ctx context.Context, d autoupdate.Default, change func(map[string]any)) error {
+	return w.writes.Amend(ctx, writes.Amendment{Engine: w.door.types.Load().engine, Type: w.typeOf(d), Key: d.Key,
+		Change: func(object map[string]any) error {
+			change(object)
+			return nil
+		}})
+}
+
+func (w roleWriter) typeOf(d autoupdate.Default) *catalogue.Type {
+	kind, _ := d.Object["kind"].(string)
+	return w.types[kind]
+}

@@ -1,0 +1,177 @@
+// Package autoupdate restores the roles and bindings that every cluster starts with
+// while the service runs: those that somebody deletes are created again, and those that
+// lose rules, subjects or labels get them back. So workers and administrators never lose
+// their permissions for good. It adds only; what users have added stays, and an object
+// whose annotation autoupdate is "false" is left alone. It decides what is missing; its
+// Writer writes. Any number of replicas may do this at the same time. It serves section
+// "Authorization notes" of the specification.
+package autoupdate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+const (
+	// rest is the least time between two passes, which bounds how often somebody who
+	// deletes again and again makes this write. The first pass after a rest starts at once.
+	rest = time.Second
+	// firstRetry and slowestRetry bound the pause after a pass that failed.
+	firstRetry, slowestRetry = 500 * time.Millisecond, 10 * time.Second
+)
+
+// Default is a role or binding that has to exist.
+type Default struct {
+	Key    resource.Key
+	Object map[string]any // in the stored version
+}
+
+// Writer writes defaults, without asking whether the service may.
+type Writer interface {
+	// Create creates the object of a default; one that exists stays as it is.
+	Create(ctx context.Context, d Default) error
+	// Change lets change modify the newest stored object of a default, and stores it if
+	// that differs. NotFound (404) when there is none.
+	Change(ctx context.Context, d Default, change func(object map[string]any)) error
+}
+
+// Config says what is kept.
+type Config struct {
+	// Defaults are in the order of their creation: roles before their bindings.
+	Defaults []Default
+	// OptOut is the annotation whose value "false" keeps an object from being changed.
+	OptOut string
+	Source changes.Source
+	Store  services.Reader
+	Writer Writer
+	Log    *slog.Logger
+}
+
+// Keeper keeps the defaults.
+type Keeper struct {
+	Config
+	byKey   map[resource.Key]Default
+	mirrors map[resource.GroupResource]*changes.Mirror[state]
+	changed chan struct{}
+}
+
+// state is what is known of a stored default.
+type state struct{ incomplete bool }
+
+// New returns a Keeper, which does nothing until it runs.
+func New(c Config) *Keeper {
+	k := &Keeper{Config: c, byKey: map[resource.Key]Default{}, mirrors: map[resource.GroupResource]*changes.Mirror[state]{}, changed: make(chan struct{}, 1)}
+	for _, d := range c.Defaults {
+		k.byKey[d.Key] = d
+		if k.mirrors[d.Key.GroupResource] == nil {
+			k.mirrors[d.Key.GroupResource] = changes.NewMirror(changes.MirrorConfig[state]{
+				Source: c.Source, Store: c.Store, GroupResource: d.Key.GroupResource, Decode: k.look, Changed: k.wake, Log: c.Log,
+			})
+		}
+	}
+	return k
+}
+
+// look compares a stored object with its default; it skips all others.
+func (k *Keeper) look(o services.Object) (state, error) {
+	d, ok := k.byKey[o.Key]
+	if !ok {
+		return state{}, changes.ErrSkip
+	}
+	stored, err := tree.Decode(o.JSON)
+	if err != nil {
+		return state{}, err
+	}
+	return state{complete(stored, d.Object, k.OptOut)}, nil
+}
+
+func (k *Keeper) wake() {
+	select {
+	case k.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Run restores until ctx ends, and then returns nil.
+func (k *Keeper) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range k.mirrors {
+		group.Go(func() error { return m.Run(ctx) })
+	}
+	group.Go(func() error {
+		k.keep(ctx)
+		return nil
+	})
+	return group.Wait()
+}
+
+func (k *Keeper) keep(ctx context.Context) {
+	for _, m := range k.mirrors {
+		select {
+		case <-m.Ready():
+		case <-ctx.Done():
+			return
+		}
+	}
+	retry := firstRetry
+	for ctx.Err() == nil {
+		pause := rest
+		if err := k.pass(ctx); err != nil && ctx.Err() == nil {
+			k.Log.Warn("default roles could not be restored, trying again", "error", err)
+			k.wake()
+			pause, retry = retry, min(2*retry, slowestRetry)
+		} else {
+			retry = firstRetry
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-k.changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// pass restores what is missing now. It goes on after an error, so that one object that
+// cannot be written does not keep others away.
+func (k *Keeper) pass(ctx context.Context) error {
+	var errs []error
+	for _, d := range k.Defaults {
+		seen, exists := k.mirrors[d.Key.GroupResource].Get(d.Key.Namespace, d.Key.Name)
+		var err error
+		switch {
+		case !exists:
+			err = k.Writer.Create(ctx, d)
+		case seen.incomplete:
+			err = k.Writer.Change(ctx, d, func(object map[string]any) {
+				complete(object, tree.Copy(d.Object).(map[string]any), k.OptOut)
+			})
+		default:
+			continue
+		}
+		switch {
+		case services.IsReason(err, services.ReasonNotFound): // deleted since: the next pass creates it
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			k.Log.Info("a default role or binding was missing or incomplete, and is restored", "object", d.Key.String())
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}

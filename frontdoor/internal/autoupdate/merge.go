@@ -1,0 +1,171 @@
+package autoupdate
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// complete adds to a stored object what the default has and it lacks, and reports
+// whether it lacked anything. What users have added stays: labels, annotations, rules
+// and subjects. The stored object is only changed when the result is true.
+//
+// Objects whose annotation optOut is "false" are never changed.
+func complete(stored, wanted map[string]any, optOut string) bool {
+	annotations, _ := tree.Object(stored, "metadata")["annotations"].(map[string]any)
+	if annotations[optOut] == "false" {
+		return false
+	}
+	changed := false
+	for _, field := range []string{"labels", "annotations"} {
+		changed = addMissing(tree.Object(stored, "metadata"), tree.Object(wanted, "metadata"), field) || changed
+	}
+	if wanted["roleRef"] != nil {
+		return completeBinding(stored, wanted) || changed
+	}
+	changed = completeAggregation(stored, wanted) || changed
+	return completeRules(stored, wanted) || changed
+}
+
+// addMissing adds the entries of a map of texts that are missing.
+func addMissing(stored, wanted map[string]any, field string) (changed bool) {
+	entries, _ := wanted[field].(map[string]any)
+	for key, value := range entries {
+		if _, ok := tree.Object(stored, field)[key]; !ok {
+			tree.Object(stored, field)[key] = value
+			changed = true
+		}
+	}
+	return changed
+}
+
+// completeBinding adds missing subjects. A binding to another role becomes the default
+// one: its subjects were never meant to hold this role.
+func completeBinding(stored, wanted map[string]any) bool {
+	if !equality.Semantic.DeepEqual(stored["roleRef"], wanted["roleRef"]) {
+		stored["roleRef"] = wanted["roleRef"]
+		delete(stored, "subjects")
+		if subjects := list(wanted, "subjects"); len(subjects) > 0 {
+			stored["subjects"] = slices.Clone(subjects)
+		}
+		return true
+	}
+	subjects := slices.Clone(list(stored, "subjects"))
+	for _, subject := range list(wanted, "subjects") {
+		if !holds(subjects, subject) {
+			subjects = append(subjects, subject)
+		}
+	}
+	if len(subjects) == len(list(stored, "subjects")) {
+		return false
+	}
+	stored["subjects"] = subjects
+	return true
+}
+
+// completeAggregation adds missing selectors. A role that should not aggregate stops
+// doing so: it would hold whatever anybody labels.
+func completeAggregation(stored, wanted map[string]any) bool {
+	if wanted["aggregationRule"] == nil {
+		had := stored["aggregationRule"] != nil
+		delete(stored, "aggregationRule")
+		return had
+	}
+	rule := tree.Object(stored, "aggregationRule")
+	selectors := slices.Clone(list(rule, "clusterRoleSelectors"))
+	for _, selector := range list(tree.Object(wanted, "aggregationRule"), "clusterRoleSelectors") {
+		if !holds(selectors, selector) {
+			selectors = append(selectors, selector)
+		}
+	}
+	if len(selectors) == len(list(rule, "clusterRoleSelectors")) {
+		return false
+	}
+	rule["clusterRoleSelectors"] = selectors
+	return true
+}
+
+// completeRules adds the default rules of which the stored ones do not cover every part.
+func completeRules(stored, wanted map[string]any) bool {
+	rules := slices.Clone(list(stored, "rules"))
+	for _, rule := range list(wanted, "rules") {
+		if rule, ok := rule.(map[string]any); ok && !covered(rules, rule) {
+			rules = append(rules, rule)
+		}
+	}
+	if len(rules) == len(list(stored, "rules")) {
+		return false
+	}
+	stored["rules"] = rules
+	return true
+}
+
+// covered reports whether the rules together allow all that one rule allows.
+func covered(rules []any, rule map[string]any) bool {
+	names := texts(rule, "resourceNames")
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, verb := range texts(rule, "verbs") {
+		for _, path := range texts(rule, "nonResourceURLs") {
+			if !anyAllows(rules, func(r map[string]any) bool { return includes(r, "verbs", verb) && includesPath(r, path) }) {
+				return false
+			}
+		}
+		for _, group := range texts(rule, "apiGroups") {
+			for _, resource := range texts(rule, "resources") {
+				for _, name := range names {
+					if !anyAllows(rules, func(r map[string]any) bool {
+						return includes(r, "verbs", verb) && includes(r, "apiGroups", group) && includes(r, "resources", resource) &&
+							(len(texts(r, "resourceNames")) == 0 || slices.Contains(texts(r, "resourceNames"), name))
+					}) {
+						return false
+					}
+				}
+			}
+		}
+	}
+	return true
+}
+
+func anyAllows(rules []any, allows func(map[string]any) bool) bool {
+	return slices.ContainsFunc(rules, func(r any) bool {
+		rule, ok := r.(map[string]any)
+		return ok && allows(rule)
+	})
+}
+
+// includes reports whether a list of a rule names a value or all values.
+func includes(rule map[string]any, field, value string) bool {
+	named := texts(rule, field)
+	return slices.Contains(named, "*") || slices.Contains(named, value)
+}
+
+func includesPath(rule map[string]any, path string) bool {
+	return slices.ContainsFunc(texts(rule, "nonResourceURLs"), func(allowed string) bool {
+		stem, open := strings.CutSuffix(allowed, "*")
+		return allowed == path || open && strings.HasPrefix(path, stem)
+	})
+}
+
+func holds(items []any, wanted any) bool {
+	return slices.ContainsFunc(items, func(item any) bool { return equality.Semantic.DeepEqual(item, wanted) })
+}
+
+func list(object map[string]any, field string) []any {
+	items, _ := object[field].([]any)
+	return items
+}
+
+func texts(object map[string]any, field string) []string {
+	var found []string
+	for _, item := range list(object, field) {
+		if text, ok := item.(string); ok {
+			found = append(found, text)
+		}
+	}
+	return found
+}

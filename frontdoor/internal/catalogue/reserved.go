@@ -1,0 +1,74 @@
+package catalogue
+
+import (
+	"strings"
+
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Reserved are the names in one group that built-in types have: in any version,
+// served or not. No custom type may have them in any other version either, because
+// names mean the same in all versions of a group: to authorization, to owner
+// references, and to whoever finds the preferred version of a name. The zero value
+// reserves nothing.
+type Reserved struct {
+	resources, kinds map[string]bool // in lower case
+}
+
+// Resource reports whether a built-in type has the name as its plural, its singular
+// or a short name. Case makes no difference.
+func (r Reserved) Resource(name string) bool { return r.resources[strings.ToLower(name)] }
+
+// Kind reports whether a built-in type, a list of them or the body of a subresource
+// is of that kind. Case makes no difference.
+func (r Reserved) Kind(name string) bool { return r.kinds[strings.ToLower(name)] }
+
+// reserve collects the names of all built-in types and bodies, by group.
+func (c *Catalogue) reserve(types []*Type) map[string]Reserved {
+	all := map[string]Reserved{}
+	of := func(group string) Reserved {
+		r, ok := all[group]
+		if !ok {
+			r = Reserved{resources: map[string]bool{}, kinds: map[string]bool{}}
+			all[group] = r
+		}
+		return r
+	}
+	for _, t := range types {
+		r := of(t.Group)
+		for _, name := range append([]string{t.Resource, t.Singular}, t.ShortNames...) {
+			r.resources[strings.ToLower(name)] = true
+		}
+		r.kinds[strings.ToLower(t.Kind)] = true
+		if t.ListKind != "" {
+			r.kinds[strings.ToLower(t.ListKind)] = true
+		}
+		of(t.Key.Group).resources[strings.ToLower(t.Key.Resource)] = true // for groups that share objects
+	}
+	for id := range c.bodies {
+		of(id.Group).kinds[strings.ToLower(id.Kind)] = true
+	}
+	return all
+}
+
+// Reserved returns the names of a group that built-in types have.
+func (c *Catalogue) Reserved(group string) Reserved { return c.reserved[group] }
+
+// ReservedDefinition reports whether a built-in schema has the name.
+func (c *Catalogue) ReservedDefinition(name string) bool {
+	return c.base().definitions[name] != nil
+}
+
+// BuiltIn reports whether objects of a built-in type, served or not, are kept under
+// this group and resource, or under others that share them.
+func (c *Catalogue) BuiltIn(group, plural string) bool {
+	return c.base().stored[resource.GroupResource{Group: group, Resource: plural}] != nil
+}
+
+// base returns the catalogue of the built-in types alone.
+func (c *Catalogue) base() *Catalogue {
+	if c.builtIn != nil {
+		return c.builtIn
+	}
+	return c
+}

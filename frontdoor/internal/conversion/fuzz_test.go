@@ -1,0 +1,36 @@
+package conversion
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// FuzzReply reads what conversion webhooks answer: a believed object is of the wanted
+// version, and still the one that was sent.
+func FuzzReply(f *testing.F) {
+	sent := map[string]any{"apiVersion": "example.com/v1", "kind": "Site",
+		"metadata": map[string]any{"name": "a", "namespace": "b", "uid": "u"}, "spec": map[string]any{"n": "1"}}
+	asked := review{Kind: "ConversionReview", APIVersion: "apiextensions.platform.io/v1", Request: &question{UID: "u1"}}
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		var reply review
+		if json.Unmarshal(answer, &reply) != nil {
+			return
+		}
+		objects, err := reply.objects(asked)
+		if err != nil {
+			return
+		}
+		for _, found := range objects {
+			if believable(sent, found, "example.com/v2") != nil {
+				continue
+			}
+			if found["apiVersion"] != "example.com/v2" || found["kind"] != "Site" {
+				t.Errorf("%s is believed", answer)
+			}
+			merged, err := withMetadata(found, sent)
+			if err == nil && metadata(merged)["uid"] != "u" {
+				t.Errorf("%s changes the uid to %v", answer, metadata(merged)["uid"])
+			}
+		}
+	})
+}

@@ -1,0 +1,43 @@
+package format
+
+import (
+	"strings"
+	"testing"
+)
+
+// FuzzCronSchedule accepts the same schedules with more space between the fields.
+func FuzzCronSchedule(f *testing.F) {
+	f.Fuzz(func(t *testing.T, value string) {
+		problems := cronSchedule(value)
+		if len(problems) == 0 && !strings.ContainsAny(value, "=@") {
+			if again := cronSchedule(strings.Join(strings.Fields(value), "  ")); len(again) > 0 {
+				t.Errorf("%q is a schedule, and with more space %v", value, again)
+			}
+		}
+		for _, p := range problems {
+			if len(p) > 10*len(value)+500 {
+				t.Errorf("%d bytes make a problem of %d", len(value), len(p))
+			}
+		}
+	})
+}
+
+// FuzzFormats checks text against every format: each says the same twice, in a text
+// that is no longer than it has to be.
+func FuzzFormats(f *testing.F) {
+	f.Fuzz(func(t *testing.T, value string) {
+		for name := range formats {
+			check, err := Named(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, second := check(value), check(value)
+			if strings.Join(first, "\n") != strings.Join(second, "\n") {
+				t.Errorf("%s of %q: %v and then %v", name, value, first, second)
+			}
+			if size := len(strings.Join(first, "\n")); size > 16*len(value)+4000 {
+				t.Errorf("%s: %d bytes make problems of %d", name, len(value), size)
+			}
+		}
+	})
+}

@@ -1,0 +1,122 @@
+// Package warning tells clients what is questionable about a request that is served all
+// the same: in Warning headers, within the limits of the original. It decides nothing
+// about what deserves a warning. It serves "Other signals" of the specification.
+package warning
+
+import (
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+const (
+	header = "Warning"
+	// miscellaneous is the warn-code of persistent warnings (RFC 7234 section 5.5.7).
+	miscellaneous = 299
+	prefix        = `299 - "`
+	// maxTotal is the limit on the text of all warnings of an answer, in characters.
+	maxTotal = 4096
+	// maxEach is the limit on each of them, once all of them are beyond maxTotal.
+	maxEach = 256
+)
+
+// List collects warnings, each once. The zero value is empty.
+type List struct {
+	texts []string
+	seen  map[string]bool
+}
+
+// Add adds warnings. Those that no answer can hold, because there are too many, are
+// dropped.
+func (l *List) Add(texts ...string) {
+	for _, text := range texts {
+		if text == "" || l.seen[text] || len(l.texts) >= maxTotal {
+			continue
+		}
+		if l.seen == nil {
+			l.seen = map[string]bool{}
+		}
+		l.seen[text] = true
+		l.texts = append(l.texts, text)
+	}
+}
+
+// Texts returns the warnings in the order in which they were added. The caller must not
+// change them.
+func (l *List) Texts() []string { return l.texts[:len(l.texts):len(l.texts)] }
+
+// Send adds Warning headers to those that an answer has already. Text that is not UTF-8
+// or has control characters is dropped. When all texts together are too long each is
+// shortened, and those that do not fit even so are dropped.
+func Send(h http.Header, texts ...string) {
+	var all List
+	for _, sent := range h.Values(header) {
+		all.Add(unquoted(sent))
+	}
+	all.Add(texts...)
+	h.Del(header)
+	limit := maxTotal // for each
+	if !fit(all.texts) {
+		limit = maxEach
+	}
+	left := maxTotal
+	for _, text := range all.texts {
+		text = shortened(text, limit)
+		value, err := utilnet.NewWarningHeader(miscellaneous, "-", text)
+		if err != nil {
+			continue
+		}
+		if left -= utf8.RuneCountInString(text); left < 0 {
+			return
+		}
+		h.Add(header, value)
+	}
+}
+
+// fit reports whether texts need not be shortened.
+func fit(texts []string) bool {
+	total := 0
+	for _, text := range texts {
+		if total += utf8.RuneCountInString(text); total > maxTotal {
+			return false
+		}
+	}
+	return true
+}
+
+// shortened returns at most limit characters of a text; an ellipsis is the last of them
+// when there are more.
+func shortened(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	count, cut := 0, 0
+	for i := range text {
+		if count == limit-1 {
+			cut = i
+		}
+		if count++; count > limit {
+			return text[:cut] + "…"
+		}
+	}
+	return text
+}
+
+// unquoted returns the text of a header that Send has made.
+func unquoted(value string) string {
+	quoted, ok := strings.CutPrefix(value, prefix)
+	if !ok {
+		return ""
+	}
+	var text strings.Builder
+	quoted = strings.TrimSuffix(quoted, `"`)
+	for i := 0; i < len(quoted); i++ {
+		if quoted[i] == '\\' && i+1 < len(quoted) {
+			i++
+		}
+		text.WriteByte(quoted[i])
+	}
+	return text.String()
+}

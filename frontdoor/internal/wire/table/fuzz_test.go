@@ -1,0 +1,40 @@
+package table_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/table"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// FuzzCells shows stored objects as rows of every type: valid JSON, one cell for each
+// column.
+func FuzzCells(f *testing.F) {
+	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	var definitions []*table.Definition
+	for _, group := range c.Groups() {
+		for _, version := range group.Versions {
+			for _, t := range version.Types {
+				definitions = append(definitions, table.Define(t.Columns, vocabulary.Platform()))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, object []byte) {
+		var o map[string]any
+		if json.Unmarshal(object, &o) != nil || o == nil {
+			return // what is stored is an object
+		}
+		for _, d := range definitions {
+			text := "[" + string(d.Cells(object).Append(nil, now)) + "]"
+			var values, columns []any
+			if json.Unmarshal([]byte(text), &values) != nil || json.Unmarshal(d.Columns(), &columns) != nil || len(values) != len(columns) {
+				t.Errorf("%s is shown as %s for %s", object, text, d.Columns())
+			}
+		}
+	})
+}

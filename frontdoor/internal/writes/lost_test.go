@@ -1,0 +1,78 @@
+package writes
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest/fake"
+)
+
+// losing is a store whose outcomes get lost while lose is set: the write is done, and
+// nobody knows.
+type losing struct {
+	services.Store
+	lose  bool
+	asked int
+}
+
+func (l *losing) answer(o services.Object, err error) (services.Object, error) {
+	if l.asked++; l.lose && err == nil {
+		return services.Object{}, services.OutcomeUnknown("lost")
+	}
+	return o, err
+}
+
+func (l *losing) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
+	return l.answer(l.Store.Create(ctx, r))
+}
+
+func (l *losing) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
+	return l.answer(l.Store.Update(ctx, r))
+}
+
+func (l *losing) Delete(ctx context.Context, r services.DeleteRequest) (services.Object, error) {
+	return l.answer(l.Store.Delete(ctx, r))
+}
+
+// TestAnUnknownOutcomeIsFinal loses the outcome of every kind of write: the client is
+// told so, and nothing is tried again.
+func TestAnUnknownOutcomeIsFinal(t *testing.T) {
+	const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"two"}}`
+	store := &losing{Store: fake.New(t).Store()}
+	c := newClient(t, store, "10.0.0.0/24")
+	for _, w := range []struct{ what, method, path, body string }{
+		{"create", "POST", configMaps, strings.Replace(body, `"a"},`, `"b"},`, 1)},
+		{"create with a prefix", "POST", configMaps, strings.Replace(body, `"name":"a"`, `"generateName":"a"`, 1)},
+		{"update", "PUT", configMaps + "/a", body},
+		{"update of a version", "PUT", configMaps + "/a", "version"},
+		{"patch", "PATCH", configMaps + "/a", `{"data":{"b":"two"}}`},
+		{"apply", "APPLY", configMaps + "/a?fieldManager=x&force=true", body},
+		{"apply that creates", "APPLY", configMaps + "/c?fieldManager=x", strings.Replace(body, `"a"},`, `"c"},`, 1)},
+		{"delete", "DELETE", configMaps + "/a", ""},
+		{"delete of a finalized object", "DELETE", configMaps + "/f", ""},
+		{"service", "POST", serviceList, service("s", "")},
+	} {
+		t.Run(w.what, func(t *testing.T) {
+			store.lose = false
+			_, _ = c.do("DELETE", configMaps+"/a", "")
+			made := c.must("POST", configMaps, strings.Replace(body, "two", "one", 1))
+			_, _ = c.do("POST", configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"f","finalizers":["example.com/x"]}}`)
+			if w.body == "version" {
+				version := made["metadata"].(map[string]any)["resourceVersion"].(string)
+				w.body = strings.Replace(body, `"name":"a"`, `"name":"a","resourceVersion":"`+version+`"`, 1)
+			}
+			store.lose, store.asked = true, 0
+			_, err := c.do(w.method, w.path, w.body)
+			s := services.AsStatus(err)
+			if s == nil || s.Code != http.StatusGatewayTimeout || s.Reason != services.ReasonTimeout || s.Details != nil && s.Details.RetryAfterSeconds != 0 {
+				t.Errorf("got %+v, want a 504 that does not ask to be repeated", s)
+			}
+			if store.asked != 1 {
+				t.Errorf("the store was asked for %d writes, want 1", store.asked)
+			}
+		})
+	}
+}

@@ -1,0 +1,40 @@
+package frontdoor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/request"
+)
+
+// TestSeriesGoWithTheirTypes: defining types and deleting them again leaves no series.
+func TestSeriesGoWithTheirTypes(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := newRequestMetrics(registry, func() float64 { return 0 })
+	count := func() (n int) {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			n += len(f.GetMetric())
+		}
+		return n
+	}
+	m.observe(&request.Request{Verb: "get", Type: &catalogue.Type{Group: "g", Version: "v1", Resource: "stay"}}, &answer{status: 200}, time.Second)
+	before := count()
+	gone := &catalogue.Type{Group: "g", Version: "v1", Resource: "go"}
+	for _, status := range []int{200, 404, 5000, 6000} { // a webhook may choose any
+		m.observe(&request.Request{Verb: "get", Type: gone}, &answer{status: status}, time.Second)
+	}
+	if got := count(); got != before+4 {
+		t.Errorf("%d series for one type, want 4", got-before)
+	}
+	m.forget(gone)
+	if got := count(); got != before {
+		t.Errorf("%d series are left", got-before)
+	}
+}

@@ -1,0 +1,76 @@
+// Package jsonpatch applies JSON patches (RFC 6902) within limits: on the number of
+// operations, on what copies add, on the size and the depth of the result, and on time.
+// Patches come from clients and from admission webhooks; both are bounded alike. It
+// serves "Patch content types" and "Admission plugins" of the specification.
+package jsonpatch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+const (
+	// MaxOperations is the limit on the operations of one patch.
+	MaxOperations = 10000
+	// MaxBytes is the limit on a patch, on what its copy operations add, and on the
+	// patched object. It is also the limit on what a client may send.
+	MaxBytes = 3 << 20
+)
+
+// maxWork is the limit on what a patch may cost: operations times bytes of the object,
+// as one operation may have to look at or move all of it. It is about a second.
+const maxWork = 2 << 30
+
+// batchWork is the part of that which may pass before the context is asked again.
+const batchWork = 256 << 20
+
+// Apply returns the JSON of the object with the patch applied. The errors are Statuses:
+// BadRequest for a patch that is none, RequestEntityTooLarge for one beyond a limit, 422
+// for one that does not fit the object or copies too much, Timeout when the context is over.
+func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
+	if len(patch) > MaxBytes {
+		return nil, services.TooLarge("The allowed maximum size of a JSON patch is %d bytes, got %d", MaxBytes, len(patch))
+	}
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, services.BadRequest("error decoding patch: %v", err)
+	}
+	if len(operations) > MaxOperations {
+		return nil, services.TooLarge("The allowed maximum operations in a JSON patch is %d, got %d", MaxOperations, len(operations))
+	}
+	if work := len(operations) * len(object); work > maxWork {
+		return nil, services.TooLarge("A JSON patch of %d operations may be applied to an object of %d bytes, and this one has %d: use fewer operations, or a merge patch",
+			len(operations), maxWork/len(operations), len(object))
+	}
+	options := jsonpatch.NewApplyOptions()
+	options.AccumulatedCopySizeLimit = MaxBytes
+	for len(operations) > 0 {
+		if ctx.Err() != nil {
+			return nil, services.AsStatus(ctx.Err())
+		}
+		batch := min(len(operations), max(16, batchWork/(len(object)+1)))
+		if object, err = operations[:batch].ApplyWithOptions(object, options); err != nil {
+			return nil, Unprocessable(err.Error())
+		}
+		if len(object) > MaxBytes {
+			return nil, services.TooLarge("The allowed maximum size of a patched object is %d bytes, got %d", MaxBytes, len(object))
+		}
+		operations = operations[batch:]
+	}
+	if err := tree.CheckDepth(object); err != nil {
+		return nil, Unprocessable(fmt.Sprintf("the patched object %v", err))
+	}
+	return object, nil
+}
+
+// Unprocessable is the 422 of a patch that does not fit the object.
+func Unprocessable(why string) *services.Status {
+	return &services.Status{Code: http.StatusUnprocessableEntity, Reason: services.ReasonInvalid,
+		Message: "the server rejected our request due to an error in our request: " + why, Details: &services.StatusDetails{}}
+}

@@ -1,0 +1,81 @@
+package jsonpatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// doubling returns a patch of n copies, each of which doubles the object.
+func doubling(n int) []byte {
+	operations := make([]string, n)
+	for i := range operations {
+		operations[i] = fmt.Sprintf(`{"op":"copy","from":"/data","path":"/data/k%d"}`, i)
+	}
+	return []byte("[" + strings.Join(operations, ",") + "]")
+}
+
+func TestCopiesAreBounded(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	_, err := Apply(t.Context(), []byte(`{"data":{"a":"`+strings.Repeat("x", 1024)+`"}}`), doubling(24))
+	runtime.ReadMemStats(&after)
+	if !services.IsReason(err, services.ReasonInvalid) {
+		t.Errorf("24 doubling copies: got %v, want %s", err, services.ReasonInvalid)
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("24 doubling copies took %v", took)
+	}
+	if held := after.TotalAlloc - before.TotalAlloc; held > 50<<20 {
+		t.Errorf("24 doubling copies allocated %d MiB", held>>20)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	nested := strings.Repeat(`{"a":`, 600) + "1" + strings.Repeat("}", 600)
+	for name, x := range map[string]struct{ object, patch, reason string }{
+		"too many operations": {`{}`, "[" + strings.Repeat(`{"op":"add","path":"/a","value":1},`, MaxOperations) + `{"op":"add","path":"/a","value":1}]`, services.ReasonRequestEntityTooLarge},
+		"too long":            {`{}`, `[{"op":"add","path":"/a","value":"` + strings.Repeat("x", MaxBytes) + `"}]`, services.ReasonRequestEntityTooLarge},
+		"too much work":       {`{"b":"` + strings.Repeat("x", 1<<20) + `"}`, "[" + strings.Repeat(`{"op":"test","path":"/c","value":1},`, 2100) + `{"op":"add","path":"/a","value":1}]`, services.ReasonRequestEntityTooLarge},
+		"too large a result":  {`{"b":"` + strings.Repeat("x", 2<<20) + `"}`, `[{"op":"add","path":"/a","value":"` + strings.Repeat("x", 2<<20) + `"}]`, services.ReasonRequestEntityTooLarge},
+		"too deep a result":   {`{}`, `[{"op":"add","path":"/a","value":` + nested + `}]`, services.ReasonInvalid},
+		"no patch":            {`{}`, `{"op":"add"}`, services.ReasonBadRequest},
+		"does not fit":        {`{}`, `[{"op":"remove","path":"/a/b"}]`, services.ReasonInvalid},
+	} {
+		if _, err := Apply(t.Context(), []byte(x.object), []byte(x.patch)); !services.IsReason(err, x.reason) {
+			t.Errorf("%s: got %v, want %s", name, err, x.reason)
+		}
+	}
+}
+
+func TestPatchesInBatchesLikeAtOnce(t *testing.T) {
+	// The object is so large that its patch goes in batches of 64 operations.
+	object := []byte(`{"list":[],"b":"` + strings.Repeat("x", 2<<20) + `"}`)
+	patch := "["
+	for i := range 200 {
+		patch += fmt.Sprintf(`{"op":"add","path":"/list/-","value":%d},`, i)
+	}
+	patched, err := Apply(t.Context(), object, []byte(patch+`{"op":"remove","path":"/b"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(patched), ","); got != 199 {
+		t.Errorf("%d commas in %s, want 199", got, patched)
+	}
+}
+
+func TestStopsWhenTheClientLeaves(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var status *services.Status
+	if _, err := Apply(ctx, []byte(`{}`), []byte(`[{"op":"add","path":"/a","value":1}]`)); !errors.As(err, &status) {
+		t.Errorf("got %v, want a Status", err)
+	}
+}

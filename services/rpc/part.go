@@ -1,0 +1,59 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"reflect"
+	"strings"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// onlyPart returns an update that changes nothing but one member of the object;
+// Forbidden when r changes more. The revision of the update makes sure that what it
+// was compared with is what it replaces.
+func (s storeServer) onlyPart(ctx context.Context, r services.UpdateRequest, part string) (services.UpdateRequest, error) {
+	stored, err := s.impl.Get(ctx, services.GetRequest{Key: r.Key})
+	if err != nil {
+		return r, err
+	}
+	if stored.Revision != r.Revision {
+		return r, services.ConflictModified(r.Key.Group, r.Key.Resource, r.Key.Name)
+	}
+	var before, after map[string]any
+	if err := errors.Join(decodeExactly(stored.JSON, &before), decodeExactly(r.Content.JSON, &after)); err != nil {
+		return r, services.BadRequest("%s: %v", r.Key, err)
+	}
+	// What is stored is what has been compared: a member that is given twice is
+	// stored once.
+	if r.Content.JSON, err = json.Marshal(after); err != nil {
+		return r, err
+	}
+	for _, object := range []map[string]any{before, after} {
+		remove(object, []string{"metadata", "resourceVersion"})
+		remove(object, strings.Split(part, "."))
+	}
+	c := r.Content
+	if stored.UID != c.UID || !maps.Equal(stored.Labels, c.Labels) || !maps.Equal(stored.Fields, c.Fields) || !reflect.DeepEqual(before, after) {
+		return r, services.Forbidden(r.Key.Group, r.Key.Resource, r.Key.Name, "the caller may change only "+part)
+	}
+	return r, nil
+}
+
+// decodeExactly keeps numbers as they are written.
+func decodeExactly(object []byte, into *map[string]any) error {
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	decoder.UseNumber()
+	return decoder.Decode(into)
+}
+
+// remove takes a member, named by its path, out of an object.
+func remove(object map[string]any, path []string) {
+	for _, member := range path[:len(path)-1] {
+		object, _ = object[member].(map[string]any)
+	}
+	delete(object, path[len(path)-1])
+}

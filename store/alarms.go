@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/portico-platform/portico/services/run"
+)
+
+// alarmsEvery is how often etcd is asked for its alarms.
+const alarmsEvery = 5 * time.Second
+
+// alarms knows what alarms an etcd cluster has raised. With the alarm NOSPACE it
+// takes no writes but deletions, and with CORRUPT nothing.
+type alarms struct {
+	client *clientv3.Client
+	raised atomic.Pointer[[]string]
+}
+
+// watch asks for the alarms until ctx ends, and logs what changes.
+func (a *alarms) watch(ctx context.Context, n *run.Node) error {
+	ticker := time.NewTicker(alarmsEvery)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		a.look(ctx, n)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+func (a *alarms) look(ctx context.Context, n *run.Node) {
+	bounded, cancel := context.WithTimeout(ctx, alarmsEvery)
+	defer cancel()
+	// The status of a member names the alarms of all. Asking for the alarms
+	// themselves would write to etcd's log each time.
+	answer, err := etcdserverpb.NewMaintenanceClient(a.client.ActiveConnection()).Status(bounded, &etcdserverpb.StatusRequest{})
+	if err != nil {
+		return // whether etcd answers is another check's question
+	}
+	raised := answer.Errors
+	before := a.raised.Swap(&raised)
+	switch {
+	case len(raised) > 0 && (before == nil || !slices.Equal(*before, raised)):
+		n.Log.Error("etcd has raised an alarm", "alarms", raised)
+	case len(raised) == 0 && before != nil && len(*before) > 0:
+		n.Log.Info("etcd has no alarm any more")
+	}
+}
+
+// probe returns the alarms as an error.
+func (a *alarms) probe(context.Context) error {
+	if raised := a.raised.Load(); raised != nil && len(*raised) > 0 {
+		return errors.New("etcd has raised an alarm: " + strings.Join(*raised, ", "))
+	}
+	return nil
+}
+
+// observe lets health checks and metrics see the alarms.
+func (a *alarms) observe(n *run.Node) {
+	n.Health.Add(run.Check{Name: "etcd-alarms", Probe: a.probe})
+	n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "portico", Subsystem: "store", Name: "etcd_alarms", Help: "Alarms that etcd has raised.",
+	}, func() float64 {
+		if raised := a.raised.Load(); raised != nil {
+			return float64(len(*raised))
+		}
+		return 0
+	}))
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest"
+	"github.com/portico-platform/portico/services/contracttest/lossy"
+	"github.com/portico-platform/portico/services/rpc"
+)
+
+// TestAnswersLostOnTheWayFromTheStore breaks the connection between the store and its
+// client in each of the ways: the client finds out what has happened.
+func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
+	client := openEtcd(t)
+	direct := replica(t, client)
+	var link *lossy.Proxy
+	carried := contracttest.CarriedOver(t, rpc.Store, services.Store(replica(t, client)), func(address string) string {
+		link = lossy.New(t, address)
+		return link.Address()
+	})
+	b := lossyBench{etcd: client, link: link, other: direct}
+	for verb, w := range storeWrites(t) {
+		for _, kind := range []lossy.Kind{lossy.Answer, lossy.Request, lossy.Late} {
+			t.Run(fmt.Sprintf("%s, %d", verb, kind), func(t *testing.T) {
+				// So long that a request is larger than what the protocol exchanges by itself.
+				name := fmt.Sprintf("%s-%d-%0200d", strings.ReplaceAll(verb, " ", "-"), kind, 0)
+				o := services.Object{Key: pod(name)}
+				if w.before > 0 {
+					o = create(t, direct, name)
+				}
+				if _, err := carried.Revision(t.Context()); err != nil { // it is connected
+					t.Fatal(err)
+				}
+				link.Lose(lossy.Fault{Least: 200, Kind: kind, Hold: lostHold})
+				got, err := w.do(carried, o)
+				if link.Armed() {
+					t.Fatal("nothing was lost")
+				}
+				if kind == lossy.Answer {
+					if err != nil || got.Revision <= o.Revision || b.version(t, name) != w.after {
+						t.Errorf("answered %+v, %v; written %d times", got, err, b.version(t, name))
+					}
+					return
+				}
+				if s := services.AsStatus(err); !services.IsReason(err, services.ReasonServiceUnavailable) || s.Details.RetryAfterSeconds == 0 {
+					t.Errorf("the store did not get the request: %v", err)
+				}
+				if err := link.Deliver(); err != nil {
+					t.Fatal(err)
+				}
+				for range 20 {
+					if n := b.version(t, name); n != w.before {
+						t.Fatalf("it was done nevertheless: written %d times", n)
+					}
+				}
+				if _, err := w.do(carried, o); err != nil {
+					t.Errorf("asked for again: %v", err)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package embedded
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/portico-platform/portico/services/etcd"
+)
+
+// disk knows how much room the data directory has. etcd ends when it cannot write
+// its log or its database, so writes are refused before that. What is acknowledged
+// reaches the database up to a tenth of a second later: half of the reserve is for
+// that, however fast somebody else fills the disk meanwhile.
+type disk struct {
+	dir     string
+	reserve int64
+}
+
+// Free returns how many bytes are free for this process.
+func (d *disk) Free() (int64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(d.dir, &s); err != nil {
+		return 0, fmt.Errorf("free space of %s: %w", d.dir, err)
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:unconvert // the types differ between systems
+}
+
+// check returns NoSpace when a write has to be refused: a put with less than the
+// reserve free, anything at all with less than half of it. A disk that does not
+// tell is not full.
+func (d *disk) check(put bool) error {
+	free, err := d.Free()
+	what := "only deletions are accepted"
+	switch {
+	case err != nil || free >= d.reserve:
+		return nil
+	case free < d.reserve/2:
+		what = "no writes are accepted"
+	case !put:
+		return nil
+	}
+	return &etcd.NoSpace{Reason: fmt.Sprintf(
+		"the disk of the data directory is full: %d MiB are free, and %d MiB are kept in reserve; %s until there is room again (--disk-reserve-bytes)",
+		free>>20, d.reserve>>20, what)}
+}

@@ -1,0 +1,195 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/portico-platform/portico/services/etcd"
+)
+
+const (
+	// spaceEvery is how often etcd's database is looked at.
+	spaceEvery = time.Second
+	// cutEvery is the least time between two early compactions while there is still
+	// room: each of them cuts off who watches from the past.
+	cutEvery = 30 * time.Second
+	// calm is how many revisions in spaceEvery are not a load: a defragmentation
+	// makes everybody wait, so it waits for that unless there is hardly any room.
+	calm = 200
+)
+
+// space keeps etcd's database below its quota. The file only grows: what
+// compaction frees inside of it is used again, but counts for the quota until the
+// file is defragmented.
+//
+// Writes are refused before they reach etcd: what etcd itself refuses because of
+// its quota may have been applied all the same. Its quota is a little larger, so
+// that it comes to that only when very many writes are under way.
+//
+// When the database fills up faster than history grows old, it cuts history short;
+// when much of the file is free, it defragments; and when there is room again, it
+// takes back the alarm that etcd may have raised, so that deleting objects is all
+// that an operator has to do.
+type space struct {
+	server  *Server
+	revised int64     // the revision at the look before
+	cut     int64     // the revision that history was last cut to
+	cutAt   time.Time // and when
+	full    bool      // at the look before
+}
+
+// sizes is what etcd's database takes.
+type sizes struct {
+	file, used, quota int64
+	alarm             bool // etcd refuses writes because its own quota was reached
+}
+
+// full reports whether no writes but deletions are taken.
+func (s sizes) full() bool { return s.alarm || s.file >= s.quota }
+
+func (s sizes) free() int64 { return s.file - s.used }
+
+// above reports whether n is more than so many percent of the quota.
+func (s sizes) above(percent, n int64) bool { return n > s.quota/100*percent }
+
+// sizes returns what the database takes now.
+func (s *Server) sizes() sizes {
+	backend := s.etcd.Server.Backend()
+	now := sizes{file: backend.Size(), used: backend.SizeInUse(), quota: s.quota}
+	for _, alarm := range s.etcd.Server.Alarms() {
+		now.alarm = now.alarm || alarm.Alarm == etcdserverpb.AlarmType_NOSPACE
+	}
+	return now
+}
+
+// Full returns why etcd takes no writes but deletions now; nil when it does.
+func (s *Server) Full() error {
+	if now := s.sizes(); now.full() {
+		return now.refusal()
+	}
+	return s.disk.check(true)
+}
+
+// room returns NoSpace when a write has to be refused.
+func (s *Server) room(put bool) error {
+	if file := s.etcd.Server.Backend().Size(); put && file >= s.quota {
+		return sizes{file: file, quota: s.quota}.refusal()
+	}
+	return s.disk.check(put)
+}
+
+func (s sizes) refusal() error {
+	return &etcd.NoSpace{Reason: fmt.Sprintf(
+		"etcd's database has reached its quota: it takes %d of %d MiB; only deletions are accepted until there is room again (--quota-backend-bytes)",
+		s.file>>20, s.quota>>20)}
+}
+
+// keepSpace looks after the space until ctx ends.
+func (s *Server) keepSpace(ctx context.Context) {
+	ticker := time.NewTicker(spaceEvery)
+	defer ticker.Stop()
+	keeper := &space{server: s}
+	for {
+		select {
+		case now := <-ticker.C:
+			if err := keeper.look(ctx, now); err != nil && ctx.Err() == nil {
+				s.log.Warn("making room in etcd's database", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look does what the moment asks for.
+func (k *space) look(ctx context.Context, now time.Time) error {
+	s := k.server
+	revision := s.etcd.Server.KV().Rev()
+	before := k.revised
+	k.revised = revision
+	if before == 0 {
+		return nil
+	}
+	size := s.sizes()
+	k.report(size)
+	pressed := size.full() || size.above(95, size.used)
+	if before > k.cut && (pressed || size.above(75, size.used) && now.Sub(k.cutAt) > cutEvery) {
+		if err := k.cutHistory(ctx, before, now, size); err != nil {
+			return err
+		}
+		size = s.sizes()
+	}
+	calmly := revision-before <= calm
+	if wasteful(size) && (calmly || pressed || size.above(90, size.file)) {
+		if err := k.defragment(size); err != nil {
+			return err
+		}
+		size = s.sizes()
+	}
+	if size.alarm && !size.above(90, size.file) {
+		if _, err := s.Client.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
+			return fmt.Errorf("disarming the alarm: %w", err)
+		}
+		size.alarm = false
+	}
+	k.report(size)
+	return nil
+}
+
+// report logs when writes begin to be refused, and when they no longer are.
+func (k *space) report(size sizes) {
+	if size.full() == k.full {
+		return
+	}
+	if k.full = size.full(); k.full {
+		k.server.log.Error("etcd's database has reached its quota, writes other than deletions are refused",
+			"bytes", size.file, "used", size.used, "quota", size.quota)
+	} else {
+		k.server.log.Warn("etcd's database has room again, writes are accepted", "bytes", size.file, "used", size.used, "quota", size.quota)
+	}
+}
+
+// cutHistory compacts to what was the present a moment ago: who follows without a
+// lag does not notice.
+func (k *space) cutHistory(ctx context.Context, revision int64, now time.Time, size sizes) error {
+	_, err := k.server.Client.Compact(ctx, revision, clientv3.WithCompactPhysical())
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return fmt.Errorf("cutting history short: %w", err)
+	}
+	k.server.log.Warn("etcd's database fills up, history is cut short: watches and lists from before have expired",
+		"revision", revision, "bytes", size.used, "quota", size.quota)
+	k.cut, k.cutAt = revision, now
+	return nil
+}
+
+// wasteful reports whether so much of the file is free that it is worth the pause.
+func wasteful(size sizes) bool {
+	switch {
+	case size.full():
+		return size.free() > size.file/10
+	case size.above(75, size.file):
+		return size.free() > size.file/4
+	}
+	return size.above(50, size.file) && size.free() > size.file/2
+}
+
+// defragment gives what is free in the file back. Everybody waits meanwhile, about
+// as long as it takes to write what is used.
+func (k *space) defragment(size sizes) error {
+	s := k.server
+	if free, err := s.disk.Free(); err == nil && free < size.used+s.disk.reserve/2 {
+		return fmt.Errorf("the disk has no room to defragment: %d MiB are free, the copy takes %d", free>>20, size.used>>20)
+	}
+	start := time.Now()
+	if err := s.etcd.Server.Backend().Defrag(); err != nil {
+		return fmt.Errorf("defragmenting: %w", err)
+	}
+	s.log.Info("etcd's database was defragmented", "bytes_before", size.file, "bytes", s.sizes().file, "pause", time.Since(start).String())
+	return nil
+}

@@ -1,0 +1,208 @@
+package swap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd"
+)
+
+const (
+	// settleWithin is how long an outcome is searched for: an election of etcd's
+	// leader takes less.
+	settleWithin = 5 * time.Second
+	// tryWithin bounds one try, so that a connection that has died silently is not
+	// waited for until the end.
+	tryWithin = 2 * time.Second
+	retryWait = 50 * time.Millisecond
+	// fenceSeconds is how long a fence stands: much longer than a transaction can be
+	// on its way. Fences are rare.
+	fenceSeconds = 3600
+	// askEvery is how often etcd is asked whether it has sent all of the history.
+	askEvery = 20 * time.Millisecond
+)
+
+// refused reports whether etcd, or the connection to it, has refused a transaction
+// before doing any of it.
+func refused(err error) bool {
+	var unsent *NotSent
+	return errors.As(err, &unsent) || TooLarge(err) || errors.Is(err, rpctypes.ErrTooManyRequests) ||
+		errors.Is(err, rpctypes.ErrPermissionDenied) || errors.Is(err, rpctypes.ErrInvalidAuthToken)
+}
+
+// TooLarge reports whether etcd, or the connection to it, refused the size.
+func TooLarge(err error) bool {
+	return errors.Is(err, rpctypes.ErrRequestTooLarge) ||
+		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
+}
+
+// settle finds out what became of a transaction whose answer was lost because of
+// cause. read gets the present state; when it fences, nothing becomes of the
+// transaction later.
+func (s *Swapper) settle(ctx context.Context, w Swap, cause error, read func(context.Context, Swap) (present, error)) (Outcome, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Within)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.stopped:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	done := s.Time("settle")
+	for {
+		o, err := s.try(ctx, w, read)
+		if err == nil || final(err) || !pause(ctx, retryWait) {
+			done(err)
+			if err != nil {
+				err = services.OutcomeUnknown("%v; then: %v", cause, err)
+			}
+			return o, err
+		}
+	}
+}
+
+// errRewound is etcd's history being shorter than what was seen of it: it was
+// restored from a backup.
+var errRewound = errors.New("etcd has gone back to an earlier revision")
+
+// final reports whether another try would fail for the same reason.
+func final(err error) bool {
+	return errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, errRewound)
+}
+
+// present is what etcd holds at a revision.
+type present struct {
+	revision    int64
+	value, mark *mvccpb.KeyValue
+}
+
+// fence reads the present state, from which on the transaction cannot be applied. It
+// may be repeated: putting the fence again changes nothing.
+func (s *Swapper) fence(ctx context.Context, w Swap) (present, error) {
+	lease, err := s.Client.Grant(ctx, fenceSeconds)
+	if err != nil {
+		return present{}, fmt.Errorf("fencing: %w", err)
+	}
+	answer, err := s.Client.Txn(ctx).Then(clientv3.OpGet(w.Path), clientv3.OpGet(w.mark()),
+		clientv3.OpPut(w.fenceKey(), "", clientv3.WithLease(lease.ID))).Commit()
+	if err != nil {
+		return present{}, fmt.Errorf("fencing: %w", err)
+	}
+	return stateIn(answer), nil
+}
+
+// look reads the present state.
+func (s *Swapper) look(ctx context.Context, w Swap) (present, error) {
+	answer, err := s.Client.Txn(ctx).Then(clientv3.OpGet(w.Path), clientv3.OpGet(w.mark())).Commit()
+	if err != nil {
+		return present{}, fmt.Errorf("reading: %w", err)
+	}
+	return stateIn(answer), nil
+}
+
+func stateIn(answer *clientv3.TxnResponse) present {
+	return present{answer.Header.Revision,
+		first(answer.Responses[0].GetResponseRange().Kvs), first(answer.Responses[1].GetResponseRange().Kvs)}
+}
+
+func (s *Swapper) try(ctx context.Context, w Swap, read func(context.Context, Swap) (present, error)) (Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, tryWithin)
+	defer cancel()
+	now, err := read(ctx, w)
+	if err != nil {
+		return Outcome{}, err
+	}
+	var applied int64
+	switch {
+	case now.mark != nil && w.marked(now.mark.Value):
+		applied = now.mark.ModRevision
+	case w.Revision != 0 && w.standsIn(now.value):
+	case w.Attempt.Since > now.revision:
+		return Outcome{}, errRewound
+	default:
+		if applied, err = s.find(ctx, w, now.revision); err != nil {
+			return Outcome{}, fmt.Errorf("reading the history: %w", err)
+		}
+	}
+	if applied == 0 {
+		return Outcome{Value: now.value, Dead: true}, nil
+	}
+	o := Outcome{Done: true, Revision: applied}
+	if w.deletes() {
+		before, err := s.Client.Get(ctx, w.Path, clientv3.WithRev(applied-1))
+		if err != nil {
+			return Outcome{}, fmt.Errorf("reading what was deleted: %w", err)
+		}
+		o.Value = first(before.Kvs)
+	}
+	return o, nil
+}
+
+// find returns the revision at which the write was applied, from the history after
+// Since and through a revision; 0 if it was not.
+func (s *Swapper) find(ctx context.Context, w Swap, through int64) (int64, error) {
+	if w.Attempt.Since >= through {
+		return 0, nil
+	}
+	ctx, cancel := context.WithCancel(etcd.OwnStream(clientv3.WithRequireLeader(ctx)))
+	defer cancel()
+	events := s.Client.Watch(ctx, w.mark(), clientv3.WithRev(w.Attempt.Since+1), clientv3.WithCreatedNotify())
+	ask := time.NewTicker(askEvery)
+	defer ask.Stop()
+	created := false
+	for {
+		select {
+		case <-ask.C:
+			if !created {
+				continue
+			}
+			if err := s.Client.RequestProgress(ctx); err != nil {
+				return 0, err
+			}
+		case response, ok := <-events:
+			if !ok {
+				return 0, fmt.Errorf("the watch has ended: %w", context.Cause(ctx))
+			}
+			if err := response.Err(); err != nil {
+				return 0, err
+			}
+			created = created || response.Created
+			for _, event := range response.Events {
+				switch {
+				case event.Kv.ModRevision > through:
+					return 0, nil
+				case event.IsCreate() || event.IsModify():
+					if w.marked(event.Kv.Value) {
+						return event.Kv.ModRevision, nil
+					}
+				}
+			}
+			if response.IsProgressNotify() && response.Header.Revision >= through {
+				return 0, nil
+			}
+		}
+	}
+}
+
+// pause waits; false when ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

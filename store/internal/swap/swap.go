@@ -1,0 +1,258 @@
+// Package swap does compare-and-swap transactions on etcd, each at most once, and
+// finds out what became of a transaction whose answer is lost.
+//
+// Every transaction carries the ID of its write. A record that is put holds the ID
+// itself. A deletion leaves no record, so its transaction also puts the ID into one
+// of a fixed number of slots outside of the objects. Every transaction requires that
+// there is no fence for its ID.
+//
+// When an answer is lost, the fence is put first: a transaction that is still on its
+// way cannot be applied after that. Then the history up to the fence tells whether
+// the transaction was applied before. It does not matter what other writers have done
+// to the object since.
+//
+// It decides whether a write has happened. What that means to the caller of the store
+// is decided there.
+package swap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+const (
+	slotPrefix  = "/portico/deletions/"
+	fencePrefix = "/portico/fences/"
+	// maxID bounds the IDs that callers choose.
+	maxID = 64
+)
+
+// Swap is one write: an operation on a key of etcd that is done if the value there
+// still is of a revision.
+type Swap struct {
+	// Attempt identifies the write. Its ID is set.
+	Attempt services.Attempt
+	Path    string
+	// Revision is the ModRevision that is replaced; 0 means that there is no value. A
+	// repeated deletion need not have one.
+	Revision int64
+	// Value is what is put; empty to delete.
+	Value string
+	// Further are other conditions of the transaction.
+	Further []clientv3.Cmp
+	// unmarked deletes without a mark, which takes space.
+	unmarked bool
+}
+
+// Outcome is what became of a Swap.
+type Outcome struct {
+	Done     bool
+	Revision int64 // of the write, if it was done
+	// Value is what a deletion has deleted or, if the Swap was not done, what is there
+	// instead; nil if nothing is.
+	Value *mvccpb.KeyValue
+	// Dead is true when no write with this ID can be applied any more, although none
+	// was.
+	Dead bool
+}
+
+// Config is what a Swapper is made of.
+type Config struct {
+	Client *clientv3.Client
+	// Reached returns a revision that etcd has reached; the closer, the less history
+	// has to be read when an answer is lost.
+	Reached func() int64
+	// Time starts the time of a request to etcd, for metrics; its result ends it.
+	Time func(operation string) func(error)
+	// Within bounds the search for a lost outcome; zero chooses the default.
+	Within time.Duration
+}
+
+// Swapper does Swaps.
+type Swapper struct {
+	Config
+	stopped chan struct{}
+}
+
+// New returns a Swapper.
+func New(c Config) *Swapper {
+	if c.Within == 0 {
+		c.Within = settleWithin
+	}
+	return &Swapper{Config: c, stopped: make(chan struct{})}
+}
+
+// Stop ends the searches for lost outcomes. It is called once.
+func (s *Swapper) Stop() { close(s.stopped) }
+
+// CheckAttempt returns the attempt with an ID. BadRequest (400) when it cannot be one.
+func CheckAttempt(a services.Attempt) (services.Attempt, error) {
+	switch {
+	case a.ID == "" && a.Repeated:
+		return a, services.BadRequest("a write that is repeated needs the ID of the first attempt")
+	case a.ID == "":
+		a.ID = services.NewWriteID()
+	case len(a.ID) > maxID || strings.ContainsFunc(a.ID, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`/"\<>&`, r) }):
+		return a, services.BadRequest("not the ID of a write: %.80q", a.ID)
+	}
+	return a, nil
+}
+
+// Do does a Swap, or finds out what its earlier attempt has done. An error of etcd
+// that refuses the transaction is returned as it is, and so is one of a transaction
+// that was not sent. It is an OutcomeUnknown (504) when etcd has confirmed nothing in
+// time. Cancelling ctx ends waiting for the transaction, not the search for its
+// outcome.
+func (s *Swapper) Do(ctx context.Context, w Swap) (Outcome, error) {
+	if w.Attempt.Repeated {
+		return s.settle(ctx, w, errors.New("the answer to an earlier attempt was lost"), s.fence)
+	}
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, &NotSent{err}
+	}
+	w.Attempt.Since = s.Reached()
+	o, err := s.once(ctx, w)
+	var guarded *etcd.NoSpace
+	switch {
+	case err == nil, refused(err):
+		return o, err
+	case errors.As(err, &guarded) && w.deletes():
+		return s.unmarked(ctx, w)
+	case errors.As(err, &guarded):
+		return o, err
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return s.crowded(ctx, w, err)
+	}
+	return s.settle(ctx, w, err, s.fence)
+}
+
+// once does the transaction.
+func (s *Swapper) once(ctx context.Context, w Swap) (Outcome, error) {
+	sending, ctx := etcd.Track(ctx)
+	done := s.Time("txn")
+	answer, err := s.txn(ctx, w).Commit()
+	done(err)
+	switch {
+	case err == nil:
+		return w.outcome(answer), nil
+	case sending.Never():
+		return Outcome{}, &NotSent{err}
+	}
+	return Outcome{}, err
+}
+
+// crowded goes on with a Swap that etcd has no space for. The first one that does not
+// fit is refused in words and applied nevertheless. Once there is no space, etcd also
+// refuses fences, and none is needed: this transaction was answered. A deletion then
+// goes without a mark, because deleting must always be possible.
+func (s *Swapper) crowded(ctx context.Context, w Swap, full error) (Outcome, error) {
+	o, err := s.settle(ctx, w, full, s.look)
+	switch {
+	case err != nil || o.Done:
+		return o, err
+	case !w.deletes():
+		return Outcome{}, full
+	}
+	return s.unmarked(ctx, w)
+}
+
+// unmarked does a deletion without a mark. Its outcome cannot be found out when the
+// answer is lost.
+func (s *Swapper) unmarked(ctx context.Context, w Swap) (Outcome, error) {
+	w.unmarked = true
+	o, err := s.once(ctx, w)
+	var guarded *etcd.NoSpace
+	if err != nil && !refused(err) && !errors.As(err, &guarded) {
+		return Outcome{}, services.OutcomeUnknown("%v", err)
+	}
+	return o, err
+}
+
+// NotSent is the error of a transaction of which etcd has seen nothing.
+type NotSent struct{ Err error }
+
+// Error returns the message.
+func (e *NotSent) Error() string { return fmt.Sprintf("not sent: %v", e.Err) }
+
+// Unwrap returns the reason.
+func (e *NotSent) Unwrap() error { return e.Err }
+
+func (s *Swapper) txn(ctx context.Context, w Swap) clientv3.Txn {
+	txn := s.Client.Txn(ctx).If(append(slices.Clone(w.Further),
+		clientv3.Compare(clientv3.ModRevision(w.Path), "=", w.Revision),
+		clientv3.Compare(clientv3.CreateRevision(w.fenceKey()), "=", 0),
+	)...)
+	switch {
+	case !w.deletes():
+		txn = txn.Then(clientv3.OpPut(w.Path, w.Value))
+	case w.unmarked:
+		txn = txn.Then(clientv3.OpDelete(w.Path, clientv3.WithPrevKV()))
+	default:
+		txn = txn.Then(clientv3.OpDelete(w.Path, clientv3.WithPrevKV()), clientv3.OpPut(w.mark(), w.Attempt.ID))
+	}
+	return txn.Else(clientv3.OpGet(w.Path))
+}
+
+// outcome reads the answer to the transaction.
+func (w Swap) outcome(answer *clientv3.TxnResponse) Outcome {
+	if !answer.Succeeded {
+		o := Outcome{Value: first(answer.Responses[0].GetResponseRange().Kvs)}
+		o.Dead = w.standsIn(o.Value) // so it was the fence
+		return o
+	}
+	o := Outcome{Done: true, Revision: answer.Header.Revision}
+	if w.deletes() {
+		o.Value = first(answer.Responses[0].GetResponseDeleteRange().PrevKvs)
+	}
+	return o
+}
+
+// standsIn reports whether a value, nil if there is none, is what the Swap replaces.
+func (w Swap) standsIn(value *mvccpb.KeyValue) bool {
+	if value == nil {
+		return w.Revision == 0
+	}
+	return value.ModRevision == w.Revision
+}
+
+func (w Swap) deletes() bool { return w.Value == "" }
+
+// mark is the key whose values hold the ID of the write.
+func (w Swap) mark() string {
+	if !w.deletes() {
+		return w.Path
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(w.Attempt.ID))
+	return fmt.Sprintf("%s%02x", slotPrefix, byte(hash.Sum32()))
+}
+
+// marked reports whether a value of the mark's key is from this write.
+func (w Swap) marked(value []byte) bool {
+	if w.deletes() {
+		return string(value) == w.Attempt.ID
+	}
+	return resource.RecordWrite(value) == w.Attempt.ID
+}
+
+func (w Swap) fenceKey() string { return fencePrefix + w.Attempt.ID }
+
+func first(values []*mvccpb.KeyValue) *mvccpb.KeyValue {
+	if len(values) == 0 {
+		return nil
+	}
+	return values[0]
+}

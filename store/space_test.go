@@ -1,0 +1,188 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/store/embedded"
+)
+
+// smallEtcd starts an etcd whose database may take 32 MiB.
+func smallEtcd(t *testing.T) *embedded.Server {
+	t.Helper()
+	server, err := embedded.Open(t.Context(), embedded.Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), QuotaBytes: 32 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// large returns content of half a MiB.
+func large(name string, i int) services.Content {
+	return content(name, fmt.Sprint(i, strings.Repeat("x", 512<<10)))
+}
+
+// again repeats a write that may be refused for want of room until it is not.
+func again(t *testing.T, write func(context.Context) error) (refused int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		err := write(ctx)
+		switch {
+		case err == nil:
+			return refused
+		case !services.IsReason(err, services.ReasonInsufficientStorage):
+			t.Fatalf("after %d refusals: %v", refused, err)
+		}
+		refused++
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("still refused after %d times: %v", refused, err)
+		}
+	}
+}
+
+// TestTheWayBackFromAFullDatabase: writes are refused with the reason, reads and
+// deletions are not, and deleting is all that it takes to write again.
+func TestTheWayBackFromAFullDatabase(t *testing.T) {
+	server := smallEtcd(t)
+	s := replica(t, server.Client)
+	kept := create(t, s, "kept")
+	var stored []services.Object
+	var refusal error
+	for i := 0; refusal == nil; i++ {
+		if i > 100 {
+			t.Fatal("a quota of 32 MiB takes 50 MiB")
+		}
+		name := fmt.Sprint("large", i)
+		var o services.Object
+		if o, refusal = s.Create(t.Context(), services.CreateRequest{Key: pod(name), Content: large(name, i)}); refusal == nil {
+			stored = append(stored, o)
+		}
+	}
+	if status := services.AsStatus(refusal); status.Code != 507 || !strings.Contains(status.Message, "quota") {
+		t.Errorf("the refusal is %d %s", status.Code, status.Message)
+	}
+	if err := server.Full(); err == nil || !strings.Contains(err.Error(), "quota") {
+		t.Errorf("the member says %v", err)
+	}
+	for _, o := range append(stored, kept) {
+		if got, err := s.Get(t.Context(), services.GetRequest{Key: o.Key}); err != nil || got.Revision != o.Revision {
+			t.Fatalf("what was acknowledged is read as %+v, %v", got.Key, err)
+		}
+	}
+	for _, o := range stored {
+		if _, err := s.Delete(t.Context(), services.DeleteRequest{Key: o.Key}); err != nil {
+			t.Fatalf("deleting while the database is full: %v", err)
+		}
+	}
+	again(t, func(ctx context.Context) error {
+		_, err := s.Create(ctx, services.CreateRequest{Key: pod("after"), Content: large("after", 0)})
+		return err
+	})
+	if err := server.Full(); err != nil {
+		t.Errorf("the member still says %v", err)
+	}
+	if got, err := s.Get(t.Context(), services.GetRequest{Key: kept.Key}); err != nil || got.Revision != kept.Revision {
+		t.Errorf("what was kept is read as %+v, %v", got, err)
+	}
+}
+
+// TestHistoryDoesNotFillTheDatabase: one object that changes all the time never
+// fills the database for good, though nobody compacts by age.
+func TestHistoryDoesNotFillTheDatabase(t *testing.T) {
+	s := replica(t, smallEtcd(t).Client)
+	o := create(t, s, "busy")
+	for i := range 200 { // 100 MiB of history
+		again(t, func(ctx context.Context) (err error) {
+			next, err := s.Update(ctx, services.UpdateRequest{Key: o.Key, Revision: o.Revision, Content: large("busy", i)})
+			if err == nil {
+				o = next
+			}
+			return err
+		})
+	}
+	if got, err := s.Get(t.Context(), services.GetRequest{Key: o.Key}); err != nil || got.Revision != o.Revision {
+		t.Errorf("read back: %d, %v, want %d", got.Revision, err, o.Revision)
+	}
+}
+
+// TestTheQuotaOfAnEtcdCluster: etcd applies the write that reaches its quota, and
+// says that it has not. What the store says is true all the same.
+func TestTheQuotaOfAnEtcdCluster(t *testing.T) {
+	client := dial(t, serveEtcd(t, func(c *embed.Config) { c.QuotaBackendBytes, c.UnsafeNoFsync = 16<<20, true }))
+	s := replica(t, client)
+	var acknowledged, refused sync.Map
+	var all sync.WaitGroup
+	for writer := range 8 {
+		all.Go(func() {
+			for i := range 10 {
+				name := fmt.Sprintf("large%d-%d", writer, i)
+				_, err := s.Create(t.Context(), services.CreateRequest{Key: pod(name), Content: large(name, i)})
+				switch {
+				case err == nil:
+					acknowledged.Store(name, true)
+				case services.IsReason(err, services.ReasonInsufficientStorage):
+					refused.Store(name, true)
+				default:
+					t.Errorf("creating %s: %v", name, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	there := map[string]bool{}
+	for after := ""; ; {
+		page, err := s.List(t.Context(), services.ListRequest{GroupResource: pod("").GroupResource, After: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range page.Objects {
+			there[o.Key.Name] = true
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	count := 0
+	refused.Range(func(name, _ any) bool {
+		count++
+		if there[name.(string)] {
+			t.Errorf("%s was refused, and is there", name)
+		}
+		return true
+	})
+	acknowledged.Range(func(name, _ any) bool {
+		if !there[name.(string)] {
+			t.Errorf("%s was acknowledged, and is not there", name)
+		}
+		if _, err := s.Delete(t.Context(), services.DeleteRequest{Key: pod(name.(string))}); err != nil {
+			t.Errorf("deleting %s: %v", name, err)
+		}
+		return true
+	})
+	if count == 0 {
+		t.Error("nothing was refused: the test shows nothing")
+	}
+	a := &alarms{client: client}
+	a.look(t.Context(), &run.Node{Log: slog.New(slog.DiscardHandler)})
+	if err := a.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "NOSPACE") {
+		t.Errorf("the check of the alarms says %v", err)
+	}
+}

@@ -1,0 +1,149 @@
+package watchhub
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/seal"
+	"github.com/portico-platform/portico/watch-hub/internal/keys"
+	"github.com/portico-platform/portico/watch-hub/internal/testbed"
+)
+
+// TestKeysAreReplacedUnderLoad replaces the key again and again, in every way,
+// while 200 followers follow and two hubs run.
+func TestKeysAreReplacedUnderLoad(t *testing.T) {
+	random := testbed.Random(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*followTimeout)
+	defer cancel()
+	b := newRig(t)
+	b.use(b.hub)
+	second := startHub(t, b.etcd, b.nats.Connect(), func(c *Config) { c.Name = "second" })
+	writeRandomly(b.etcd, random, 20)
+
+	const followers = 200
+	// Ten processes, half of which ask the hub that does not publish.
+	sources := make([]changes.Source, 10)
+	for i := range sources {
+		var hub services.WatchHub = b
+		if i%2 == 1 {
+			hub = second
+		}
+		sources[i] = changes.Source{Bus: b.nats.Connect(), Hub: hub, Silence: time.Second,
+			Opener: changes.NewOpener(hub, nil, slog.New(slog.DiscardHandler))}
+	}
+	progress, err := b.nats.Connect().SubscribeSync(changes.SubjectProgress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var observers []*observer
+	var ends []chan int64
+	var group sync.WaitGroup
+	for i := range followers {
+		o := &observer{gr: types[i%len(types)], after: 1 + random.Int64N(20)}
+		end := make(chan int64, 1)
+		observers, ends = append(observers, o), append(ends, end)
+		group.Go(func() { o.follow(ctx, sources[i%len(sources)], end) })
+	}
+	for round := range 3 {
+		var writer sync.WaitGroup
+		writer.Go(func() { writeRandomly(b.etcd, random, 50) })
+		before := b.hub.keys.Current().ID()
+		switch round {
+		case 0:
+			err = b.hub.keys.Rotate(ctx)
+		case 1:
+			err = second.keys.Rotate(ctx)
+		case 2:
+			_, err = b.etcd.Delete(ctx, keys.Path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		writer.Wait()
+		for sealedWith(t, progress) == before {
+			t.Log("still sealed with the key before")
+		}
+	}
+	through := b.etcd.Write(resource.Key{GroupResource: types[0], Name: "last"}, "last")
+	for _, end := range ends {
+		end <- through
+	}
+	for _, gr := range types {
+		b.etcd.Write(resource.Key{GroupResource: gr, Name: "after"}, "after")
+	}
+	group.Wait()
+	histories := map[resource.GroupResource][]entry{}
+	for _, gr := range types {
+		histories[gr] = truth(t, b.etcd, gr, through)
+	}
+	for _, o := range observers {
+		o.check(t, histories[o.gr], through)
+	}
+	if t.Failed() {
+		return
+	}
+	if one, two := b.hub.keys.Current(), second.keys.Current(); one.ID() != two.ID() {
+		t.Error("the hubs do not share a key")
+	}
+	t.Logf("%d replays by %d followers", b.replays.Load(), followers/2)
+}
+
+// sealedWith returns the key of the next message.
+func sealedWith(t *testing.T, sub *nats.Subscription) seal.ID {
+	t.Helper()
+	m, err := sub.NextMsg(followTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := seal.KeyID(m.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestKeysAreReplacedOnSchedule(t *testing.T) {
+	etcd := testbed.StartEtcd(t)
+	k := keys.New(etcd.Client, 50*time.Millisecond, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithTimeout(t.Context(), followTimeout)
+	defer cancel()
+	done := make(chan struct{})
+	go func() { defer close(done); k.Run(ctx) }()
+	<-k.Ready()
+	seen := map[string]bool{}
+	for changed := etcd.Watch(ctx, keys.Path); len(seen) < 4; <-changed {
+		seen[fmt.Sprint(k.Current().ID())] = true
+	}
+	accepted, err := k.Accepted(ctx, nil)
+	if err != nil || len(accepted) < 4 {
+		t.Fatalf("%d keys, %v", len(accepted), err)
+	}
+	for i, a := range accepted {
+		if last := i == len(accepted)-1; last != (a.Lifetime == 0) || a.Lifetime > keys.Overlap {
+			t.Errorf("key %d of %d is accepted for %v", i, len(accepted), a.Lifetime)
+		}
+	}
+	cancel()
+	<-done
+}
+
+// A hub that restarts goes on with the keys that are there.
+func TestKeysOutliveHubs(t *testing.T) {
+	b := newRig(t)
+	before := b.hub.keys.Current().ID()
+	b.hub.stop()
+	b.hub = startHub(t, b.etcd, b.bus, nil)
+	b.untilPublishing(t, b.hub)
+	if after := b.hub.keys.Current().ID(); after != before {
+		t.Errorf("key %x after %x", after, before)
+	}
+}
