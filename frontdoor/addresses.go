@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/portico-platform/portico/frontdoor/internal/addresses"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/run"
 )
@@ -24,20 +24,20 @@ func (c *addressConfig) register(fs *pflag.FlagSet) {
 
 // assigner returns what assigns addresses, and keeps its claims repaired while the
 // front door runs.
-func (c *addressConfig) assigner(n *run.Node, store services.Store) (*addresses.Assigner, error) {
-	networks, err := addresses.ParseNetworks(c.networks)
+func (c *addressConfig) assigner(n *run.Node, store services.Store) (*serviceips.Assigner, error) {
+	networks, err := serviceips.ParseNetworks(c.networks)
 	if err != nil {
 		return nil, run.Usagef("--service-cluster-ip-range: %v", err)
 	}
-	ports, err := addresses.ParsePorts(c.ports)
+	ports, err := serviceips.ParsePorts(c.ports)
 	if err != nil {
 		return nil, run.Usagef("--service-node-port-range: %v", err)
 	}
-	a := addresses.New(addresses.Config{Store: store, Networks: networks, NodePorts: ports, Log: n.Log})
+	a := serviceips.New(serviceips.Config{Store: store, Networks: networks, NodePorts: ports, Log: n.Log})
 	n.Go("repairing the claims of addresses", func(ctx context.Context) error {
-		ticks := time.NewTicker(addresses.RepairEvery)
+		ticks := time.NewTicker(serviceips.RepairEvery)
 		defer ticks.Stop()
-		return (&addresses.Repair{Assigner: a}).Run(ctx, ticks.C)
+		return (&serviceips.Repair{Assigner: a}).Run(ctx, ticks.C)
 	})
 	return a, nil
 }

@@ -5,11 +5,11 @@ import (
 	"maps"
 	"time"
 
-	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/custom"
-	"github.com/portico-platform/portico/frontdoor/internal/relocation"
-	"github.com/portico-platform/portico/frontdoor/internal/strategy"
-	"github.com/portico-platform/portico/frontdoor/internal/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/relocation"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/changes"
 	"github.com/portico-platform/portico/services/resource"
@@ -20,22 +20,22 @@ import (
 
 // followCustom keeps what the front door knows of custom types up to date. It returns
 // the definitions when all that are stored are known.
-func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) ([]custom.Definition, error) {
+func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) ([]crd.Definition, error) {
 	builtIn := d.types.Load().engine
-	var mirror *changes.Mirror[custom.Definition]
-	mirror = changes.NewMirror(changes.MirrorConfig[custom.Definition]{
+	var mirror *changes.Mirror[crd.Definition]
+	mirror = changes.NewMirror(changes.MirrorConfig[crd.Definition]{
 		Source: b.changes, Store: b.store, Log: n.Log,
 		GroupResource: d.definitions(),
-		Decode: func(o services.Object) (custom.Definition, error) {
+		Decode: func(o services.Object) (crd.Definition, error) {
 			object, err := tree.Decode(o.JSON)
 			if err != nil {
-				return custom.Definition{}, err
+				return crd.Definition{}, err
 			}
-			in := custom.Setting{Vocabulary: n.Vocabulary, Types: builtIn.Types, Find: webhook.ClusterServices(b.store), Revision: o.Revision}
+			in := crd.Setting{Vocabulary: n.Vocabulary, Types: builtIn.Types, Find: webhook.ClusterServices(b.store), Revision: o.Revision}
 			if before, ok := mirror.Get("", o.Key.Name); ok {
 				in.Before = &before
 			}
-			return custom.Compile(object, in)
+			return crd.Compile(object, in)
 		},
 		Changed: func() { d.learn(builtIn.With(mirror.List(""))) },
 	})
@@ -55,7 +55,7 @@ func (d *door) definitions() resource.GroupResource {
 
 // settleCustom brings what earlier releases have stored of custom types to where and
 // what it has to be before anything is served.
-func (d *door) settleCustom(ctx context.Context, stored []custom.Definition) error {
+func (d *door) settleCustom(ctx context.Context, stored []crd.Definition) error {
 	e := d.types.Load().engine
 	var types []*catalogue.Type
 	for _, definition := range stored {

@@ -3,10 +3,10 @@ package frontdoor
 import (
 	"context"
 
-	"github.com/portico-platform/portico/frontdoor/internal/autoupdate"
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
-	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/autoupdate"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/run"
 )
 

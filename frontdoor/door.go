@@ -12,22 +12,22 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/portico-platform/portico/frontdoor/internal/access"
-	"github.com/portico-platform/portico/frontdoor/internal/actions"
-	"github.com/portico-platform/portico/frontdoor/internal/audit"
-	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/components"
-	"github.com/portico-platform/portico/frontdoor/internal/discovery"
-	"github.com/portico-platform/portico/frontdoor/internal/engine"
-	"github.com/portico-platform/portico/frontdoor/internal/fairness"
-	"github.com/portico-platform/portico/frontdoor/internal/feed"
-	"github.com/portico-platform/portico/frontdoor/internal/pace"
-	"github.com/portico-platform/portico/frontdoor/internal/reads"
-	"github.com/portico-platform/portico/frontdoor/internal/request"
-	"github.com/portico-platform/portico/frontdoor/internal/review"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/componentstatus"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reviews"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/authfilters"
+	"github.com/portico-platform/portico/frontdoor/internal/http/compression"
+	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
+	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
-	"github.com/portico-platform/portico/frontdoor/internal/wire/compression"
-	"github.com/portico-platform/portico/frontdoor/internal/writes"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/changes"
 	"github.com/portico-platform/portico/services/rpc"
@@ -58,13 +58,13 @@ type door struct {
 	admission  services.Admission
 
 	types  atomic.Pointer[knowledge]
-	access *access.Control
+	access *authfilters.Control
 	reads  *reads.Handlers
 	writes *writes.Handlers
-	review *review.Handlers
+	review *reviews.Handlers
 	// actions and components serve what is not kept as a resource.
-	actions    *actions.Handlers
-	components *components.Handlers
+	actions    *subresources.Handlers
+	components *componentstatus.Handlers
 
 	// plainPaths serve the paths that name no resource, by their first part.
 	plainPaths map[string]func(http.ResponseWriter, *http.Request) error
@@ -78,13 +78,13 @@ type door struct {
 
 // knowledge is what the front door knows of types at one time.
 type knowledge struct {
-	engine    *engine.Engine
+	engine    *typesystem.Engine
 	documents *discovery.Documents
 }
 
 // learn replaces what the front door knows of types. The metrics of those that are gone
 // go with them: whoever may define types could make series without end.
-func (d *door) learn(e *engine.Engine) {
+func (d *door) learn(e *typesystem.Engine) {
 	before := d.types.Swap(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
 		Version: discovery.Release(""), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}})})
 	if before == nil || d.metrics == nil {
@@ -108,7 +108,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		return nil, err
 	}
 	d := &door{log: n.Log, vocabulary: n.Vocabulary, store: b.store, admission: b.admission, requestTimeout: c.requestTimeout}
-	e, err := engine.New(types, engine.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.serverSideApply})
+	e, err := typesystem.New(types, typesystem.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.serverSideApply})
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +117,10 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		return nil, err
 	}
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
-	d.access = &access.Control{Authn: b.authn, Authz: b.authz, Vocabulary: n.Vocabulary, Log: n.Log,
-		Reads: fairness.New(c.reads, seatWait), Writes: fairness.New(c.writes, seatWait), Memory: fairness.NewBytes(requestMemory),
+	d.access = &authfilters.Control{Authn: b.authn, Authz: b.authz, Vocabulary: n.Vocabulary, Log: n.Log,
+		Reads: inflight.New(c.reads, seatWait), Writes: inflight.New(c.writes, seatWait), Memory: inflight.NewBytes(requestMemory),
 		HealthOpened: make(chan struct{}, 1)}
-	fairness.Register(n.Metrics, d.access.Reads, d.access.Writes, d.access.Memory)
+	inflight.Register(n.Metrics, d.access.Reads, d.access.Writes, d.access.Memory)
 	d.pacer = pace.New(pace.Config{Grace: bodyGrace, Rate: bodyRate, Stall: answerStall, Metrics: n.Metrics})
 	n.Go("watching over slow clients", d.pacer.Run)
 	n.Go("access to health checks", d.access.FollowHealth)
@@ -136,8 +136,8 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if d.actions, err = d.newActions(n, b); err != nil {
 		return nil, err
 	}
-	d.components = &components.Handlers{Health: n.Health, Codec: codec}
-	d.review = &review.Handlers{Authn: b.authn, Authz: b.authz, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary}
+	d.components = &componentstatus.Handlers{Health: n.Health, Codec: codec}
+	d.review = &reviews.Handlers{Authn: b.authn, Authz: b.authz, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary}
 	d.metrics = newRequestMetrics(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) })
 	d.plainPaths = d.publish(n, c.profiling)
 	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
-	"github.com/portico-platform/portico/frontdoor/internal/reads"
-	"github.com/portico-platform/portico/frontdoor/internal/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )

@@ -17,11 +17,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/portico-platform/portico/frontdoor/internal/audit"
-	"github.com/portico-platform/portico/frontdoor/internal/pace"
-	"github.com/portico-platform/portico/frontdoor/internal/request"
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/compression"
+	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
-	"github.com/portico-platform/portico/frontdoor/internal/wire/compression"
 	"github.com/portico-platform/portico/services"
 )
 

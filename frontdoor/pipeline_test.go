@@ -4,13 +4,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/portico-platform/portico/frontdoor/internal/access"
+	"github.com/portico-platform/portico/frontdoor/internal/http/authfilters"
 )
 
 // TestStageOrder holds the constraints that the order of the stages must keep.
 func TestStageOrder(t *testing.T) {
 	var order []string
-	for _, s := range (&door{access: &access.Control{}}).stages() {
+	for _, s := range (&door{access: &authfilters.Control{}}).stages() {
 		order = append(order, s.Name)
 	}
 	for _, c := range []struct{ first, then, why string }{

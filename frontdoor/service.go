@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/portico-platform/portico/frontdoor/internal/audit"
-	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/bus"
 	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/services/run"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/portico-platform/portico/frontdoor/internal/actions"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
 	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/services/tokenkey"
 )
@@ -24,7 +24,7 @@ func registerTokens(fs *pflag.FlagSet) {
 }
 
 // newIssuer returns what signs tokens; nil when the flags name public keys only.
-func newIssuer(n *run.Node) (*actions.Issuer, error) {
+func newIssuer(n *run.Node) (*subresources.Issuer, error) {
 	files, _ := n.Flags.GetStringArray("service-account-key-file")
 	if file, _ := n.Flags.GetString("service-account-signing-key-file"); file != "" {
 		files = []string{file}
@@ -32,7 +32,7 @@ func newIssuer(n *run.Node) (*actions.Issuer, error) {
 	if file, _ := n.Flags.GetString("tls-private-key-file"); len(files) == 0 && file != "" {
 		files = []string{file}
 	}
-	i := &actions.Issuer{Name: n.Vocabulary.TokenIssuer, Claim: n.Vocabulary.Domain}
+	i := &subresources.Issuer{Name: n.Vocabulary.TokenIssuer, Claim: n.Vocabulary.Domain}
 	if name, _ := n.Flags.GetString("service-account-issuer"); name != "" {
 		i.Name = name
 	}
@@ -57,7 +57,7 @@ const (
 
 // discloseIssuer serves them. An issuer whose name is no URL has none: nobody could ask
 // it for them.
-func discloseIssuer(i *actions.Issuer) func(http.ResponseWriter, *http.Request) error {
+func discloseIssuer(i *subresources.Issuer) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		known := i != nil && strings.HasPrefix(i.Name, "https://")
 		switch {
@@ -84,8 +84,8 @@ func writeJSON(w http.ResponseWriter, mediaType string, value any) error {
 }
 
 // newActions makes what serves the paths that ask for a deed.
-func (d *door) newActions(n *run.Node, b behind) (*actions.Handlers, error) {
+func (d *door) newActions(n *run.Node, b behind) (*subresources.Handlers, error) {
 	issuer, err := newIssuer(n)
-	return &actions.Handlers{Store: b.store, Writes: d.writes, Admission: b.admission, Codec: d.writes.Codec,
+	return &subresources.Handlers{Store: b.store, Writes: d.writes, Admission: b.admission, Codec: d.writes.Codec,
 		Vocabulary: n.Vocabulary, Tokens: issuer, Now: time.Now}, err
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/portico-platform/portico/frontdoor/internal/actions"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
 )
 
 // TestIssuerDocuments reads what others check tokens of service accounts with.
@@ -31,11 +31,11 @@ func TestIssuerDocuments(t *testing.T) {
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	issuer := &actions.Issuer{Name: "https://api.example"}
+	issuer := &subresources.Issuer{Name: "https://api.example"}
 	if err := issuer.Sign(file); err != nil {
 		t.Fatal(err)
 	}
-	get := func(i *actions.Issuer, path string) *httptest.ResponseRecorder {
+	get := func(i *subresources.Issuer, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		if err := discloseIssuer(i)(w, httptest.NewRequest("GET", "https://door"+path, nil)); err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestIssuerDocuments(t *testing.T) {
 	if len(keys.Keys) != 1 || !keys.Keys[0].IsPublic() || !key.PublicKey.Equal(keys.Keys[0].Key) {
 		t.Errorf("got the keys %+v", keys)
 	}
-	for _, i := range []*actions.Issuer{nil, {Name: "cluster"}} {
+	for _, i := range []*subresources.Issuer{nil, {Name: "cluster"}} {
 		if got := get(i, pathIssuer); got.Code != 404 {
 			t.Errorf("%v: got %d, want 404", i, got.Code)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,6 +22,8 @@ func importRules() []Rule {
 	return []Rule{
 		{"a module imports services and no sibling",
 			"talk to the other service through its contract: take it from services/rpc with Use", checkImports},
+		{"the layers of the front door import downwards",
+			"move the package to the layer that it belongs to, or what it needs into a layer below: see layers in deploy/lint/imports.go", checkLayers},
 		{"one version of each dependency",
 			"run make tidy, which brings all modules to the same versions", checkVersions},
 	}
@@ -81,4 +84,50 @@ func requirements(dir string) (map[string]string, error) {
 		versions[r.Path] = r.Version
 	}
 	return versions, nil
+}
+
+// layers says what the packages of the front door may import, by the folder below
+// frontdoor/internal: what came in (http), what is done (handlers), what things are
+// (typesystem), how they travel (wire), and what every cluster starts with (bootstrap).
+func layers() map[string][]string {
+	return map[string][]string{
+		"http":       {"typesystem"},
+		"handlers":   {"http", "typesystem", "wire"},
+		"typesystem": {},
+		"wire":       {"typesystem"},
+		"bootstrap":  {"typesystem"},
+	}
+}
+
+const layered = "frontdoor/internal/"
+
+// checkLayers finds packages of the front door that are in no layer, and imports of a
+// layer that theirs may not import.
+func checkLayers(w *Workspace) (found []Finding) {
+	layerOf := func(path string) (string, bool) {
+		inside, ok := strings.CutPrefix(path, layered)
+		layer, _, _ := strings.Cut(inside, "/")
+		return layer, ok
+	}
+	for _, p := range w.Packages {
+		layer, ok := layerOf(filepath.ToSlash(p.Dir))
+		if !ok {
+			continue
+		}
+		allowed, known := layers()[layer]
+		if !known {
+			found = append(found, Finding{p.Dir, "is in no layer"})
+			continue
+		}
+		for _, f := range p.source() {
+			for _, spec := range f.AST.Imports {
+				path, _ := strconv.Unquote(spec.Path.Value)
+				inside, _ := strings.CutPrefix(path, project)
+				if other, ok := layerOf(inside); ok && other != layer && !slices.Contains(allowed, other) {
+					found = append(found, Finding{w.at(f, spec), layer + " imports " + inside})
+				}
+			}
+		}
+	}
+	return found
 }

@@ -36,6 +36,8 @@ func TestRulesFind(t *testing.T) {
 	}
 	cases := []struct{ rule, file, source string }{
 		{"a module imports services and no sibling", "store/a.go", `import _ "github.com/portico-platform/portico/authz"`},
+		{"the layers of the front door", "frontdoor/internal/wire/a.go", `import _ "github.com/portico-platform/portico/frontdoor/internal/handlers/reads"`},
+		{"the layers of the front door", "frontdoor/internal/thing/a.go", ""},
 		{"files have at most", "store/a.go", strings.Repeat("// line\n", maxFile)},
 		{"nine of ten files", "store/a.go", strings.Repeat("// line\n", p90File)},
 		{"functions have at most 80", "store/a.go", long("f", maxFunc)},
@@ -64,7 +66,7 @@ func TestRulesFind(t *testing.T) {
 			if filepath.Ext(c.file) == ".go" && !strings.HasPrefix(source, "package") {
 				source = fmt.Sprintf(doc+"package %s\n", name, name) + source
 			}
-			write(t, filepath.Join(root, "docs/architecture.md"), "store")
+			write(t, filepath.Join(root, "docs/architecture.md"), "frontdoor store")
 			write(t, filepath.Join(root, "docs/api.md"), "# API\n\n## Paths\n")
 			write(t, filepath.Join(root, c.file), source)
 			got := broken(t, root)
@@ -78,7 +80,7 @@ func TestRulesFind(t *testing.T) {
 // TestRulesAccept shows the rules what they should leave alone.
 func TestRulesAccept(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, "docs/architecture.md"), "store")
+	write(t, filepath.Join(root, "docs/architecture.md"), "frontdoor store")
 	write(t, filepath.Join(root, "docs/api.md"), "# API\n\n## Paths\n")
 	write(t, filepath.Join(root, "store/store.go"), `// Package store is written as the rules want it. It has a comment long enough to be prose, and tables.
 package store
@@ -106,8 +108,10 @@ func read(ctx context.Context, a, b, c, d int) int {
 // broken returns the rules with findings in a workspace of one module, store.
 func broken(t *testing.T, root string) (names []string) {
 	t.Helper()
-	write(t, filepath.Join(root, "go.work"), "go 1.26.0\n\nuse (\n\t./store\n)\n")
-	write(t, filepath.Join(root, "store/go.mod"), "module github.com/portico-platform/portico/store\n")
+	write(t, filepath.Join(root, "go.work"), "go 1.26.0\n\nuse (\n\t./frontdoor\n\t./store\n)\n")
+	for _, module := range []string{"frontdoor", "store"} {
+		write(t, filepath.Join(root, module, "go.mod"), "module github.com/portico-platform/portico/"+module+"\n")
+	}
 	w, err := Load(root)
 	if err != nil {
 		t.Fatal(err)

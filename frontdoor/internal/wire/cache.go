@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"sync"
 
-	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 )
 
 // cache keeps made forms while they are hot. What is made for the first time is only

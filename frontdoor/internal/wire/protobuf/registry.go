@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/json"
 
-	"github.com/portico-platform/portico/frontdoor/internal/published"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/k8stypes"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -39,7 +39,7 @@ type Registry struct {
 // NewRegistry returns the registry of a vocabulary.
 func NewRegistry(v vocabulary.Vocabulary) *Registry {
 	return &Registry{
-		types:       published.Types(),
+		types:       k8stypes.Types(),
 		vocabulary:  v,
 		transcoders: &sync.Pool{New: func() any { return &transcoder{} }},
 		found:       map[schema.GroupVersionKind]*Message{},

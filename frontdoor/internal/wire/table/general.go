@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
 )
 

@@ -3,7 +3,7 @@ package table
 import (
 	"strconv"
 
-	"github.com/portico-platform/portico/frontdoor/internal/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 )
 
 // specialCells are computed from the whole object of one kind.

@@ -1,0 +1,204 @@
+// Package relocation moves the objects of custom types to the part of the key space
+// that is theirs. Earlier releases kept them under group and resource alone, where a
+// definition that asked for the names of a built-in type would share its objects.
+//
+// It decides, before the front door serves, where objects are to be found, and never
+// what they say: names, UIDs, times and field managers stay. It never touches what is
+// kept under the names of a built-in type, whoever has written it. An object is
+// copied in one transaction that demands that its source is still there, and then the
+// source is deleted, if it is still the same. So it may end at any step and begin
+// again, and several front doors may do it at the same time: none of them serves
+// before the sources are gone, and without its source no object comes back that a
+// client has deleted since. It serves "Persistence" of the specification.
+package relocation
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// parallel is how many requests are made at a time: enough for etcd to write several
+// objects with one sync of its disk.
+const parallel = 16
+
+// Mover moves objects.
+type Mover struct {
+	Store services.Store
+	// Types has the built-in types, whose objects stay where they are.
+	Types *catalogue.Catalogue
+	// Content returns what is to be stored of an object that is kept in some version
+	// of a type: the same object.
+	Content func(o services.Object, t *catalogue.Type) (services.Content, error)
+	Log     *slog.Logger
+}
+
+// Run moves what is left of the objects of these types, of which there is one of each
+// definition. It returns the first revision at which custom objects are where they
+// are now: what the store knows of earlier ones does not tell what was there then; 0
+// when nothing was ever moved. When there is nothing to do, it costs a linearizable
+// read or two, and one look into the store's memory for each type.
+func (m Mover) Run(ctx context.Context, types []*catalogue.Type) (since int64, err error) {
+	left, err := m.left(ctx, types)
+	if err != nil {
+		return 0, err
+	}
+	if len(left) == 0 {
+		return m.moved(ctx)
+	}
+	// Whoever finds nothing left, because this one has moved it, has to know.
+	if err := m.note(ctx); err != nil {
+		return 0, err
+	}
+	for _, t := range left {
+		n, err := m.move(ctx, t)
+		if err != nil {
+			return 0, err
+		}
+		m.Log.Info("moved custom objects to where this release keeps them", "resource", t.Key.String(), "objects", n)
+	}
+	if err := m.note(ctx); err != nil {
+		return 0, err
+	}
+	return m.moved(ctx)
+}
+
+// former returns where earlier releases kept the objects of a type; not ok when
+// those of a built-in type are there.
+func (m Mover) former(t *catalogue.Type) (gr resource.GroupResource, ok bool) {
+	gr = resource.GroupResource{Group: t.Key.Group, Resource: t.Key.Resource}
+	// The groups of definitions have a dot; what the service keeps for itself is in
+	// groups without.
+	return gr, t.Key.Custom && strings.Contains(gr.Group, ".") && !m.Types.BuiltIn(gr.Group, gr.Resource)
+}
+
+// left returns the types with objects where earlier releases kept them.
+func (m Mover) left(ctx context.Context, types []*catalogue.Type) ([]*catalogue.Type, error) {
+	if len(types) == 0 {
+		return nil, nil
+	}
+	revision, err := m.Store.Revision(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]bool, len(types))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i, t := range types {
+		former, ok := m.former(t)
+		if !ok {
+			continue
+		}
+		group.Go(func() error {
+			page, err := m.Store.List(ctx, services.ListRequest{GroupResource: former, Limit: 1,
+				Read: services.Read{Mode: services.NotOlderThan, Revision: revision}})
+			found[i] = len(page.Objects) > 0
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var left []*catalogue.Type
+	for i, t := range types {
+		if found[i] {
+			left = append(left, t)
+		}
+	}
+	return left, nil
+}
+
+// move moves the objects of a type, and returns how many this call has moved.
+func (m Mover) move(ctx context.Context, t *catalogue.Type) (int64, error) {
+	former, _ := m.former(t)
+	var moved atomic.Int64
+	for {
+		page, err := m.Store.List(ctx, services.ListRequest{GroupResource: former})
+		if err != nil || len(page.Objects) == 0 {
+			return moved.Load(), err
+		}
+		group, within := errgroup.WithContext(ctx)
+		group.SetLimit(parallel)
+		for _, object := range page.Objects {
+			group.Go(func() error {
+				done, err := m.moveOne(within, object, t)
+				if done {
+					moved.Add(1)
+				}
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return moved.Load(), err
+		}
+	}
+}
+
+// moveOne moves one object. It returns false when somebody else has changed, moved or
+// deleted it in the meantime: then another look at what is left tells.
+func (m Mover) moveOne(ctx context.Context, object services.Object, t *catalogue.Type) (bool, error) {
+	content, err := m.Content(object, t)
+	if err != nil {
+		return false, err
+	}
+	to := object.Key
+	to.Custom = true
+	_, err = m.Store.Create(ctx, services.CreateRequest{Key: to, Content: content,
+		Source: &services.Source{Key: object.Key, Revision: object.Revision}})
+	if services.IsReason(err, services.ReasonAlreadyExists) {
+		err = m.replace(ctx, to, object.Revision, content)
+	}
+	if err == nil {
+		_, err = m.Store.Delete(ctx, services.DeleteRequest{Key: object.Key, Revision: object.Revision})
+	}
+	if services.IsReason(err, services.ReasonConflict) || services.IsReason(err, services.ReasonNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// replace replaces a copy that is older than its source, which a front door of an
+// earlier release may have written since. Any other copy stays.
+func (m Mover) replace(ctx context.Context, to resource.Key, newer int64, content services.Content) error {
+	there, err := m.Store.Get(ctx, services.GetRequest{Key: to})
+	if err == nil && there.Revision < newer {
+		_, err = m.Store.Update(ctx, services.UpdateRequest{Key: to, Revision: there.Revision, Content: content})
+	}
+	return err
+}
+
+// mark is the object whose revision is that of the last move. It is outside of what
+// the API shows.
+var mark = resource.Key{GroupResource: resource.GroupResource{Group: "portico", Resource: "layout"}, Name: "custom-objects"}
+
+// note gives the mark a new revision.
+func (m Mover) note(ctx context.Context) error {
+	content := services.Content{JSON: []byte(`{"metadata":{"name":"` + mark.Name + `"}}`)}
+	before, err := m.Store.Get(ctx, services.GetRequest{Key: mark})
+	switch {
+	case services.IsReason(err, services.ReasonNotFound):
+		_, err = m.Store.Create(ctx, services.CreateRequest{Key: mark, Content: content})
+	case err == nil:
+		_, err = m.Store.Update(ctx, services.UpdateRequest{Key: mark, Revision: before.Revision, Content: content})
+	}
+	if services.IsReason(err, services.ReasonAlreadyExists) || services.IsReason(err, services.ReasonConflict) {
+		return nil // another front door has just done so
+	}
+	return err
+}
+
+// moved returns the revision of the mark; 0 when there is none.
+func (m Mover) moved(ctx context.Context) (int64, error) {
+	o, err := m.Store.Get(ctx, services.GetRequest{Key: mark})
+	if services.IsReason(err, services.ReasonNotFound) {
+		return 0, nil
+	}
+	return o.Revision, err
+}

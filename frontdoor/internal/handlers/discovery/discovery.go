@@ -1,0 +1,123 @@
+package discovery
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Options choose what is published.
+type Options struct {
+	Catalogue  *catalogue.Catalogue
+	Vocabulary vocabulary.Vocabulary
+	// Version is the release as /version tells it, like v1.21.14+portico.
+	Version version.Info
+	// OtherPaths are served elsewhere and listed at /, like /healthz.
+	OtherPaths []string
+}
+
+// Documents are all published documents, by path.
+type Documents struct {
+	forms map[string][]document
+}
+
+// New prepares the documents; none of them is made yet.
+func New(o Options) *Documents {
+	d := &Documents{forms: map[string][]document{}}
+	d.addGroups(o)
+	d.addOpenAPI(&publisher{catalogue: o.Catalogue, vocabulary: o.Vocabulary, release: o.Version.GitVersion})
+	d.add("/version", newDocument(mediaJSON, func() ([]byte, error) { return json.MarshalIndent(o.Version, "", "  ") }))
+	d.add("/", newJSON(func() (any, error) {
+		paths := slices.Collect(maps.Keys(d.forms))
+		paths = slices.DeleteFunc(paths, func(p string) bool { return p == "/" || strings.HasPrefix(p, "/openapi/v3/") })
+		paths = append(paths, o.OtherPaths...)
+		slices.Sort(paths)
+		return metav1.RootPaths{Paths: paths}, nil
+	}))
+	return d
+}
+
+// Release is the release that the API surface is that of, with a build of our own.
+func Release(build string) version.Info {
+	return version.Info{
+		Major: "1", Minor: "21", GitVersion: "v1.21.14+portico" + build, GitTreeState: "clean",
+		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+}
+
+func (d *Documents) add(path string, forms ...document) { d.forms[path] = forms }
+
+// addGroups adds the documents about groups, versions and resource types. Those
+// of /api and /apis also come in aggregated forms.
+func (d *Documents) addGroups(o Options) {
+	aggregation := o.Vocabulary.Group("apidiscovery.")
+	groups := o.Catalogue.Groups()
+	core, _ := o.Catalogue.Group("")
+	named := slices.DeleteFunc(slices.Clone(groups), func(g catalogue.Group) bool { return g.Name == "" })
+	versions := newJSON(func() (any, error) { return coreVersions(core), nil })
+	d.add("/api", append([]document{versions}, aggregatedForms(aggregation, []catalogue.Group{core})...)...)
+	list := newJSON(func() (any, error) { return groupList(groups), nil })
+	d.add("/apis", append([]document{list}, aggregatedForms(aggregation, named)...)...)
+	for _, g := range groups {
+		root := "/api"
+		if g.Name != "" {
+			root = "/apis/" + g.Name
+			d.add(root, newJSON(func() (any, error) {
+				described := group(g)
+				described.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+				return described, nil
+			}))
+		}
+		for _, v := range g.Versions {
+			d.add(root+"/"+v.Version, newJSON(func() (any, error) {
+				return resourceList(v.Types[0].APIVersion(), v.Types), nil
+			}))
+		}
+	}
+}
+
+// Serve writes the document at the request's path, in the form that the client
+// wants: NotFound (404) when there is none, MethodNotAllowed (405) for anything
+// but reading, NotAcceptable (406) when there is no such form.
+func (d *Documents) Serve(w http.ResponseWriter, r *http.Request) error {
+	forms, ok := d.forms[clean(r.URL.Path)]
+	if !ok {
+		return d.missing(w, r)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return &services.Status{Code: http.StatusMethodNotAllowed, Reason: services.ReasonMethodNotAllowed,
+			Message: fmt.Sprintf("%s can only be read", r.URL.Path)}
+	}
+	return serve(w, r, forms)
+}
+
+// missing answers where there is no document: as part of the API, where the path is of
+// a group that there is, else as any web server.
+func (d *Documents) missing(w http.ResponseWriter, r *http.Request) error {
+	parts := strings.SplitN(r.URL.Path, "/", 4)
+	if _, known := d.forms["/apis/"+parts[min(2, len(parts)-1)]]; !known && parts[1] != "api" {
+		http.NotFound(w, r)
+		return nil
+	}
+	return &services.Status{Code: http.StatusNotFound, Reason: services.ReasonNotFound,
+		Message: "the server could not find the requested resource", Details: &services.StatusDetails{}}
+}
+
+// clean drops a closing slash, with which older clients ask.
+func clean(path string) string {
+	if len(path) > 1 {
+		return strings.TrimSuffix(path, "/")
+	}
+	return path
+}

@@ -1,0 +1,339 @@
+package discovery
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/openapi3"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// serveDocuments starts a server with all documents in a vocabulary.
+func serveDocuments(t *testing.T, v vocabulary.Vocabulary, config ...string) *httptest.Server {
+	t.Helper()
+	runtime, err := catalogue.ParseRuntimeConfig(config...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalogue.New(catalogue.Options{Vocabulary: v, RuntimeConfig: runtime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(Options{Catalogue: c, Vocabulary: v, Version: Release(""), OtherPaths: []string{"/healthz"}})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := d.Serve(w, r); err != nil {
+			http.Error(w, err.Error(), int(services.AsStatus(err).Code))
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// get reads a document as JSON.
+func get(t *testing.T, server *httptest.Server, path string, into any) *http.Response {
+	t.Helper()
+	response, err := server.Client().Get(server.URL + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s: %s: %s", path, response.Status, data)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatalf("GET %s: %v", path, err)
+	}
+	return response
+}
+
+func TestStockClient(t *testing.T) {
+	server := serveDocuments(t, vocabulary.K8s())
+	for _, legacy := range []bool{false, true} {
+		client := discovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: server.URL, QPS: -1})
+		client.UseLegacyDiscovery = legacy
+		groups, lists, err := client.ServerGroupsAndResources()
+		if err != nil {
+			t.Fatalf("legacy %v: %v", legacy, err)
+		}
+		var types, subresources int
+		for _, list := range lists {
+			for _, r := range list.APIResources {
+				if strings.Contains(r.Name, "/") {
+					subresources++
+				} else {
+					types++
+				}
+			}
+		}
+		if len(groups) != 21 || types != 86 || subresources != 50 {
+			t.Errorf("legacy %v: %d groups, %d types, %d subresources", legacy, len(groups), types, subresources)
+		}
+		resources, err := restmapper.GetAPIGroupResources(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mapper := restmapper.NewShortcutExpander(restmapper.NewDiscoveryRESTMapper(resources), client, nil)
+		shortcuts := map[string]string{
+			"po": "/v1, Kind=Pod", "deploy": "apps/v1, Kind=Deployment", "cj": "batch/v1, Kind=CronJob", "hpa": "autoscaling/v1, Kind=HorizontalPodAutoscaler",
+			"crd": "apiextensions.k8s.io/v1, Kind=CustomResourceDefinition", "csr": "certificates.k8s.io/v1, Kind=CertificateSigningRequest",
+		}
+		if legacy { // The client forgets the order of groups when it reads the aggregated form.
+			shortcuts["ing"], shortcuts["ev"] = "networking.k8s.io/v1, Kind=Ingress", "/v1, Kind=Event"
+		}
+		for short, want := range shortcuts {
+			kind, err := mapper.KindFor(schema.GroupVersionResource{Resource: short})
+			if err != nil || kind.String() != want {
+				t.Errorf("legacy %v: %s is %s, %v; want %s", legacy, short, kind, err, want)
+			}
+		}
+	}
+}
+
+func TestStockClientReadsVersionAndOpenAPI(t *testing.T) {
+	server := serveDocuments(t, vocabulary.K8s())
+	client := discovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: server.URL, QPS: -1})
+	version, err := client.ServerVersion()
+	if err != nil || version.Major != "1" || version.Minor != "21" || !strings.HasPrefix(version.GitVersion, "v1.21.") {
+		t.Errorf("version %v, %v", version, err)
+	}
+	document, err := client.OpenAPISchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(document.Definitions.AdditionalProperties); n < 500 {
+		t.Errorf("%d definitions", n)
+	}
+	root := openapi3.NewRoot(client.OpenAPIV3())
+	versions, err := root.GroupVersions()
+	if err != nil || len(versions) != 39 {
+		t.Errorf("%d group versions, %v", len(versions), err)
+	}
+	for _, gv := range versions {
+		if _, err := root.GVSpec(gv); err != nil {
+			t.Errorf("%s: %v", gv, err)
+		}
+	}
+	apps, err := root.GVSpec(schema.GroupVersion{Group: "apps", Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := apps.Paths.Paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"].Patch
+	var names []string
+	for _, p := range patch.Parameters {
+		names = append(names, p.Name)
+	}
+	for _, name := range []string{"dryRun", "fieldManager", "fieldValidation", "force"} {
+		if !slices.Contains(names, name) {
+			t.Errorf("a patch has no parameter %s: %v", name, names)
+		}
+	}
+	if _, ok := apps.Components.Schemas["io.k8s.api.core.v1.PodSpec"]; !ok {
+		t.Error("the schemas that Deployment refers to are not in its document")
+	}
+}
+
+// Facts that clients rely on, in both vocabularies.
+func TestResourceLists(t *testing.T) {
+	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
+		server := serveDocuments(t, v)
+		for _, want := range []struct {
+			path     string
+			resource metav1.APIResource
+		}{
+			{"/api/v1", metav1.APIResource{Name: "pods", SingularName: "pod", Namespaced: true, Kind: "Pod", ShortNames: []string{"po"}, Categories: []string{"all"},
+				Verbs: []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}, StorageVersionHash: "xPOwRZ+Yhw8="}},
+			{"/api/v1", metav1.APIResource{Name: "pods/eviction", Namespaced: true, Group: "policy", Version: "v1beta1", Kind: "Eviction", Verbs: []string{"create"}}},
+			{"/api/v1", metav1.APIResource{Name: "pods/exec", Namespaced: true, Kind: "PodExecOptions", Verbs: []string{"create", "get"}}},
+			{"/api/v1", metav1.APIResource{Name: "serviceaccounts/token", Namespaced: true, Group: v.Group("authentication."), Version: "v1", Kind: "TokenRequest", Verbs: []string{"create"}}},
+			{"/api/v1", metav1.APIResource{Name: "namespaces/finalize", Kind: "Namespace", Verbs: []string{"update"}}},
+			{"/apis/apps/v1", metav1.APIResource{Name: "deployments/scale", Namespaced: true, Group: "autoscaling", Version: "v1", Kind: "Scale", Verbs: []string{"get", "patch", "update"}}},
+			{"/apis/" + v.Group("certificates.") + "/v1", metav1.APIResource{Name: "certificatesigningrequests/approval", Kind: "CertificateSigningRequest", Verbs: []string{"get", "patch", "update"}}},
+			{"/apis/" + v.Group("authorization.") + "/v1", metav1.APIResource{Name: "subjectaccessreviews", SingularName: "subjectaccessreview", Kind: "SubjectAccessReview", Verbs: []string{"create"}}},
+		} {
+			var list metav1.APIResourceList
+			get(t, server, want.path, &list)
+			i := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == want.resource.Name })
+			if i < 0 {
+				t.Errorf("%s: no %s in %s", v.Name, want.resource.Name, want.path)
+				continue
+			}
+			if got, _ := json.Marshal(list.APIResources[i]); string(got) != marshal(want.resource) {
+				t.Errorf("%s: got  %s\nwant %s", v.Name, got, marshal(want.resource))
+			}
+		}
+	}
+}
+
+func marshal(v any) string {
+	data, _ := json.Marshal(v)
+	return string(data)
+}
+
+// The neutral documents never write the original names of groups and extensions.
+func TestNeutralNames(t *testing.T) {
+	server := serveDocuments(t, vocabulary.Platform())
+	var document struct {
+		Paths       map[string]json.RawMessage
+		Definitions map[string]json.RawMessage
+	}
+	get(t, server, "/openapi/v2", &document)
+	original := vocabulary.K8s()
+	for path, item := range document.Paths {
+		if strings.Contains(path, ".k8s.io") || strings.Contains(string(item), `"`+original.Extension) || strings.Contains(string(item), original.Protobuf) {
+			t.Errorf("%s has original names", path)
+		}
+	}
+	for name, schema := range document.Definitions {
+		if strings.HasPrefix(name, original.Definitions) || strings.Contains(string(schema), `"`+original.Extension) || strings.Contains(string(schema), "#/definitions/"+original.Definitions) {
+			t.Errorf("%s has original names", name)
+		}
+	}
+	if !strings.Contains(string(document.Definitions["io.platform.api.core.v1.ServiceSpec"]), `"x-platform-list-map-keys":["port","protocol"]`) {
+		t.Error("the list map keys of service ports are not published")
+	}
+}
+
+// Every reference of a document leads to a schema in it.
+func TestDocumentsAreClosed(t *testing.T) {
+	server := serveDocuments(t, vocabulary.Platform())
+	for path, prefix := range map[string]string{
+		"/openapi/v2": "#/definitions/", "/openapi/v3/apis/apps/v1": "#/components/schemas/", "/openapi/v3/api/v1": "#/components/schemas/",
+	} {
+		var document map[string]any
+		get(t, server, path, &document)
+		schemas, _ := document["definitions"].(map[string]any)
+		if components, ok := document["components"].(map[string]any); ok {
+			schemas = components["schemas"].(map[string]any)
+		}
+		walk(document, func(reference string) {
+			if _, ok := schemas[strings.TrimPrefix(reference, prefix)]; !ok {
+				t.Errorf("%s: %s leads nowhere", path, reference)
+			}
+		})
+	}
+}
+
+func walk(value any, visit func(reference string)) {
+	switch v := value.(type) {
+	case map[string]any:
+		if reference, ok := v["$ref"].(string); ok {
+			visit(reference)
+		}
+		for _, member := range v {
+			walk(member, visit)
+		}
+	case []any:
+		for _, member := range v {
+			walk(member, visit)
+		}
+	}
+}
+
+func TestOperationIDsAreUnique(t *testing.T) {
+	server := serveDocuments(t, vocabulary.K8s())
+	var document struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	get(t, server, "/openapi/v2", &document)
+	seen := map[string]string{}
+	for path, item := range document.Paths {
+		for method, raw := range item {
+			var operation struct{ OperationID string }
+			if method == "parameters" || json.Unmarshal(raw, &operation) != nil {
+				continue
+			}
+			if other, ok := seen[operation.OperationID]; ok {
+				t.Errorf("%s %s and %s are both %s", method, path, other, operation.OperationID)
+			}
+			seen[operation.OperationID] = method + " " + path
+		}
+	}
+}
+
+func TestRuntimeConfig(t *testing.T) {
+	server := serveDocuments(t, vocabulary.Platform(), "autoscaling/v1=false", "policy/v1=false,policy/v1beta1=false")
+	var groups metav1.APIGroupList
+	get(t, server, "/apis", &groups)
+	for _, g := range groups.Groups {
+		if g.Name == "policy" || g.Name == "autoscaling" && g.PreferredVersion.Version != "v2beta2" {
+			t.Errorf("group %s is listed with %v", g.Name, g.Versions)
+		}
+	}
+	if response, err := server.Client().Get(server.URL + "/apis/autoscaling/v1"); err != nil || response.StatusCode != http.StatusNotFound {
+		t.Errorf("a version that is switched off: %v, %v", response.Status, err)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	server := serveDocuments(t, vocabulary.Platform())
+	do := func(method, path, header, value string) *http.Response {
+		request, err := http.NewRequest(method, server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header != "" {
+			request.Header.Set(header, value)
+		}
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		return response
+	}
+	if legible := do("GET", "/apis", "User-Agent", "curl/8"); legible.Header.Get("Etag") != "" {
+		t.Error("what is written for people has the tag of what is written for machines")
+	}
+	etag := do("GET", "/apis", "", "").Header.Get("Etag")
+	for _, c := range []struct {
+		method, path, header, value string
+		status                      int
+		contentType                 string
+	}{
+		{"GET", "/apis", "If-None-Match", etag, 304, ""},
+		{"GET", "/apis", "If-None-Match", `"other"`, 200, "application/json"},
+		{"GET", "/apis/", "", "", 200, "application/json"},
+		{"HEAD", "/apis", "", "", 200, "application/json"},
+		{"POST", "/apis", "", "", 405, ""},
+		{"GET", "/apis/nowhere", "", "", 404, "text/plain; charset=utf-8"},
+		{"GET", "/openapi/v3/nowhere", "", "", 404, "text/plain; charset=utf-8"},
+		{"GET", "/version", "User-Agent", "curl/8", 200, "application/json"},
+		{"GET", "/apis", "Accept", "text/html", 406, ""},
+		{"GET", "/apis", "Accept", "text/html, */*;q=0.1", 200, "application/json"},
+		{"GET", "/apis", "Accept", "application/json;g=apidiscovery.platform.io;v=v2;as=APIGroupDiscoveryList,application/json", 200, "application/json;g=apidiscovery.platform.io;v=v2;as=APIGroupDiscoveryList"},
+		{"GET", "/apis", "Accept", "application/json;g=apidiscovery.platform.io;v=v9;as=APIGroupDiscoveryList,application/json", 200, "application/json"},
+		{"GET", "/openapi/v2", "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf", 200, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"},
+		{"GET", "/openapi/v3/apis/apps/v1", "Accept", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf", 200, "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"},
+		{"GET", "/", "", "", 200, "application/json"},
+		{"GET", "/version", "Accept-Encoding", "identity", 200, "application/json"},
+	} {
+		response := do(c.method, c.path, c.header, c.value)
+		if response.StatusCode != c.status || c.contentType != "" && response.Header.Get("Content-Type") != c.contentType {
+			t.Errorf("%s %s with %s %s: %s, %s", c.method, c.path, c.header, c.value, response.Status, response.Header.Get("Content-Type"))
+		}
+	}
+	var index metav1.RootPaths
+	get(t, server, "/", &index)
+	for _, path := range []string{"/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/openapi/v2", "/openapi/v3", "/version"} {
+		if !slices.Contains(index.Paths, path) {
+			t.Errorf("%s is not listed at /", path)
+		}
+	}
+}

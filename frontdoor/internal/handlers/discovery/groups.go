@@ -1,0 +1,80 @@
+package discovery
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+)
+
+// coreVersions is the document of /api.
+func coreVersions(core catalogue.Group) *metav1.APIVersions {
+	list := &metav1.APIVersions{
+		TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{},
+		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{},
+	}
+	for _, v := range core.Versions {
+		list.Versions = append(list.Versions, v.Version)
+	}
+	return list
+}
+
+// groupList is the document of /apis: all named groups.
+func groupList(groups []catalogue.Group) *metav1.APIGroupList {
+	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
+	for _, g := range groups {
+		if g.Name != "" {
+			list.Groups = append(list.Groups, group(g))
+		}
+	}
+	return list
+}
+
+// group describes one named group; its first version is the preferred one.
+func group(g catalogue.Group) metav1.APIGroup {
+	described := metav1.APIGroup{Name: g.Name}
+	for _, v := range g.Versions {
+		described.Versions = append(described.Versions, metav1.GroupVersionForDiscovery{
+			GroupVersion: g.Name + "/" + v.Version, Version: v.Version,
+		})
+	}
+	described.PreferredVersion = described.Versions[0]
+	return described
+}
+
+// resourceList is the document of one group version: each type, followed by its
+// subresources.
+func resourceList(groupVersion string, types []*catalogue.Type) *metav1.APIResourceList {
+	list := &metav1.APIResourceList{
+		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+		GroupVersion: groupVersion,
+	}
+	for _, t := range types {
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: t.Resource, SingularName: t.Singular, Namespaced: t.Namespaced, Kind: t.Kind, Verbs: t.Verbs,
+			ShortNames: t.ShortNames, Categories: t.Categories, StorageVersionHash: storageVersionHash(t),
+		})
+		for _, name := range slices.Sorted(maps.Keys(t.Subresources)) {
+			sub := t.Subresources[name]
+			list.APIResources = append(list.APIResources, metav1.APIResource{
+				Name: t.Resource + "/" + name, Namespaced: t.Namespaced, Kind: sub.Kind, Verbs: sub.Verbs,
+				Group: sub.Group, Version: sub.Version,
+			})
+		}
+	}
+	return list
+}
+
+// storageVersionHash tells clients when a type has come to be kept in another
+// version. Types that are not kept have none.
+func storageVersionHash(t *catalogue.Type) string {
+	if t.Virtual || !t.Can("create") {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(t.Stored.Group + "/" + t.Stored.Version + "/" + t.Stored.Kind))
+	return base64.StdEncoding.EncodeToString(sum[:8])
+}

@@ -1,0 +1,169 @@
+package reads
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/services"
+)
+
+// Listing is a collection as a request asks for it (sections "Read consistency" and
+// "Chunked lists"): its first page has been read, and no more than a page is held.
+type Listing struct {
+	Meta wire.ListMeta
+
+	store  services.Reader
+	asked  services.ListRequest
+	page   services.Page
+	single bool // the client wants no more than this page
+}
+
+// Open finds out what the request asks for and reads the first page of it.
+func (h *Handlers) Open(r *request.Request) (*Listing, error) {
+	o, err := request.ParseReadOptions(r)
+	if err != nil {
+		return nil, err
+	}
+	asked, issued, err := h.firstPage(r, o)
+	if err != nil {
+		return nil, err
+	}
+	page, err := h.Store.List(r.Context(), asked)
+	if err != nil {
+		return nil, continuable(err, o)
+	}
+	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: h.Store, asked: asked, page: page, single: o.Limit > 0}
+	if l.single && page.Next != "" {
+		l.Meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: page.Next, List: listDigest(r, o), Issued: issued})
+		if page.Remaining >= 0 {
+			l.Meta.Remaining = &page.Remaining
+		}
+	}
+	return l, err
+}
+
+// Pages hands over the objects, in their order.
+func (l *Listing) Pages(ctx context.Context, visit func([]services.Object) error) error {
+	for {
+		if err := visit(l.page.Objects); err != nil || l.single || l.page.Next == "" {
+			return err
+		}
+		var err error
+		l.asked = l.page.Following(l.asked)
+		if l.page, err = l.store.List(ctx, l.asked); err != nil {
+			return err
+		}
+	}
+}
+
+// List serves a collection, page by page from the store to the client.
+func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
+	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.List)
+	if err != nil {
+		return err
+	}
+	l, err := h.Open(r)
+	if err != nil {
+		return err
+	}
+	var out wire.ListWriter
+	err = l.Pages(r.Context(), func(page []services.Object) error {
+		for len(page) > 0 || out == nil {
+			part := page[:min(len(page), partOf(r.Type))]
+			page = page[len(part):]
+			shown, err := r.Engine.Views(r.Context(), part, r.Type)
+			if err != nil {
+				return err
+			}
+			if out == nil { // until here, what goes wrong is an answer of its own
+				w.Header().Set("Content-Type", form.ContentType)
+				out = h.Codec.Encoder(form, r.Type).List(w)
+				if err := out.Begin(l.Meta); err != nil {
+					return err
+				}
+			}
+			for _, object := range shown {
+				if err := out.Item(object); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return out.End()
+}
+
+// partOf is how many objects of a page are held in the version of the request at a time:
+// defaults may make each of them much larger than what is stored. A conversion webhook is
+// asked once for a page.
+func partOf(t *catalogue.Type) int {
+	if t.Webhook != nil {
+		return math.MaxInt
+	}
+	return 16
+}
+
+// firstPage returns the question for the first page of the answer, and when its
+// list began.
+func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (services.ListRequest, int64, error) {
+	request := services.ListRequest{GroupResource: r.Type.Key, Namespace: r.Namespace, Limit: int(o.Limit),
+		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
+	if o.Token == "" {
+		request.Read = o.ListRead()
+		if request.Read.Mode == services.Exact && h.expired(r, request.Read.Revision) {
+			return request, 0, services.Expired("The resourceVersion for the provided list is too old.")
+		}
+		return request, time.Now().Unix(), nil
+	}
+	p, err := h.Tokens.decode(o.Token, listDigest(r, o))
+	if err != nil && !h.expired(r, p.Revision) {
+		return request, 0, err
+	}
+	if h.expired(r, p.Revision) || p.expired(time.Now(), h.TokenLifetime) {
+		return request, 0, errTokenExpired()
+	}
+	request.Read = services.Read{Mode: services.Exact, Revision: p.Revision}
+	request.After = p.After
+	return request, p.Issued, nil
+}
+
+// continuable tells a client with an old token what to do.
+func continuable(err error, o request.ReadOptions) error {
+	if o.Token != "" && services.IsReason(err, services.ReasonExpired) {
+		return errTokenExpired()
+	}
+	return err
+}
+
+func errTokenExpired() *services.Status {
+	return services.Expired("The provided continue parameter is too old to display a consistent list result. " +
+		"You must start a new list without the continue parameter.")
+}
+
+// ForEach reads a whole collection at one revision, page by page, and hands over
+// each object. It returns that revision.
+func ForEach(ctx context.Context, store services.Reader, r services.ListRequest, visit func(services.Object) error) (int64, error) {
+	for {
+		page, err := store.List(ctx, r)
+		if err != nil {
+			return 0, err
+		}
+		for _, object := range page.Objects {
+			if err := visit(object); err != nil {
+				return 0, err
+			}
+		}
+		if page.Next == "" {
+			return page.Revision, nil
+		}
+		r = page.Following(r)
+	}
+}

@@ -1,0 +1,93 @@
+package reads
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/services"
+)
+
+// position is what a continue token carries: where the next chunk of which list
+// starts, at which revision (section "Chunked lists").
+type position struct {
+	Revision int64  `json:"r"`
+	After    string `json:"a"`
+	// List is a digest of everything that must not change between chunks.
+	List   []byte `json:"l"`
+	Issued int64  `json:"t"` // seconds; of the first chunk
+}
+
+// Tokens seals positions, so that a token which this service never gave, or one
+// that was cut, is refused. All replicas share the key.
+type Tokens struct {
+	seal cipher.AEAD
+}
+
+// NewTokens returns Tokens with a key.
+func NewTokens(key []byte) (*Tokens, error) {
+	digest := sha256.Sum256(key)
+	block, err := aes.NewCipher(digest[:])
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, err
+	}
+	return &Tokens{seal: aead}, nil
+}
+
+// listDigest identifies a list apart from its chunks: collection and selectors.
+func listDigest(r *request.Request, o request.ReadOptions) []byte {
+	h := sha256.New()
+	for _, s := range []string{r.Type.Key.String(), r.Namespace, o.LabelSelector, o.FieldSelector} {
+		h.Write([]byte(s))
+		h.Write([]byte{0})
+	}
+	return h.Sum(nil)[:8]
+}
+
+// encode returns the token of a position.
+func (t *Tokens) encode(p position) (string, error) {
+	plain, err := json.Marshal(p)
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(t.seal.Seal(nil, nil, plain, nil)), nil
+}
+
+// decode opens a token; BadRequest (400) when it is not one of this service's, or
+// belongs to another list.
+func (t *Tokens) decode(token string, list []byte) (position, error) {
+	var p position
+	sealed, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return p, services.BadRequest("continue key is not valid: it was not given by this service")
+	}
+	plain, err := t.seal.Open(nil, nil, sealed, nil)
+	if err != nil || json.Unmarshal(plain, &p) != nil {
+		return p, services.BadRequest("continue key is not valid: it was not given by this service")
+	}
+	if string(p.List) != string(list) {
+		return p, services.BadRequest("continue key is not valid: it belongs to another list")
+	}
+	return p, nil
+}
+
+// expired tells whether the token's list began longer ago than tokens live.
+func (p position) expired(now time.Time, lifetime time.Duration) bool {
+	return now.Sub(time.Unix(p.Issued, 0)) > lifetime
+}
+
+// NewKey returns a random sealing key.
+func NewKey() []byte {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	return key
+}

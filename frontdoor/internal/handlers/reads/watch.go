@@ -1,0 +1,293 @@
+package reads
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+const (
+	// bookmarkPeriod is how often a watcher that wants bookmarks gets one.
+	bookmarkPeriod = time.Minute
+	// flushCost is what handing a piece of a watch to the connection costs, and
+	// flushShare which part of a core all watchers together may spend on that.
+	flushCost   = 14 * time.Microsecond
+	flushShare  = 0.6
+	longestPace = 50 * time.Millisecond
+)
+
+// watching is one watch under way.
+type watching struct {
+	*Handlers
+	r       *request.Request
+	begun   bool // the headers are out
+	options request.ReadOptions
+	form    wire.Form
+	encoder *wire.Encoder
+	frames  *wire.EventEncoder
+	out     stream
+	buffer  []byte
+}
+
+// Watch serves the changes of a collection, or of one object, as they happen
+// (sections "Watch procedure" and "Watch events"). Whatever goes wrong once the
+// answer is under way is an ERROR event.
+func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
+	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.Watch)
+	if err != nil {
+		return err
+	}
+	o, err := request.ParseReadOptions(r)
+	if err != nil {
+		return err
+	}
+	if o.Selector, err = watchSelector(r, &o); err != nil {
+		return err
+	}
+	if r.Method == http.MethodHead { // there is no body for events to be in
+		w.Header().Set("Content-Type", form.ContentType)
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	if o.Timeout == 0 {
+		o.Timeout = h.WatchTimeout + rand.N(h.WatchTimeout)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), o.Timeout)
+	defer cancel()
+	defer context.AfterFunc(h.Draining, cancel)()
+	h.open.Add(1)
+	defer h.open.Add(-1)
+	encoder := h.Codec.Encoder(form, r.Type)
+	x := &watching{Handlers: h, r: r, options: o, form: form, encoder: encoder, frames: encoder.Events(), out: openStream(r.Context(), w, r.Request)}
+	defer x.out.end()
+	return x.serve(ctx)
+}
+
+// watchSelector adds the name of the path, if it has one, to the selector.
+func watchSelector(r *request.Request, o *request.ReadOptions) (resource.Selector, error) {
+	if r.Name == "" {
+		return o.Selector, nil
+	}
+	if o.FieldSelector != "" {
+		o.FieldSelector += ","
+	}
+	o.FieldSelector += "metadata.name=" + r.Name
+	return resource.ParseSelector(o.LabelSelector, o.FieldSelector)
+}
+
+// serve sends the state, where the client asked for it, and then the changes.
+func (x *watching) serve(ctx context.Context) error {
+	after, err := x.start(ctx)
+	if err != nil {
+		if x.begun {
+			return x.fail(err)
+		}
+		return err
+	}
+	if err := x.begin(); err != nil {
+		return err
+	}
+	if x.expired(x.r, after) {
+		return x.fail(services.Expired("too old resource version: %d (changes are held after %d)", after, x.CustomSince))
+	}
+	watcher, err := x.Feeds.Watch(ctx, feed.Selection{
+		GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Selector: x.options.Selector, After: after})
+	if err != nil {
+		return x.fail(err)
+	}
+	defer watcher.Close()
+	if err := x.flush(); err != nil {
+		return nil
+	}
+	x.r.Underway()
+	return x.follow(ctx, watcher)
+}
+
+// begin sends the headers.
+func (x *watching) begin() error {
+	if x.begun {
+		return nil
+	}
+	x.begun = true
+	return x.out.begin(x.form.ContentType)
+}
+
+// start is the "Watch" table of section "Read consistency": it returns the
+// revision to continue after, having sent the objects that there are at that
+// revision when the client wants them.
+func (x *watching) start(ctx context.Context) (int64, error) {
+	o := x.options
+	synthetic := !o.HasVersion || o.Revision == 0
+	if o.InitialEvents != nil {
+		synthetic = *o.InitialEvents
+	}
+	if !synthetic {
+		if o.Revision == 0 {
+			return x.Store.Revision(ctx)
+		}
+		return o.Revision, nil
+	}
+	r := services.ListRequest{GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Read: o.GetRead(),
+		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
+	after, err := ForEach(ctx, x.Store, r, func(object services.Object) error {
+		if err := x.begin(); err != nil {
+			return err
+		}
+		object, err := x.r.Engine.View(ctx, object, x.r.Type)
+		if err != nil {
+			return err
+		}
+		x.buffer, err = x.frames.Event(x.buffer, services.Added.String(), object)
+		if err != nil || len(x.buffer) < wireChunk {
+			return err
+		}
+		return x.write()
+	})
+	if err == nil && o.InitialEvents != nil && o.Bookmarks {
+		x.buffer, err = x.frames.Bookmark(x.buffer, after, map[string]string{x.Vocabulary.InitialEventsEnd: "true"})
+	}
+	return after, err
+}
+
+// wireChunk is about how much is handed to the connection at once.
+const wireChunk = 32 << 10
+
+// follow sends changes until the client goes, the time is over or the server
+// drains. A client that wants bookmarks gets a last one, to continue from.
+func (x *watching) follow(ctx context.Context, watcher *feed.Watcher) error {
+	bookmark := time.Now().Add(bookmarkPeriod)
+	for {
+		wait, cancel := ctx, context.CancelFunc(func() {})
+		if x.options.Bookmarks {
+			wait, cancel = context.WithDeadline(ctx, bookmark)
+		}
+		events, err := watcher.Next(wait)
+		cancel()
+		switch {
+		case err == nil:
+			err = x.send(events)
+		case x.r.Context().Err() != nil:
+			return nil
+		case ctx.Err() != nil:
+			return x.finish(watcher)
+		case errors.Is(err, context.DeadlineExceeded) && x.options.Bookmarks:
+			bookmark = time.Now().Add(bookmarkPeriod)
+			err = x.bookmark(watcher.Position())
+		default:
+			return x.fail(err)
+		}
+		if err == nil {
+			err = x.flush()
+		}
+		var unencoded encodingError
+		if errors.As(err, &unencoded) {
+			return x.fail(unencoded.error)
+		}
+		if err != nil {
+			return nil // the client is gone
+		}
+		x.pace(ctx)
+	}
+}
+
+// send appends events.
+func (x *watching) send(events []feed.Event) error {
+	for _, e := range events {
+		frame, err := x.frame(e)
+		if err != nil {
+			return encodingError{err}
+		}
+		x.buffer = append(x.buffer, frame...)
+		if len(x.buffer) >= wireChunk {
+			if err := x.write(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// encodingError is a failure of the service's own: the client is told.
+type encodingError struct{ error }
+
+// frame returns the bytes of an event. Those that are the same for every watcher
+// of the form are made once.
+func (x *watching) frame(e feed.Event) ([]byte, error) {
+	encode := func() ([]byte, error) {
+		object, err := x.r.Engine.View(context.WithoutCancel(x.r.Context()), e.Object(), x.r.Type)
+		if err != nil {
+			return nil, err
+		}
+		return x.frames.Event(nil, e.Type.String(), object)
+	}
+	if x.form.As != wire.Whole {
+		return encode()
+	}
+	return e.Entry.Encoded(x.form.ContentType+x.r.Type.APIVersion()+strconv.Itoa(int(e.Type)), encode)
+}
+
+func (x *watching) bookmark(revision int64) (err error) {
+	x.buffer, err = x.frames.Bookmark(x.buffer, revision, nil)
+	return err
+}
+
+// finish ends a watch whose time is over.
+func (x *watching) finish(watcher *feed.Watcher) error {
+	if x.options.Bookmarks && x.bookmark(watcher.Position()) == nil {
+		_ = x.flush()
+	}
+	return nil
+}
+
+// fail ends a watch with an ERROR event.
+func (x *watching) fail(err error) error {
+	if begin := x.begin(); begin != nil {
+		return begin
+	}
+	if x.buffer, err = x.frames.Error(x.buffer, err); err == nil {
+		_ = x.flush()
+	}
+	return nil
+}
+
+func (x *watching) write() error {
+	err := x.out.send(x.buffer)
+	x.buffer = x.buffer[:0]
+	return err
+}
+
+func (x *watching) flush() error {
+	if len(x.buffer) > 0 {
+		if err := x.write(); err != nil {
+			return err
+		}
+	}
+	return x.out.flush()
+}
+
+// pace lets changes gather between two flushes of a watch, so that all watchers
+// together cost what flushShare allows: nothing for a few of them, some ten
+// milliseconds for a thousand. They wake at the same moments, so that the frames
+// of those that share a connection leave together.
+func (h *Handlers) pace(ctx context.Context) {
+	pause := min(time.Duration(float64(h.open.Load())*float64(flushCost)/flushShare), longestPace)
+	if pause < time.Millisecond {
+		return
+	}
+	now := time.Now()
+	timer := time.NewTimer(now.Truncate(pause).Add(pause).Sub(now))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,220 @@
+// Package addresses assigns cluster IPs and node ports to Services, so that no two
+// Services ever have the same. Each address in use has a claim in the store, beside
+// the objects that the API shows: creating one is the compare-and-swap that decides
+// between writers, in this process or another. A claim is made before the Service
+// that needs it is stored and given back when the store refuses the Service, or
+// when the Service has gone or changed. What a crash leaves behind in between, the
+// repair finds.
+//
+// The package decides which addresses a Service has, and whether those that it
+// asks for may be had. It never stores a Service. It serves "Resources and their
+// fields" and "Dry-run" of the specification.
+package serviceips
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Services is the type of object that has addresses.
+var Services = resource.GroupResource{Resource: "services"}
+
+// The claims, which no path of the API names.
+var (
+	ipClaims   = resource.GroupResource{Group: "portico", Resource: "cluster-ips"}
+	portClaims = resource.GroupResource{Group: "portico", Resource: "node-ports"}
+)
+
+// StoreWithin is how long a Service may take from its claims into the store. The
+// repair waits much longer before it takes a claim for left behind.
+const StoreWithin = time.Minute
+
+// giveBackWithin bounds what is done after the answer is known.
+const giveBackWithin = 10 * time.Second
+
+// Config is what addresses are assigned from.
+type Config struct {
+	Store services.Store
+	// Networks hold the cluster IPs, at most one of each family; the first one is
+	// that of Services that do not ask for a family.
+	Networks Networks
+	// NodePorts are the ports that are opened on nodes.
+	NodePorts Ports
+	Log       *slog.Logger
+}
+
+// Assigner assigns addresses. It keeps no state of its own: any number of them may
+// share a store.
+type Assigner struct {
+	Config
+}
+
+// New returns an Assigner.
+func New(c Config) *Assigner { return &Assigner{c} }
+
+// Request asks for the addresses of one Service.
+type Request struct {
+	// Service is about to be stored; what is assigned is written into it.
+	Service map[string]any
+	// Live is the stored Service; nil for a new one.
+	Live map[string]any
+	// DryRun claims nothing.
+	DryRun bool
+}
+
+// Assignment are the claims made for one Service on its way into the store. Either
+// Keep or Undo follows, or neither when nobody knows whether it was stored: then
+// the repair decides.
+type Assignment struct {
+	*Assigner
+	owner   owner
+	dryRun  bool
+	claimed []claim // for this request
+	leaving []claim // of addresses that the Service has given up
+	taken   map[resource.Key]bool
+}
+
+// Assign completes a Service with addresses and claims them. The error is a Status
+// (422) when the Service asks for what it cannot have, and 500 when there are no
+// addresses left; then nothing is claimed.
+func (a *Assigner) Assign(ctx context.Context, r Request) (*Assignment, error) {
+	m := &Assignment{Assigner: a, owner: ownerOf(r.Service), dryRun: r.DryRun, taken: map[resource.Key]bool{}}
+	held := a.held(r.Live)
+	for _, key := range held {
+		m.taken[key] = true
+	}
+	err := m.fill(ctx, r)
+	if err == nil {
+		err = m.leave(ctx, held, a.held(r.Service))
+	}
+	if err != nil {
+		m.Undo(ctx)
+		return nil, err
+	}
+	return m, nil
+}
+
+// fill settles which addresses the Service needs and claims each.
+func (m *Assignment) fill(ctx context.Context, r Request) error {
+	var problems field.Errors
+	spec, before := specOf(r.Service), specOf(r.Live)
+	needs := m.clusterIPs(spec, before, &problems)
+	needs = append(needs, m.nodePorts(spec, &problems)...)
+	needs = append(needs, m.healthPort(spec, before, &problems)...)
+	if causes := problems.Causes(); len(causes) > 0 {
+		return m.invalid(causes)
+	}
+	for _, need := range needs {
+		if err := m.meet(ctx, need); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// need is one address that a Service is to have.
+type need struct {
+	from  space
+	given string // the one asked for; any when empty
+	at    *field.Path
+	shown any // what stands there
+	set   func(address string)
+}
+
+// meet claims one address.
+func (m *Assignment) meet(ctx context.Context, n need) error {
+	if n.given == "" {
+		c, err := m.claimAny(ctx, n.from)
+		if err != nil {
+			return err
+		}
+		n.set(c.key.Name)
+		return nil
+	}
+	key := n.from.claim(n.given)
+	if m.taken[key] {
+		return nil
+	}
+	var problems field.Errors
+	if !n.from.contains(n.given) {
+		problems.Invalid(n.at, n.shown, "provided "+n.from.what()+" is not in the valid range. The range of valid "+n.from.what()+"s is "+n.from.String())
+		return m.invalid(problems.Causes())
+	}
+	switch free, err := m.claimGiven(ctx, key); {
+	case err != nil:
+		return err
+	case !free:
+		problems.Invalid(n.at, n.shown, "provided "+n.from.what()+" is already allocated")
+		return m.invalid(problems.Causes())
+	}
+	return nil
+}
+
+func (m *Assignment) invalid(causes []services.StatusCause) error {
+	return services.Invalid("", "Service", m.owner.Name, causes)
+}
+
+// leave notes the claims of addresses that the Service gives up, as they are now:
+// one that is claimed again in the meantime is another claim.
+func (m *Assignment) leave(ctx context.Context, before, after []resource.Key) error {
+	if m.dryRun {
+		return nil
+	}
+	kept := map[resource.Key]bool{}
+	for _, key := range after {
+		kept[key] = true
+	}
+	for _, key := range before {
+		if kept[key] {
+			continue
+		}
+		c, err := m.lookup(ctx, key)
+		switch {
+		case services.IsReason(err, services.ReasonNotFound):
+		case err != nil:
+			return err
+		case c.owner.UID == m.owner.UID:
+			m.leaving = append(m.leaving, c)
+		}
+	}
+	return nil
+}
+
+// Keep is called when the Service was stored: what it gave up is free.
+func (m *Assignment) Keep(ctx context.Context) { m.giveBack(ctx, m.leaving) }
+
+// Undo is called when the Service was not stored: what was claimed for it is free.
+func (m *Assignment) Undo(ctx context.Context) { m.giveBack(ctx, m.claimed) }
+
+// Release frees the addresses of a Service that is gone.
+func (a *Assigner) Release(ctx context.Context, service map[string]any) {
+	ctx = context.WithoutCancel(ctx)
+	var claims []claim
+	uid := ownerOf(service).UID
+	for _, key := range a.held(service) {
+		if c, err := a.lookup(ctx, key); err == nil && c.owner.UID == uid {
+			claims = append(claims, c)
+		}
+	}
+	a.giveBack(ctx, claims)
+}
+
+// giveBack deletes claims, whatever becomes of the request. What fails is left to
+// the repair.
+func (a *Assigner) giveBack(ctx context.Context, claims []claim) {
+	if len(claims) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackWithin)
+	defer cancel()
+	for _, c := range claims {
+		if err := a.drop(ctx, c); err != nil {
+			a.Log.Warn("an address was not given back and waits for the repair", "claim", c.key, "error", err)
+		}
+	}
+}

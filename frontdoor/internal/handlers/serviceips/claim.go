@@ -1,0 +1,207 @@
+package serviceips
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// owner is the Service that a claim is for. Another Service of the same name has
+// another UID.
+type owner struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+}
+
+func ownerOf(service map[string]any) owner {
+	meta := strategy.Metadata(service)
+	var o owner
+	o.Namespace, _ = meta["namespace"].(string)
+	o.Name, _ = meta["name"].(string)
+	o.UID, _ = meta["uid"].(string)
+	return o
+}
+
+// claim is one address in use, as the store has it.
+type claim struct {
+	key      resource.Key
+	revision int64
+	owner    owner
+}
+
+// stored is the JSON of a claim.
+type stored struct {
+	Metadata map[string]string `json:"metadata"`
+	Owner    owner             `json:"owner"`
+}
+
+func contentOf(key resource.Key, o owner) (services.Content, error) {
+	raw, err := json.Marshal(stored{Metadata: map[string]string{"name": key.Name}, Owner: o})
+	return services.Content{JSON: raw}, err
+}
+
+func claimOf(object services.Object) (claim, error) {
+	var s stored
+	err := json.Unmarshal(object.JSON, &s)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", object.Key, err)
+	}
+	return claim{object.Key, object.Revision, s.Owner}, err
+}
+
+// lookup reads a claim; NotFound (404) when the address is free.
+func (a *Assigner) lookup(ctx context.Context, key resource.Key) (claim, error) {
+	object, err := a.Store.Get(ctx, services.GetRequest{Key: key})
+	if err != nil {
+		return claim{}, err
+	}
+	return claimOf(object)
+}
+
+// create claims a free address; AlreadyExists (409) when it is not.
+func (a *Assigner) create(ctx context.Context, key resource.Key, o owner) (claim, error) {
+	content, err := contentOf(key, o)
+	if err != nil {
+		return claim{}, err
+	}
+	object, err := a.Store.Create(ctx, services.CreateRequest{Key: key, Content: content})
+	return claim{key, object.Revision, o}, err
+}
+
+// drop deletes a claim if it still is the same. One that is gone or was renewed is
+// somebody else's business.
+func (a *Assigner) drop(ctx context.Context, c claim) error {
+	_, err := a.Store.Delete(ctx, services.DeleteRequest{Key: c.key, Revision: c.revision})
+	if services.IsReason(err, services.ReasonNotFound) || services.IsReason(err, services.ReasonConflict) {
+		return nil
+	}
+	return err
+}
+
+// all lists the claims of one kind.
+func (a *Assigner) all(ctx context.Context, kind resource.GroupResource) (map[resource.Key]claim, error) {
+	claims := map[resource.Key]claim{}
+	_, err := reads.ForEach(ctx, a.Store, services.ListRequest{GroupResource: kind}, func(object services.Object) error {
+		c, err := claimOf(object)
+		claims[c.key] = c
+		return err
+	})
+	return claims, err
+}
+
+// claimGiven claims the address that a Service asks for; free is false when another
+// Service has it. A claim that the Service has already, though it is not stored with
+// the address, is left from another write of it: that one may be under way, and must
+// not give the claim back any more, so it is renewed.
+func (m *Assignment) claimGiven(ctx context.Context, key resource.Key) (free bool, err error) {
+	for ctx.Err() == nil {
+		if !m.dryRun {
+			c, err := m.create(ctx, key, m.owner)
+			if err == nil {
+				m.note(c)
+				return true, nil
+			}
+			if !services.IsReason(err, services.ReasonAlreadyExists) {
+				return false, err
+			}
+		}
+		c, err := m.lookup(ctx, key)
+		gone := services.IsReason(err, services.ReasonNotFound)
+		switch {
+		case gone && m.dryRun:
+			return true, nil
+		case gone:
+			continue
+		case err != nil || c.owner.UID != m.owner.UID || m.dryRun:
+			return c.owner.UID == m.owner.UID, err
+		}
+		if renewed, err := m.renew(ctx, c); err != nil || renewed {
+			m.taken[key] = true
+			return true, err
+		}
+	}
+	return false, ctx.Err()
+}
+
+// renew gives a claim another revision; false when somebody else was faster.
+func (a *Assigner) renew(ctx context.Context, c claim) (bool, error) {
+	content, err := contentOf(c.key, c.owner)
+	if err != nil {
+		return false, err
+	}
+	_, err = a.Store.Update(ctx, services.UpdateRequest{Key: c.key, Revision: c.revision, Content: content})
+	if services.IsReason(err, services.ReasonNotFound) || services.IsReason(err, services.ReasonConflict) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// guesses is how many addresses are tried at random before all claims are read.
+const guesses = 4
+
+// claimAny claims any free address: in a range with room a guess or two, in a full
+// one what is left of it. It starts at random, so that writers do not meet.
+func (m *Assignment) claimAny(ctx context.Context, from space) (claim, error) {
+	size := from.size()
+	for range min(guesses, size) {
+		if c, ok, err := m.try(ctx, from.claim(from.at(rand.IntN(size)))); ok || err != nil {
+			return c, err
+		}
+	}
+	claims, err := m.all(ctx, from.kind())
+	if err != nil {
+		return claim{}, err
+	}
+	start := 0
+	if size > 0 {
+		start = rand.IntN(size)
+	}
+	for i := range size {
+		key := from.claim(from.at((start + i) % size))
+		if _, inUse := claims[key]; inUse || m.taken[key] {
+			continue
+		}
+		if c, ok, err := m.try(ctx, key); ok || err != nil {
+			return c, err
+		}
+	}
+	return claim{}, fmt.Errorf("failed to allocate a service %s of %s: range is full", from.what(), from)
+}
+
+// try claims an address if it is free.
+func (m *Assignment) try(ctx context.Context, key resource.Key) (c claim, ok bool, err error) {
+	if m.taken[key] {
+		return c, false, nil
+	}
+	if m.dryRun {
+		_, err := m.lookup(ctx, key)
+		if services.IsReason(err, services.ReasonNotFound) {
+			c = claim{key: key, owner: m.owner}
+			m.taken[key] = true
+			return c, true, nil
+		}
+		return c, false, err
+	}
+	c, err = m.create(ctx, key, m.owner)
+	if services.IsReason(err, services.ReasonAlreadyExists) {
+		return c, false, nil
+	}
+	if err != nil {
+		return c, false, err
+	}
+	m.note(c)
+	return c, true, nil
+}
+
+// note remembers a claim that was made for this request.
+func (m *Assignment) note(c claim) {
+	m.claimed = append(m.claimed, c)
+	m.taken[c.key] = true
+}

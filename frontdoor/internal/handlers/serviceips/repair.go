@@ -1,0 +1,121 @@
+package serviceips
+
+import (
+	"context"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// RepairEvery is how often claims and Services are compared. It is also the grace of
+// a claim whose Service is not there yet, and therefore many times StoreWithin.
+const RepairEvery = 3 * time.Minute
+
+// Repair keeps claims and Services in step: it removes the claims that nobody holds
+// and makes those that are missing. Every replica may run one; each works on what it
+// finds and lets others be faster.
+type Repair struct {
+	*Assigner
+	// unheld are the claims that nobody held the last time.
+	unheld map[resource.Key]int64
+}
+
+// Run repairs now and each time that ticks says so, until ctx ends.
+func (r *Repair) Run(ctx context.Context, ticks <-chan time.Time) error {
+	for {
+		if err := r.Once(ctx); err != nil && ctx.Err() == nil {
+			r.Log.Warn("the claims of addresses were not checked and will be later", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks:
+		}
+	}
+}
+
+// Once compares once. A claim that nobody holds goes when it was so the last time
+// already and has not been touched since: its Service is not on its way any more.
+func (r *Repair) Once(ctx context.Context) error {
+	claims, err := r.claims(ctx) // before the Services: a claim is older than its Service
+	if err != nil {
+		return err
+	}
+	holders, err := r.holders(ctx)
+	if err != nil {
+		return err
+	}
+	unheld := map[resource.Key]int64{}
+	for key, c := range claims {
+		if holders[key].UID == c.owner.UID {
+			continue
+		}
+		if r.unheld[key] != c.revision {
+			unheld[key] = c.revision
+			continue
+		}
+		r.Log.Info("an address that nobody has any more is free", "claim", key)
+		if err := r.drop(ctx, c); err != nil {
+			return err
+		}
+	}
+	r.unheld = unheld
+	return r.restore(ctx, claims, holders)
+}
+
+// claims lists all claims.
+func (r *Repair) claims(ctx context.Context) (map[resource.Key]claim, error) {
+	all, err := r.all(ctx, ipClaims)
+	if err != nil {
+		return nil, err
+	}
+	ports, err := r.all(ctx, portClaims)
+	for key, c := range ports {
+		all[key] = c
+	}
+	return all, err
+}
+
+// holders lists which Service has which address.
+func (r *Repair) holders(ctx context.Context) (map[resource.Key]owner, error) {
+	holders := map[resource.Key]owner{}
+	_, err := reads.ForEach(ctx, r.Store, services.ListRequest{GroupResource: Services}, func(object services.Object) error {
+		service, err := tree.Decode(object.JSON)
+		if err != nil {
+			return err
+		}
+		of := ownerOf(service)
+		for _, key := range r.held(service) {
+			if other, twice := holders[key]; twice && other.UID != of.UID {
+				r.Log.Error("two services have the same address", "claim", key,
+					"service", of.Namespace+"/"+of.Name, "other", other.Namespace+"/"+other.Name)
+				continue
+			}
+			holders[key] = of
+		}
+		return nil
+	})
+	return holders, err
+}
+
+// restore makes the claims that are missing. Those of a Service that has just gone
+// are found again the next times.
+func (r *Repair) restore(ctx context.Context, claims map[resource.Key]claim, holders map[resource.Key]owner) error {
+	for key, of := range holders {
+		if _, ok := claims[key]; ok {
+			continue
+		}
+		_, err := r.create(ctx, key, of)
+		switch {
+		case services.IsReason(err, services.ReasonAlreadyExists): // it is new
+		case err != nil:
+			return err
+		default:
+			r.Log.Info("a claim of an address was missing", "claim", key, "service", of.Namespace+"/"+of.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+// Package actions serves the paths whose body asks for a deed and is no state to be
+// kept: binding a pod to a node, evicting a pod, a token for a service account. It
+// decides whether the deed may be done now, and does it through package writes. It
+// never reads or writes bodies of resources that are kept. It serves "What the
+// service does" (subresources) and "Dry-run" of the specification.
+package subresources
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/http/warning"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Handlers serve actions.
+type Handlers struct {
+	Store      services.Reader
+	Writes     *writes.Handlers
+	Admission  services.Admission
+	Codec      *wire.Codec
+	Vocabulary vocabulary.Vocabulary
+	// Tokens signs those of service accounts; nil when no key is there to do so.
+	Tokens *Issuer
+	Now    func() time.Time
+}
+
+// Of returns what serves the path of a request; nil when it asks for no action.
+func (h *Handlers) Of(r *request.Request) request.Handler {
+	if r.Type == nil || r.Type.Group != "" || r.Verb != "create" {
+		return nil
+	}
+	switch r.Type.Resource + "/" + r.SubresourceName() {
+	case "bindings/", "pods/binding":
+		return h.bind
+	case "pods/eviction":
+		return h.evict
+	case "serviceaccounts/token":
+		return h.issue
+	}
+	return nil
+}
+
+// action is a request for a deed: the body, and what it is.
+type action struct {
+	*request.Request
+	options  request.WriteOptions
+	bodyType *catalogue.Type
+	body     map[string]any
+	warnings []string
+}
+
+// read reads the body, of the first of the given types that it is of, and completes
+// its name and namespace from the path.
+func (h *Handlers) read(w http.ResponseWriter, r *request.Request, types ...*catalogue.Type) (*action, error) {
+	options, err := request.ParseWriteOptions(r)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := r.ReadBody(w)
+	if err != nil {
+		return nil, err
+	}
+	a := &action{Request: r, options: options}
+	var body wire.Body
+	for _, a.bodyType = range types {
+		if body, err = h.Codec.Decode(r.Header.Get("Content-Type"), sent, a.bodyType); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.body = body.Object
+	a.warnings, err = r.Engine.Schemas.PrepareBody(r.Context(), schema.Body{Definition: a.bodyType.Definition, Version: a.bodyType.Version,
+		Kind: a.bodyType.Kind}, a.body, options.FieldValidation, body.Strict...)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.nameBody()
+}
+
+// nameBody holds the name and namespace of the body against the path. Who asks for a
+// token need not say whose; what happens to a pod is said twice.
+func (a *action) nameBody() error {
+	meta := strategy.Metadata(a.body)
+	if given, _ := meta["namespace"].(string); given != "" && given != a.Namespace {
+		return services.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	meta["namespace"] = a.Namespace
+	given, _ := meta["name"].(string)
+	if given == "" && a.SubresourceName() == "token" {
+		given = a.Name
+		meta["name"] = given
+	}
+	if a.Name != "" && given != a.Name {
+		return services.BadRequest("name in URL does not match name in %s object", a.bodyType.Kind)
+	}
+	return nil
+}
+
+// admit lets admission see the request, and change its body.
+func (h *Handlers) admit(ctx context.Context, a *action) error {
+	review := services.AdmissionRequest{UID: string(uuid.NewUUID()), Operation: services.OperationCreate, Group: a.Type.Group,
+		Version: a.Type.Version, Kind: a.bodyType.Kind, Resource: a.Type.Resource, Subresource: a.SubresourceName(),
+		Namespace: a.Namespace, User: a.User, DryRun: a.options.DryRun}
+	review.Name, _ = strategy.Metadata(a.body)["name"].(string)
+	var err error
+	if review.Object, err = tree.Encode(a.body); err != nil {
+		return err
+	}
+	for _, ask := range []func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error){h.Admission.Mutate, h.Admission.Validate} {
+		response, err := ask(ctx, review)
+		if err != nil {
+			return err
+		}
+		a.warnings = append(a.warnings, response.Warnings...)
+		for key, value := range response.AuditAnnotations {
+			a.Audit.Annotate(key, value)
+		}
+		if response.Object == nil {
+			continue
+		}
+		if err := a.takeMutated(response.Object); err != nil {
+			return err
+		}
+		if review.Object, err = tree.Encode(a.body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeMutated replaces the body by the one that mutating admission has returned. What
+// the action is about stays as it was: kind, name and namespace are compared, and the
+// preconditions uid and resourceVersion restored.
+func (a *action) takeMutated(raw []byte) error {
+	mutated, err := tree.Decode(raw)
+	if err != nil {
+		return err
+	}
+	if err := typesystem.CheckIdentity(a.body, mutated); err != nil {
+		return err
+	}
+	was, is := strategy.Metadata(a.body), strategy.Metadata(mutated)
+	for _, field := range []string{"namespace", "uid", "resourceVersion"} {
+		if value, ok := was[field]; ok {
+			is[field] = value
+		} else {
+			delete(is, field)
+		}
+	}
+	a.body = mutated
+	return nil
+}
+
+// done answers an action that leaves nothing to show.
+func (h *Handlers) done(w http.ResponseWriter, a *action) {
+	a.warn(w)
+	wire.WriteStatus(w, a.Request.Request, h.Vocabulary, &services.Status{Code: int32(h.Vocabulary.Behaviour.CreatedStatus)})
+}
+
+func (a *action) warn(w http.ResponseWriter) {
+	warning.Send(w.Header(), a.warnings...)
+}
+
+// as reads an object, or a part of one, into its Go type.
+func as[T any](object map[string]any) (*T, error) {
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, typed); err != nil {
+		return nil, services.BadRequest("%v", err)
+	}
+	return typed, nil
+}
+
+// field returns a text in an object; empty when there is none.
+func field(object map[string]any, path ...string) string {
+	s, _, _ := unstructured.NestedString(object, path...)
+	return s
+}

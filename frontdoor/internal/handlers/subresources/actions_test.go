@@ -1,0 +1,293 @@
+package subresources
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+type admitAll struct{}
+
+func (admitAll) Mutate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
+	return services.AdmissionResponse{}, nil
+}
+
+func (admitAll) Validate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
+	return services.AdmissionResponse{}, nil
+}
+
+var theEngine = sync.OnceValues(func() (*typesystem.Engine, error) {
+	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
+	if err != nil {
+		return nil, err
+	}
+	return typesystem.New(types, typesystem.Options{Vocabulary: vocabulary.K8s()})
+})
+
+// now is a whole second, as times in objects are.
+var now = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// bench is a store with handlers in front of it.
+type bench struct {
+	*testing.T
+	store    services.Store
+	handlers *Handlers
+	engine   *typesystem.Engine
+	key      *ecdsa.PrivateKey
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	e, err := theEngine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "key.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := vocabulary.K8s()
+	issuer := &Issuer{Name: "https://api", Audiences: []string{"https://api"}, Claim: v.Domain}
+	if err := issuer.Sign(file); err != nil {
+		t.Fatal(err)
+	}
+	store := fake.New(t).Store()
+	codec := wire.New(wire.Config{Vocabulary: v})
+	return &bench{T: t, store: store, engine: e, key: key, handlers: &Handlers{Store: store, Admission: admitAll{}, Codec: codec, Vocabulary: v,
+		Writes: &writes.Handlers{Store: store, Admission: admitAll{}, Codec: codec, Vocabulary: v, Log: slog.New(slog.DiscardHandler)},
+		Tokens: issuer,
+		Now:    func() time.Time { return now }}}
+}
+
+// keep stores an object of the namespace default.
+func (b *bench) keep(gr resource.GroupResource, object string) {
+	b.Helper()
+	decoded, err := tree.Decode([]byte(object))
+	if err != nil {
+		b.Fatal(err)
+	}
+	content, err := b.engine.Content(context.Background(), decoded, nil, b.engine.Types.Stored(gr))
+	if err != nil {
+		b.Fatal(err)
+	}
+	key := resource.Key{GroupResource: gr, Namespace: "default", Name: field(decoded, "metadata", "name")}
+	if _, err := b.store.Create(b.Context(), services.CreateRequest{Key: key, Content: content}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) pod(name, rest string) {
+	b.Helper()
+	b.keep(pods, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"`+name+`","namespace":"default","uid":"u-`+name+`","labels":{"a":"b"}}`+rest+`}`)
+}
+
+// read returns an object as it is stored; nil when it is gone.
+func (b *bench) read(gr resource.GroupResource, name string) map[string]any {
+	b.Helper()
+	object, err := b.store.Get(b.Context(), services.GetRequest{Key: resource.Key{GroupResource: gr, Namespace: "default", Name: name}})
+	if err != nil {
+		return nil
+	}
+	decoded, err := tree.Decode(object.JSON)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return decoded
+}
+
+// post sends a body to a path in the namespace default.
+func (b *bench) post(path, body string) (map[string]any, error) {
+	b.Helper()
+	r := httptest.NewRequestWithContext(b.Context(), "POST", "/api/v1/namespaces/default/"+path, strings.NewReader(body))
+	asked := &request.Request{Request: r, Audit: &audit.Record{}}
+	if _, err := asked.Identify(b.engine); err != nil {
+		return nil, err
+	}
+	serve := b.handlers.Of(asked)
+	if serve == nil {
+		b.Fatalf("%s is no action", path)
+	}
+	w := httptest.NewRecorder()
+	if err := serve(w, asked); err != nil {
+		return nil, err
+	}
+	var answer map[string]any
+	return answer, json.Unmarshal(w.Body.Bytes(), &answer)
+}
+
+// refused posts what has to fail.
+func (b *bench) refused(reason, path, body string) {
+	b.Helper()
+	if _, err := b.post(path, body); !services.IsReason(err, reason) {
+		b.Errorf("%s %s: got %v, want %s", path, body, err, reason)
+	}
+}
+
+func TestBinding(t *testing.T) {
+	b := newBench(t)
+	b.pod("p", "")
+	b.pod("q", "")
+	binding := func(name, rest string) string {
+		return `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"` + name + `"` + rest + `},"target":{"kind":"Node","name":"n1"}}`
+	}
+	b.refused(services.ReasonBadRequest, "pods/p/binding", binding("other", ""))
+	b.refused(services.ReasonBadRequest, "pods/p/binding", binding("", ""))
+	b.refused(services.ReasonBadRequest, "pods/p/binding", binding("p", `,"namespace":"other"`))
+	b.refused(services.ReasonNotFound, "bindings", binding("none", ""))
+	b.refused(services.ReasonInvalid, "bindings", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Pod","name":"n1"}}`)
+	b.refused(services.ReasonConflict, "pods/p/binding", binding("p", `,"uid":"another"`))
+	if _, err := b.post("pods/p/binding?dryRun=All", binding("p", "")); err != nil || field(b.read(pods, "p"), "spec", "nodeName") != "" {
+		t.Errorf("dry-run: %v", err)
+	}
+	for path, name := range map[string]string{"pods/p/binding": "p", "bindings": "q"} {
+		if _, err := b.post(path, binding(name, `,"annotations":{"x":"y"}`)); err != nil {
+			t.Fatal(err)
+		}
+		pod := b.read(pods, name)
+		conditions, _ := tree.Object(pod, "status")["conditions"].([]any)
+		if field(pod, "spec", "nodeName") != "n1" || field(pod, "metadata", "annotations", "x") != "y" || len(conditions) != 1 {
+			t.Errorf("%s: %v", name, pod)
+		}
+		b.refused(services.ReasonConflict, path, binding(name, ""))
+	}
+}
+
+const runs = `,"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}`
+
+func eviction(version, name, rest string) string {
+	return `{"apiVersion":"policy/` + version + `","kind":"Eviction","metadata":{"name":"` + name + `"}` + rest + `}`
+}
+
+// TestEvictionsShareABudget lets many evictions ask at once for the one disruption
+// that a budget allows.
+func TestEvictionsShareABudget(t *testing.T) {
+	b := newBench(t)
+	names := []string{"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"}
+	for _, name := range names {
+		b.pod(name, runs)
+	}
+	b.keep(budgets, `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x","namespace":"default","generation":1},
+		"spec":{"selector":{"matchLabels":{"a":"b"}}},"status":{"observedGeneration":1,"disruptionsAllowed":1,"currentHealthy":8,"desiredHealthy":7,"expectedPods":8}}`)
+	if _, err := b.post("pods/p0/eviction?dryRun=All", eviction("v1", "p0", "")); err != nil || b.read(pods, "p0") == nil {
+		t.Errorf("dry-run: %v", err)
+	}
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() {
+			_, err := b.post("pods/"+name+"/eviction", eviction([]string{"v1", "v1beta1"}[i%2], name, ""))
+			if err != nil && !services.IsReason(err, services.ReasonTooManyRequests) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	left := 0
+	for _, name := range names {
+		if b.read(pods, name) != nil {
+			left++
+		}
+	}
+	status := tree.Object(b.read(budgets, "x"), "status")
+	if left != len(names)-1 || status["disruptionsAllowed"] != int64(0) || len(tree.Object(status, "disruptedPods")) != 1 {
+		t.Errorf("%d pods are left, the budget is %v", left, status)
+	}
+}
+
+func TestEviction(t *testing.T) {
+	b := newBench(t)
+	b.pod("pending", `,"status":{"phase":"Pending"}`)
+	b.pod("free", runs)
+	b.pod("bound", `,"spec":{"nodeName":"n1"}`+runs)
+	b.refused(services.ReasonNotFound, "pods/none/eviction", eviction("v1", "none", ""))
+	b.refused(services.ReasonBadRequest, "pods/free/eviction", eviction("v1", "", ""))
+	b.refused(services.ReasonConflict, "pods/free/eviction", eviction("v1", "free", `,"deleteOptions":{"preconditions":{"uid":"x"}}`))
+	for _, name := range []string{"pending", "free"} {
+		if _, err := b.post("pods/"+name+"/eviction", eviction("v1", name, "")); err != nil || b.read(pods, name) != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := b.post("pods/bound/eviction", eviction("v1", "bound", `,"deleteOptions":{"gracePeriodSeconds":7}`)); err != nil {
+		t.Fatal(err)
+	}
+	if meta := tree.Object(b.read(pods, "bound"), "metadata"); meta["deletionGracePeriodSeconds"] != int64(7) {
+		t.Errorf("the pod on a node is %v", meta)
+	}
+}
+
+func TestToken(t *testing.T) {
+	b := newBench(t)
+	b.keep(resource.GroupResource{Resource: "serviceaccounts"}, `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"bob","namespace":"default","uid":"u"}}`)
+	b.pod("p", `,"spec":{"serviceAccountName":"bob"}`)
+	b.pod("other", `,"spec":{"serviceAccountName":"eve"}`)
+	ask := func(spec string) string {
+		return `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{` + spec + `}}`
+	}
+	bound := func(kind, name, uid string) string {
+		return ask(`"boundObjectRef":{"apiVersion":"v1","kind":"` + kind + `","name":"` + name + `","uid":"` + uid + `"}`)
+	}
+	b.refused(services.ReasonNotFound, "serviceaccounts/eve/token", ask(""))
+	b.refused(services.ReasonInvalid, "serviceaccounts/bob/token", ask(`"expirationSeconds":599`))
+	b.refused(services.ReasonBadRequest, "serviceaccounts/bob/token", bound("Pod", "other", ""))
+	b.refused(services.ReasonBadRequest, "serviceaccounts/bob/token", bound("Node", "p", ""))
+	b.refused(services.ReasonConflict, "serviceaccounts/bob/token", bound("Pod", "p", "x"))
+	answer, err := b.post("serviceaccounts/bob/token", bound("Pod", "p", "u-p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := jwt.ParseSigned(field(answer, "status", "token"), []jose.SignatureAlgorithm{jose.ES256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var standard jwt.Claims
+	var whom map[string]any
+	if err := token.Claims(&b.key.PublicKey, &standard, &whom); err != nil {
+		t.Fatal(err)
+	}
+	if err := standard.Validate(jwt.Expected{Issuer: "https://api", Subject: "system:serviceaccount:default:bob",
+		AnyAudience: jwt.Audience{"https://api"}, Time: now.Add(time.Hour - time.Second)}); err != nil {
+		t.Error(err)
+	}
+	if domain := tree.Object(whom, "kubernetes.io"); field(domain, "pod", "uid") != "u-p" || field(domain, "serviceaccount", "uid") != "u" {
+		t.Errorf("the token speaks for %v", whom)
+	}
+	if got := field(answer, "status", "expirationTimestamp"); got != "2030-01-02T04:04:05Z" {
+		t.Errorf("it ends %s", got)
+	}
+}
+
+var _ services.Admission = admitAll{}

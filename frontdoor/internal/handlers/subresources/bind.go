@@ -1,0 +1,114 @@
+package subresources
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// pods is where pods are kept.
+var pods = resource.GroupResource{Resource: "pods"}
+
+// bind gives a pod its node. One that has a node already, or is going, is a Conflict
+// (409).
+func (h *Handlers) bind(w http.ResponseWriter, r *request.Request) error {
+	a, err := h.read(w, r, r.Engine.BodyType(r.Type, r.Subresource))
+	if err != nil {
+		return err
+	}
+	if err := h.admit(r.Context(), a); err != nil {
+		return err
+	}
+	binding, err := as[corev1.Binding](a.body)
+	if err != nil {
+		return err
+	}
+	if err := checkBinding(binding); err != nil { // admission may have changed it
+		return err
+	}
+	err = h.Writes.Amend(r.Context(), writes.Amendment{Engine: r.Engine, Type: r.Engine.Types.Stored(pods), DryRun: a.options.DryRun,
+		Key:    resource.Key{GroupResource: pods, Namespace: r.Namespace, Name: binding.Name},
+		Change: func(object map[string]any) error { return h.assign(object, binding) }})
+	if err != nil {
+		return err
+	}
+	h.done(w, a)
+	return nil
+}
+
+func checkBinding(b *corev1.Binding) error {
+	var causes []services.StatusCause
+	if b.Name == "" {
+		causes = append(causes, services.StatusCause{Reason: services.CauseRequired, Field: "metadata.name", Message: "Required value"})
+	}
+	if b.Target.Kind != "" && b.Target.Kind != "Node" {
+		causes = append(causes, services.StatusCause{Reason: services.CauseNotSupported, Field: "target.kind",
+			Message: fmt.Sprintf("Unsupported value: %q: supported values: \"Node\", \"<empty>\"", b.Target.Kind)})
+	}
+	if b.Target.Name == "" {
+		causes = append(causes, services.StatusCause{Reason: services.CauseRequired, Field: "target.name", Message: "Required value"})
+	}
+	if len(causes) > 0 {
+		return services.Invalid("", "Binding", b.Name, causes)
+	}
+	return nil
+}
+
+// assign writes the binding into the pod.
+func (h *Handlers) assign(pod map[string]any, b *corev1.Binding) error {
+	conflict := func(format string, args ...any) error {
+		return services.Conflict("", "pods/binding", b.Name, fmt.Sprintf(format, args...))
+	}
+	other := func(what string, given, is any) error {
+		return services.Conflict("", "pods", b.Name, fmt.Sprintf("Precondition failed: %s in precondition: %v, %s in object meta: %v", what, given, what, is))
+	}
+	meta := strategy.Metadata(pod)
+	switch {
+	case b.UID != "" && string(b.UID) != meta["uid"]:
+		return other("UID", b.UID, meta["uid"])
+	case b.ResourceVersion != "" && b.ResourceVersion != meta["resourceVersion"]:
+		return other("ResourceVersion", b.ResourceVersion, meta["resourceVersion"])
+	case strategy.Deleting(pod):
+		return conflict("pod %s is being deleted, cannot be assigned to a host", b.Name)
+	case field(pod, "spec", "nodeName") != "":
+		return conflict("pod %s is already assigned to node %q", b.Name, field(pod, "spec", "nodeName"))
+	}
+	tree.Object(pod, "spec")["nodeName"] = b.Target.Name
+	if len(b.Annotations) > 0 {
+		annotations := tree.Object(meta, "annotations")
+		for key, value := range b.Annotations {
+			annotations[key] = value
+		}
+	}
+	setCondition(tree.Object(pod, "status"), "PodScheduled", h.Now())
+	return nil
+}
+
+// setCondition makes a condition true; one that is so already stays as it is.
+func setCondition(status map[string]any, kind string, now time.Time) {
+	conditions, _ := status["conditions"].([]any)
+	for i, c := range conditions {
+		condition, _ := c.(map[string]any)
+		if condition["type"] != kind {
+			continue
+		}
+		if condition["status"] != "True" {
+			conditions[i] = isTrue(kind, now)
+		}
+		return
+	}
+	status["conditions"] = append(conditions, isTrue(kind, now))
+}
+
+func isTrue(kind string, now time.Time) map[string]any {
+	return map[string]any{"type": kind, "status": "True", "lastProbeTime": nil, "lastTransitionTime": now.UTC().Format(time.RFC3339)}
+}

@@ -1,0 +1,163 @@
+package subresources
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// budgets is where pod disruption budgets are kept.
+var budgets = resource.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}
+
+// mostDisrupted bounds the evictions that a budget's controller has not yet counted.
+const mostDisrupted = 2000
+
+// evict deletes a pod if the budget that it counts in allows it, and notes that in
+// the budget before.
+func (h *Handlers) evict(w http.ResponseWriter, r *request.Request) error {
+	named := r.Engine.BodyType(r.Type, r.Subresource)
+	older, newer := *named, *named
+	older.Version, newer.Version = "v1beta1", "v1"
+	a, err := h.read(w, r, &older, &newer)
+	if err != nil {
+		return err
+	}
+	if err := h.admit(r.Context(), a); err != nil {
+		return err
+	}
+	eviction, err := as[policyv1.Eviction](a.body)
+	if err != nil {
+		return err
+	}
+	options := eviction.DeleteOptions
+	if options == nil {
+		options = &metav1.DeleteOptions{}
+	}
+	if err := r.CheckDeleteOptions(options); err != nil {
+		return err
+	}
+	dryRun := a.options.DryRun || request.DryRun(options.DryRun)
+	live, err := h.Store.Get(r.Context(), services.GetRequest{Key: r.Key()})
+	if err != nil {
+		return err
+	}
+	pod, err := r.Engine.DecodeStored(r.Context(), live, r.Type)
+	if err != nil {
+		return err
+	}
+	if !harmless(pod) {
+		if err := h.spend(r.Context(), a, pod, dryRun); err != nil {
+			return err
+		}
+	}
+	if err := h.Writes.Remove(r.Context(), writes.Removal{Request: r, Key: r.Key(), Options: options, DryRun: dryRun}); err != nil {
+		return err
+	}
+	h.done(w, a)
+	return nil
+}
+
+// harmless tells whether a pod does not serve: it has ended, has not begun, or is
+// going already.
+func harmless(pod map[string]any) bool {
+	phase := field(pod, "status", "phase")
+	return phase == "Succeeded" || phase == "Failed" || phase == "Pending" || strategy.Deleting(pod)
+}
+
+// spend takes one disruption from the budget of a pod; nothing when it has none.
+// TooManyRequests (429) when the budget allows none now.
+func (h *Handlers) spend(ctx context.Context, a *action, pod map[string]any, dryRun bool) error {
+	t := a.Engine.Types.Stored(budgets) // v1, served or not
+	matching, err := h.budgetsOf(ctx, a, t, pod)
+	switch {
+	case err != nil || len(matching) == 0:
+		return err
+	case len(matching) > 1:
+		return fmt.Errorf("pod %q has more than one pod disruption budget, which eviction does not support", a.Name)
+	}
+	return h.Writes.Amend(ctx, writes.Amendment{Engine: a.Engine, Type: t, Key: matching[0], DryRun: dryRun,
+		Change: func(budget map[string]any) error { return h.decrement(budget, pod) }})
+}
+
+// budgetsOf returns the budgets that select a pod.
+func (h *Handlers) budgetsOf(ctx context.Context, a *action, t *catalogue.Type, pod map[string]any) (keys []resource.Key, err error) {
+	podLabels, _, _ := unstructured.NestedStringMap(pod, "metadata", "labels")
+	list := services.ListRequest{GroupResource: t.Key, Namespace: a.Namespace}
+	_, err = reads.ForEach(ctx, h.Store, list, func(object services.Object) error {
+		decoded, err := a.Engine.DecodeStored(ctx, object, t)
+		if err != nil {
+			return err
+		}
+		budget, err := as[policyv1.PodDisruptionBudget](decoded)
+		if err != nil {
+			return err
+		}
+		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+		if err == nil && selector.Matches(labels.Set(podLabels)) { // a wrong selector selects nothing
+			keys = append(keys, object.Key)
+		}
+		return nil
+	})
+	return keys, err
+}
+
+// decrement takes one disruption from a budget and notes the pod in it, until its
+// controller sees the pod go. A pod that is not ready does not count as long as
+// enough others are.
+func (h *Handlers) decrement(object, pod map[string]any) error {
+	budget, err := as[policyv1.PodDisruptionBudget](object)
+	if err != nil {
+		return err
+	}
+	s := budget.Status
+	switch {
+	case !ready(pod) && s.DesiredHealthy > 0 && s.CurrentHealthy >= s.DesiredHealthy:
+		return nil
+	case s.ObservedGeneration < budget.Generation:
+		return tooMany(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget.Name))
+	case s.DisruptionsAllowed < 0:
+		return services.Forbidden("policy", "poddisruptionbudget", budget.Name, "pdb disruptions allowed is negative")
+	case len(s.DisruptedPods) > mostDisrupted:
+		return services.Forbidden("policy", "poddisruptionbudget", budget.Name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller")
+	case s.DisruptionsAllowed == 0:
+		return tooMany(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", budget.Name, s.DesiredHealthy, s.CurrentHealthy))
+	}
+	status := tree.Object(object, "status")
+	status["disruptionsAllowed"] = int64(s.DisruptionsAllowed - 1)
+	name, _ := strategy.Metadata(pod)["name"].(string)
+	tree.Object(status, "disruptedPods")[name] = h.Now().UTC().Format(time.RFC3339)
+	return nil
+}
+
+// tooMany is the 429 of a budget that allows no disruption now.
+func tooMany(retryAfter int32, why string) error {
+	return &services.Status{Code: http.StatusTooManyRequests, Reason: services.ReasonTooManyRequests,
+		Message: "Cannot evict pod as it would violate the pod's disruption budget.",
+		Details: &services.StatusDetails{RetryAfterSeconds: retryAfter,
+			Causes: []services.StatusCause{{Reason: string(policyv1.DisruptionBudgetCause), Message: why}}}}
+}
+
+// ready tells whether a pod's condition Ready is true.
+func ready(pod map[string]any) bool {
+	conditions, _, _ := unstructured.NestedSlice(pod, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return condition["type"] == "Ready" && condition["status"] == "True"
+	})
+}

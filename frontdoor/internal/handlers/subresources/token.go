@@ -1,0 +1,135 @@
+package subresources
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-jose/go-jose/v4/jwt"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// issue makes a token for a service account. Nothing is stored: a token ends with
+// its time, its account, or the object that it is bound to.
+func (h *Handlers) issue(w http.ResponseWriter, r *request.Request) error {
+	if h.Tokens == nil {
+		return request.NoPath()
+	}
+	bodyType := r.Engine.BodyType(r.Type, r.Subresource)
+	form, err := h.Codec.Negotiate(r.Request, bodyType, wire.Object)
+	if err != nil {
+		return err
+	}
+	a, err := h.read(w, r, bodyType)
+	if err != nil {
+		return err
+	}
+	if audiences, _ := tree.Object(a.body, "spec")["audiences"].([]any); len(audiences) == 0 {
+		tree.Object(a.body, "spec")["audiences"] = listOf(h.Tokens.Audiences)
+	}
+	if err := h.admit(r.Context(), a); err != nil {
+		return err
+	}
+	if err := r.Engine.Schemas.Validate(r.Context(), bodyType, a.body, nil); err != nil {
+		return err
+	}
+	account, err := h.object(r.Context(), a, "serviceaccounts", r.Name)
+	if err != nil {
+		return err
+	}
+	if err := h.fillToken(r.Context(), a, account); err != nil {
+		return err
+	}
+	raw, err := tree.Encode(a.body)
+	if err != nil {
+		return err
+	}
+	a.warn(w)
+	return h.Codec.Encoder(form, bodyType).Object(w, h.Vocabulary.Behaviour.CreatedStatus, services.Object{JSON: raw})
+}
+
+// fillToken completes the request with the token.
+func (h *Handlers) fillToken(ctx context.Context, a *action, account map[string]any) error {
+	spec, err := as[authenticationv1.TokenRequestSpec](tree.Object(a.body, "spec"))
+	if err != nil {
+		return err
+	}
+	whom := subject{Namespace: a.Namespace, ServiceAccount: nameOf(account)}
+	if spec.BoundObjectRef != nil {
+		if err := h.bindToken(ctx, a, spec.BoundObjectRef, &whom); err != nil {
+			return err
+		}
+	}
+	if spec.ExpirationSeconds == nil {
+		return services.BadRequest("spec.expirationSeconds: must be specified")
+	}
+	from := h.Now()
+	to := from.Add(time.Duration(*spec.ExpirationSeconds) * time.Second)
+	token, err := h.Tokens.issue(jwt.Claims{Subject: services.UserServiceAccountStart + a.Namespace + ":" + a.Name,
+		Audience: spec.Audiences}, whom, from, to)
+	if err != nil {
+		return err
+	}
+	strategy.Metadata(a.body)["creationTimestamp"] = from.UTC().Format(time.RFC3339)
+	a.body["status"] = map[string]any{"token": token, "expirationTimestamp": to.UTC().Format(time.RFC3339)}
+	return nil
+}
+
+// bindToken binds a token to a pod, which must run as the account, or to a secret.
+func (h *Handlers) bindToken(ctx context.Context, a *action, ref *authenticationv1.BoundObjectReference, whom *subject) error {
+	kinds := map[string]struct {
+		resource string
+		into     **named
+	}{"Pod": {"pods", &whom.Pod}, "Secret": {"secrets", &whom.Secret}}
+	kind, ok := kinds[ref.Kind]
+	if is := apischema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind); !ok || is.Group != "" {
+		return services.BadRequest("cannot bind token to object of type %s", is)
+	}
+	if ref.Name == "" {
+		return services.BadRequest("Name parameter required.")
+	}
+	object, err := h.object(ctx, a, kind.resource, ref.Name)
+	if err != nil {
+		return err
+	}
+	if runs := field(object, "spec", "serviceAccountName"); ref.Kind == "Pod" && runs != a.Name {
+		return services.BadRequest("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", a.Name)
+	}
+	bound := nameOf(object)
+	if ref.UID != "" && string(ref.UID) != bound.UID {
+		return services.Conflict("", ref.Kind, ref.Name, fmt.Sprintf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
+	}
+	*kind.into = &bound
+	return nil
+}
+
+// object reads an object of the core group in the namespace of the request.
+func (h *Handlers) object(ctx context.Context, a *action, of, name string) (map[string]any, error) {
+	stored, err := h.Store.Get(ctx, services.GetRequest{Key: resource.Key{
+		GroupResource: resource.GroupResource{Resource: of}, Namespace: a.Namespace, Name: name}})
+	if err != nil {
+		return nil, err
+	}
+	return tree.Decode(stored.JSON)
+}
+
+func nameOf(object map[string]any) named {
+	return named{Name: field(object, "metadata", "name"), UID: field(object, "metadata", "uid")}
+}
+
+func listOf(values []string) []any {
+	list := make([]any, len(values))
+	for i, v := range values {
+		list[i] = v
+	}
+	return list
+}

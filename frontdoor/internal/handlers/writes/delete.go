@@ -1,0 +1,272 @@
+package writes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/http/warning"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// deletion is a delete under way.
+type deletion struct {
+	*request.Request
+	options *metav1.DeleteOptions
+	dryRun  bool
+	now     time.Time
+	// own marks a deletion of the front door's own, as for a write.
+	own bool
+
+	mu       sync.Mutex // several objects may go at a time
+	warnings warning.List
+}
+
+// warn notes what the client has to be told.
+func (x *deletion) warn(texts []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.warnings.Add(texts...)
+}
+
+// Delete serves the deletion of one object (section "Two-phase deletion of a
+// resource"): an object that something still holds is marked, any other removed.
+func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
+	x, err := h.readDeletion(w, r)
+	if err != nil {
+		return err
+	}
+	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.Object)
+	if err != nil {
+		return err
+	}
+	object, removed, err := h.remove(r.Context(), x, r.Key())
+	warning.Send(w.Header(), x.warnings.Texts()...)
+	if err != nil {
+		return err
+	}
+	if !removed || strategy.ReturnsDeleted(r.Type) {
+		return applied(reads.Reply{Object: object, Form: form, Status: http.StatusOK}.Send(w, r, h.Codec))
+	}
+	wire.WriteStatus(w, r.Request, h.Vocabulary, &services.Status{Code: http.StatusOK,
+		Details: &services.StatusDetails{Name: r.Name, Group: r.Type.Group, Kind: r.Type.Resource, UID: object.UID}})
+	return nil
+}
+
+// DeleteCollection deletes what a list with the same parameters shows, as many
+// single deletions. An object that goes in the meantime is no error.
+func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) error {
+	x, err := h.readDeletion(w, r)
+	if err != nil {
+		return err
+	}
+	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.List)
+	if err != nil {
+		return err
+	}
+	list, err := h.Reads.Open(r)
+	if err != nil {
+		return err
+	}
+	deleted, err := h.removeEach(r.Context(), x, list)
+	warning.Send(w.Header(), x.warnings.Texts()...)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", form.ContentType)
+	out := h.Codec.Encoder(form, r.Type).List(w)
+	if err := out.Begin(list.Meta); err != nil {
+		return err
+	}
+	for _, object := range deleted {
+		if object, err = r.Engine.View(r.Context(), object, r.Type); err != nil {
+			return err
+		}
+		if err := out.Item(object); err != nil {
+			return err
+		}
+	}
+	return out.End()
+}
+
+// removeEach deletes the objects of a list, several at a time, and returns them as
+// the list showed them.
+func (h *Handlers) removeEach(ctx context.Context, x *deletion, list *reads.Listing) ([]services.Object, error) {
+	var listed []services.Object
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(removals)
+	err := list.Pages(ctx, func(page []services.Object) error {
+		for _, object := range page {
+			listed = append(listed, object)
+			group.Go(func() error {
+				_, _, err := h.remove(ctx, x, object.Key)
+				if services.IsReason(err, services.ReasonNotFound) {
+					return nil
+				}
+				return err
+			})
+		}
+		return ctx.Err()
+	})
+	return listed, cmp.Or(group.Wait(), err)
+}
+
+// removals is how many objects of a collection are deleted at a time: enough for
+// etcd to write several with one sync of its disk.
+const removals = 16
+
+// readDeletion reads the options from the body, else from the query parameters. A
+// dry-run may be asked for beside a body.
+func (h *Handlers) readDeletion(w http.ResponseWriter, r *request.Request) (*deletion, error) {
+	body, err := r.ReadBody(w)
+	if err != nil {
+		return nil, err
+	}
+	x := &deletion{Request: r, now: time.Now()}
+	if x.options, err = h.Codec.DeleteOptions(r.Header.Get("Content-Type"), body); err != nil {
+		return nil, err
+	}
+	if len(body) == 0 {
+		if err := request.QueryDeleteOptions(r.Query, x.options); err != nil {
+			return nil, err
+		}
+	}
+	x.options.DryRun = append(x.options.DryRun, r.Query["dryRun"]...)
+	x.dryRun = request.DryRun(x.options.DryRun)
+	return x, r.CheckDeleteOptions(x.options)
+}
+
+// remove deletes one object as far as it goes: removed tells whether it is gone.
+// Another writer's change is tried again on the new object, unless a precondition
+// names a version.
+func (h *Handlers) remove(ctx context.Context, x *deletion, key resource.Key) (object services.Object, removed bool, err error) {
+	for attempt := 1; ; attempt++ {
+		object, removed, err = h.removeOnce(ctx, x, key)
+		if !errors.Is(err, errRaced) || attempt >= writeAttempts || ctx.Err() != nil {
+			return object, removed, err
+		}
+	}
+}
+
+func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key) (services.Object, bool, error) {
+	current, err := h.Store.Get(ctx, services.GetRequest{Key: key})
+	if err != nil {
+		return current, false, err
+	}
+	if err := x.preconditions(current); err != nil {
+		return current, false, err
+	}
+	if !x.own {
+		if err := h.admitDelete(ctx, x, current); err != nil {
+			return current, false, err
+		}
+	}
+	live, err := x.Engine.DecodeStored(ctx, current, x.Type.Stored)
+	if err != nil {
+		return current, false, err
+	}
+	next := typesystem.Copy(live)
+	s := strategy.Write{Type: x.Type, Namespace: key.Namespace, User: x.User, Vocabulary: h.Vocabulary, Now: x.now}
+	s.PrepareDelete(next, x.options)
+	switch {
+	case strategy.Finished(next) && x.dryRun:
+		return current, true, nil
+	case strategy.Finished(next):
+		gone, err := h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: current.Revision})
+		if err == nil && key.GroupResource == serviceips.Services {
+			h.Addresses.Release(ctx, live)
+		}
+		return gone, err == nil, raced(err)
+	}
+	return h.markDeleted(ctx, x, current, next)
+}
+
+// markDeleted stores the object with its deletion requested.
+func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current services.Object, next map[string]any) (services.Object, bool, error) {
+	content, err := x.Engine.Content(ctx, next, nil, x.Type.Stored)
+	if err != nil {
+		return current, false, err
+	}
+	marked := typesystem.WithVersion(content.JSON, current.Revision)
+	if string(marked) == string(current.JSON) { // marked before
+		return current, false, nil
+	}
+	if x.dryRun {
+		current.JSON = marked
+		return current, false, nil
+	}
+	updated, err := h.Store.Update(ctx, services.UpdateRequest{Key: current.Key, Revision: current.Revision, Content: content})
+	return updated, false, raced(err)
+}
+
+// raced marks a lost compare-and-swap; it stays the Conflict (409) that it is, for
+// when no further attempt follows.
+func raced(err error) error {
+	if services.IsReason(err, services.ReasonConflict) {
+		return fmt.Errorf("%w: %w", errRaced, err)
+	}
+	return err
+}
+
+// preconditions refuses the deletion of another object than the client meant (409).
+func (x *deletion) preconditions(current services.Object) error {
+	p := x.options.Preconditions
+	if p == nil {
+		return nil
+	}
+	conflict := func(what, want, is, happened string) error {
+		return services.Conflict(x.Type.Group, x.Type.Kind, current.Key.Name,
+			fmt.Sprintf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s", what, want, what, is, happened))
+	}
+	if p.UID != nil && string(*p.UID) != current.UID {
+		return conflict("UID", string(*p.UID), current.UID, "deleted and then recreated")
+	}
+	if version := resource.FormatVersion(current.Revision); p.ResourceVersion != nil && *p.ResourceVersion != version {
+		return conflict("ResourceVersion", *p.ResourceVersion, version, "modified")
+	}
+	return nil
+}
+
+// admitDelete asks admission.
+func (h *Handlers) admitDelete(ctx context.Context, x *deletion, current services.Object) error {
+	old, err := x.Engine.View(ctx, current, x.Type)
+	if err != nil {
+		return err
+	}
+	typed := *x.options
+	typed.Kind, typed.APIVersion = "DeleteOptions", h.Vocabulary.Group("meta.")+"/v1"
+	options, err := json.Marshal(typed)
+	if err != nil {
+		return err
+	}
+	review := services.AdmissionRequest{UID: string(uuid.NewUUID()), Operation: services.OperationDelete,
+		Group: x.Type.Group, Version: x.Type.Version, Kind: x.Type.Kind, Resource: x.Type.Resource,
+		Namespace: current.Key.Namespace, Name: current.Key.Name, User: x.User, OldObject: old.JSON, Options: options, DryRun: x.dryRun}
+	for _, ask := range []func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error){h.Admission.Mutate, h.Admission.Validate} {
+		response, err := ask(ctx, review)
+		if err != nil {
+			return err
+		}
+		x.warn(response.Warnings)
+		for key, value := range response.AuditAnnotations {
+			x.Audit.Annotate(key, value)
+		}
+	}
+	return nil
+}

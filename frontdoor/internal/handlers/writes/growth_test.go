@@ -1,0 +1,354 @@
+package writes
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// oneObject is a store that holds one object, and takes every write.
+type oneObject struct {
+	services.Store
+	object services.Object
+}
+
+func (s *oneObject) Get(context.Context, services.GetRequest) (services.Object, error) {
+	return s.object, nil
+}
+
+func (s *oneObject) Create(_ context.Context, r services.CreateRequest) (services.Object, error) {
+	return services.Object{Key: r.Key, JSON: r.Content.JSON, Revision: 2}, nil
+}
+
+func (s *oneObject) Update(_ context.Context, r services.UpdateRequest) (services.Object, error) {
+	return services.Object{Key: r.Key, JSON: r.Content.JSON, Revision: s.object.Revision + 1}, nil
+}
+
+// place is a list or a map of a kind: where its n items stand.
+type place struct {
+	t    *catalogue.Type
+	path []*step
+	name string // of the definition and the field
+}
+
+// step is one field on the way to a place.
+type step struct {
+	field string
+	s     *spec.Schema
+}
+
+// grown returns the JSON of an object of the kind with n items in the place. Items that
+// are alike are all the same.
+func (p *place) grown(g *generator, n int, alike bool) map[string]any {
+	object := map[string]any{"apiVersion": p.t.APIVersion(), "kind": p.t.Kind}
+	at := object
+	for i, s := range p.path {
+		if i == len(p.path)-1 {
+			at[s.field] = g.many(s.s, n, alike)
+			break
+		}
+		below := map[string]any{}
+		if list := g.resolve(s.s); list.Items != nil {
+			at[s.field] = []any{below}
+		} else {
+			at[s.field] = below
+		}
+		at = below
+	}
+	metadata := tree.Object(object, "metadata")
+	metadata["name"], metadata["uid"], metadata["resourceVersion"] = "grown", "u", "1"
+	if p.t.Namespaced {
+		metadata["namespace"] = "shop"
+	}
+	return object
+}
+
+// generator makes values that fit schemas.
+type generator struct {
+	definitions map[string]*spec.Schema
+}
+
+func (g *generator) resolve(s *spec.Schema) *spec.Schema {
+	for range 10 {
+		ref := s.Ref.String()
+		if ref == "" && len(s.AllOf) == 1 {
+			s = &s.AllOf[0]
+			continue
+		}
+		if ref == "" {
+			return s
+		}
+		s = g.definitions[ref[strings.LastIndex(ref, "/")+1:]]
+	}
+	return s
+}
+
+// many returns a list or map of n values.
+func (g *generator) many(s *spec.Schema, n int, alike bool) any {
+	s = g.resolve(s)
+	number := func(i int) int {
+		if alike {
+			return 0
+		}
+		return i
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		list := make([]any, n)
+		for i := range list {
+			list[i] = g.value(s.Items.Schema, number(i))
+		}
+		return list
+	}
+	m := make(map[string]any, n)
+	for i := range n {
+		m[fmt.Sprintf("example.com/k%d", i)] = g.value(s.AdditionalProperties.Schema, number(i))
+	}
+	return m
+}
+
+// value returns the i-th value of a schema: of an object its scalars.
+func (g *generator) value(s *spec.Schema, i int) any {
+	s = g.resolve(s)
+	switch {
+	case s.Format == "date-time":
+		return "2026-01-02T03:04:05Z"
+	case s.Format == "int-or-string", s.Type.Contains("integer"):
+		return int64(i%60000 + 1)
+	case s.Type.Contains("number"):
+		return 1.5
+	case s.Type.Contains("boolean"):
+		return false
+	case s.Format == "byte":
+		return "YQ=="
+	case s.Type.Contains("string"):
+		return fmt.Sprintf("v%d", i)
+	case s.Items != nil:
+		return []any{g.value(s.Items.Schema, i)}
+	case len(s.Properties) > 0:
+		m := map[string]any{}
+		for name := range s.Properties {
+			property := s.Properties[name]
+			if p := g.resolve(&property); len(p.Properties) == 0 && p.Items == nil && p.AdditionalProperties == nil && !p.Type.Contains("boolean") {
+				if len(m) < 5 || slices.Contains([]string{"name", "key", "operator", "type", "uid", "port"}, name) {
+					m[name] = g.value(p, i)
+				}
+			}
+		}
+		return m
+	}
+	return map[string]any{}
+}
+
+// places returns every list and map of every kind, each field of each definition once.
+func (g *generator) places(types *catalogue.Catalogue) (all []*place) {
+	seen := map[string]bool{}
+	for _, group := range types.Groups() {
+		for _, version := range group.Versions {
+			for _, t := range version.Types {
+				if !t.Virtual && slices.Contains(t.Verbs, "update") && t.Schema != nil {
+					all = append(all, g.below(&place{t: t}, t.Schema, t.Definition, seen)...)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (g *generator) below(at *place, s *spec.Schema, definition string, seen map[string]bool) (all []*place) {
+	if len(at.path) > 12 {
+		return nil
+	}
+	for name := range s.Properties {
+		property := s.Properties[name]
+		id := definition + "." + name
+		if seen[id] || name == "managedFields" {
+			continue
+		}
+		seen[id] = true
+		field := g.resolve(&property)
+		here := &place{t: at.t, path: append(slices.Clone(at.path), &step{name, field}), name: id}
+		items, of := field, property.Ref.String()
+		switch {
+		case field.Items != nil && field.Items.Schema != nil:
+			all = append(all, here)
+			items, of = g.resolve(field.Items.Schema), field.Items.Schema.Ref.String()
+		case field.AdditionalProperties != nil && field.AdditionalProperties.Schema != nil:
+			all = append(all, here)
+			continue
+		}
+		if of == "" && len(property.AllOf) == 1 {
+			of = property.AllOf[0].Ref.String()
+		}
+		if of == "" {
+			of = id
+		}
+		all = append(all, g.below(here, items, of, seen)...)
+	}
+	return all
+}
+
+// cost returns the processor time of a function: the least of several runs.
+func cost(runs int, f func()) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const thread = 1 // RUSAGE_THREAD
+	least := time.Hour
+	for range runs {
+		var before, after syscall.Rusage
+		_ = syscall.Getrusage(thread, &before)
+		f()
+		_ = syscall.Getrusage(thread, &after)
+		took := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+		least = min(least, took)
+	}
+	return least
+}
+
+const (
+	// tolerated is by how much the cost may grow when an object doubles: a linear one grows
+	// twofold, a quadratic one fourfold. Sorting, caches that become too small and busy
+	// machines account for the rest. A suspicion is confirmed by growth beyond confirmed
+	// at several larger sizes.
+	tolerated, confirmed = 2.6, 3.0
+	// negligible is too little to measure: more items are tried.
+	negligible = 8 * time.Millisecond
+)
+
+// grows reports whether the cost of f grows faster than its argument, from n on. A
+// suspicion is looked at again with more items and more runs.
+func grows(n int, f func(n int)) (ratio float64, grows bool) {
+	limit := tolerated
+	for runs := 1; runs <= 5; runs++ {
+		some, twice := cost(runs, func() { f(n) }), cost(runs, func() { f(2 * n) })
+		ratio = float64(twice) / float64(max(some, time.Microsecond))
+		if twice < negligible && n < 20_000 {
+			runs, n = 0, n*2
+			continue
+		}
+		if ratio <= limit {
+			return ratio, false
+		}
+		if twice > 2*time.Second {
+			break
+		}
+		limit, n = confirmed, n*2
+	}
+	return ratio, true
+}
+
+// exercise sends an object through the whole way of an update, as a change of one that
+// is nearly the same, and encodes it in all forms.
+func exercise(t testing.TB, c *client, ty *catalogue.Type, object, live map[string]any) {
+	stored, err := tree.Encode(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.handlers.Store.(*oneObject).object = services.Object{UID: "u", Revision: 1, JSON: stored}
+	body, err := tree.Encode(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/apis/" + ty.Group + "/" + ty.Version
+	if ty.Group == "" {
+		path = "/api/" + ty.Version
+	}
+	if ty.Namespaced {
+		path += "/namespaces/shop"
+	}
+	path += "/" + ty.Resource + "/grown"
+	for _, sub := range []string{"", "/status"} {
+		if sub != "" && (ty.Subresources["status"] == nil || object["status"] == nil) {
+			continue
+		}
+		_ = c.send(t, http.MethodPut, path+sub, string(body)) // most are refused, after they have been looked at
+	}
+	for _, accept := range []string{"application/vnd.kubernetes.protobuf", "application/json;as=Table;g=meta.k8s.io;v=v1"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		r.Header.Set("Accept", accept)
+		form, err := c.handlers.Codec.Negotiate(r, ty, wire.Object)
+		if err != nil {
+			continue
+		}
+		asked := &request.Request{Request: r, Audit: &audit.Record{}}
+		if _, err := asked.Identify(c.engine); err != nil {
+			t.Fatal(err)
+		}
+		_ = reads.Reply{Object: services.Object{JSON: body}, Form: form, Status: http.StatusOK}.Send(httptest.NewRecorder(), asked, c.handlers.Codec)
+	}
+}
+
+// send is do without a look at the answer.
+func (c *client) send(t testing.TB, method, path, body string) error {
+	media := "application/json"
+	switch method {
+	case http.MethodPatch:
+		media = "application/merge-patch+json"
+	case "STRATEGIC":
+		method, media = http.MethodPatch, "application/strategic-merge-patch+json"
+	case "APPLY":
+		method, media = http.MethodPatch, "application/apply-patch+yaml"
+	case "JSONPATCH":
+		method, media = http.MethodPatch, "application/json-patch+json"
+	}
+	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", media)
+	asked := &request.Request{Request: r, User: services.UserInfo{Name: "tester"}, Audit: &audit.Record{}}
+	if _, err := asked.Identify(c.engine); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return c.handlers.Write(httptest.NewRecorder(), asked)
+}
+
+// TestCostGrowsWithSize doubles lists and maps of all kinds: no stage of a write may
+// compare all items with all others. It tries every eighth one, or those that GROWTH
+// names: all, or a part of the name.
+func TestCostGrowsWithSize(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	c := newClient(t, &oneObject{}, "10.0.0.0/24")
+	g := &generator{c.engine.Types.Definitions()}
+	all := g.places(c.engine.Types)
+	if len(all) < 300 {
+		t.Fatalf("only %d lists and maps", len(all))
+	}
+	tried := 0
+	for i, p := range all {
+		switch only := os.Getenv("GROWTH"); {
+		case only == "" && i%8 != 0 || only != "" && only != "all" && !strings.Contains(p.name, only):
+			continue
+		}
+		tried++
+		for _, alike := range []bool{false, true} {
+			if last := p.path[len(p.path)-1].s; alike && last.Items == nil {
+				continue // the keys of a map are all different
+			}
+			ratio, bad := grows(700, func(n int) {
+				object, live := p.grown(g, n, alike), p.grown(g, n, alike)
+				tree.Object(object, "metadata")["labels"] = map[string]any{"a": "b"}
+				exercise(t, c, p.t, object, live)
+			})
+			if bad {
+				t.Errorf("%s %s %s (alike: %v): the cost grows %.1f times when it doubles", p.t.APIVersion(), p.t.Kind, p.name, alike, ratio)
+			}
+		}
+	}
+	t.Logf("%d of %d lists and maps", tried, len(all))
+}

@@ -1,0 +1,133 @@
+package writes
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// theEngine knows the built-in types; building it is the dear part of a test.
+var theEngine = sync.OnceValues(func() (*typesystem.Engine, error) {
+	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
+	if err != nil {
+		return nil, err
+	}
+	return typesystem.New(types, typesystem.Options{Vocabulary: vocabulary.K8s()})
+})
+
+// admitAll is an admission without plugins.
+type admitAll struct{}
+
+func (admitAll) Mutate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
+	return services.AdmissionResponse{}, nil
+}
+
+func (admitAll) Validate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
+	return services.AdmissionResponse{}, nil
+}
+
+// client writes through handlers of its own, as through one front door of many.
+type client struct {
+	t        testing.TB
+	engine   *typesystem.Engine
+	handlers *Handlers
+}
+
+func newClient(t testing.TB, store services.Store, network string) *client {
+	t.Helper()
+	e, err := theEngine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	networks, err := serviceips.ParseNetworks(strings.Split(network, ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports, err := serviceips.ParsePorts("30000-30063")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	v := vocabulary.K8s()
+	codec := wire.New(wire.Config{Vocabulary: v})
+	tokens, err := reads.NewTokens(reads.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &client{t, e, &Handlers{Store: store, Admission: admitAll{}, Codec: codec, Vocabulary: v, Log: log,
+		Reads:     reads.New(reads.Config{Store: store, Codec: codec, Tokens: tokens, TokenLifetime: time.Minute}),
+		Allow:     func(*request.Request, services.Attributes) error { return nil },
+		Addresses: serviceips.New(serviceips.Config{Store: store, Networks: networks, NodePorts: ports, Log: log})}}
+}
+
+// do sends a request and returns the object of the answer. APPLY stands for the patch
+// that applies.
+func (c *client) do(method, path, body string) (map[string]any, error) {
+	c.t.Helper()
+	media := "application/json"
+	switch method {
+	case http.MethodPatch:
+		media = "application/merge-patch+json"
+	case "APPLY":
+		method, media = http.MethodPatch, "application/apply-patch+yaml"
+	}
+	r := httptest.NewRequestWithContext(c.t.Context(), method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", media)
+	asked := &request.Request{Request: r, User: services.UserInfo{Name: "tester"}, Audit: &audit.Record{}}
+	if _, err := asked.Identify(c.engine); err != nil {
+		c.t.Error(err)
+		return nil, err
+	}
+	serve := c.handlers.Write
+	switch asked.Verb {
+	case "delete":
+		serve = c.handlers.Delete
+	case "deletecollection":
+		serve = c.handlers.DeleteCollection
+	}
+	w := httptest.NewRecorder()
+	if err := serve(w, asked); err != nil {
+		return nil, err
+	}
+	var object map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &object); err != nil {
+		c.t.Error(err)
+	}
+	return object, nil
+}
+
+// must is do for a request that has to go well.
+func (c *client) must(method, path, body string) map[string]any {
+	c.t.Helper()
+	object, err := c.do(method, path, body)
+	if err != nil {
+		c.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return object
+}
+
+// refused is do for a request that has to fail with a reason.
+func (c *client) refused(reason, method, path, body string) {
+	c.t.Helper()
+	if _, err := c.do(method, path, body); !services.IsReason(err, reason) {
+		c.t.Errorf("%s %s: got %v, want %s", method, path, err, reason)
+	}
+}
+
+var _ services.Admission = admitAll{}

@@ -1,0 +1,75 @@
+package writes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Amendment is a change that follows from a request which admission has seen
+// already, in another form.
+type Amendment struct {
+	Engine *typesystem.Engine
+	Type   *catalogue.Type
+	Key    resource.Key
+	DryRun bool
+	// Change changes the object, in the version of Type. It is called again with the
+	// newer object when another writer was faster; its error ends the amendment.
+	Change func(object map[string]any) error
+}
+
+// Amend makes the change. NotFound (404) when there is no such object.
+func (h *Handlers) Amend(ctx context.Context, a Amendment) error {
+	for attempt := 1; ; attempt++ {
+		err := h.amendOnce(ctx, a)
+		if !errors.Is(err, errRaced) || attempt >= writeAttempts || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (h *Handlers) amendOnce(ctx context.Context, a Amendment) error {
+	current, err := h.Store.Get(ctx, services.GetRequest{Key: a.Key})
+	if err != nil {
+		return err
+	}
+	object, err := a.Engine.DecodeStored(ctx, current, a.Type)
+	if err != nil {
+		return err
+	}
+	if err := a.Change(object); err != nil || a.DryRun {
+		return err
+	}
+	content, err := a.Engine.Content(ctx, object, nil, a.Type)
+	if err != nil || bytes.Equal(typesystem.WithVersion(content.JSON, current.Revision), current.JSON) {
+		return err
+	}
+	_, err = h.Store.Update(ctx, services.UpdateRequest{Key: a.Key, Revision: current.Revision, Content: content})
+	return raced(err)
+}
+
+// Removal is a deletion that follows from a request in the same way. The request's
+// type is that of the object.
+type Removal struct {
+	Request *request.Request
+	Key     resource.Key
+	Options *metav1.DeleteOptions
+	DryRun  bool
+}
+
+// Remove deletes an object as far as its options, which the caller has checked, and
+// finalizers let it.
+func (h *Handlers) Remove(ctx context.Context, r Removal) error {
+	x := &deletion{Request: r.Request, options: r.Options, dryRun: r.DryRun, now: time.Now(), own: true}
+	_, _, err := h.remove(ctx, x, r.Key)
+	return err
+}

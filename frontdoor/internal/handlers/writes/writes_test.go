@@ -1,0 +1,93 @@
+package writes
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest/fake"
+)
+
+const (
+	configMaps = "/api/v1/namespaces/default/configmaps"
+	leases     = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+)
+
+// TestManyWritersLoseNothing lets 64 writers patch one object without naming its
+// version, half of them through another front door: every patch must be in it.
+func TestManyWritersLoseNothing(t *testing.T) {
+	store := fake.New(t).Store()
+	doors := []*client{newClient(t, store, "10.0.0.0/24"), newClient(t, store, "10.0.0.0/24")}
+	doors[0].must("POST", configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"shared"}}`)
+	const writers = 64
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			if _, err := doors[i%2].do("PATCH", configMaps+"/shared", fmt.Sprintf(`{"data":{"k%d":"v"}}`, i)); err != nil {
+				t.Errorf("writer %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	got := doors[0].must("PATCH", configMaps+"/shared", `{}`)
+	if data, _ := got["data"].(map[string]any); len(data) != writers {
+		t.Errorf("%d of %d patches are there", len(data), writers)
+	}
+}
+
+// TestUpdateOfMissing tries PUT where there is nothing: some types are created.
+func TestUpdateOfMissing(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	lease := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"l"%s}}`
+	c.refused(services.ReasonNotFound, "PUT", configMaps+"/l", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"l"}}`)
+	c.refused(services.ReasonConflict, "PUT", leases+"/l", fmt.Sprintf(lease, `,"uid":"7"`))
+	allow := c.handlers.Allow
+	c.handlers.Allow = func(_ *request.Request, a services.Attributes) error {
+		return services.Forbidden(a.Group, a.Resource, a.Name, a.Verb)
+	}
+	c.refused(services.ReasonForbidden, "PUT", leases+"/l", fmt.Sprintf(lease, ""))
+	c.handlers.Allow = allow
+	created := c.must("PUT", leases+"/l", fmt.Sprintf(lease, ""))
+	meta := created["metadata"].(map[string]any)
+	c.refused(services.ReasonInvalid, "PUT", leases+"/l", fmt.Sprintf(lease, ""))
+	c.must("PUT", leases+"/l", fmt.Sprintf(lease, fmt.Sprintf(`,"resourceVersion":%q`, meta["resourceVersion"])))
+	c.must("PATCH", leases+"/l", `{"spec":{"holderIdentity":"me"}}`)
+}
+
+// TestUpdateNamesItsObject: only a patch may leave the name to the path.
+func TestUpdateNamesItsObject(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	c.must("POST", configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`)
+	c.refused(services.ReasonBadRequest, "PUT", configMaps+"/a", `{"apiVersion":"v1","kind":"ConfigMap"}`)
+	c.refused(services.ReasonBadRequest, "PUT", configMaps+"/a", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`)
+	c.must("PATCH", configMaps+"/a", `{"metadata":{"labels":{"a":"b"}}}`)
+}
+
+// TestNothingChanges writes an object as it is: its version stays.
+func TestNothingChanges(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"b"}}`
+	version := func(object map[string]any) any { return object["metadata"].(map[string]any)["resourceVersion"] }
+	first := version(c.must("POST", configMaps, body))
+	for _, again := range [][2]string{{"PUT", body}, {"PATCH", `{"data":{"a":"b"}}`}} {
+		if got := version(c.must(again[0], configMaps+"/a", again[1])); got != first {
+			t.Errorf("%s: version %v, want %v", again[0], got, first)
+		}
+	}
+}
+
+// TestGeneratedNamesMeet lets many creates share a prefix.
+func TestGeneratedNamesMeet(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			if _, err := c.do("POST", configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-"}}`); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}

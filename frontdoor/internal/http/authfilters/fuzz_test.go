@@ -1,0 +1,67 @@
+package authfilters
+
+import (
+	"bufio"
+	"net/http"
+	"net/textproto"
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// FuzzBearerToken reads tokens from the headers of requests and WebSockets.
+func FuzzBearerToken(f *testing.F) {
+	c := &Control{Vocabulary: vocabulary.Platform()}
+	f.Fuzz(func(t *testing.T, authorization, upgrade, protocol string) {
+		h := http.Header{}
+		h.Set("Authorization", authorization)
+		h.Set("Upgrade", upgrade)
+		h.Set("Sec-WebSocket-Protocol", protocol)
+		token := c.bearerToken(h)
+		if len(token) > len(authorization)+len(protocol) {
+			t.Errorf("a token of %d bytes from %d", len(token), len(authorization)+len(protocol))
+		}
+		scheme, _, _ := strings.Cut(authorization, " ")
+		if token != "" && !strings.EqualFold(scheme, "Bearer") && !strings.EqualFold(upgrade, "websocket") {
+			t.Errorf("%q, %q, %q: the token %q is no bearer's", authorization, upgrade, protocol, token)
+		}
+	})
+}
+
+// FuzzImpersonation reads headers as lines: every group and value that the request
+// would act with has to be asked about.
+func FuzzImpersonation(f *testing.F) {
+	f.Fuzz(func(t *testing.T, lines string) {
+		header, err := textproto.NewReader(bufio.NewReader(strings.NewReader(lines + "\r\n\r\n"))).ReadMIMEHeader()
+		if err != nil {
+			return
+		}
+		im, err := readImpersonation(http.Header(header))
+		if im == nil || err != nil {
+			return
+		}
+		asked := map[string]bool{}
+		for _, q := range im.questions("authentication.platform.io") {
+			if q.Verb != "impersonate" {
+				t.Errorf("a question about %q", q.Verb)
+			}
+			asked[q.Resource+"/"+q.Subresource+"="+q.Name] = true
+		}
+		if im.user == "" {
+			t.Errorf("%q impersonates nobody", lines)
+		}
+		for _, group := range im.groups {
+			if !asked["groups/="+group] {
+				t.Errorf("%q: nobody is asked about the group %q", lines, group)
+			}
+		}
+		for key, values := range im.extra {
+			for _, value := range values {
+				if !asked["userextras/"+key+"="+value] {
+					t.Errorf("%q: nobody is asked about %q=%q", lines, key, value)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package authfilters
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/services"
+)
+
+const (
+	// healthRefresh is how long a decision about health paths holds, and healthRetry
+	// the pause after one that could not be made.
+	healthRefresh = 5 * time.Second
+	healthRetry   = time.Second
+	healthWait    = 2 * time.Second
+)
+
+// openHealth is which health paths are open to those who show no credentials, as
+// authn and authz said last. It is kept while they are away: then health has to be
+// told most of all.
+type openHealth struct {
+	anonymous services.UserInfo
+	paths     map[string]bool
+}
+
+// Probed answers health checks that come without credentials, where anonymous users
+// may get them, without asking other services. All other requests take the long way.
+func (c *Control) Probed(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		if !r.Health || !withoutCredentials(r.Request) {
+			return next(w, r)
+		}
+		open := c.health.Load()
+		if open == nil || !open.paths[r.URL.Path] {
+			err := next(w, r)
+			if err == nil {
+				c.healthOpened()
+			}
+			return err
+		}
+		r.User, r.Caller = open.anonymous, open.anonymous
+		return r.Plain(w, r)
+	}
+}
+
+// healthOpened lets the decision be made anew: a request was allowed that it did not
+// allow.
+func (c *Control) healthOpened() {
+	select {
+	case c.HealthOpened <- struct{}{}:
+	default:
+	}
+}
+
+// withoutCredentials reports whether nothing in a request could make it somebody's.
+func withoutCredentials(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.TLS != nil && len(r.TLS.PeerCertificates) > 0 || r.Header.Get("Upgrade") != "" {
+		return false
+	}
+	for name := range r.Header {
+		if name == "Authorization" || strings.HasPrefix(name, "Impersonate-") {
+			return false
+		}
+	}
+	return true
+}
+
+// FollowHealth keeps the decision about health paths fresh until ctx ends.
+func (c *Control) FollowHealth(ctx context.Context) error {
+	for {
+		pause := healthRefresh
+		open, err := c.askHealth(ctx)
+		if err == nil {
+			c.health.Store(open)
+		} else {
+			pause = healthRetry
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.HealthOpened:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// askHealth asks authn who comes without credentials, and authz what they may get.
+// A refusal of authn is an answer: there are no anonymous users.
+func (c *Control) askHealth(ctx context.Context) (*openHealth, error) {
+	ctx, cancel := context.WithTimeout(ctx, healthWait)
+	defer cancel()
+	open := &openHealth{paths: map[string]bool{}}
+	a, err := c.Authn.Authenticate(ctx, services.Credentials{})
+	if err != nil {
+		if services.IsReason(err, services.ReasonUnauthorized) {
+			return open, nil
+		}
+		return nil, err
+	}
+	open.anonymous = a.User
+	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
+		decision, err := c.Authz.Authorize(ctx, services.Attributes{User: a.User, Verb: "get", Path: path})
+		if err != nil {
+			return nil, err
+		}
+		open.paths[path] = decision.Allowed
+	}
+	return open, nil
+}

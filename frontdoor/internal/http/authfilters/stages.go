@@ -1,0 +1,284 @@
+// Package access is the stages between an unknown caller and an allowed request:
+// who is it, as whom may they act, is it their turn, may they do this. It decides
+// nothing itself but turns; authn and authz do, and it asks them. It serves
+// "Authentication", "Impersonation" and "Authorization notes" of the
+// specification.
+package authfilters
+
+import (
+	"encoding/base64"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+
+	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Control is what the stages share.
+type Control struct {
+	Authn      services.Authn
+	Authz      services.Authz
+	Vocabulary vocabulary.Vocabulary
+	Log        *slog.Logger
+	// Reads and Writes hand out the seats in which requests are served, and Memory the
+	// bytes that they hold.
+	Reads, Writes *inflight.Limiter
+	Memory        *inflight.Bytes
+	// HealthOpened wakes FollowHealth; it holds one element.
+	HealthOpened chan struct{}
+
+	known  identities
+	health atomic.Pointer[openHealth]
+}
+
+// Authenticated finds out who sends the request (section "Authentication").
+func (c *Control) Authenticated(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		credentials := services.Credentials{BearerToken: c.bearerToken(r.Header), Headers: r.Header}
+		if r.TLS != nil {
+			for _, cert := range r.TLS.PeerCertificates {
+				credentials.Certificates = append(credentials.Certificates, cert.Raw)
+			}
+		}
+		a, err := c.known.authenticate(r.Context(), c.Authn, credentials)
+		if err != nil {
+			return err
+		}
+		// Nothing below, and nobody that the request is forwarded to, needs these.
+		r.Header.Del("Authorization")
+		for _, name := range a.ProxyHeaders {
+			r.Header.Del(name)
+		}
+		r.User, r.Caller = a.User, a.User
+		return next(w, r)
+	}
+}
+
+// bearerToken returns the token of a request; "" when there is none. A browser's
+// WebSocket cannot set headers and carries it in a subprotocol.
+func (c *Control) bearerToken(h http.Header) string {
+	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
+	if strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(token)
+	}
+	if !strings.EqualFold(h.Get("Upgrade"), "websocket") {
+		return ""
+	}
+	prefix := "base64url.bearer." + c.Vocabulary.Group("authorization.") + "."
+	for protocol := range strings.SplitSeq(h.Get("Sec-WebSocket-Protocol"), ",") {
+		if encoded, ok := strings.CutPrefix(strings.TrimSpace(protocol), prefix); ok {
+			if decoded, err := base64.RawURLEncoding.DecodeString(encoded); err == nil {
+				return string(decoded)
+			}
+		}
+	}
+	return ""
+}
+
+// impersonation is what the Impersonate- headers of a request ask for.
+type impersonation struct {
+	user   string
+	uid    string
+	groups []string
+	extra  map[string][]string
+}
+
+// readImpersonation reads the headers (section "Impersonation"); nil when there
+// are none.
+func readImpersonation(h http.Header) (*impersonation, error) {
+	im := &impersonation{user: h.Get("Impersonate-User"), uid: h.Get("Impersonate-Uid"), groups: h.Values("Impersonate-Group")}
+	// Several spellings of a key add up, always in the same order.
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		key, ok := strings.CutPrefix(name, "Impersonate-Extra-")
+		if !ok {
+			continue
+		}
+		key, err := url.PathUnescape(strings.ToLower(key))
+		if err != nil {
+			return nil, services.BadRequest("header %s: the name of the extra field is not percent-encoded UTF-8", name)
+		}
+		if im.extra == nil {
+			im.extra = map[string][]string{}
+		}
+		im.extra[key] = append(im.extra[key], h[name]...)
+	}
+	switch {
+	case im.user != "":
+		return im, nil
+	case im.uid != "" || len(im.groups) > 0 || len(im.extra) > 0:
+		return nil, services.BadRequest("Impersonate-Uid, Impersonate-Group and Impersonate-Extra headers require Impersonate-User")
+	}
+	return nil, nil
+}
+
+// questions lists what the caller must be allowed to impersonate.
+func (im *impersonation) questions(authenticationGroup string) []services.Attributes {
+	var list []services.Attributes
+	ask := func(a services.Attributes) {
+		a.Verb = "impersonate"
+		list = append(list, a)
+	}
+	if namespace, name, ok := serviceAccount(im.user); ok {
+		ask(services.Attributes{Version: "v1", Resource: "serviceaccounts", Namespace: namespace, Name: name})
+	} else {
+		ask(services.Attributes{Version: "v1", Resource: "users", Name: im.user})
+	}
+	for _, group := range im.groups {
+		ask(services.Attributes{Version: "v1", Resource: "groups", Name: group})
+	}
+	if im.uid != "" {
+		ask(services.Attributes{Group: authenticationGroup, Version: "v1", Resource: "uids", Name: im.uid})
+	}
+	for _, key := range slices.Sorted(maps.Keys(im.extra)) {
+		for _, value := range im.extra[key] {
+			ask(services.Attributes{Group: authenticationGroup, Version: "v1", Resource: "userextras", Subresource: key, Name: value})
+		}
+	}
+	return list
+}
+
+// identity is the user that the request then acts as.
+func (im *impersonation) identity() services.UserInfo {
+	u := services.UserInfo{Name: im.user, UID: im.uid, Groups: append([]string(nil), im.groups...), Extra: im.extra}
+	if namespace, _, ok := serviceAccount(im.user); ok && len(im.groups) == 0 {
+		u.Groups = append(u.Groups, services.GroupServiceAccounts, services.GroupServiceAccounts+":"+namespace)
+	}
+	given := func(group string) bool { return slices.Contains(im.groups, group) }
+	switch {
+	case im.user == services.UserAnonymous:
+		if !given(services.GroupUnauthenticated) {
+			u.Groups = append(u.Groups, services.GroupUnauthenticated)
+		}
+	// Who asks to be nobody gets no rights of the authenticated on top.
+	case !given(services.GroupAuthenticated) && !given(services.GroupUnauthenticated):
+		u.Groups = append(u.Groups, services.GroupAuthenticated)
+	}
+	return u
+}
+
+// serviceAccount takes the username of a service account apart. What no service account
+// can be called is the name of a user.
+func serviceAccount(user string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, services.UserServiceAccountStart)
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, ":")
+	if !ok || len(validation.ValidateNamespaceName(namespace, false)) > 0 || len(validation.ValidateServiceAccountName(name, false)) > 0 {
+		return "", "", false
+	}
+	return namespace, name, true
+}
+
+// Impersonated replaces the user by the one that the caller may act as (section
+// "Impersonation").
+func (c *Control) Impersonated(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		im, err := readImpersonation(r.Header)
+		if err != nil {
+			return err
+		}
+		if im == nil {
+			return next(w, r)
+		}
+		for _, q := range im.questions(c.Vocabulary.Group("authentication.")) {
+			q.User = r.Caller
+			if err := c.Allow(r, q); err != nil {
+				return err
+			}
+		}
+		r.User = im.identity()
+		for name := range r.Header {
+			if strings.HasPrefix(name, "Impersonate-") {
+				r.Header.Del(name)
+			}
+		}
+		return next(w, r)
+	}
+}
+
+// Received reads the body of a request, within the user's share of memory. The
+// request has no seat yet: whoever sends slowly keeps nobody from being served.
+func (c *Control) Received(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		r.Receive(w, c.Memory)
+		return next(w, r)
+	}
+}
+
+// Limited gives every user a fair share of the seats; reads and writes have their
+// own. A watch gives its seat back once its answer is under way, and an answer that
+// its client is slow to take goes on without one.
+func (c *Control) Limited(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		if r.Health {
+			return next(w, r) // health must answer under load
+		}
+		seats := c.Reads
+		switch r.Verb {
+		case "create", "update", "patch", "delete", "deletecollection":
+			seats = c.Writes
+		}
+		if err := seats.Acquire(r.Context(), r.Requester(), &r.Seat); err != nil {
+			return err
+		}
+		defer r.Seat.Release()
+		if r.Exchange != nil {
+			r.Exchange.Tell(r)
+		}
+		return next(w, r)
+	}
+}
+
+// Authorized asks whether the user may do this (section "Authorization notes").
+func (c *Control) Authorized(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		if err := c.Allow(r, r.Attributes()); err != nil {
+			return err
+		}
+		return next(w, r)
+	}
+}
+
+// Allow returns the Forbidden error when a question is answered with no.
+func (c *Control) Allow(r *request.Request, a services.Attributes) error {
+	decision, err := c.Authz.Authorize(r.Context(), a)
+	if err != nil {
+		return err
+	}
+	if decision.Allowed {
+		return nil
+	}
+	c.Log.Debug("forbidden", "user", a.User.Name, "verb", a.Verb, "resource", a.Resource, "path", a.Path, "reason", decision.Reason)
+	return forbidden(a, decision)
+}
+
+// forbidden says who may not do what, as the command lines of the field show it.
+func forbidden(a services.Attributes, decision services.Decision) *services.Status {
+	if a.Path != "" {
+		return &services.Status{Code: http.StatusForbidden, Reason: services.ReasonForbidden, Details: &services.StatusDetails{},
+			Message: "forbidden: User \"" + a.User.Name + "\" cannot " + a.Verb + " path \"" + a.Path + "\""}
+	}
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	scope := " at the cluster scope"
+	if a.Namespace != "" {
+		scope = " in the namespace \"" + a.Namespace + "\""
+	}
+	why := "User \"" + a.User.Name + "\" cannot " + a.Verb + " resource \"" + resource + "\" in API group \"" + a.Group + "\"" + scope
+	if decision.Reason != "" {
+		why += ": " + decision.Reason
+	}
+	return services.Forbidden(a.Group, a.Resource, a.Name, why)
+}

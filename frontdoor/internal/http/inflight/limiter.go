@@ -1,0 +1,304 @@
+// Package fairness shares what requests compete for among users: the seats in
+// which requests are served, and the memory that their bodies take. While there is
+// room everybody gets a seat at once; when there is none users take turns, so that
+// one who asks a lot delays only himself. No user may hold all seats, some are
+// reserved for the parts of the control plane, and administrators never wait. It
+// never looks at what a request does. It serves "Limits" of the specification,
+// where rate limits are left open.
+package inflight
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// Class says how much a requester depends on the seats of others.
+type Class uint8
+
+const (
+	// Ordinary requesters share the seats that are not reserved.
+	Ordinary Class = iota
+	// System requesters, the parts of the control plane, have reserved seats on top.
+	System
+	// Exempt requesters, the administrators, are served at once.
+	Exempt
+)
+
+// Requester is who wants a seat.
+type Requester struct {
+	Name  string
+	Class Class
+}
+
+// Limiter has a fixed number of seats.
+type Limiter struct {
+	seats    int
+	reserved int           // of the seats, for the class System
+	share    int           // how many seats one user may hold
+	stalls   int           // how many stalled requests one user may have
+	queue    int           // how many requests of one user may wait
+	allQueue int           // how many requests may wait altogether
+	wait     time.Duration // how long a request may wait
+
+	exempt  atomic.Int64
+	refused atomic.Int64
+
+	mu       sync.Mutex
+	taken    int // by any class but Exempt
+	ordinary int // of taken, by the class Ordinary
+	stalled  int
+	waiting  int
+	users    map[string]*user // that hold, stall or wait
+	spare    *user
+	// turns holds the users that have requests waiting, by class, the next one first.
+	turns [Exempt][]*user
+}
+
+// user is what one user has of a limiter.
+type user struct {
+	Requester
+	held, stalled int
+	waiting       []*Seat
+	spare         *user // the next in the list of unused ones
+}
+
+// Seat is one request's place in a limiter. Its zero value is a request without
+// one. It must not be copied.
+type Seat struct {
+	limiter *Limiter
+	user    *user // nil for none
+	exempt  bool
+	stalled bool
+	turn    chan struct{} // made when the request has to wait
+}
+
+// New returns a limiter with that many seats. One user may hold three quarters of
+// them; a tenth is reserved. A user may have four times as many requests waiting,
+// each for at most wait.
+func New(seats int, wait time.Duration) *Limiter {
+	reserved := seats / 10
+	return &Limiter{seats: seats, reserved: reserved, share: max(1, (seats-reserved)*3/4), stalls: max(1, seats/4),
+		queue: 4 * seats, allQueue: 16 * seats, wait: wait, users: map[string]*user{}}
+}
+
+// Acquire waits for a seat. The error is a TooManyRequests (429) when none became
+// free in time, or the context's.
+func (l *Limiter) Acquire(ctx context.Context, who Requester, seat *Seat) error {
+	seat.limiter = l
+	if who.Class == Exempt {
+		l.exempt.Add(1)
+		seat.exempt = true
+		return nil
+	}
+	l.mu.Lock()
+	u := l.user(who)
+	if l.mayTake(u) {
+		l.take(u, seat)
+		l.mu.Unlock()
+		return nil
+	}
+	if len(u.waiting) >= l.queue || l.waiting >= l.allQueue {
+		l.forget(u)
+		l.mu.Unlock()
+		l.refused.Add(1)
+		return TooMany("too many requests, please try again later")
+	}
+	seat.turn = make(chan struct{})
+	if len(u.waiting) == 0 {
+		l.turns[u.Class] = append(l.turns[u.Class], u)
+	}
+	u.waiting = append(u.waiting, seat)
+	l.waiting++
+	l.mu.Unlock()
+	return l.await(ctx, u, seat)
+}
+
+// await waits for the turn of a seat that is in the queue of its user.
+func (l *Limiter) await(ctx context.Context, u *user, seat *Seat) error {
+	timer := time.NewTimer(l.wait)
+	defer timer.Stop()
+	var err error
+	select {
+	case <-seat.turn:
+		return nil
+	case <-timer.C:
+		err = TooMany("too many requests, please try again later")
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if !l.leave(u, seat) {
+		return nil // the turn came at the same moment
+	}
+	l.refused.Add(1)
+	return err
+}
+
+// Release gives the seat back. It may be called more than once.
+func (s *Seat) Release() {
+	l := s.limiter
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := s.user
+	switch {
+	case s.exempt:
+		s.exempt = false
+		l.exempt.Add(-1)
+		return
+	case u == nil:
+		return
+	case s.stalled:
+		u.stalled--
+		l.stalled--
+	default:
+		l.free(u)
+	}
+	s.user, s.stalled = nil, false
+	l.forget(u)
+}
+
+// Stall gives the seat to others while the client of the request keeps it waiting.
+// It returns false when the user has too many such requests already: then the
+// request has to end.
+func (s *Seat) Stall() bool {
+	l := s.limiter
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := s.user
+	if u == nil || s.stalled { // exempt, or given back
+		return true
+	}
+	if u.stalled >= l.stalls || l.stalled >= l.seats {
+		return false
+	}
+	s.stalled = true
+	u.stalled++
+	l.stalled++
+	l.free(u)
+	return true
+}
+
+// user returns what a user has, which forget ends when it is nothing.
+func (l *Limiter) user(who Requester) *user {
+	if u, ok := l.users[who.Name]; ok {
+		return u
+	}
+	u := l.spare
+	if u == nil {
+		u = &user{}
+	} else {
+		l.spare = u.spare
+	}
+	*u = user{Requester: who, waiting: u.waiting[:0]}
+	l.users[who.Name] = u
+	return u
+}
+
+// forget drops a user that has nothing any more.
+func (l *Limiter) forget(u *user) {
+	if u.held > 0 || u.stalled > 0 || len(u.waiting) > 0 {
+		return
+	}
+	delete(l.users, u.Name)
+	if cap(u.waiting) > spareQueue {
+		u.waiting = nil
+	}
+	u.Name, u.spare = "", l.spare
+	l.spare = u
+}
+
+// spareQueue is the longest queue that an unused user keeps the memory of.
+const spareQueue = 16
+
+// mayTake reports whether there is a seat that the user may have.
+func (l *Limiter) mayTake(u *user) bool {
+	if l.taken >= l.seats || u.held >= l.share {
+		return false
+	}
+	return u.Class == System || l.ordinary < l.seats-l.reserved
+}
+
+func (l *Limiter) take(u *user, seat *Seat) {
+	seat.user = u
+	u.held++
+	l.taken++
+	if u.Class == Ordinary {
+		l.ordinary++
+	}
+}
+
+// free takes a seat from a user, and lets those sit down who wait.
+func (l *Limiter) free(u *user) {
+	u.held--
+	l.taken--
+	if u.Class == Ordinary {
+		l.ordinary--
+	}
+	for l.waiting > 0 && (l.serve(System) || l.serve(Ordinary)) {
+	}
+}
+
+// serve gives a seat to the first request of the next user of a class that may
+// have one; false when there is none.
+func (l *Limiter) serve(class Class) bool {
+	turns := l.turns[class]
+	for i, u := range turns {
+		if !l.mayTake(u) {
+			continue
+		}
+		seat := u.waiting[0]
+		u.waiting = append(u.waiting[:0], u.waiting[1:]...)
+		l.waiting--
+		turns = append(turns[:i], turns[i+1:]...)
+		if len(u.waiting) > 0 {
+			turns = append(turns, u)
+		}
+		l.turns[class] = turns
+		l.take(u, seat)
+		close(seat.turn)
+		return true
+	}
+	return false
+}
+
+// leave takes a request out of its user's queue; false when its turn has come.
+func (l *Limiter) leave(u *user, seat *Seat) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seat.user != nil {
+		return false
+	}
+	for i, s := range u.waiting {
+		if s == seat {
+			u.waiting = append(u.waiting[:i], u.waiting[i+1:]...)
+			l.waiting--
+			break
+		}
+	}
+	if len(u.waiting) == 0 {
+		turns := l.turns[u.Class]
+		for i, other := range turns {
+			if other == u {
+				l.turns[u.Class] = append(turns[:i], turns[i+1:]...)
+				break
+			}
+		}
+	}
+	l.forget(u)
+	return true
+}
+
+// TooMany is a 429 that asks the client to come back in a second.
+func TooMany(message string) *services.Status {
+	return &services.Status{Code: 429, Reason: services.ReasonTooManyRequests,
+		Message: message, Details: &services.StatusDetails{RetryAfterSeconds: 1}}
+}

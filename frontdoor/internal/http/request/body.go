@@ -1,0 +1,97 @@
+package request
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
+	"github.com/portico-platform/portico/services"
+)
+
+// BodyLimit is the largest body that is read, in bytes.
+const BodyLimit = 3 << 20
+
+const (
+	// firstRead is the memory that a body gets before anything of it has come.
+	firstRead = 4 << 10
+	// overhead is about what a request takes beside its body.
+	overhead = 16 << 10
+)
+
+// Receive reads the body of a request that may have one, for ReadBody to return. It
+// takes the memory from the share of the user as the body grows, so that announcing
+// a large body costs nothing. The memory is held until r.Memory is released.
+func (r *Request) Receive(w http.ResponseWriter, memory *inflight.Bytes) {
+	r.memory = memory
+	if !r.mutates() {
+		return
+	}
+	r.received = true
+	if r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	who, body := r.Requester(), http.MaxBytesReader(w, r.Body, BodyLimit)
+	size := firstRead
+	if r.ContentLength >= 0 {
+		size = int(min(r.ContentLength, firstRead)) + 1 // one more, to see the end
+	}
+	if r.bodyErr = r.grow(who, overhead+size); r.bodyErr != nil {
+		return
+	}
+	read := make([]byte, 0, size)
+	for {
+		n, err := body.Read(read[len(read):cap(read)])
+		read = read[:len(read)+n]
+		if err != nil {
+			r.body, r.bodyErr = read, bodyError(err)
+			return
+		}
+		if len(read) < cap(read) {
+			continue
+		}
+		size := 2 * cap(read)
+		if r.ContentLength >= int64(len(read)) {
+			size = min(2*size, int(min(r.ContentLength, BodyLimit))+1)
+		}
+		if r.bodyErr = r.grow(who, size-cap(read)); r.bodyErr != nil {
+			return
+		}
+		read = append(make([]byte, 0, size), read...)
+	}
+}
+
+func (r *Request) grow(who inflight.Requester, n int) error {
+	if r.Memory.Grow(r.memory, who, n) {
+		return nil
+	}
+	return inflight.TooMany("too many bytes of requests are being received, please try again later")
+}
+
+// ReadBody returns the whole body. The error is a RequestEntityTooLarge (413) beyond
+// the limit, a TooManyRequests (429) when the user has too many bodies under way, and
+// a Timeout (408) when the client was too slow.
+func (r *Request) ReadBody(w http.ResponseWriter) ([]byte, error) {
+	if r.received {
+		return r.body, r.bodyErr
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, BodyLimit))
+	return body, bodyError(err)
+}
+
+// bodyError is what a client is told about a body that could not be read; nil at
+// its end.
+func bodyError(err error) error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return nil
+	case errors.As(err, &tooLarge):
+		return services.TooLarge("Request entity too large: limit is %d", BodyLimit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &services.Status{Code: http.StatusRequestTimeout, Reason: services.ReasonTimeout,
+			Message: "the body of the request came too slowly", Details: &services.StatusDetails{}}
+	}
+	return services.BadRequest("the body of the request could not be read: %v", err)
+}

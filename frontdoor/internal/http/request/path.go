@@ -1,0 +1,189 @@
+package request
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+)
+
+// Identify says what the path is about (section "Path shapes"). It returns false
+// for a path that names no resource, and an error for one that cannot be read. What is
+// not served is refused by Plain: NotFound (404) for an unknown type,
+// MethodNotAllowed (405) for a method that the path does not serve.
+func (r *Request) Identify(e *typesystem.Engine) (isResource bool, err error) {
+	r.Query = r.URL.Query()
+	if !utf8.ValidString(r.URL.Path) || !validQuery(r.Query) {
+		return false, services.BadRequest("the path and the query of a request must be UTF-8")
+	}
+	p, ok := parsePath(r.URL.EscapedPath())
+	if !ok {
+		return false, nil
+	}
+	r.asked, r.Engine, r.Namespace, r.Name, r.Subpath = p, e, p.namespace, p.name, p.subpath
+	r.Verb = p.verb(r.Method, r.Query)
+	r.Plain = r.find(e.Types)
+	return true, nil
+}
+
+// find finds the type that the path names, and returns what answers when there is
+// nothing to serve.
+func (r *Request) find(types *catalogue.Catalogue) Handler {
+	p := r.asked
+	t, ok := types.Lookup(p.group, p.version, p.resource)
+	if !ok || p.namespace != "" && !t.Namespaced || p.name != "" && t.Namespaced && p.namespace == "" {
+		if _, known := types.Group(p.group); !known {
+			return NoPage
+		}
+		return refuse(NoPath())
+	}
+	if p.subresource != "" {
+		if r.Subresource = t.Subresources[p.subresource]; r.Subresource == nil {
+			return refuse(NoPath())
+		}
+	}
+	r.Type = t
+	if !r.served() {
+		return refuse(r.refused())
+	}
+	if problems := pathvalidation.IsValidPathSegmentName(p.name); len(problems) > 0 {
+		return refuse(services.BadRequest("Name parameter invalid: %q: %s", p.name, strings.Join(problems, ";")))
+	}
+	return nil
+}
+
+// refuse answers with an error.
+func refuse(err error) Handler {
+	return func(http.ResponseWriter, *Request) error { return err }
+}
+
+// NoPage is the answer on a path that is none of the API's.
+func NoPage(w http.ResponseWriter, r *Request) error {
+	http.NotFound(w, r.Request)
+	return nil
+}
+
+func validQuery(q url.Values) bool {
+	for name, values := range q {
+		for _, v := range values {
+			if !utf8.ValidString(v) {
+				return false
+			}
+		}
+		if !utf8.ValidString(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// served tells whether the type, or its subresource, has the verb on this path.
+func (r *Request) served() bool {
+	switch {
+	case r.Verb == "" || r.asked.watch && r.Verb != "watch":
+		return false
+	case r.Subresource != nil:
+		// Connecting is never watching: the verb watch must not authorize it.
+		return r.Subresource.Connect && !r.asked.watch || slices.Contains(r.Subresource.Verbs, r.Verb)
+	case r.Verb == "create":
+		return r.Name == "" && (r.Namespace != "" || !r.Type.Namespaced) && r.Type.Can(r.Verb)
+	case r.Verb == "update" || r.Verb == "patch":
+		return r.Name != "" && r.Type.Can(r.Verb)
+	case r.Verb == "deletecollection" && r.Type.Namespaced && r.Namespace == "":
+		return false
+	}
+	return r.Type.Can(r.Verb)
+}
+
+// refused is the 405 of a verb that the type does not have.
+func (r *Request) refused() *services.Status {
+	s := NoMethod()
+	if r.Type.Going && r.Verb == "create" {
+		s.Message = "create not allowed while custom resource definition is terminating"
+	}
+	return s
+}
+
+// path is a resource path taken apart (section "Path shapes").
+type path struct {
+	group, version, resource, namespace, name, subresource, subpath string
+	watch                                                           bool // the deprecated /watch/ prefix
+}
+
+// parsePath takes a resource path apart; ok is false for every other path. The
+// parts are split before they are unescaped, so that a name cannot escape its place.
+func parsePath(escaped string) (p path, ok bool) {
+	parts := strings.Split(strings.Trim(escaped, "/"), "/")
+	for i := range parts {
+		part, err := url.PathUnescape(parts[i])
+		if err != nil || part == "" {
+			return p, false
+		}
+		parts[i] = part
+	}
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		p.version, parts = parts[1], parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		p.group, p.version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return p, false
+	}
+	if parts[0] == "watch" && len(parts) > 1 {
+		p.watch, parts = true, parts[1:]
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 && !namespaceSubresource(parts) {
+		p.namespace, parts = parts[1], parts[2:]
+	}
+	p.resource = parts[0]
+	if len(parts) > 1 {
+		p.name = parts[1]
+	}
+	if len(parts) > 2 {
+		p.subresource = parts[2]
+	}
+	if len(parts) > 3 {
+		p.subpath = "/" + strings.Join(parts[3:], "/")
+	}
+	return p, true
+}
+
+// namespaceSubresource tells namespaces/<name>/status from a type in a namespace.
+func namespaceSubresource(parts []string) bool {
+	return len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")
+}
+
+// verb returns what a method means on this path; "" when it means nothing.
+func (p path) verb(method string, query url.Values) string {
+	switch method {
+	case http.MethodGet, http.MethodHead:
+		switch {
+		case p.subresource != "" && !p.watch:
+			return "get"
+		case p.watch || p.name == "" && boolOption(query, "watch"):
+			return "watch"
+		case p.name == "":
+			return "list"
+		}
+		return "get"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		if p.name == "" {
+			return "deletecollection"
+		}
+		return "delete"
+	}
+	return ""
+}

@@ -1,0 +1,145 @@
+package request
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"testing"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+func TestParsePath(t *testing.T) {
+	for _, c := range []struct {
+		path string
+		want path
+		ok   bool
+	}{
+		{"/api/v1/nodes", path{version: "v1", resource: "nodes"}, true},
+		{"/api/v1/nodes/n1/status", path{version: "v1", resource: "nodes", name: "n1", subresource: "status"}, true},
+		{"/api/v1/namespaces", path{version: "v1", resource: "namespaces"}, true},
+		{"/api/v1/namespaces/a", path{version: "v1", resource: "namespaces", name: "a"}, true},
+		{"/api/v1/namespaces/a/status", path{version: "v1", resource: "namespaces", name: "a", subresource: "status"}, true},
+		{"/api/v1/namespaces/a/finalize", path{version: "v1", resource: "namespaces", name: "a", subresource: "finalize"}, true},
+		{"/api/v1/namespaces/a/pods", path{version: "v1", namespace: "a", resource: "pods"}, true},
+		{"/apis/apps/v1/namespaces/a/deployments/d/scale", path{group: "apps", version: "v1", namespace: "a", resource: "deployments", name: "d", subresource: "scale"}, true},
+		{"/api/v1/namespaces/a/services/s:80/proxy/x/y", path{version: "v1", namespace: "a", resource: "services", name: "s:80", subresource: "proxy", subpath: "/x/y"}, true},
+		{"/api/v1/watch/namespaces/a/pods", path{version: "v1", namespace: "a", resource: "pods", watch: true}, true},
+		{"/apis/rbac/v1/clusterroles/system:a%2Fb", path{group: "rbac", version: "v1", resource: "clusterroles", name: "system:a/b"}, true},
+		{"/api/v1", path{}, false}, {"/apis/apps/v1", path{}, false}, {"/", path{}, false}, {"/healthz", path{}, false},
+		{"/api/v1/namespaces//pods", path{}, false}, {"/api/v1/pods/%zz", path{}, false},
+	} {
+		got, ok := parsePath(c.path)
+		if ok != c.ok || ok && got != c.want {
+			t.Errorf("%s: got %+v %v, want %+v %v", c.path, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+func TestVerbs(t *testing.T) {
+	for _, c := range []struct{ method, path, query, want string }{
+		{"GET", "/api/v1/pods", "", "list"}, {"GET", "/api/v1/pods", "watch=1", "watch"}, {"GET", "/api/v1/pods", "watch=false", "list"},
+		{"GET", "/api/v1/watch/pods", "", "watch"}, {"GET", "/api/v1/namespaces/a/pods/x", "", "get"},
+		{"GET", "/api/v1/namespaces/a/pods/x", "watch=true", "get"}, {"GET", "/api/v1/pods", "watch=", "watch"},
+		{"GET", "/api/v1/pods", "watch=False", "list"}, {"GET", "/api/v1/watch/namespaces/a/pods/x", "", "watch"},
+		{"GET", "/api/v1/namespaces/a/pods/x/status", "watch=1", "get"},
+		{"POST", "/api/v1/namespaces/a/pods", "", "create"}, {"POST", "/api/v1/namespaces/a/pods/x/binding", "", "create"},
+		{"POST", "/api/v1/namespaces/a/pods/x", "", "create"}, {"PUT", "/api/v1/namespaces/a/pods/x", "", "update"},
+		{"PUT", "/api/v1/namespaces/a/pods", "", "update"}, {"PATCH", "/api/v1/namespaces/a/pods/x", "", "patch"},
+		{"DELETE", "/api/v1/namespaces/a/pods", "", "deletecollection"}, {"DELETE", "/api/v1/namespaces/a/pods/x", "", "delete"},
+		{"TRACE", "/api/v1/pods", "", ""},
+	} {
+		p, _ := parsePath(c.path)
+		query, _ := url.ParseQuery(c.query)
+		if got := p.verb(c.method, query); got != c.want {
+			t.Errorf("%s %s?%s: got %q, want %q", c.method, c.path, c.query, got, c.want)
+		}
+	}
+}
+
+// TestUnserved asks for what there is not: the refusal waits until the user is known to
+// be allowed to ask.
+func TestUnserved(t *testing.T) {
+	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &typesystem.Engine{Types: types}
+	for _, c := range []struct {
+		method, path string
+		code         int
+		asked        services.Attributes
+	}{
+		{"GET", "/api/v1/foos", 404, services.Attributes{Verb: "list", Version: "v1", Resource: "foos"}},
+		{"GET", "/apis/foo/v1/namespaces/a/bars/b", 404, services.Attributes{Verb: "get", Group: "foo", Version: "v1", Namespace: "a", Resource: "bars", Name: "b"}},
+		{"GET", "/apis/apps/v1/namespaces/a/deployments/d/foo", 404, services.Attributes{Verb: "get", Group: "apps", Version: "v1", Namespace: "a", Resource: "deployments", Name: "d", Subresource: "foo"}},
+		{"POST", "/api/v1/configmaps", 405, services.Attributes{Verb: "create", Version: "v1", Resource: "configmaps"}},
+		{"PUT", "/api/v1/namespaces/a/pods", 405, services.Attributes{Verb: "update", Version: "v1", Namespace: "a", Resource: "pods"}},
+		{"POST", "/api/v1/namespaces/a/pods/x", 405, services.Attributes{Verb: "create", Version: "v1", Namespace: "a", Resource: "pods", Name: "x"}},
+		{"POST", "/api/v1/watch/namespaces/a/pods", 405, services.Attributes{Verb: "create", Version: "v1", Namespace: "a", Resource: "pods"}},
+		{"GET", "/api/v1/watch/namespaces/a/pods/x/exec", 405, services.Attributes{Verb: "watch", Version: "v1", Namespace: "a", Resource: "pods", Name: "x", Subresource: "exec"}},
+		{"POST", "/api/v1/watch/namespaces/a/pods/x/exec", 405, services.Attributes{Verb: "create", Version: "v1", Namespace: "a", Resource: "pods", Name: "x", Subresource: "exec"}},
+		{"GET", "/api/v1/watch/nodes/x/proxy", 405, services.Attributes{Verb: "watch", Version: "v1", Resource: "nodes", Name: "x", Subresource: "proxy"}},
+		{"GET", "/api/v1/watch/namespaces/a/pods/x/status", 405, services.Attributes{Verb: "watch", Version: "v1", Namespace: "a", Resource: "pods", Name: "x", Subresource: "status"}},
+		{"GET", "/api/v1/namespaces/a/pods/x/exec", 0, services.Attributes{Verb: "get", Version: "v1", Namespace: "a", Resource: "pods", Name: "x", Subresource: "exec"}},
+		{"OPTIONS", "/api/v1/nodes", 405, services.Attributes{Version: "v1", Resource: "nodes"}},
+		{"GET", "/api/v1/nodes/..", 400, services.Attributes{Verb: "get", Version: "v1", Resource: "nodes", Name: ".."}},
+		{"GET", "/api/v1/pods/x", 404, services.Attributes{Verb: "get", Version: "v1", Resource: "pods", Name: "x"}},
+		{"GET", "/api/v1/nodes/x", 0, services.Attributes{Verb: "get", Version: "v1", Resource: "nodes", Name: "x"}},
+	} {
+		r := &Request{Request: httptest.NewRequest(c.method, c.path, nil)}
+		isResource, err := r.Identify(e)
+		if got := r.Attributes(); !isResource || err != nil || !reflect.DeepEqual(got, c.asked) {
+			t.Errorf("%s %s: got %+v, %v; want %+v", c.method, c.path, got, err, c.asked)
+		}
+		code := 0
+		if r.Plain != nil {
+			w := httptest.NewRecorder()
+			if err := r.Plain(w, r); err != nil {
+				code = int(services.AsStatus(err).Code)
+			} else {
+				code = w.Code
+			}
+		}
+		if code != c.code {
+			t.Errorf("%s %s: got %d, want %d", c.method, c.path, code, c.code)
+		}
+	}
+}
+
+// TestSelected asks which one name a request is about.
+func TestSelected(t *testing.T) {
+	for _, c := range []struct{ verb, name, query, want string }{
+		{"get", "x", "", "x"}, {"list", "", "", ""}, {"list", "", "fieldSelector=metadata.name%3Dy", "y"},
+		{"watch", "", "fieldSelector=metadata.name%3Dy,type%3Dz", "y"}, {"deletecollection", "", "fieldSelector=metadata.name!%3Dy", ""},
+		{"create", "", "fieldSelector=metadata.name%3Dy", ""}, {"list", "", "fieldSelector=%2C%2C%3D", ""},
+	} {
+		query, _ := url.ParseQuery(c.query)
+		if got := (&Request{Verb: c.verb, Name: c.name, Query: query}).selected(); got != c.want {
+			t.Errorf("%s %s?%s: got %q, want %q", c.verb, c.name, c.query, got, c.want)
+		}
+	}
+}
+
+// FuzzParsePath looks for paths whose parts escape their place.
+func FuzzParsePath(f *testing.F) {
+	for _, seed := range []string{"/api/v1/namespaces/a/pods/x", "/apis/a/b/c/%2e%2e/d", "//", "/api/v1/watch", "/api/v1/namespaces/a/status"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, ok := parsePath(text)
+		if ok && (p.version == "" || p.resource == "") {
+			t.Errorf("%q: a resource path without version or resource: %+v", text, p)
+		}
+		if ok && p.subresource != "" && p.name == "" {
+			t.Errorf("%q: a subresource of nothing: %+v", text, p)
+		}
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+			p.verb(method, nil)
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package request
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// ReadOptions are the parsed query parameters of get, list and watch (sections
+// "Query parameters" and "Read consistency").
+type ReadOptions struct {
+	Revision      int64 // of resourceVersion; 0 for "0" and unset
+	HasVersion    bool  // resourceVersion is set, perhaps to "0"
+	Match         string
+	Limit         int64  // 0 for none
+	Token         string // continue
+	LabelSelector string
+	FieldSelector string
+	Selector      resource.Selector
+
+	Bookmarks     bool
+	InitialEvents *bool
+	Timeout       time.Duration // 0 when the client leaves it to the server
+}
+
+// Values of resourceVersionMatch.
+const (
+	MatchExact        = "Exact"
+	MatchNotOlderThan = "NotOlderThan"
+)
+
+// ParseReadOptions reads the parameters of a list, watch or deletion of a collection:
+// BadRequest (400) when they do not go together or one is malformed.
+func ParseReadOptions(r *Request) (ReadOptions, error) {
+	q := r.Query
+	version := q.Get("resourceVersion")
+	o := ReadOptions{
+		Match: q.Get("resourceVersionMatch"), Token: q.Get("continue"), HasVersion: version != "",
+		LabelSelector: q.Get("labelSelector"), FieldSelector: q.Get("fieldSelector"), Bookmarks: boolOption(q, "allowWatchBookmarks"),
+	}
+	limit, err := intOption(q, "limit")
+	if err != nil {
+		return o, err
+	}
+	o.Limit = max(limit, 0)
+	seconds, err := intOption(q, "timeoutSeconds")
+	if err != nil {
+		return o, err
+	}
+	o.Timeout = time.Duration(seconds) * time.Second
+	if q.Has("sendInitialEvents") {
+		send := boolOption(q, "sendInitialEvents")
+		o.InitialEvents = &send
+	}
+	if o.FieldSelector, err = r.ofDefinition(o.FieldSelector); err != nil {
+		return o, err
+	}
+	if o.Selector, err = resource.ParseSelector(o.LabelSelector, o.FieldSelector); err != nil {
+		return o, services.BadRequest("%v", err)
+	}
+	if err := checkFields(o.Selector, r.Type); err != nil {
+		return o, err
+	}
+	causes := o.listCauses(version)
+	if r.Verb == "watch" {
+		causes = o.watchCauses()
+	}
+	if len(causes) > 0 {
+		refused := r.invalidOptions("ListOptions", causes)
+		refused.Code, refused.Reason = http.StatusBadRequest, services.ReasonBadRequest // so the tables of the specification
+		return o, refused
+	}
+	if o.Token != "" && version != "" && version != "0" {
+		return o, services.BadRequest("specifying resource version is not allowed when using continue")
+	}
+	o.Revision, err = parseVersion(version)
+	return o, err
+}
+
+// ofDefinition takes the condition about the definition of a custom type out of a field
+// selector. Conflict (409) when the path serves the objects of another definition. For
+// a built-in type the condition stays, and is refused with all other unknown fields.
+func (r *Request) ofDefinition(selector string) (string, error) {
+	first, rest, _ := strings.Cut(selector, ",")
+	uid, ok := strings.CutPrefix(first, resource.DefinitionUID+"=")
+	if !ok || !r.Type.Custom {
+		return selector, nil
+	}
+	if uid != r.Type.DefinitionUID {
+		return "", services.Conflict(r.Type.Group, r.Type.Resource, "", "the UID of the definition in the request is "+strconv.Quote(uid)+
+			", and the type is defined by "+strconv.Quote(r.Type.DefinitionUID))
+	}
+	return rest, nil
+}
+
+// ParseGetOptions reads the parameters of a get.
+func ParseGetOptions(q url.Values) (o ReadOptions, err error) {
+	version := q.Get("resourceVersion")
+	o.HasVersion = version != ""
+	o.Revision, err = parseVersion(version)
+	return o, err
+}
+
+func parseVersion(version string) (int64, error) {
+	revision, err := resource.ParseVersion(version)
+	if err != nil {
+		return 0, services.BadRequest("invalid resource version: resourceVersion: Invalid value: %q: %v", version, err)
+	}
+	return revision, nil
+}
+
+const (
+	fieldMatch    = "resourceVersionMatch"
+	besidesTokens = fieldMatch + " is forbidden when continue is provided"
+)
+
+// listCauses says which parameters of a list do not go together.
+func (o ReadOptions) listCauses(version string) (causes []services.StatusCause) {
+	if o.InitialEvents != nil {
+		causes = append(causes, forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+	}
+	if o.Match == "" {
+		return causes
+	}
+	if version == "" {
+		causes = append(causes, forbidden(fieldMatch, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+	}
+	if o.Token != "" {
+		causes = append(causes, forbidden(fieldMatch, besidesTokens))
+	}
+	if o.Match != MatchExact && o.Match != MatchNotOlderThan {
+		causes = append(causes, notSupported(fieldMatch, strconv.Quote(o.Match), MatchExact, MatchNotOlderThan, ""))
+	}
+	if o.Match == MatchExact && version == "0" {
+		causes = append(causes, forbidden(fieldMatch, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`))
+	}
+	return causes
+}
+
+// watchCauses says which parameters of a watch do not go together.
+func (o ReadOptions) watchCauses() (causes []services.StatusCause) {
+	if o.InitialEvents != nil && o.Match != MatchNotOlderThan {
+		causes = append(causes, forbidden(fieldMatch, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+	}
+	if o.InitialEvents == nil && o.Match != "" {
+		causes = append(causes, forbidden(fieldMatch, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+	}
+	if o.Match != "" && o.Match != MatchNotOlderThan {
+		causes = append(causes, notSupported(fieldMatch, strconv.Quote(o.Match), MatchNotOlderThan))
+	}
+	if o.Token != "" && o.Match != "" {
+		causes = append(causes, forbidden(fieldMatch, besidesTokens))
+	}
+	return causes
+}
+
+// checkFields refuses field selectors that the type does not know.
+func checkFields(s resource.Selector, t *catalogue.Type) error {
+	for _, name := range s.FieldNames() {
+		if name == "metadata.name" || name == "metadata.namespace" {
+			continue
+		}
+		known := false
+		for _, f := range t.Selectable {
+			known = known || f.Name == name
+		}
+		switch {
+		case known:
+		case len(t.Selectable) > 0 || t.Custom:
+			return services.BadRequest("field label not supported: %s", name)
+		default:
+			return services.BadRequest("%q is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", name)
+		}
+	}
+	return nil
+}
+
+// intOption reads a number, which may be left out but not empty.
+func intOption(q url.Values, name string) (int64, error) {
+	if !q.Has(name) {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(q.Get(name), 10, 64)
+	if err != nil {
+		return 0, services.BadRequest("%v", err)
+	}
+	return n, nil
+}
+
+// boolOption reads a flag: whatever is given is true, but false and 0.
+func boolOption(q url.Values, name string) bool {
+	return q.Has(name) && q.Get(name) != "0" && !strings.EqualFold(q.Get(name), "false")
+}
+
+// GetRead is the "Get" table of section "Read consistency".
+func (o ReadOptions) GetRead() services.Read {
+	switch {
+	case !o.HasVersion:
+		return services.Read{Mode: services.MostRecent}
+	case o.Revision == 0:
+		return services.Read{Mode: services.AnyRevision}
+	}
+	return services.Read{Mode: services.NotOlderThan, Revision: o.Revision}
+}
+
+// ListRead is the "List" table of section "Read consistency", without continue
+// tokens, which carry their own revision, and without the invalid cells.
+func (o ReadOptions) ListRead() services.Read {
+	if o.Match == MatchExact || o.Match == "" && o.Revision != 0 && o.Limit > 0 {
+		return services.Read{Mode: services.Exact, Revision: o.Revision}
+	}
+	return o.GetRead()
+}

@@ -1,0 +1,79 @@
+package request
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
+	"github.com/portico-platform/portico/services"
+)
+
+// WriteOptions are the parsed query parameters of a write (section "Query
+// parameters").
+type WriteOptions struct {
+	DryRun          bool
+	Manager         string // the parameter fieldManager
+	Force           bool
+	FieldValidation schema.FieldValidation
+}
+
+// ParseWriteOptions reads the parameters and refuses what is malformed (422),
+// naming the parameter.
+func ParseWriteOptions(r *Request) (WriteOptions, error) {
+	q := r.Query
+	o := WriteOptions{DryRun: DryRun(q["dryRun"]), Manager: q.Get("fieldManager"), Force: boolOption(q, "force")}
+	var causes []services.StatusCause
+	if r.Verb == "patch" {
+		causes = patchCauses(q, r.MediaType())
+	}
+	causes = append(causes, fieldmanager.CheckManager(o.Manager)...)
+	causes = append(causes, dryRunCauses(q["dryRun"])...)
+	switch o.FieldValidation = schema.FieldValidation(q.Get("fieldValidation")); o.FieldValidation {
+	case "": // unknown fields are warned of when the client does not say
+		o.FieldValidation = schema.Warn
+	case schema.Ignore, schema.Warn, schema.Strict:
+	default:
+		causes = append(causes, notSupported("fieldValidation", strconv.Quote(string(o.FieldValidation)),
+			string(schema.Ignore), string(schema.Strict), string(schema.Warn)))
+	}
+	if len(causes) > 0 {
+		return o, r.invalidOptions(r.OptionsKind(), causes)
+	}
+	return o, nil
+}
+
+// patchCauses says what depends on the kind of patch: only an apply takes force, and
+// it has to say who applies.
+func patchCauses(q url.Values, mediaType string) []services.StatusCause {
+	switch {
+	case mediaType == fieldmanager.MediaTypeApply && q.Get("fieldManager") == "":
+		return []services.StatusCause{{Reason: services.CauseRequired, Field: "fieldManager", Message: "Required value: is required for apply patch"}}
+	case mediaType != fieldmanager.MediaTypeApply && q.Has("force"):
+		return []services.StatusCause{forbidden("force", "may not be specified for non-apply patch")}
+	}
+	return nil
+}
+
+// DryRun tells whether the values of dryRun ask for one (section "Dry-run").
+func DryRun(values []string) bool { return slices.Contains(values, "All") }
+
+// dryRunCauses refuses values of dryRun but All and nothing.
+func dryRunCauses(values []string) []services.StatusCause {
+	if !slices.ContainsFunc(values, func(v string) bool { return v != "All" && v != "" }) {
+		return nil
+	}
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = strconv.Quote(v)
+	}
+	return []services.StatusCause{notSupported("dryRun", "["+strings.Join(quoted, ",")+"]", "All")}
+}
+
+// MediaType returns the Content-Type without its parameters, as it is written.
+func (r *Request) MediaType() string {
+	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.TrimSpace(media)
+}

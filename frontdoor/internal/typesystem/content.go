@@ -1,0 +1,108 @@
+package typesystem
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// Content returns what is stored of an object: its JSON in the stored version, and
+// what selectors are evaluated on. raw is the object's JSON in the version of t.
+func (e *Engine) Content(ctx context.Context, object map[string]any, raw []byte, t *catalogue.Type) (services.Content, error) {
+	stored := object
+	if t.Stored != t {
+		if t.Custom {
+			object = Copy(object)
+		}
+		var err error
+		if stored, err = e.convert(ctx, object, t.Stored); err != nil {
+			return services.Content{}, err
+		}
+		raw = nil
+	}
+	meta := strategy.Metadata(stored)
+	if _, ok := meta["resourceVersion"]; ok || raw == nil {
+		delete(meta, "resourceVersion")
+		var err error
+		if raw, err = EncodeWhole(stored); err != nil {
+			return services.Content{}, err
+		}
+	}
+	uid, _ := meta["uid"].(string)
+	labels, _, _ := unstructured.NestedStringMap(stored, "metadata", "labels")
+	return services.Content{JSON: raw, UID: uid, Labels: labels, Fields: selectableFields(t.Stored, stored)}, nil
+}
+
+// Owners takes metadata.managedFields out of an object and returns it.
+func Owners(object map[string]any) any {
+	meta := strategy.Metadata(object)
+	owners := meta["managedFields"]
+	delete(meta, "managedFields")
+	return owners
+}
+
+// WithOwners returns the JSON of an object without managedFields with these put
+// into it: the large rest of an object is encoded once, for admission and for the
+// store.
+func WithOwners(raw []byte, owners any) ([]byte, error) {
+	if owners == nil {
+		return raw, nil
+	}
+	at, err := resource.MetadataOffset(raw)
+	if err != nil {
+		return raw, err
+	}
+	const name = `"managedFields":`
+	out := make([]byte, 0, len(raw)+1024)
+	out = append(append(out, raw[:at]...), name...)
+	if out, err = tree.Append(out, owners); err != nil {
+		return raw, err
+	}
+	return append(append(out, ','), raw[at:]...), nil
+}
+
+// EncodeWhole returns an object's JSON as it is stored: in the order of tree.Encode,
+// but for managedFields, which stand first in the metadata.
+func EncodeWhole(object map[string]any) ([]byte, error) {
+	owners := Owners(object)
+	raw, err := tree.Encode(object)
+	if owners != nil {
+		strategy.Metadata(object)["managedFields"] = owners
+	}
+	if err != nil {
+		return nil, err
+	}
+	return WithOwners(raw, owners)
+}
+
+// WithVersion returns an object's JSON with a revision in its place.
+func WithVersion(raw []byte, revision int64) []byte {
+	at, err := resource.MetadataOffset(raw)
+	if err != nil {
+		return raw
+	}
+	return resource.SpliceVersion(raw, at, revision)
+}
+
+// selectableFields returns the values that field selectors are evaluated on.
+func selectableFields(t *catalogue.Type, object map[string]any) map[string]string {
+	if len(t.Selectable) == 0 {
+		return nil
+	}
+	fields := make(map[string]string, len(t.Selectable))
+	for _, f := range t.Selectable {
+		value, ok, _ := unstructured.NestedFieldNoCopy(object, f.Path...)
+		if !ok || value == nil || value == "" {
+			value = f.Default
+		}
+		fields[f.Name] = fmt.Sprint(value)
+	}
+	return fields
+}

@@ -1,0 +1,228 @@
+package crd
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conversion"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// check is one look at a definition. It is done in the shape of version v1beta1,
+// where what all versions have in common stands once: there, clients are used to be
+// told what is wrong, whatever the version that they speak.
+type check struct {
+	field.Errors
+	Rules
+	// object and old are as the client has them; old is nil at a create.
+	object, old map[string]any
+	isV1        bool
+	// spec and those of before in the shape of the check.
+	spec, oldSpec     map[string]any
+	status, oldStatus map[string]any
+	relaxed           relaxed
+}
+
+// relaxed are the rules that a definition need not keep: because its version is old,
+// or because it did not keep them before.
+type relaxed struct{ schemas, structure, defaults, reviews bool }
+
+// Rules are what a definition is checked with.
+type Rules struct {
+	Vocabulary vocabulary.Vocabulary
+	// Types has the built-in types, whose names no definition may ask for.
+	Types *catalogue.Catalogue
+	// Schemas says whether defaults are valid.
+	Schemas *schema.Engine
+}
+
+// Check returns nil or a Status (422) with everything that is wrong with a
+// definition, in any version, beyond what the document says of its fields. The old
+// one is nil for a create.
+func (r Rules) Check(object, old map[string]any) error {
+	c := r.look(object, old)
+	c.relax()
+	meta := child(object, "metadata")
+	if name := text(meta, "name"); old == nil && name != text(child(c.spec, "names"), "plural")+"."+text(c.spec, "group") {
+		c.Invalid((&field.Path{Name: "metadata"}).Field("name"), name, `must be spec.names.plural+"."+spec.group`)
+	}
+	c.group()
+	c.names()
+	c.foreign()
+	c.versions()
+	c.conversion()
+	c.storedVersions()
+	c.approved()
+	if old != nil {
+		c.fixed()
+	}
+	return c.verdict()
+}
+
+// CheckStatus is Check for a write of the status: only the stored versions are the
+// client's.
+func (r Rules) CheckStatus(object map[string]any) error {
+	c := r.look(object, nil)
+	c.storedVersions()
+	return c.verdict()
+}
+
+// look prepares a check.
+func (r Rules) look(object, old map[string]any) *check {
+	shaped, before := inCheckedShape(object, r.Vocabulary), inCheckedShape(old, r.Vocabulary)
+	return &check{Rules: r, object: object, old: old, isV1: strings.HasSuffix(text(object, "apiVersion"), "/v1"),
+		spec: child(shaped, "spec"), oldSpec: child(before, "spec"), status: child(shaped, "status"), oldStatus: child(before, "status")}
+}
+
+// verdict returns what was found wrong.
+func (c *check) verdict() error {
+	causes := c.Causes()
+	if len(causes) == 0 {
+		return nil
+	}
+	name := text(child(c.object, "metadata"), "name")
+	return services.Invalid(c.Vocabulary.Group("apiextensions."), "CustomResourceDefinition", name, causes)
+}
+
+// inCheckedShape returns a definition as it is checked.
+func inCheckedShape(object map[string]any, v vocabulary.Vocabulary) map[string]any {
+	to := &catalogue.Type{Group: v.Group("apiextensions."), Version: "v1beta1", Kind: "CustomResourceDefinition"}
+	if object == nil || text(object, "apiVersion") == to.APIVersion() {
+		return object
+	}
+	if converted, err := versions.New(v).Convert(context.Background(), object, to); err == nil {
+		return converted
+	}
+	return object
+}
+
+// relax finds out which rules need not be kept.
+func (c *check) relax() {
+	isOld := !c.isV1
+	c.relaxed = relaxed{schemas: isOld, structure: isOld, defaults: !isOld}
+	if c.oldSpec == nil {
+		return
+	}
+	before := asV1(c.old, c.Vocabulary)
+	for _, version := range children(child(before, "spec"), "versions") {
+		raw := child(child(version, "schema"), "openAPIV3Schema")
+		c.relaxed.schemas = c.relaxed.schemas || raw == nil
+		c.relaxed.defaults = c.relaxed.defaults || hasDefault(raw)
+	}
+	if c.oldSpec["preserveUnknownFields"] == true {
+		c.relaxed.structure = c.relaxed.structure || len(structureOf(child(before, "spec"), c.Vocabulary)) > 1
+	}
+	reviews := texts(child(c.oldSpec, "conversion"), "conversionReviewVersions")
+	c.relaxed.reviews = len(reviews) > 0 && !slices.ContainsFunc(reviews, conversion.Speaks)
+}
+
+// at is a path below spec.
+func at(names ...string) *field.Path {
+	path := &field.Path{Name: "spec"}
+	for _, name := range names {
+		path = path.Field(name)
+	}
+	return path
+}
+
+// group checks the group and the scope.
+func (c *check) group() {
+	group := text(c.spec, "group")
+	switch problems := validation.IsDNS1123Subdomain(group); {
+	case group == "":
+		c.Required(at("group"), "")
+	case len(problems) > 0:
+		c.Invalid(at("group"), group, strings.Join(problems, ","))
+	case !strings.Contains(group, "."):
+		c.Invalid(at("group"), group, "should be a domain with at least one dot")
+	}
+	switch scope := text(c.spec, "scope"); scope {
+	case "":
+		c.Required(at("scope"), "")
+	case "Cluster", "Namespaced":
+	default:
+		c.NotSupported(at("scope"), scope, "Cluster", "Namespaced")
+	}
+}
+
+// names checks what the types are called.
+func (c *check) names() {
+	n, where := namesOf(child(c.spec, "names")).completed(), at("names")
+	for name, value := range map[string]string{"plural": n.Plural, "singular": n.Singular} {
+		if value == "" {
+			c.Required(where.Field(name), "")
+		} else {
+			c.label(where.Field(name), value)
+		}
+	}
+	for name, value := range map[string]string{"kind": n.Kind, "listKind": n.ListKind} {
+		if value == "" {
+			c.Required(where.Field(name), "")
+		} else if problems := validation.IsDNS1035Label(strings.ToLower(value)); len(problems) > 0 {
+			c.Invalid(where.Field(name), value, "may have mixed case, but should otherwise match: "+strings.Join(problems, ","))
+		}
+	}
+	if n.Kind != "" && n.Kind == n.ListKind {
+		c.Invalid(where.Field("listKind"), n.ListKind, "kind and listKind may not be the same")
+	}
+	for name, values := range map[string][]string{"shortNames": n.ShortNames, "categories": n.Categories} {
+		for i, value := range values {
+			c.label(where.Field(name).Item(i), value)
+		}
+	}
+}
+
+func (c *check) label(where *field.Path, value string) {
+	if problems := validation.IsDNS1035Label(value); len(problems) > 0 {
+		c.Invalid(where, value, strings.Join(problems, ","))
+	}
+}
+
+// storedVersions checks that objects can be read in whatever version they are kept.
+func (c *check) storedVersions() {
+	names, where := texts(c.status, "storedVersions"), (&field.Path{Name: "status"}).Field("storedVersions")
+	if len(names) == 0 {
+		c.Invalid(where, names, "must have at least one stored version")
+		return
+	}
+	known := map[string]bool{}
+	for _, version := range children(c.spec, "versions") {
+		name := text(version, "name")
+		known[name] = true
+		if version["storage"] == true && !slices.Contains(names, name) {
+			c.Invalid(where, names, "must have the storage version "+name)
+		}
+	}
+	for i, name := range names {
+		if !known[name] {
+			c.Invalid(where.Item(i), name, "must appear in spec.versions")
+		}
+	}
+}
+
+// fixed checks what stays as it is: the name of the object follows from the group
+// and the plural, and the place of objects from the scope.
+func (c *check) fixed() {
+	c.same(text(c.spec, "group"), text(c.oldSpec, "group"), at("group"))
+	names, old := child(c.spec, "names"), child(c.oldSpec, "names")
+	c.same(text(names, "plural"), text(old, "plural"), at("names", "plural"))
+	if conditions.True(c.oldStatus, established) {
+		c.same(text(c.spec, "scope"), text(c.oldSpec, "scope"), at("scope"))
+		c.same(text(names, "kind"), text(old, "kind"), at("names", "kind"))
+	}
+}
+
+func (c *check) same(value, old string, where *field.Path) {
+	if value != old {
+		c.Invalid(where, value, "field is immutable")
+	}
+}

@@ -1,0 +1,21 @@
+package crd
+
+import (
+	"slices"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// MarkTerminating prepares a definition whose deletion is requested, so that its
+// objects are taken away and no new ones are made: a finalizer holds it until they
+// are gone, and a condition tells.
+func MarkTerminating(object map[string]any, v vocabulary.Vocabulary, now time.Time) {
+	meta := child(object, "metadata")
+	if finalizers, _ := meta["finalizers"].([]any); !slices.Contains(finalizers, any(v.DefinitionFinalizer())) {
+		meta["finalizers"] = append(slices.Clone(finalizers), v.DefinitionFinalizer())
+	}
+	conditions.Set(ownStatus(object), conditions.New(terminating, "True", "InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"),
+		now.UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,151 @@
+package crd
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+)
+
+// Names are what the types of a definition are called.
+type Names struct {
+	Plural, Singular, Kind, ListKind string
+	ShortNames, Categories           []string
+}
+
+func namesOf(m map[string]any) Names {
+	return Names{Plural: text(m, "plural"), Singular: text(m, "singular"), Kind: text(m, "kind"), ListKind: text(m, "listKind"),
+		ShortNames: texts(m, "shortNames"), Categories: texts(m, "categories")}
+}
+
+// completed returns the names with those that follow from the kind.
+func (n Names) completed() Names {
+	if n.Singular == "" {
+		n.Singular = strings.ToLower(n.Kind)
+	}
+	if n.ListKind == "" && n.Kind != "" {
+		n.ListKind = n.Kind + "List"
+	}
+	return n
+}
+
+// object writes the names as a status has them.
+func (n Names) object() map[string]any {
+	m := map[string]any{"plural": n.Plural, "kind": n.Kind}
+	for name, value := range map[string]string{"singular": n.Singular, "listKind": n.ListKind} {
+		if value != "" {
+			m[name] = value
+		}
+	}
+	for name, values := range map[string][]string{"shortNames": n.ShortNames, "categories": n.Categories} {
+		if len(values) > 0 {
+			m[name] = list(values)
+		}
+	}
+	return m
+}
+
+// claimed is a name that a definition asks for, and the field in which it does.
+type claimed struct {
+	field *field.Path
+	name  string
+}
+
+// builtIn returns those of the names that a spec, in any version, asks for that
+// built-in types of its group have.
+func builtIn(spec map[string]any, types *catalogue.Catalogue) []claimed {
+	group, names, where := text(spec, "group"), namesOf(child(spec, "names")).completed(), at("names")
+	reserved := types.Reserved(group)
+	var found []claimed
+	note := func(isReserved bool, name string, field *field.Path) {
+		if name != "" && isReserved {
+			found = append(found, claimed{field, name})
+		}
+	}
+	note(reserved.Resource(names.Plural), names.Plural, where.Field("plural"))
+	note(reserved.Resource(names.Singular), names.Singular, where.Field("singular"))
+	for i, name := range names.ShortNames {
+		note(reserved.Resource(name), name, where.Field("shortNames").Item(i))
+	}
+	schema := func(kind string) bool { // of a built-in type, which another group may imitate
+		return slices.ContainsFunc(children(spec, "versions"), func(version map[string]any) bool {
+			t := &catalogue.Type{Group: group, Version: text(version, "name")}
+			return types.ReservedDefinition(definitionName(t, kind))
+		})
+	}
+	note(reserved.Kind(names.Kind) || schema(names.Kind), names.Kind, where.Field("kind"))
+	note(reserved.Kind(names.ListKind) || schema(names.ListKind), names.ListKind, where.Field("listKind"))
+	return found
+}
+
+// foreign checks that no built-in type has the names. Those of an old definition that
+// asked for one before this was checked stay, unserved, so that it can be changed
+// and deleted.
+func (c *check) foreign() {
+	before := builtIn(c.oldSpec, c.Types)
+	for _, claim := range builtIn(c.spec, c.Types) {
+		had := slices.ContainsFunc(before, func(b claimed) bool { return b.name == claim.name && b.field.String() == claim.field.String() })
+		if !had {
+			c.Invalid(claim.field, claim.name, strconv.Quote(claim.name)+" is already in use by a built-in type of this group")
+		}
+	}
+}
+
+// conflict is a name that somebody else has.
+type conflict struct{ reason, message string }
+
+// inUse are the names that others have: of resources, and of kinds.
+type inUse struct{ resources, kinds map[string]bool }
+
+// taken collects the names that the definition must not be given, because other
+// definitions of its group or built-in types have them.
+func (c Claims) taken(name string, spec map[string]any, reserved []claimed) inUse {
+	used := inUse{map[string]bool{}, map[string]bool{}}
+	for _, other := range c.Others {
+		if other.Group != text(spec, "group") || other.Name == name {
+			continue
+		}
+		for _, name := range append([]string{other.accepted.Plural, other.accepted.Singular}, other.accepted.ShortNames...) {
+			used.resources[name] = true
+		}
+		used.kinds[other.accepted.Kind], used.kinds[other.accepted.ListKind] = true, true
+	}
+	for _, r := range reserved {
+		if r.field.Name == "kind" || r.field.Name == "listKind" {
+			used.kinds[r.name] = true
+		} else {
+			used.resources[r.name] = true
+		}
+	}
+	return used
+}
+
+// accept returns the names that a definition has from now on: what it asks for and
+// nobody else has, else what it had before.
+func accept(asked, had Names, used inUse) (Names, []conflict) {
+	var conflicts []conflict
+	claim := func(what, name, before string, used map[string]bool) string {
+		if name == "" || name == before || !used[name] {
+			return name
+		}
+		conflicts = append(conflicts, conflict{what + "Conflict", strconv.Quote(name) + " is already in use"})
+		return before
+	}
+	given := Names{Categories: asked.Categories, ShortNames: asked.ShortNames}
+	given.Plural = claim("Plural", asked.Plural, had.Plural, used.resources)
+	given.Singular = claim("Singular", asked.Singular, had.Singular, used.resources)
+	var inUse []string
+	for _, name := range asked.ShortNames {
+		if used.resources[name] && !slices.Contains(had.ShortNames, name) && !slices.Contains(inUse, strconv.Quote(name)+" is already in use") {
+			inUse = append(inUse, strconv.Quote(name)+" is already in use")
+		}
+	}
+	if len(inUse) > 0 {
+		conflicts, given.ShortNames = append(conflicts, conflict{"ShortNamesConflict", together(inUse)}), had.ShortNames
+	}
+	given.Kind = claim("Kind", asked.Kind, had.Kind, used.kinds)
+	given.ListKind = claim("ListKind", asked.ListKind, had.ListKind, used.kinds)
+	return given, conflicts
+}

@@ -1,0 +1,142 @@
+package crd_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// apply is a server-side apply of a widget.
+func (w world) apply(t *testing.T, current map[string]any, manager, spec string) (map[string]any, error) {
+	t.Helper()
+	body, err := tree.Encode(decode(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: "+spec+"}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := fieldmanager.New(fieldmanager.Options{Vocabulary: w.vocabulary, Types: w.types})
+	object, _, err := m.Patch(t.Context(), fieldmanager.PatchRequest{Type: w.lookup(t), MediaType: fieldmanager.MediaTypeApply, Body: body, Current: current, Manager: manager})
+	return object, err
+}
+
+func TestApplyOfUnmarkedLists(t *testing.T) {
+	eachVocabulary(t, func(t *testing.T, w world) {
+		w = w.add(t, w.widgets(t, `{type: object, x-preserve-unknown-fields: true}`))
+		first, err := w.apply(t, nil, "one", "{deep: {x: 1}, list: [{name: a}]}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := w.apply(t, first, "two", "{deep: {w: 2}}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if deep := second["spec"].(map[string]any)["deep"].(map[string]any); len(deep) != 2 {
+			t.Errorf("maps are not merged: %v", deep)
+		}
+		if _, err := w.apply(t, second, "two", "{deep: {w: 2}, list: [{name: b}]}"); !services.IsReason(err, services.ReasonConflict) || !strings.Contains(err.Error(), ".spec.list") {
+			t.Errorf("lists are merged: %v", err)
+		}
+	})
+}
+
+func TestApplyAfterAListBecameASet(t *testing.T) {
+	schema := `{type: object, properties: {spec: {type: object, properties: {list: {type: array, x-list-type: KIND, items: {type: string}}}}}}`
+	base := newWorld(t, vocabulary.Platform())
+	atomic := base.add(t, base.widgets(t, strings.ReplaceAll(schema, "KIND", "atomic")))
+	object, err := atomic.apply(t, nil, "one", "{list: [a, b]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := base.add(t, base.widgets(t, strings.ReplaceAll(schema, "KIND", "set")))
+	object, err = changed.apply(t, object, "two", "{list: [c]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := object["spec"].(map[string]any)["list"].([]any); len(list) != 3 {
+		t.Errorf("elements: %v", list)
+	}
+}
+
+// TestPublished reads the documents that clients read, in the strictest form.
+func TestPublished(t *testing.T) {
+	w := newWorld(t, vocabulary.K8s())
+	w = w.add(t, w.widgets(t, `{type: object, required: [spec], properties: {
+		metadata: {type: object, properties: {name: {type: string, maxLength: 9}}},
+		spec: {type: object, nullable: true, properties: {
+			p: {x-int-or-string: true, anyOf: [{type: integer}, {type: string}]},
+			e: {type: object, x-embedded-resource: true, x-preserve-unknown-fields: true},
+			n: {type: string, not: {enum: [a]}}}}}}`, `subresources: {status: {}}`))
+	documents := discovery.New(discovery.Options{Catalogue: w.types, Vocabulary: w.vocabulary, Version: discovery.Release("")})
+	for path, accept := range map[string]string{
+		"/openapi/v2":                     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+		"/openapi/v3/apis/example.com/v1": "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+		"/apis/example.com/v1":            "application/json",
+	} {
+		request := httptest.NewRequest("GET", path, nil)
+		request.Header.Set("Accept", accept)
+		answer := httptest.NewRecorder()
+		if err := documents.Serve(answer, request); err != nil || answer.Code != 200 || !strings.Contains(answer.Body.String(), "Widget") {
+			t.Errorf("%s: %d %v", path, answer.Code, err)
+		}
+	}
+}
+
+func TestScaleStandsWhereTheDefinitionSays(t *testing.T) {
+	w := newWorld(t, vocabulary.K8s())
+	w = w.add(t, w.widgets(t, `{type: object, x-preserve-unknown-fields: true}`,
+		`subresources: {scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.have, labelSelectorPath: .status.pick}}`))
+	scale := typesystem.SubjectOf(w.lookup(t).Subresources["scale"])
+	object := decode(t, "{kind: Widget, metadata: {name: a}, spec: {size: 2}, status: {have: 1, pick: app=a}}")
+	shown, err := scale.Show(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := shown["spec"].(map[string]any)["replicas"]; got != int64(2) {
+		t.Errorf("replicas: %v", got)
+	}
+	if status := shown["status"].(map[string]any); status["replicas"] != int64(1) || status["selector"] != "app=a" {
+		t.Errorf("status: %v", status)
+	}
+	changed, err := scale.Put(object, decode(t, "{metadata: {name: a}, spec: {replicas: 5}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := changed["spec"].(map[string]any)["size"]; got != int64(5) {
+		t.Errorf("size: %v", got)
+	}
+}
+
+// TestFieldsThatAreNotDescribed reads what clients check objects against before they
+// send them: what may have other fields must not look closed.
+func TestFieldsThatAreNotDescribed(t *testing.T) {
+	w := newWorld(t, vocabulary.K8s())
+	gadgets := w.widgets(t, `{type: object, x-preserve-unknown-fields: true}`)
+	set(gadgets, "gadgets.example.com", "metadata", "name")
+	set(gadgets, map[string]any{"plural": "gadgets", "kind": "Gadget"}, "spec", "names")
+	w = w.add(t, gadgets).add(t, w.widgets(t, `{type: object, properties: {spec: {type: object, x-preserve-unknown-fields: true, properties: {a: {type: string}}}}}`))
+	documents := discovery.New(discovery.Options{Catalogue: w.types, Vocabulary: w.vocabulary, Version: discovery.Release("")})
+	answer := httptest.NewRecorder()
+	if err := documents.Serve(answer, httptest.NewRequest("GET", "/openapi/v2", nil)); err != nil {
+		t.Fatal(err)
+	}
+	published := func(kind string) map[string]any {
+		document := decode(t, answer.Body.String())
+		return document["definitions"].(map[string]any)["com.example.v1."+kind].(map[string]any)
+	}
+	if open := published("Gadget"); open["properties"] != nil || open["type"] != "object" {
+		t.Errorf("an open object: %v", open)
+	}
+	properties := published("Widget")["properties"].(map[string]any)
+	if spec := properties["spec"].(map[string]any); spec["properties"] != nil || spec["type"] != nil || spec["x-kubernetes-preserve-unknown-fields"] != true {
+		t.Errorf("an open field: %v", spec)
+	}
+	if properties["metadata"] == nil {
+		t.Errorf("a closed object: %v", properties)
+	}
+}

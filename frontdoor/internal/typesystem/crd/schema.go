@@ -1,0 +1,152 @@
+package crd
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+const definitionsPointer = "#/definitions/"
+
+// addSchemas gives a type its schema, and the definitions of its object and list.
+// A version without a schema, which only old definitions have, keeps every field.
+func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) {
+	if raw == nil {
+		raw = map[string]any{"type": "object", c.vocabulary.Extension + "preserve-unknown-fields": true}
+	}
+	s := c.schema(raw)
+	s.Type = spec.StringOrArray{"object"}
+	c.asObject(s, "ObjectMeta")
+	s.AddExtension(original+"group-version-kind", kindExtension(t, t.Kind))
+	t.Definition, t.Schema = definitionName(t, t.Kind), s
+	c.definition.Definitions[t.Definition] = s
+	if t.ListKind == "" || t.ListKind == t.Kind {
+		return
+	}
+	list := &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}, Required: []string{"items"},
+		Description: t.ListKind + " is a list of " + t.Kind,
+		Properties:  map[string]spec.Schema{"items": *spec.ArrayProperty(spec.RefProperty(definitionsPointer + t.Definition))}}}
+	c.asObject(list, "ListMeta")
+	list.AddExtension(original+"group-version-kind", kindExtension(t, t.ListKind))
+	c.definition.Definitions[definitionName(t, t.ListKind)] = list
+}
+
+// original is the prefix under which schemas in memory have their extensions.
+var original = vocabulary.K8s().Extension
+
+// definitionName is what a kind's schema is called in documents: com.example.v1.Widget.
+func definitionName(t *catalogue.Type, kind string) string {
+	parts := strings.Split(t.Group, ".")
+	slices.Reverse(parts)
+	return strings.Join(parts, ".") + "." + t.Version + "." + kind
+}
+
+func kindExtension(t *catalogue.Type, kind string) []any {
+	return []any{map[string]any{"group": t.Group, "version": t.Version, "kind": kind}}
+}
+
+// asObject gives a schema what every object has. What a definition itself says of
+// the metadata, which is about the name alone, stands beside the reference.
+func (c *compiler) asObject(s *spec.Schema, meta string) {
+	if s.Properties == nil {
+		s.Properties = map[string]spec.Schema{}
+	}
+	for name, description := range map[string]string{
+		"apiVersion": "Version of the schema of this object, as group/version.",
+		"kind":       "Kind of this object.",
+	} {
+		property := s.Properties[name]
+		property.Type, property.Description = spec.StringOrArray{"string"}, description
+		s.Properties[name] = property
+	}
+	metadata := s.Properties["metadata"]
+	metadata.Type, metadata.Default = nil, nil
+	metadata.Ref = spec.MustCreateRef(definitionsPointer + c.vocabulary.Definitions + "apimachinery.pkg.apis.meta.v1." + meta)
+	s.Properties["metadata"] = metadata
+}
+
+// schema reads a schema, and what stands below it.
+func (c *compiler) schema(m map[string]any) *spec.Schema {
+	s := &spec.Schema{}
+	s.Title, s.Description, s.Format, s.Pattern = text(m, "title"), text(m, "description"), text(m, "format"), text(m, "pattern")
+	if kind := text(m, "type"); kind != "" {
+		s.Type = spec.StringOrArray{kind}
+	}
+	s.Nullable = m["nullable"] == true
+	s.Default, s.Example = m["default"], m["example"]
+	s.Enum, _ = m["enum"].([]any)
+	s.Required = texts(m, "required")
+	s.Maximum, s.Minimum, s.MultipleOf = float(m, "maximum"), float(m, "minimum"), float(m, "multipleOf")
+	s.ExclusiveMaximum, s.ExclusiveMinimum = m["exclusiveMaximum"] == true, m["exclusiveMinimum"] == true
+	s.MaxLength, s.MinLength = whole(m, "maxLength"), whole(m, "minLength")
+	s.MaxItems, s.MinItems = whole(m, "maxItems"), whole(m, "minItems")
+	s.MaxProperties, s.MinProperties = whole(m, "maxProperties"), whole(m, "minProperties")
+	c.below(s, m)
+	for name, value := range m {
+		if rest, ok := strings.CutPrefix(name, c.vocabulary.Extension); ok {
+			s.AddExtension(original+rest, value)
+		}
+	}
+	if c.keepAll && s.Type.Contains("object") {
+		s.AddExtension(original+"preserve-unknown-fields", true)
+	}
+	if m[c.vocabulary.Extension+"embedded-resource"] == true {
+		c.asObject(s, "ObjectMeta")
+	}
+	return s
+}
+
+// below reads the schemas below one.
+func (c *compiler) below(s *spec.Schema, m map[string]any) {
+	for name, property := range child(m, "properties") {
+		if p, ok := property.(map[string]any); ok {
+			s.SetProperty(name, *c.schema(p))
+		}
+	}
+	switch values := m["additionalProperties"].(type) {
+	case bool:
+		s.AdditionalProperties = &spec.SchemaOrBool{Allows: values}
+	case map[string]any:
+		s.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: c.schema(values)}
+	}
+	if items := child(m, "items"); items != nil {
+		s.Items = &spec.SchemaOrArray{Schema: c.schema(items)}
+	}
+	s.AllOf, s.AnyOf, s.OneOf = c.parts(m, "allOf"), c.parts(m, "anyOf"), c.parts(m, "oneOf")
+	if not := child(m, "not"); not != nil {
+		s.Not = c.schema(not)
+	}
+}
+
+func (c *compiler) parts(m map[string]any, name string) []spec.Schema {
+	var parts []spec.Schema
+	for _, part := range children(m, name) {
+		parts = append(parts, *c.schema(part))
+	}
+	return parts
+}
+
+func float(m map[string]any, name string) *float64 {
+	var f float64
+	switch n := m[name].(type) {
+	case int64:
+		f = float64(n)
+	case float64:
+		f = n
+	default:
+		return nil
+	}
+	return &f
+}
+
+func whole(m map[string]any, name string) *int64 {
+	if m[name] == nil {
+		return nil
+	}
+	n := number(m, name)
+	return &n
+}

@@ -1,0 +1,109 @@
+package structural
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// listType checks how lists and maps are merged: what a list's items are told apart
+// by must be there in every item.
+func (c *Schemas) listType(s map[string]any, at *field.Path) {
+	kind, ofList := s[c.Extension+"list-type"], at.Field(c.Extension+"list-type")
+	switch kind {
+	case nil:
+	case "atomic", "set", "map":
+		c.mustBe("array", s, at, "must be array if "+c.Extension+"list-type is specified")
+	default:
+		c.NotSupported(ofList, kind, "atomic", "set", "map")
+	}
+	switch of := s[c.Extension+"map-type"]; of {
+	case nil:
+	case "atomic", "granular":
+		c.mustBe("object", s, at, "must be object if "+c.Extension+"map-type is specified")
+	default:
+		c.NotSupported(at.Field(c.Extension+"map-type"), of, "atomic", "granular")
+	}
+	items := rules.Object(s, "items")
+	keys := rules.Texts(s, c.Extension+"list-map-keys")
+	if kind != "map" && len(keys) > 0 {
+		if why := "must be map if " + c.Extension + "list-map-keys is non-empty"; kind == nil {
+			c.Required(ofList, why)
+		} else {
+			c.Invalid(ofList, kind, why)
+		}
+	}
+	if (kind == "map" || kind == "set") && items["nullable"] == true {
+		c.Forbidden(at.Field("items").Field("nullable"), "cannot be nullable when "+c.Extension+"list-type is "+kind.(string))
+	}
+	switch kind {
+	case "map":
+		c.listMap(s, keys, at)
+	case "set":
+		c.listSet(items, at.Field("items"))
+	}
+}
+
+// mustBe checks the type of a schema.
+func (c *Schemas) mustBe(kind string, s map[string]any, at *field.Path, why string) {
+	switch s["type"] {
+	case kind:
+	case nil, "":
+		c.Required(at.Field("type"), why)
+	default:
+		c.Invalid(at.Field("type"), s["type"], why)
+	}
+}
+
+// listMap checks a list whose items are told apart by some of their fields.
+func (c *Schemas) listMap(s map[string]any, keys []string, at *field.Path) {
+	where := at.Field(c.Extension + "list-map-keys")
+	if len(keys) == 0 {
+		c.Required(where, "must not be empty if "+c.Extension+"list-type is map")
+	}
+	items := rules.Object(s, "items")
+	if items != nil && items["type"] != "object" {
+		c.Invalid(at.Field("items").Field("type"), items["type"], "must be object if parent array's "+c.Extension+"list-type is map")
+		return
+	}
+	properties := rules.Object(items, "properties")
+	required := map[string]bool{}
+	for _, name := range rules.Texts(items, "required") {
+		required[name] = true
+	}
+	seen := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		if seen[key] {
+			c.Invalid(where, keys, "must not contain duplicate entries")
+			continue
+		}
+		seen[key] = true
+		property := rules.Object(properties, key)
+		below := at.Field("items").Field("properties").Entry(key)
+		switch {
+		case property == nil:
+			c.Invalid(where, keys, "entries must all be names of item properties")
+			continue
+		case property["type"] == "object" || property["type"] == "array":
+			c.Invalid(below.Field("type"), property["type"], "must be a scalar type if parent array's "+c.Extension+"list-type is map")
+		case property["nullable"] == true:
+			c.Forbidden(below.Field("nullable"), "this property is in "+c.Extension+"list-map-keys, so it cannot be nullable")
+		}
+		if property["default"] == nil && !required[key] {
+			c.Required(below.Field("default"), "this property is in "+c.Extension+"list-map-keys, so it must have a default or be a required property")
+		}
+	}
+}
+
+// listSet checks a list whose items are told apart as a whole.
+func (c *Schemas) listSet(items map[string]any, at *field.Path) {
+	switch items["type"] {
+	case "object":
+		if items[c.Extension+"map-type"] != "atomic" {
+			c.Invalid(at.Field(c.Extension+"map-type"), items[c.Extension+"map-type"], "must be atomic as item of a list with "+c.Extension+"list-type=set")
+		}
+	case "array":
+		if of := items[c.Extension+"list-type"]; of != nil && of != "atomic" {
+			c.Invalid(at.Field(c.Extension+"list-type"), of, "must be atomic as item of a list with "+c.Extension+"list-type=set")
+		}
+	}
+}

@@ -1,0 +1,366 @@
+// Package structural checks the schemas of custom types. A schema is structural when
+// the shape of an object can be read from it without its conditions (allOf, anyOf,
+// oneOf, not), so that it is known which fields there are and of which type. It
+// decides about schemas alone, never about objects or definitions. It serves
+// "Removals" of the specification: what definitions of v1 must be.
+package structural
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Schemas collects what is wrong with schemas. The zero value has no prefix of
+// extensions.
+type Schemas struct {
+	field.Errors
+	// Extension is the prefix of extensions.
+	Extension string
+}
+
+// level is where in a schema another one stands.
+type level int
+
+const (
+	atRoot level = iota
+	atItem
+	atField
+)
+
+// known are the types of values.
+var knownTypes = []string{"array", "boolean", "integer", "number", "object", "string"}
+
+// keywords are the JSON types of keywords that are not checked when a definition is
+// decoded, as what stands below items is not.
+var keywordTypes = map[string]string{
+	"type": "string", "format": "string", "title": "string", "description": "string", "pattern": "string",
+	"properties": "object", "not": "object", "required": "array", "enum": "array", "allOf": "array", "anyOf": "array", "oneOf": "array",
+	"nullable": "boolean", "exclusiveMaximum": "boolean", "exclusiveMinimum": "boolean", "uniqueItems": "boolean",
+	"maximum": "number", "minimum": "number", "multipleOf": "number",
+	"maxLength": "number", "minLength": "number", "maxItems": "number", "minItems": "number", "maxProperties": "number", "minProperties": "number",
+}
+
+// refused are the keywords that schemas of definitions may not have.
+var refused = []string{"$ref", "id", "definitions", "dependencies", "patternProperties", "additionalItems"}
+
+// Check checks a schema.
+func (c *Schemas) Check(s map[string]any, at *field.Path) {
+	c.schema(s, atRoot, at)
+	c.complete(s, at)
+}
+
+// CheckKeywords checks no more than that the keywords of a schema are known and of
+// their types, which is asked of old schemas that are not structural.
+func (c *Schemas) CheckKeywords(s map[string]any, at *field.Path) { Each(s, at, c.keywords) }
+
+// schema checks a schema, and what stands below it.
+func (c *Schemas) schema(s map[string]any, where level, at *field.Path) {
+	c.keywords(s, at)
+	c.kind(s, where, at)
+	c.extensions(s, at)
+	c.listType(s, at)
+	for name, property := range rules.Object(s, "properties") {
+		c.schema(asSchema(property), atField, at.Field("properties").Entry(name))
+	}
+	if items := rules.Object(s, "items"); items != nil {
+		c.schema(items, atItem, at.Field("items"))
+	}
+	if values := rules.Object(s, "additionalProperties"); values != nil {
+		c.schema(values, atField, at.Field("additionalProperties"))
+	}
+	if where == atRoot || c.is(s, "embedded-resource") {
+		c.metadata(s, where, at)
+	}
+	c.conditions(s, at)
+}
+
+// IsExtended tells whether a schema uses an extension, which needs it to be
+// structural.
+func (c *Schemas) IsExtended(s map[string]any) (found bool) {
+	Each(s, nil, func(s map[string]any, _ *field.Path) {
+		for name := range s {
+			found = found || strings.HasPrefix(name, c.Extension)
+		}
+	})
+	return found
+}
+
+// CheckBesideStatus checks the root of a schema whose objects have a status of their own:
+// as that is validated alone, nothing may be said of the object as a whole.
+func (c *Schemas) CheckBesideStatus(s map[string]any, at *field.Path) {
+	for _, name := range []string{"id", "$schema", "$ref", "nullable", "default", "enum", "maxProperties", "minProperties",
+		"allOf", "oneOf", "anyOf", "not", "additionalProperties", "patternProperties", "dependencies", "additionalItems", "definitions"} {
+		if value, given := s[name]; given && value != nil && value != "" && value != false {
+			c.Invalid(at, name, "only properties, required, description and what is said of single values are allowed at the root of the schema if the status subresource is enabled")
+			return
+		}
+	}
+}
+
+// asSchema reads a value that must be a schema; anything else is an empty one.
+func asSchema(value any) map[string]any {
+	m, _ := value.(map[string]any)
+	return m
+}
+
+// is tells whether a schema has an extension that is true.
+func (c *Schemas) is(s map[string]any, extension string) bool {
+	return s[c.Extension+extension] == true
+}
+
+// keywords checks keywords that have the same meaning everywhere.
+func (c *Schemas) keywords(s map[string]any, at *field.Path) {
+	for name, kind := range keywordTypes {
+		if value, given := s[name]; given && value != nil && !isOf(value, kind) {
+			c.TypeInvalid(at.Field(name), value, "must be of type "+kind)
+		}
+	}
+	for _, name := range refused {
+		if value := s[name]; value != nil && (value != "" || name == "$ref") {
+			c.Forbidden(at.Field(name), name+" is not supported")
+		}
+	}
+	if pattern := rules.Text(s, "pattern"); pattern != "" {
+		if _, err := regexp.Compile(pattern); err != nil {
+			c.Invalid(at.Field("pattern"), pattern, "must be a valid regular expression, but isn't: "+err.Error())
+		}
+	}
+	if s["uniqueItems"] == true {
+		c.Forbidden(at.Field("uniqueItems"), "uniqueItems cannot be set to true since the runtime complexity becomes quadratic")
+	}
+	if values := s["additionalProperties"]; values != nil && values != true && len(rules.Object(s, "properties")) > 0 {
+		c.Forbidden(at.Field("additionalProperties"), "additionalProperties and properties are mutual exclusive")
+	}
+	if _, isList := s["items"].([]any); isList {
+		c.Forbidden(at.Field("items"), "items must be a schema object and not an array")
+	}
+}
+
+func isOf(value any, kind string) bool {
+	switch value.(type) {
+	case string:
+		return kind == "string"
+	case bool:
+		return kind == "boolean"
+	case int64, float64:
+		return kind == "number"
+	case []any:
+		return kind == "array"
+	case map[string]any:
+		return kind == "object"
+	}
+	return false
+}
+
+// kind checks the type, which every schema has that does not leave it open.
+func (c *Schemas) kind(s map[string]any, where level, at *field.Path) {
+	kind := rules.Text(s, "type")
+	open := c.is(s, "int-or-string") || c.is(s, "preserve-unknown-fields")
+	if kind == "null" {
+		c.Forbidden(at.Field("type"), "type cannot be set to null, use nullable as an alternative")
+	}
+	switch {
+	case kind != "" && !slices.Contains(knownTypes, kind):
+		c.NotSupported(at.Field("type"), kind, knownTypes...)
+	case c.is(s, "embedded-resource") && kind != "object":
+		c.Required(at.Field("type"), "must be object if "+c.Extension+"embedded-resource is true")
+	case kind == "" && !open:
+		c.Required(at.Field("type"), "must not be empty "+[]string{"at the root", "for specified array items", "for specified object fields"}[where])
+	case where == atRoot && kind != "" && kind != "object":
+		c.Invalid(at.Field("type"), kind, "must be object at the root")
+	case kind == "array" && s["items"] == nil:
+		c.Required(at.Field("items"), "must be specified")
+	}
+	if where == atRoot && s["nullable"] == true {
+		c.Forbidden(at.Field("nullable"), "nullable cannot be true at the root")
+	}
+	if where == atRoot && s["additionalProperties"] != nil {
+		c.Forbidden(at.Field("additionalProperties"), "must not be used at the root")
+	}
+}
+
+// extensions checks what the extensions are allowed to say together.
+func (c *Schemas) extensions(s map[string]any, at *field.Path) {
+	for _, name := range []string{"preserve-unknown-fields", "embedded-resource"} {
+		if c.is(s, "int-or-string") && c.is(s, name) {
+			c.Invalid(at.Field(c.Extension+name), true, "must be false if "+c.Extension+"int-or-string is true")
+		}
+	}
+	if s[c.Extension+"preserve-unknown-fields"] == false {
+		c.Invalid(at.Field(c.Extension+"preserve-unknown-fields"), false, "must be true or undefined")
+	}
+	if !c.is(s, "embedded-resource") {
+		return
+	}
+	if s["additionalProperties"] != nil {
+		c.Forbidden(at.Field("additionalProperties"), "must not be used if "+c.Extension+"embedded-resource is set")
+	}
+	if len(rules.Object(s, "properties")) == 0 && !c.is(s, "preserve-unknown-fields") {
+		c.Required(at.Field("properties"), "must not be empty if "+c.Extension+"embedded-resource is true without "+c.Extension+"preserve-unknown-fields")
+	}
+}
+
+// metadata checks what a schema says of the fields that every object has. They are
+// described already; only names can be restricted.
+func (c *Schemas) metadata(s map[string]any, where level, at *field.Path) {
+	properties := rules.Object(s, "properties")
+	at = at.Field("properties")
+	for _, name := range []string{"apiVersion", "kind"} {
+		if m := rules.Object(properties, name); m != nil && m["type"] != "string" {
+			c.Invalid(at.Entry(name).Field("type"), m["type"], "must be string")
+		}
+	}
+	m, given := properties["metadata"].(map[string]any)
+	if !given {
+		return
+	}
+	at = at.Entry("metadata")
+	if m["type"] != "object" {
+		c.Invalid(at.Field("type"), rules.Text(m, "type"), "must be object")
+	}
+	if where != atRoot {
+		return
+	}
+	Each(m, at, func(s map[string]any, at *field.Path) {
+		if s["default"] != nil {
+			c.Forbidden(at.Field("default"), "must not be set in top-level metadata")
+		}
+	})
+	for name := range m {
+		if name != "type" && name != "properties" && name != "default" {
+			c.Forbidden(at, "must not specify anything other than name and generateName, but metadata is implicitly specified")
+		}
+	}
+	for name := range rules.Object(m, "properties") {
+		if name != "name" && name != "generateName" {
+			c.Forbidden(at, "must not specify anything other than name and generateName, but metadata is implicitly specified")
+		}
+	}
+}
+
+// junctors join schemas to another one as conditions.
+var junctors = []string{"allOf", "anyOf", "oneOf"}
+
+// conditions checks the schemas that are joined to s: they say nothing of the shape
+// of a value.
+func (c *Schemas) conditions(s map[string]any, at *field.Path) {
+	for _, junctor := range junctors {
+		if junctor == "anyOf" && isIntOrString(s["anyOf"]) {
+			continue
+		}
+		for i, part := range rules.Objects(s, junctor) {
+			if junctor == "allOf" && i == 0 && c.is(s, "int-or-string") && isIntOrString(part["anyOf"]) {
+				rest := maps.Clone(part)
+				delete(rest, "anyOf")
+				part = rest
+			}
+			c.condition(part, at.Field(junctor).Item(i))
+		}
+	}
+	if not := rules.Object(s, "not"); not != nil {
+		c.condition(not, at.Field("not"))
+	}
+}
+
+// isIntOrString tells whether the parts of an anyOf are the usual way to write that
+// a value is an integer or a string.
+func isIntOrString(anyOf any) bool {
+	parts, _ := anyOf.([]any)
+	if len(parts) != 2 {
+		return false
+	}
+	first, second := asSchema(parts[0]), asSchema(parts[1])
+	return len(first) == 1 && len(second) == 1 && first["type"] == "integer" && second["type"] == "string"
+}
+
+// outside are the keywords that joined schemas may not have, with what they must be
+// instead.
+var outside = map[string]string{
+	"type": "empty", "title": "empty", "description": "empty", "default": "undefined", "additionalProperties": "undefined", "nullable": "false",
+}
+
+// outsideExtensions are the extensions of that kind.
+var outsideExtensions = map[string]string{
+	"preserve-unknown-fields": "false", "embedded-resource": "false", "int-or-string": "false",
+	"list-map-keys": "empty", "list-type": "undefined", "map-type": "undefined",
+}
+
+// condition checks a joined schema.
+func (c *Schemas) condition(s map[string]any, at *field.Path) {
+	c.keywords(s, at)
+	forbid := func(name, be string) {
+		if value, given := s[name]; given && value != "" && value != false && value != nil {
+			c.Forbidden(at.Field(name), "must be "+be+" to be structural")
+		}
+	}
+	for name, be := range outside {
+		forbid(name, be)
+	}
+	for name, be := range outsideExtensions {
+		forbid(c.Extension+name, be)
+	}
+	if items := rules.Object(s, "items"); items != nil {
+		c.condition(items, at.Field("items"))
+	}
+	for name, property := range rules.Object(s, "properties") {
+		below := at.Field("properties").Entry(name)
+		if name == "metadata" {
+			c.Forbidden(below, "must not be specified in a nested context")
+		}
+		c.condition(asSchema(property), below)
+	}
+	c.conditions(s, at)
+}
+
+// complete checks that the schemas joined to the root mention no field that the root
+// does not describe.
+func (c *Schemas) complete(root map[string]any, at *field.Path) {
+	c.completeIn(root, root, at, at)
+}
+
+// completeIn checks the schemas joined to s, which stands at in, against the shape,
+// which stands at at.
+func (c *Schemas) completeIn(s, shape map[string]any, in, at *field.Path) {
+	for _, junctor := range junctors {
+		for i, part := range rules.Objects(s, junctor) {
+			c.described(part, shape, in.Field(junctor).Item(i), at)
+		}
+	}
+	if not := rules.Object(s, "not"); not != nil {
+		c.described(not, shape, in.Field("not"), at)
+	}
+}
+
+// described checks that shape describes what a joined schema is about.
+func (c *Schemas) described(s, shape map[string]any, in, at *field.Path) {
+	if shape == nil {
+		c.Required(at, "because it is defined in "+in.String())
+		return
+	}
+	c.completeIn(s, shape, in, at)
+	if items := rules.Object(s, "items"); items != nil {
+		c.described(items, rules.Object(shape, "items"), in.Field("items"), at.Field("items"))
+	}
+	for name, property := range rules.Object(s, "properties") {
+		c.described(asSchema(property), rules.Object(rules.Object(shape, "properties"), name),
+			in.Field("properties").Entry(name), at.Field("properties").Entry(name))
+	}
+}
+
+// Each visits a schema and all that describe what stands below it.
+func Each(s map[string]any, where *field.Path, visit func(map[string]any, *field.Path)) {
+	visit(s, where)
+	for name, property := range rules.Object(s, "properties") {
+		Each(asSchema(property), where.Field("properties").Entry(name), visit)
+	}
+	for _, name := range []string{"items", "additionalProperties"} {
+		if below := rules.Object(s, name); below != nil {
+			Each(below, where.Field(name), visit)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package crd
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/structural"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+)
+
+// versions checks all versions, and that one of them is stored.
+func (c *check) versions() {
+	where := at("versions")
+	versions := children(c.spec, "versions")
+	keepAll := c.keepsAll()
+	stored := 0
+	seen := map[string]bool{}
+	for i, version := range versions {
+		name, below := text(version, "name"), where.Item(i)
+		c.label(below.Field("name"), name)
+		if seen[name] {
+			c.Duplicate(below.Field("name"), name)
+		}
+		seen[name] = true
+		if version["storage"] == true {
+			stored++
+		}
+		c.missing(version, keepAll, below.Field("schema").Field("openAPIV3Schema"))
+		c.schemaOf(version, keepAll, below.Field("schema").Field("openAPIV3Schema"))
+		c.deprecation(version, below)
+		c.shown(version, below)
+	}
+	if stored != 1 {
+		c.Invalid(where, namesIn(versions), "must have exactly one version marked as storage version")
+	}
+	switch version := text(c.spec, "version"); {
+	case version == "":
+	case len(validation.IsDNS1035Label(version)) > 0:
+		c.label(at("version"), version)
+	case len(versions) > 0 && text(versions[0], "name") != version:
+		c.Invalid(at("version"), version, "must match the first version in spec.versions")
+	}
+	c.schemaOf(map[string]any{"schema": c.spec["validation"], "subresources": c.anyStatus()}, keepAll, at("validation", "openAPIV3Schema"))
+	c.shown(c.spec, at())
+	c.onceOnly(versions)
+}
+
+// keepsAll tells whether objects keep all their fields, which only old definitions
+// may ask for.
+func (c *check) keepsAll() bool {
+	if c.spec["preserveUnknownFields"] != true {
+		return false
+	}
+	if c.isV1 && c.oldSpec["preserveUnknownFields"] != true {
+		c.Invalid(at("preserveUnknownFields"), true, "cannot set to true, set "+c.Vocabulary.Extension+"preserve-unknown-fields to true in spec.versions[*].schema instead")
+	}
+	return true
+}
+
+func namesIn(versions []map[string]any) []string {
+	names := make([]string, len(versions))
+	for i, version := range versions {
+		names[i] = text(version, "name")
+	}
+	return names
+}
+
+// onceOnly checks that what is said for all versions is not said for one as well.
+func (c *check) onceOnly(versions []map[string]any) {
+	for shared, own := range map[string]string{"validation": "schema", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns"} {
+		hasOwn := slices.ContainsFunc(versions, func(version map[string]any) bool { return version[own] != nil })
+		if hasOwn && c.spec[shared] != nil {
+			c.Forbidden(at(shared), "top-level and per-version "+strings.Replace(own, "schema", "schemas", 1)+" are mutually exclusive")
+		}
+	}
+}
+
+// anyStatus returns subresources with a status when some version has one, as the
+// schema that all have in common must fit all.
+func (c *check) anyStatus() any {
+	for _, holder := range append(children(c.spec, "versions"), c.spec) {
+		if child(child(holder, "subresources"), "status") != nil {
+			return holder["subresources"]
+		}
+	}
+	return nil
+}
+
+// missing checks that a version has a schema, or all of them.
+func (c *check) missing(version map[string]any, keepAll bool, where *field.Path) {
+	has := func(holder map[string]any, name string) bool {
+		return child(child(holder, name), "openAPIV3Schema") != nil
+	}
+	if has(version, "schema") || has(c.spec, "validation") || version["served"] != true && c.relaxed.schemas {
+		return
+	}
+	switch {
+	case !c.relaxed.schemas:
+		c.Required(where, "schemas are required")
+	case !keepAll:
+		c.Required(where, "because otherwise all fields are pruned")
+	}
+}
+
+// schemaOf checks the schema of a version, or of all: that it is structural, and
+// then its defaults.
+func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path) {
+	raw := child(child(holder, "schema"), "openAPIV3Schema")
+	if raw == nil {
+		return
+	}
+	found := structural.Schemas{Extension: c.Vocabulary.Extension}
+	defaults := hasDefault(raw)
+	if keepAll && defaults {
+		c.Invalid(at("preserveUnknownFields"), true, "must be false in order to use defaults in the schema")
+	}
+	if keepAll && c.relaxed.structure && !defaults && !found.IsExtended(raw) {
+		found.CheckKeywords(raw, where)
+	} else {
+		found.Check(raw, where)
+	}
+	if child(child(holder, "subresources"), "status") != nil {
+		found.CheckBesideStatus(raw, where)
+	}
+	if len(found.Causes()) > 0 {
+		c.Join(&found.Errors)
+		return
+	}
+	reader := &compiler{vocabulary: c.Vocabulary}
+	structural.Each(raw, where, func(s map[string]any, where *field.Path) {
+		switch {
+		case s["default"] == nil:
+		case !c.relaxed.defaults:
+			c.Forbidden(where.Field("default"), "must not be set in "+text(c.object, "apiVersion")+" CustomResourceDefinitions")
+		default:
+			c.Schemas.CheckDefault(reader.schema(s), where.Field("default"), &c.Errors)
+		}
+	})
+}
+
+func hasDefault(s map[string]any) (found bool) {
+	structural.Each(s, nil, func(s map[string]any, _ *field.Path) { found = found || s["default"] != nil })
+	return found
+}
+
+// maxWarning bounds the text that clients of a deprecated version are told.
+const maxWarning = 256
+
+func (c *check) deprecation(version map[string]any, where *field.Path) {
+	warning, given := version["deprecationWarning"].(string)
+	if !given {
+		return
+	}
+	where = where.Field("deprecationWarning")
+	switch {
+	case version["deprecated"] != true:
+		c.Invalid(where, warning, "can only be set for deprecated versions")
+	case warning == "":
+		c.Invalid(where, warning, "must not be an empty string")
+	case len(warning) > maxWarning:
+		c.Invalid(where, warning, "must be <= 256 characters long")
+	case !utf8.ValidString(warning) || strings.ContainsFunc(warning, func(r rune) bool { return !unicode.IsPrint(r) }):
+		c.Invalid(where, warning, "must only contain printable UTF-8 characters")
+	}
+}
+
+// columnTypes and columnFormats are what columns may be.
+var (
+	columnTypes   = []string{"boolean", "date", "integer", "number", "string"}
+	columnFormats = []string{"byte", "date", "date-time", "double", "float", "int32", "int64", "password"}
+)
+
+// shown checks the columns and the scale of a version, or of all.
+func (c *check) shown(holder map[string]any, where *field.Path) {
+	for i, column := range children(holder, "additionalPrinterColumns") {
+		below := where.Field("additionalPrinterColumns").Item(i)
+		if text(column, "name") == "" {
+			c.Required(below.Field("name"), "")
+		}
+		if kind := text(column, "type"); kind == "" {
+			c.Required(below.Field("type"), "must be one of "+strings.Join(columnTypes, ","))
+		} else if !slices.Contains(columnTypes, kind) {
+			c.Invalid(below.Field("type"), kind, "must be one of "+strings.Join(columnTypes, ","))
+		}
+		if format := text(column, "format"); format != "" && !slices.Contains(columnFormats, format) {
+			c.Invalid(below.Field("format"), format, "must be one of "+strings.Join(columnFormats, ","))
+		}
+		if c.path(text(column, "JSONPath"), below.Field("JSONPath")); text(column, "JSONPath") == "" {
+			c.Required(below.Field("JSONPath"), "")
+		}
+	}
+	c.scale(child(child(holder, "subresources"), "scale"), where.Field("subresources").Field("scale"))
+}
+
+// path checks that a path, if there is one, is one of plain names, and tells.
+func (c *check) path(path string, where *field.Path) bool {
+	if path != "" && !strings.HasPrefix(path, ".") {
+		c.Invalid(where, path, "must be a simple json path starting with .")
+		return false
+	}
+	return path != ""
+}
+
+// scale checks the paths of a scale.
+func (c *check) scale(s map[string]any, where *field.Path) {
+	if s == nil {
+		return
+	}
+	for _, p := range []struct {
+		name     string
+		required bool
+		below    []string
+		hint     string
+	}{
+		{"specReplicasPath", true, []string{".spec."}, ".spec"},
+		{"statusReplicasPath", true, []string{".status."}, ".status"},
+		{"labelSelectorPath", false, []string{".spec.", ".status."}, "either .spec or .status"},
+	} {
+		path := text(s, p.name)
+		if path == "" && p.required {
+			c.Required(where.Field(p.name), "")
+		}
+		starts := slices.ContainsFunc(p.below, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+		if c.path(path, where.Field(p.name)) && !starts {
+			c.Invalid(where.Field(p.name), path, "should be a json path under "+p.hint)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package fieldmanager
+
+import (
+	"errors"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	smd "sigs.k8s.io/structured-merge-diff/v6/merge"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// beforeApply is the manager that is given the fields of an object that was not
+// tracked when it is first applied to.
+const beforeApply = "before-first-apply"
+
+// apply merges a configuration into the current object (section "Server-side
+// apply"): what the manager applied last time and does not name now is removed,
+// unless others own it.
+func (e *Engine) apply(r PatchRequest, config map[string]any) (map[string]any, error) {
+	if err := checkConfig(r, config); err != nil {
+		return nil, err
+	}
+	live := r.Current
+	if live == nil {
+		live = emptyOf(r.Type)
+	}
+	if object, ok := e.applyQuickly(r, live, config); ok {
+		return object, nil
+	}
+	return e.applyFully(r, live, config)
+}
+
+// applyFully is apply in all cases.
+func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[string]any, error) {
+	o, err := decodeOwners(ownersOf(live))
+	if err != nil {
+		return nil, services.BadRequest("the object's managedFields cannot be read: %v", err)
+	}
+	before := o.clone()
+	if len(o.fields) == 0 && r.Current != nil {
+		if err := e.adopt(r, o); err != nil {
+			return nil, err
+		}
+	}
+	merged, fields, err := e.applyTyped(r, live, config, o)
+	if err != nil {
+		return nil, err
+	}
+	if merged == nil && r.Current != nil && fields.Equals(before) {
+		return copyOf(live), nil // nothing changes, times neither
+	}
+	object := live
+	if merged != nil { // else the time of the last change stays, if there was one
+		object, _ = merged.AsValue().Unstructured().(map[string]any)
+		o.times[applierKey(r)] = e.time()
+	}
+	object = copyOf(object)
+	o.fields = fields
+	e.syncLastApplied(r, object, config)
+	list, err := o.encode()
+	if err != nil {
+		return nil, err
+	}
+	setOwners(object, list)
+	return object, nil
+}
+
+// checkConfig refuses what cannot be applied.
+func checkConfig(r PatchRequest, config map[string]any) error {
+	apiVersion, kind := text(config, "apiVersion"), text(config, "kind")
+	switch {
+	case apiVersion != r.Type.APIVersion():
+		return services.BadRequest("Incorrect version specified in apply patch. Specified patch version: %s, expected: %s", apiVersion, r.Type.APIVersion())
+	case kind != r.Type.Kind:
+		return services.BadRequest("invalid object type: %s, Kind=%s", groupVersion(apiVersion), kind)
+	}
+	metadata, _ := config["metadata"].(map[string]any)
+	if metadata["managedFields"] != nil {
+		return services.BadRequest("metadata.managedFields must be nil")
+	}
+	delete(metadata, "managedFields")
+	return nil
+}
+
+// groupVersion writes an apiVersion with its group, which may be empty.
+func groupVersion(apiVersion string) string {
+	if strings.Contains(apiVersion, "/") {
+		return apiVersion
+	}
+	return "/" + apiVersion
+}
+
+// adopt gives the fields of an untracked object to one manager, so that a first
+// apply can conflict with what is there.
+func (e *Engine) adopt(r PatchRequest, o owners) error {
+	c := Change{Type: r.Type, New: r.Current, Manager: beforeApply}
+	fields, err := e.update(c, o)
+	if err != nil {
+		return err
+	}
+	if set, ok := fields[current]; ok {
+		o.fields[updaterKey(c)] = set
+		o.times[updaterKey(c)] = e.time()
+	}
+	return nil
+}
+
+// applyTyped returns the merged object, nil when it equals the live one, and who
+// owns its fields.
+func (e *Engine) applyTyped(r PatchRequest, live, config map[string]any, o owners) (*typed.TypedValue, fieldpath.ManagedFields, error) {
+	configTyped, err := e.typed(config)
+	if err != nil {
+		return nil, nil, untyped(config, err)
+	}
+	liveTyped, err := e.typed(live, typed.AllowDuplicates)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, version := applierKey(r), fieldpath.APIVersion(r.Type.APIVersion())
+	updater := e.updater(r.Type, r.Subresource, o)
+	merged, fields, err := updater.Apply(liveTyped, configTyped, version, o.clone(), key, r.Force)
+	var conflicts smd.Conflicts
+	if errors.As(err, &conflicts) {
+		left := e.withoutLastApplied(r, liveTyped, conflicts)
+		if len(left) > 0 {
+			return nil, nil, conflictStatus(left)
+		}
+		merged, fields, err = updater.Apply(liveTyped, configTyped, version, o.clone(), key, true)
+	}
+	if err != nil {
+		return nil, nil, services.BadRequest("the applied object cannot be merged: %v", err)
+	}
+	return merged, e.withoutIdentity(fields, key), nil
+}
+
+// untyped is the failure of a configuration that does not fit its type.
+func untyped(config map[string]any, err error) *services.Status {
+	var refused *services.Status
+	if errors.As(err, &refused) {
+		return refused
+	}
+	metadata, _ := config["metadata"].(map[string]any)
+	return services.BadRequest("failed to create typed patch object (%s/%s; %s, Kind=%s): %v", text(metadata, "namespace"), text(metadata, "name"),
+		groupVersion(text(config, "apiVersion")), text(config, "kind"), err)
+}
+
+func applierKey(r PatchRequest) string {
+	return identity{operation: operationApply, name: managerOr(r.Manager), subresource: r.Subresource}.key()
+}

@@ -1,0 +1,58 @@
+package fieldmanager
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	smd "sigs.k8s.io/structured-merge-diff/v6/merge"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// maxConflicts is the limit on the conflicts that a client is told one by one.
+const maxConflicts = 100
+
+// conflictStatus is the 409 of an apply: one cause per manager and field (rule 2), the
+// first ones of too many.
+func conflictStatus(conflicts smd.Conflicts) *services.Status {
+	slices.SortFunc(conflicts, func(a, b smd.Conflict) int {
+		if a.Manager != b.Manager {
+			return strings.Compare(a.Manager, b.Manager)
+		}
+		return a.Path.Compare(b.Path)
+	})
+	var causes []services.StatusCause
+	var lines []string
+	told := conflicts[:min(len(conflicts), maxConflicts)]
+	for i, c := range told {
+		who := describe(identityOf(c.Manager))
+		causes = append(causes, services.StatusCause{Reason: services.CauseFieldManagerConflict, Message: "conflict with " + who, Field: c.Path.String()})
+		if i == 0 || c.Manager != conflicts[i-1].Manager {
+			lines = append(lines, "conflicts with "+who+":")
+		}
+		lines = append(lines, "- "+c.Path.String())
+	}
+	if more := len(conflicts) - len(told); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	message := fmt.Sprintf("Apply failed with %d conflicts: %s", len(conflicts), strings.Join(lines, "\n"))
+	if len(conflicts) == 1 {
+		message = fmt.Sprintf("Apply failed with 1 conflict: %s: %s", causes[0].Message, causes[0].Field)
+	}
+	return &services.Status{Code: http.StatusConflict, Reason: services.ReasonConflict, Message: message,
+		Details: &services.StatusDetails{Causes: causes}}
+}
+
+// describe names a manager for humans.
+func describe(id identity) string {
+	who := fmt.Sprintf("%q", id.name)
+	if id.subresource != "" {
+		who += fmt.Sprintf(" with subresource %q", id.subresource)
+	}
+	if id.operation == operationUpdate {
+		who += " using " + id.apiVersion
+	}
+	return who
+}

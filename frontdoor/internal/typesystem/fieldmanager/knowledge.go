@@ -1,0 +1,106 @@
+package fieldmanager
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/fields"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/k8stypes"
+)
+
+// kind names a version of a kind.
+type kind struct{ apiVersion, name string }
+
+// knowledge is what is made once of a kind.
+type knowledge struct {
+	fields *fields.Type // nil when it has no schema
+	// blank is the object that a create changes: it has what there always is of an
+	// object, and nobody owns that.
+	blank map[string]any
+}
+
+// of returns what is known of a type.
+func (e *Engine) of(t *catalogue.Type) *knowledge {
+	k := kind{t.APIVersion(), t.Kind}
+	e.mu.RLock()
+	known := e.known[k]
+	e.mu.RUnlock()
+	if known != nil {
+		return known
+	}
+	known = &knowledge{blank: e.blankOf(t)}
+	if empty, err := e.typed(emptyOf(t)); err == nil {
+		known.fields = fields.Compile(empty.Schema(), empty.TypeRef())
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.known[k] = known
+	return known
+}
+
+// emptyOf is the object that an apply starts from when there is none.
+func emptyOf(t *catalogue.Type) map[string]any {
+	return map[string]any{"apiVersion": t.APIVersion(), "kind": t.Kind}
+}
+
+// blankOf is the object that a create starts from. Nothing is always there of a
+// custom type.
+func (e *Engine) blankOf(t *catalogue.Type) map[string]any {
+	if t.Custom || t.Schema == nil {
+		return emptyOf(t)
+	}
+	if blank := k8stypes.Empty(e.Vocabulary, schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}); blank != nil {
+		e.prune(blank, t.Schema)
+		return blank
+	}
+	blank := e.always(t.Schema, true)
+	blank["apiVersion"], blank["kind"] = t.APIVersion(), t.Kind
+	return blank
+}
+
+// prune drops what the release has not: the published types may be newer.
+func (e *Engine) prune(object map[string]any, s *spec.Schema) {
+	for name, value := range object {
+		field, known := s.Properties[name]
+		if !known {
+			delete(object, name)
+			continue
+		}
+		if below, ok := value.(map[string]any); ok {
+			e.prune(below, e.definition(field))
+		}
+	}
+}
+
+// always returns what the schema of a kind without a published type lets expect:
+// the fields that are required, and the objects that an object is made of.
+func (e *Engine) always(s *spec.Schema, whole bool) map[string]any {
+	there := map[string]any{}
+	for name := range s.Properties {
+		field := e.definition(s.Properties[name])
+		required := slices.Contains(s.Required, name)
+		switch {
+		case field == nil || !required && !whole:
+		case len(field.Properties) > 0:
+			there[name] = e.always(field, false)
+		case required && (field.Type.Contains("array") || field.Type.Contains("object")):
+			there[name] = nil
+		}
+	}
+	return there
+}
+
+// definition follows the reference of a field; nil when it leads nowhere.
+func (e *Engine) definition(s spec.Schema) *spec.Schema {
+	if len(s.AllOf) == 1 {
+		s = s.AllOf[0]
+	}
+	if ref := s.Ref.String(); ref != "" {
+		return e.Types.Definitions()[ref[strings.LastIndex(ref, "/")+1:]]
+	}
+	return &s
+}

@@ -1,0 +1,85 @@
+package fieldmanager
+
+import (
+	"encoding/json"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	smd "sigs.k8s.io/structured-merge-diff/v6/merge"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// kubectl is the manager that used to apply on the client's side, with the last
+// configuration kept in an annotation. Its objects come over to server-side apply
+// without conflicts with itself.
+const kubectl = "kubectl"
+
+func (e *Engine) lastAppliedName() string {
+	return e.Vocabulary.Qualified("kubectl", "last-applied-configuration")
+}
+
+// withoutLastApplied takes away the conflicts on fields that the annotation shows
+// kubectl itself to have set, with the value that they still have.
+func (e *Engine) withoutLastApplied(r PatchRequest, live *typed.TypedValue, conflicts smd.Conflicts) smd.Conflicts {
+	if r.Manager != kubectl {
+		return conflicts
+	}
+	mine := e.lastApplied(r, live)
+	if mine == nil {
+		return conflicts
+	}
+	var left smd.Conflicts
+	for _, c := range conflicts {
+		if !mine.Has(c.Path) {
+			left = append(left, c)
+		}
+	}
+	return left
+}
+
+// lastApplied returns the fields of the annotation that the live object still
+// holds unchanged; nil when there is no usable annotation.
+func (e *Engine) lastApplied(r PatchRequest, live *typed.TypedValue) *fieldpath.Set {
+	annotation := text(annotationsOf(r.Current), e.lastAppliedName())
+	if annotation == "" {
+		return nil
+	}
+	config, err := tree.Decode([]byte(annotation))
+	if err != nil || text(config, "apiVersion") != r.Type.APIVersion() {
+		return nil
+	}
+	last, err := e.typed(config)
+	if err != nil {
+		return nil
+	}
+	set, err := last.ToFieldSet()
+	if err != nil {
+		return nil
+	}
+	difference, err := last.Compare(live)
+	if err != nil {
+		return nil
+	}
+	return set.Difference(difference.Modified).Difference(difference.Added).Difference(difference.Removed)
+}
+
+// syncLastApplied keeps the annotation of an object that has one in step, so that
+// kubectl may go back to applying on its side.
+func (e *Engine) syncLastApplied(r PatchRequest, object, config map[string]any) {
+	name, annotations := e.lastAppliedName(), annotationsOf(object)
+	if r.Manager != kubectl || text(annotations, name) == "" {
+		return
+	}
+	bare := copyOf(config)
+	delete(annotationsOf(bare), name)
+	if encoded, err := json.Marshal(bare); err == nil {
+		annotations[name] = string(encoded) + "\n"
+	}
+}
+
+func annotationsOf(object map[string]any) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return annotations
+}

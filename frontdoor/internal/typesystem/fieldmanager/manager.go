@@ -1,0 +1,45 @@
+package fieldmanager
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// maxManager bounds the name of a field manager, in bytes.
+const maxManager = 128
+
+// ManagerFromUserAgent names the manager of a request that does not: what stands
+// before the first slash of its User-Agent.
+func ManagerFromUserAgent(agent string) string {
+	name, _, _ := strings.Cut(agent, "/")
+	var b strings.Builder
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			continue
+		}
+		if b.Len()+utf8.RuneLen(r) > maxManager {
+			break
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// CheckManager checks the request parameter fieldManager of any write.
+func CheckManager(name string) (causes []services.StatusCause) {
+	if len(name) > maxManager {
+		causes = append(causes, services.StatusCause{Reason: services.CauseTooLong, Field: "fieldManager",
+			Message: fmt.Sprintf("Too long: may not be more than %d bytes", maxManager)})
+	}
+	for i, r := range name {
+		if !unicode.IsPrint(r) {
+			causes = append(causes, services.StatusCause{Reason: services.CauseInvalid, Field: "fieldManager",
+				Message: fmt.Sprintf("Invalid value: %q: invalid character %#U (at position %d)", name, r, i)})
+		}
+	}
+	return causes
+}

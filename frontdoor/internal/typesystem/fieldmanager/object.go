@@ -1,0 +1,60 @@
+package fieldmanager
+
+import "github.com/portico-platform/portico/services/tree"
+
+// ownersOf returns metadata.managedFields; nil when there is none.
+func ownersOf(object map[string]any) []any {
+	metadata, _ := object["metadata"].(map[string]any)
+	list, _ := metadata["managedFields"].([]any)
+	return list
+}
+
+// setOwners sets metadata.managedFields; an empty list removes it.
+func setOwners(object map[string]any, list []any) {
+	metadata, ok := object["metadata"].(map[string]any)
+	switch {
+	case len(list) == 0:
+		delete(metadata, "managedFields")
+	case ok:
+		metadata["managedFields"] = list
+	default:
+		object["metadata"] = map[string]any{"managedFields": list}
+	}
+}
+
+// withoutOwners returns the object without metadata.managedFields; the object
+// itself is not touched, the rest is shared with it.
+func withoutOwners(object map[string]any) map[string]any {
+	metadata, ok := object["metadata"].(map[string]any)
+	if _, has := metadata["managedFields"]; !ok || !has {
+		return object
+	}
+	bare := make(map[string]any, len(metadata))
+	for k, v := range metadata {
+		if k != "managedFields" {
+			bare[k] = v
+		}
+	}
+	shallow := make(map[string]any, len(object))
+	for k, v := range object {
+		shallow[k] = v
+	}
+	shallow["metadata"] = bare
+	return shallow
+}
+
+// sameContent tells whether two objects differ in nothing but their owners and
+// versions.
+func sameContent(a, b map[string]any) bool {
+	metadataOf := func(object map[string]any) map[string]any {
+		metadata, _ := object["metadata"].(map[string]any)
+		return without(metadata, "managedFields", "resourceVersion")
+	}
+	return tree.Equal(metadataOf(a), metadataOf(b)) && tree.Equal(without(a, "metadata"), without(b, "metadata"))
+}
+
+// copyOf returns a deep copy of a value.
+func copyOf[T any](value T) T {
+	copied, _ := tree.Copy(value).(T)
+	return copied
+}

@@ -1,0 +1,111 @@
+package fieldmanager
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/fields"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// trackQuickly is Track for the changes that most are, without the field-set
+// library; not ok when it is not sure to do as that would.
+func (e *Engine) trackQuickly(c Change, before, given []any) (list []any, ok bool) {
+	known := e.of(c.Type)
+	compiled, live := known.fields, withoutOwners(c.Live)
+	switch {
+	case compiled == nil:
+		return nil, false
+	case c.Live == nil:
+		live = known.blank
+		ok = given == nil
+	default:
+		ok = len(before) > 0 && (given == nil || tree.Equal(given, before))
+	}
+	if !ok {
+		return nil, false
+	}
+	all, ok := readEntries(c.Type, compiled, before)
+	if !ok {
+		return nil, false
+	}
+	d, ok := compiled.Compare(live, withoutOwners(c.New))
+	if !ok {
+		return nil, false
+	}
+	left := untouched(c.Type, c.Subresource)
+	changed := fields.Exclude(d.Changed, left)
+	all = all.release(changed, fields.Exclude(d.Removed, left))
+	if mine := fields.Subtract(changed, e.unowned); len(mine) > 0 {
+		key := updaterKey(c)
+		if own := all.of(key); own != nil {
+			mine = fields.Union(mine, own.fields)
+		}
+		all = all.own(key, c.Type.APIVersion(), mine, e.time())
+	}
+	return all.list(), all.updaters() <= maxUpdaters
+}
+
+// applyQuickly is apply for the configurations that most are: those that take back
+// nothing that was applied before, and fight with nobody. Not ok when it is not
+// sure to do as the field-set library would.
+func (e *Engine) applyQuickly(r PatchRequest, live, config map[string]any) (object map[string]any, ok bool) {
+	compiled := e.of(r.Type).fields
+	before := ownersOf(live)
+	if compiled == nil || r.Current != nil && len(before) == 0 {
+		return nil, false
+	}
+	all, ok := readEntries(r.Type, compiled, before)
+	if !ok {
+		return nil, false
+	}
+	mine, ok := compiled.Configured(config)
+	left, key := untouched(r.Type, r.Subresource), applierKey(r)
+	mine = fields.Exclude(mine, left)
+	last := all.of(key)
+	if !ok || last != nil && !fields.Contains(mine, last.fields) {
+		return nil, false
+	}
+	if mine = fields.Subtract(mine, e.unowned); len(mine) == 0 {
+		return nil, false
+	}
+	bare := withoutOwners(live)
+	object, ok = compiled.Merge(bare, config)
+	if !ok {
+		return nil, false
+	}
+	d, ok := compiled.Compare(bare, object)
+	if !ok || d.Removed != nil || all.owns(fields.Exclude(d.Changed, left), key) {
+		return nil, false
+	}
+	at := e.time()
+	if tree.Equal(bare, object) { // the time of the last change stays, if there was one
+		if at = ""; last != nil {
+			at = text(last.raw, "time")
+		}
+		if last != nil && tree.Equal(last.fields, mine) {
+			setOwners(object, before)
+			return object, true
+		}
+	}
+	e.syncLastApplied(r, object, config)
+	setOwners(object, all.own(key, r.Type.APIVersion(), mine, at).list())
+	return object, true
+}
+
+// owns tells whether any manager but one owns some of these fields.
+func (all entries) owns(some fields.Tree, but string) bool {
+	for _, e := range all {
+		if e.key != but && fields.Intersect(e.fields, some) {
+			return true
+		}
+	}
+	return false
+}
+
+// replaced returns a copy of a map with another value for one member.
+func replaced(m map[string]any, name string, value any) map[string]any {
+	with := make(map[string]any, len(m))
+	for key, v := range m {
+		with[key] = v
+	}
+	with[name] = value
+	return with
+}

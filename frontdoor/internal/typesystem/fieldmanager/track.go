@@ -1,0 +1,175 @@
+package fieldmanager
+
+import (
+	"time"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// current is the manager that stands for the request itself while fields are
+// compared, so that what it changes is told apart from what its manager had.
+const current = "\x00\x00\x00"
+
+// Change is a write other than an apply.
+type Change struct {
+	Type        *catalogue.Type
+	Live        map[string]any // nil for a create
+	New         map[string]any
+	Manager     string
+	Subresource string // empty for the resource itself
+}
+
+// Track records in c.New who owns its fields: the manager of the change owns what
+// it changed, and the owners of the rest stay (rule 1 of server-side apply). The
+// entries and times of a change that changes nothing stay as they were. A client
+// may edit the entries itself, or reset them (rule 8).
+//
+// A failure leaves the owners as they were; the write may go on.
+func (e *Engine) Track(c Change) error {
+	before, given := ownersOf(c.Live), ownersOf(c.New)
+	if e.WithoutApply || !e.tracks(c) {
+		setOwners(c.New, before)
+		return nil
+	}
+	if c.Live != nil && (given == nil || tree.Equal(given, before)) && sameContent(c.Live, c.New) {
+		setOwners(c.New, before)
+		return nil
+	}
+	if list, ok := e.trackQuickly(c, before, given); ok {
+		setOwners(c.New, list)
+		return nil
+	}
+	return e.trackFully(c, before, given)
+}
+
+// trackFully is the end of Track in all cases.
+func (e *Engine) trackFully(c Change, before, given []any) error {
+	o := e.decodeChanged(c, before, given)
+	if len(o.fields) == 0 && c.Live != nil && !e.Vocabulary.Behaviour.ResetOwnsChanges {
+		setOwners(c.New, nil) // untracked so far, and so until the first apply
+		return nil
+	}
+	list, err := e.track(c, o)
+	if err != nil {
+		setOwners(c.New, before)
+		return err
+	}
+	setOwners(c.New, list)
+	return nil
+}
+
+// tracks tells whether ownership is kept on the subresource: the specification
+// excludes those that receive another object than the resource (scale); the
+// original keeps it for scale.
+func (e *Engine) tracks(c Change) bool {
+	sub := c.Type.Subresources[c.Subresource]
+	if c.Subresource == "" || sub == nil || sub.Kind == c.Type.Kind {
+		return true
+	}
+	return c.Subresource == "scale" && e.Vocabulary.Behaviour.ScaleTracksOwners
+}
+
+// decodeChanged returns the owners to start from: those that the client sent,
+// when they make sense, else those of the live object.
+func (e *Engine) decodeChanged(c Change, before, given []any) owners {
+	if c.Subresource == "" && given != nil {
+		if e.resets(c.Type, given) {
+			return noOwners()
+		}
+		if o, err := decodeOwners(given); err == nil && len(o.fields) > 0 {
+			return o
+		}
+	}
+	o, err := decodeOwners(before)
+	if err != nil {
+		return noOwners()
+	}
+	return o
+}
+
+// resets tells whether a list of managedFields means: forget all owners. An empty one
+// of a custom type is none.
+func (e *Engine) resets(t *catalogue.Type, given []any) bool {
+	if len(given) == 0 {
+		return e.Vocabulary.Behaviour.EmptyManagedFieldsReset && !t.Custom
+	}
+	entry, isObject := given[0].(map[string]any)
+	return len(given) == 1 && isObject && len(entry) == 0
+}
+
+// track returns the managedFields after the change.
+func (e *Engine) track(c Change, o owners) ([]any, error) {
+	fields, err := e.update(c, o)
+	if err != nil {
+		return nil, err
+	}
+	if changed, ok := fields[current]; ok {
+		delete(fields, current)
+		key := updaterKey(c)
+		set := changed.Set()
+		if previous, ok := fields[key]; ok {
+			set = set.Union(previous.Set())
+		}
+		fields[key] = fieldpath.NewVersionedSet(set, changed.APIVersion(), false)
+		o.times[key] = e.time()
+	}
+	o.fields = fields
+	o.bound()
+	return o.encode()
+}
+
+// update compares live and new, and gives what differs to the manager current.
+func (e *Engine) update(c Change, o owners) (fieldpath.ManagedFields, error) {
+	live := c.Live
+	if live == nil {
+		live = e.of(c.Type).blank
+	}
+	liveTyped, err := e.typed(live, typed.AllowDuplicates)
+	if err != nil {
+		return nil, err
+	}
+	newTyped, err := e.typed(c.New, typed.AllowDuplicates)
+	if err != nil {
+		return nil, err
+	}
+	version := fieldpath.APIVersion(c.Type.APIVersion())
+	_, fields, err := e.updater(c.Type, c.Subresource, o).Update(liveTyped, newTyped, version, o.clone(), current)
+	if err != nil {
+		return nil, err
+	}
+	return e.withoutIdentity(fields, current), nil
+}
+
+// updaterKey is the entry of the change's manager.
+func updaterKey(c Change) string {
+	return identity{operation: operationUpdate, name: managerOr(c.Manager), apiVersion: c.Type.APIVersion(), subresource: c.Subresource}.key()
+}
+
+func managerOr(name string) string {
+	if name == "" {
+		return "unknown"
+	}
+	return name
+}
+
+func (e *Engine) time() string { return e.Now().UTC().Format(time.RFC3339) }
+
+// withoutIdentity takes away from one manager the fields that name the object or
+// belong to the server: nobody owns them.
+func (e *Engine) withoutIdentity(fields fieldpath.ManagedFields, key string) fieldpath.ManagedFields {
+	set, ok := fields[key]
+	if !ok {
+		return fields
+	}
+	left := set.Set().Difference(setOf(e.unowned))
+	if left.Empty() {
+		delete(fields, key)
+	} else {
+		fields[key] = fieldpath.NewVersionedSet(left, set.APIVersion(), set.Applied())
+	}
+	return fields
+}

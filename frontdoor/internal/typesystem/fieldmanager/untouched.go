@@ -1,0 +1,53 @@
+package fieldmanager
+
+import (
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/fields"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/recorded"
+)
+
+// untouched returns the fields that a write through the path of the request leaves
+// alone (package strategy), so that nobody comes to own them; nil when there are
+// none.
+func untouched(t *catalogue.Type, subresource string) fields.Tree {
+	switch {
+	case t.Subresources["status"] == nil:
+		return nil
+	case subresource == "":
+		return fields.Tree{"f:status": fields.Tree{}}
+	case subresource != "status" && subresource != "approval":
+		return nil
+	}
+	left := fields.Tree{"f:spec": fields.Tree{},
+		"f:metadata": fields.Tree{"f:labels": fields.Tree{}, "f:ownerReferences": fields.Tree{}}}
+	if t.Schema != nil {
+		for name := range t.Schema.Properties {
+			if name != "status" && name != "metadata" {
+				left["f:"+name] = fields.Tree{}
+			}
+		}
+	}
+	return left
+}
+
+// identityFields are the fields of metadata that nobody owns.
+var identityFields = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"}
+
+// unowned returns the fields that name the object or belong to the server: nobody
+// owns them.
+func unowned() fields.Tree {
+	metadata := fields.Tree{".": fields.Tree{}}
+	for _, name := range identityFields {
+		metadata["f:"+name] = fields.Tree{}
+	}
+	return fields.Tree{"f:apiVersion": fields.Tree{}, "f:kind": fields.Tree{}, "f:metadata": metadata}
+}
+
+// setOf returns the library's form of our own fields.
+func setOf(t fields.Tree) *fieldpath.Set {
+	set := &fieldpath.Set{}
+	_ = recorded.Decode(set, t) // the names of fields always parse
+	return set
+}

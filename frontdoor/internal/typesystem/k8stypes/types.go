@@ -1,0 +1,109 @@
+// Package published knows the Go types that the API's makers publish, and what they
+// say that the API's document does not: the numbers of fields (package protobuf reads
+// them), what there always is of an object, and which fields are left out when they
+// are zero. It never sees an object. It serves "Protobuf envelope" of the
+// specification, and objects as typed clients write them.
+package k8stypes
+
+import (
+	"sync"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
+	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authenticationv1beta1 "k8s.io/api/authentication/v1beta1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	authorizationv1beta1 "k8s.io/api/authorization/v1beta1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	batchv1beta1 "k8s.io/api/batch/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	coordinationv1beta1 "k8s.io/api/coordination/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	discoveryv1beta1 "k8s.io/api/discovery/v1beta1"
+	eventsv1 "k8s.io/api/events/v1"
+	eventsv1beta1 "k8s.io/api/events/v1beta1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	flowcontrolv1beta1 "k8s.io/api/flowcontrol/v1beta1"
+	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
+	nodev1 "k8s.io/api/node/v1"
+	nodev1alpha1 "k8s.io/api/node/v1alpha1"
+	nodev1beta1 "k8s.io/api/node/v1beta1"
+	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	rbacv1alpha1 "k8s.io/api/rbac/v1alpha1"
+	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	storagev1 "k8s.io/api/storage/v1"
+	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
+	storagev1beta1 "k8s.io/api/storage/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Types returns the Go types of the published API, by their original group,
+// version and kind. Versions that the 1.21 document serves and this list lacks
+// (the betas of autoscaling/v2) have no Protobuf, like custom resources.
+var Types = sync.OnceValue(func() *runtime.Scheme {
+	types := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		metav1.AddMetaToScheme, metav1beta1.AddMetaToScheme,
+		admissionregistrationv1.AddToScheme,
+		admissionregistrationv1beta1.AddToScheme,
+		apiserverinternalv1alpha1.AddToScheme,
+		appsv1.AddToScheme,
+		authenticationv1.AddToScheme,
+		authenticationv1beta1.AddToScheme,
+		authorizationv1.AddToScheme,
+		authorizationv1beta1.AddToScheme,
+		autoscalingv1.AddToScheme,
+		autoscalingv2.AddToScheme,
+		batchv1.AddToScheme,
+		batchv1beta1.AddToScheme,
+		certificatesv1.AddToScheme,
+		certificatesv1beta1.AddToScheme,
+		coordinationv1.AddToScheme,
+		coordinationv1beta1.AddToScheme,
+		corev1.AddToScheme,
+		discoveryv1.AddToScheme,
+		discoveryv1beta1.AddToScheme,
+		eventsv1.AddToScheme,
+		eventsv1beta1.AddToScheme,
+		extensionsv1beta1.AddToScheme,
+		flowcontrolv1.AddToScheme,
+		flowcontrolv1beta1.AddToScheme,
+		networkingv1.AddToScheme,
+		networkingv1beta1.AddToScheme,
+		nodev1.AddToScheme,
+		nodev1alpha1.AddToScheme,
+		nodev1beta1.AddToScheme,
+		policyv1.AddToScheme,
+		policyv1beta1.AddToScheme,
+		rbacv1.AddToScheme,
+		rbacv1alpha1.AddToScheme,
+		rbacv1beta1.AddToScheme,
+		schedulingv1.AddToScheme,
+		schedulingv1beta1.AddToScheme,
+		storagev1.AddToScheme,
+		storagev1alpha1.AddToScheme,
+		storagev1beta1.AddToScheme,
+	} {
+		if err := add(types); err != nil {
+			panic(err) // two packages claim one kind: a fault of this list
+		}
+	}
+	types.AddKnownTypes(schema.GroupVersion{Version: "v1"}, &metav1.Status{})
+	return types
+})

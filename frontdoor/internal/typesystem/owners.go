@@ -1,0 +1,32 @@
+package typesystem
+
+import (
+	"slices"
+
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// OwnerTypes returns the resource types of an object's owners, each once. Owners of
+// kinds that are not served have none.
+func (e *Engine) OwnerTypes(object map[string]any) (types []services.OwnerType) {
+	metadata, _ := object["metadata"].(map[string]any)
+	references, _ := metadata["ownerReferences"].([]any)
+	for _, item := range references {
+		reference, _ := item.(map[string]any)
+		apiVersion, _ := reference["apiVersion"].(string)
+		kind, _ := reference["kind"].(string)
+		if slices.ContainsFunc(types, func(t services.OwnerType) bool { return t.APIVersion == apiVersion && t.Kind == kind }) {
+			continue
+		}
+		version, err := runtimeschema.ParseGroupVersion(apiVersion)
+		if err != nil {
+			continue
+		}
+		if t, ok := e.Types.ByKind(version.Group, version.Version, kind); ok {
+			types = append(types, services.OwnerType{APIVersion: apiVersion, Kind: kind, Resource: t.Resource, Namespaced: t.Namespaced})
+		}
+	}
+	return types
+}

@@ -1,0 +1,174 @@
+// Package schema checks objects against what is known of their types, and fills in
+// what they leave out. A definition of the document and the overlay's rules for it
+// are compiled once, on first use, into a tree of nodes; two walks go over an
+// object: Prepare drops or reports unknown fields, refuses wrong JSON types and
+// applies defaults, and Validate finds everything that is wrong and says where.
+//
+// The overlay is a manual in YAML, one file per kind (package overlay); the few
+// rules that compare several fields are small Go functions that the overlay names.
+// The package reads no other object and stores nothing: what depends on the
+// cluster is admission's. It serves "Resources and their fields", "Event resource,
+// version v1" and "Removals" of the specification.
+package schema
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/overlay"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Types is what an engine asks of the catalogue.
+type Types interface {
+	// Definitions returns the schemas by name.
+	Definitions() map[string]*spec.Schema
+}
+
+// Engine prepares and validates objects of all types. It may be used concurrently.
+type Engine struct {
+	definitions map[string]*spec.Schema
+	vocabulary  vocabulary.Vocabulary
+	overlay     overlay.Overlay
+
+	mu       sync.RWMutex
+	compiled map[string]*node // by definition
+
+	// An engine with custom types has those, and asks one without for all others.
+	builtIn *Engine
+	customs *customs
+}
+
+// New returns an engine; nothing is compiled yet. An error is a mistake in the
+// overlay.
+func New(types Types, v vocabulary.Vocabulary) (*Engine, error) {
+	o, err := overlay.Read()
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{definitions: types.Definitions(), vocabulary: v, overlay: o, compiled: map[string]*node{}}, nil
+}
+
+// FieldValidation says what becomes of fields that a type does not have: the
+// request parameter of that name.
+type FieldValidation string
+
+// Unknown fields are dropped in any case.
+const (
+	Ignore FieldValidation = "Ignore" // in silence
+	Warn   FieldValidation = "Warn"   // with a warning for each
+	Strict FieldValidation = "Strict" // and the request is refused
+)
+
+// Prepare drops the fields that the type does not have, checks the JSON types of
+// the others and applies defaults, all in the object that it is given. What the
+// decoder objected to (members given twice) is reported with the unknown fields.
+// Wrong types, and unknown fields when they are Strict, are a BadRequest (400); an
+// object that defaults make too large is RequestEntityTooLarge (413).
+func (e *Engine) Prepare(ctx context.Context, t *catalogue.Type, object map[string]any, v FieldValidation, objections ...string) (warnings []string, err error) {
+	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind}, object, v, objections...)
+}
+
+// Body is an object that is no resource type: what a subresource takes.
+type Body struct {
+	Definition string // name in the document
+	Version    string
+	Kind       string
+}
+
+// PrepareBody is Prepare for the body of a subresource.
+func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any, v FieldValidation, objections ...string) (warnings []string, err error) {
+	root := e.node(b.Definition)
+	if root == nil {
+		return nil, nil // an object without a schema is kept as it is
+	}
+	p := preparation{vocabulary: e.vocabulary, objections: objections, budget: budget.New(ctx)}
+	p.object(root, object, nil)
+	if err := p.budget.Err(); err != nil {
+		return nil, err
+	}
+	if why := p.wrongType(); why != "" {
+		return nil, b.malformed(why)
+	}
+	unknown := p.unknownFields()
+	switch {
+	case len(unknown) == 0 || v == Ignore:
+		return nil, nil
+	case v == Strict:
+		return nil, b.malformed("strict decoding error: " + join(unknown))
+	}
+	return unknown, nil
+}
+
+// Malformed is the BadRequest (400) of an object that is not what its kind asks for.
+type Malformed struct {
+	*services.Status
+	Why string
+}
+
+// Unwrap returns the Status.
+func (m Malformed) Unwrap() error { return m.Status }
+
+func (b Body) malformed(why string) error {
+	return Malformed{services.BadRequest("%s in version %q cannot be handled as a %s: %s", b.Kind, b.Version, b.Kind, why), why}
+}
+
+// Change is an object on its way into the store.
+type Change struct {
+	Type *catalogue.Type
+	// Subresource is the part that the request writes; "" for the object itself.
+	Subresource string
+	// Object has been prepared. Old is what is stored; nil for a create.
+	Object, Old map[string]any
+}
+
+// ValidateChange returns nil or a Status (422) with every cause. What is fixed at
+// creation may not differ from the old object. Neither object is changed. Timeout (504)
+// when ctx is over first.
+func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
+	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Subresource: ch.Subresource}, budget: budget.New(ctx)}
+	c.Metadata(ch.Type, ch.Object, ch.Old)
+	if root := e.node(ch.Type.Definition); root != nil {
+		c.value(root, ch.Object, ch.Old, nil)
+	}
+	c.Scale(ch.Type, ch.Object)
+	if err := c.budget.Err(); err != nil {
+		return err
+	}
+	return c.status(ch.Type, ch.Object)
+}
+
+// Validate is ValidateChange for a write of the object itself.
+func (e *Engine) Validate(ctx context.Context, t *catalogue.Type, object, old map[string]any) error {
+	return e.ValidateChange(ctx, Change{Type: t, Object: object, Old: old})
+}
+
+// ValidateMeta is Validate for the metadata alone, which has the same rules in
+// all types.
+func (e *Engine) ValidateMeta(t *catalogue.Type, object, old map[string]any) error {
+	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: object}}
+	c.Metadata(t, object, old)
+	return c.status(t, object)
+}
+
+// node returns the compiled definition; nil when the document has none.
+func (e *Engine) node(definition string) *node {
+	if e.builtIn != nil {
+		return e.customNode(definition)
+	}
+	e.mu.RLock()
+	n := e.compiled[definition]
+	e.mu.RUnlock()
+	if n != nil || e.definitions[definition] == nil {
+		return n
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.compile(definition)
+}

@@ -1,0 +1,257 @@
+// Package keywords checks single values against the keywords of a JSON schema:
+// bounds, lengths, patterns, formats, enumerations, and the uniqueness that a list
+// type asks for. It knows neither objects nor types, and never enters a value: the
+// walks of package schema do. It serves "Resources and their fields" of the
+// specification, for custom types.
+package keywords
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Set are the keywords of one schema. It is immutable.
+type Set struct {
+	s       *spec.Schema
+	types   []string // of JSON values; none for any
+	pattern *regexp.Regexp
+	enum    []string // as JSON
+	keys    []string // that tell the items of a list apart
+	isSet   bool     // the items of a list are all different
+}
+
+// Compile reads a schema's keywords. A pattern that is none is left out: definitions
+// with such patterns are refused before they get here.
+func Compile(s *spec.Schema) *Set {
+	k := &Set{s: s}
+	if s.Pattern != "" {
+		k.pattern, _ = regexp.Compile(s.Pattern)
+	}
+	for _, value := range s.Enum {
+		k.enum = append(k.enum, field.Display(value))
+	}
+	prefix := vocabulary.K8s().Extension
+	if k.types = s.Type; s.Extensions[prefix+"int-or-string"] == true {
+		k.types = []string{"integer", "string"}
+	}
+	switch s.Extensions[prefix+"list-type"] {
+	case "set":
+		k.isSet = true
+	case "map":
+		list, _ := s.Extensions[prefix+"list-map-keys"].([]any)
+		for _, item := range list {
+			if key, ok := item.(string); ok {
+				k.keys = append(k.keys, key)
+			}
+		}
+	}
+	return k
+}
+
+// Fits tells whether a value has the JSON type that the schema asks for, and notes
+// it when it has not.
+func (k *Set) Fits(e *field.Errors, value any, at *field.Path) bool {
+	is := typeOf(value)
+	_, whole := rules.Whole(value)
+	switch {
+	case len(k.types) == 0, slices.Contains(k.types, is), value == nil && k.s.Nullable,
+		is == "integer" && slices.Contains(k.types, "number"), whole && slices.Contains(k.types, "integer"):
+		return true
+	}
+	e.TypeInvalid(at, is, at.String()+" in body must be of type "+strings.Join(k.types, ",")+": "+strconv.Quote(is))
+	k.listed(e, value, at)
+	return false
+}
+
+// typeOf is what JSON schemas call the type of a value.
+func typeOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case int64:
+		return "integer"
+	}
+	return "number"
+}
+
+// Check notes what is wrong with a value, whose JSON type fits the schema.
+func (k *Set) Check(e *field.Errors, value any, at *field.Path) {
+	k.listed(e, value, at)
+	f := found{e, at, value}
+	switch v := value.(type) {
+	case string:
+		k.text(f, v)
+	case int64:
+		k.number(f, float64(v))
+	case float64:
+		k.number(f, v)
+	case []any:
+		k.list(f, v)
+	case map[string]any:
+		k.object(f, v)
+	}
+}
+
+// listed notes a value that is none of the enumeration.
+func (k *Set) listed(e *field.Errors, value any, at *field.Path) {
+	if len(k.enum) > 0 && !slices.Contains(k.enum, field.Display(value)) {
+		e.NotSupported(at, value, k.allowed()...)
+	}
+}
+
+// allowed returns the values of the enumeration as messages have them.
+func (k *Set) allowed() []string {
+	values := make([]string, len(k.s.Enum))
+	for i, value := range k.s.Enum {
+		if s, ok := value.(string); ok {
+			values[i] = s
+		} else {
+			values[i] = k.enum[i]
+		}
+	}
+	return values
+}
+
+// found is a value under a look.
+type found struct {
+	*field.Errors
+	at    *field.Path
+	value any
+}
+
+// should notes that the value breaks a rule about it.
+func (f found) should(format string, args ...any) {
+	f.Invalid(f.at, f.value, f.at.String()+" in body should "+fmt.Sprintf(format, args...))
+}
+
+// wrongFormat notes that the value is not of the format.
+func (f found) wrongFormat(format string) {
+	f.TypeInvalid(f.at, f.value, f.at.String()+" in body must be of type "+format+": "+field.Display(f.value))
+}
+
+func (k *Set) text(f found, value string) {
+	length := int64(utf8.RuneCountInString(value))
+	if limit := k.s.MaxLength; limit != nil && length > *limit {
+		f.TooLong(f.at, int(*limit))
+	}
+	if limit := k.s.MinLength; limit != nil && length < *limit {
+		f.should("be at least %d chars long", *limit)
+	}
+	if k.pattern != nil && !k.pattern.MatchString(value) {
+		f.should("match '%s'", k.s.Pattern)
+	}
+	if format := k.s.Format; known[format] && !strfmt.Default.Validates(format, value) {
+		f.wrongFormat(format)
+	}
+}
+
+// known are the formats of strings that are checked; others mean nothing.
+var known = map[string]bool{
+	"bsonobjectid": true, "uri": true, "email": true, "hostname": true, "ipv4": true, "ipv6": true, "cidr": true, "mac": true,
+	"uuid": true, "uuid3": true, "uuid4": true, "uuid5": true, "isbn": true, "isbn10": true, "isbn13": true, "creditcard": true,
+	"ssn": true, "hexcolor": true, "rgbcolor": true, "byte": true, "password": true, "date": true, "duration": true,
+	"datetime": true, "date-time": true,
+}
+
+func (k *Set) number(f found, n float64) {
+	k.bounds(f, n)
+	if m := k.s.MultipleOf; m != nil && *m > 0 {
+		if times := n / *m; math.Abs(times-math.Round(times)) > 1e-9*math.Max(1, math.Abs(times)) { // fractions are inexact
+			f.should("be a multiple of %v", *m)
+		}
+	}
+	i, whole := rules.Whole(f.value)
+	if k.s.Format == "int32" && (!whole || i != int64(int32(i))) || k.s.Format == "float" && math.Abs(n) > math.MaxFloat32 {
+		f.wrongFormat(k.s.Format)
+	}
+}
+
+func (k *Set) bounds(f found, n float64) {
+	if limit := k.s.Maximum; limit != nil {
+		switch {
+		case k.s.ExclusiveMaximum && n >= *limit:
+			f.should("be less than %v", *limit)
+		case n > *limit:
+			f.should("be less than or equal to %v", *limit)
+		}
+	}
+	if limit := k.s.Minimum; limit != nil {
+		switch {
+		case k.s.ExclusiveMinimum && n <= *limit:
+			f.should("be greater than %v", *limit)
+		case n < *limit:
+			f.should("be greater than or equal to %v", *limit)
+		}
+	}
+}
+
+func (k *Set) list(f found, items []any) {
+	count := int64(len(items))
+	if limit := k.s.MaxItems; limit != nil && count > *limit {
+		f.TooMany(f.at, len(items), int(*limit))
+	}
+	if limit := k.s.MinItems; limit != nil && count < *limit {
+		f.should("have at least %d items", *limit)
+	}
+	if !k.isSet && len(k.keys) == 0 {
+		return
+	}
+	seen := make(map[string]int, len(items))
+	for i, item := range items {
+		identity := k.identity(item)
+		id := field.Display(identity)
+		if seen[id]++; seen[id] == 2 { // told once, however often it is there
+			f.Duplicate(f.at.Item(i), identity)
+		}
+	}
+}
+
+// identity returns what tells an item of a list apart.
+func (k *Set) identity(item any) any {
+	m, ok := item.(map[string]any)
+	if k.isSet || !ok {
+		return item
+	}
+	identity := make(map[string]any, len(k.keys))
+	for _, key := range k.keys {
+		if value, given := m[key]; given {
+			identity[key] = value
+		}
+	}
+	return identity
+}
+
+func (k *Set) object(f found, m map[string]any) {
+	count := int64(len(m))
+	if limit := k.s.MaxProperties; limit != nil && count > *limit {
+		f.TooMany(f.at, len(m), int(*limit))
+	}
+	if limit := k.s.MinProperties; limit != nil && count < *limit {
+		f.should("have at least %d properties", *limit)
+	}
+	for _, name := range k.s.Required {
+		if _, given := m[name]; !given {
+			f.Required(f.at.Field(name), "")
+		}
+	}
+}

@@ -1,0 +1,270 @@
+// Package overlay is the manual of what the document does not say of its definitions:
+// defaults, required fields, bounds and the names of checks. It is data, one YAML file
+// per kind, that this package reads once and finds no fault with; walking objects by it
+// is for package schema. Where users know a rule in other words, or at another place,
+// than follows from its data, the data says so.
+package overlay
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules/cluster"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules/network"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules/pods"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules/storage"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules/workloads"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// Overlay maps the short names of definitions (apps.v1.Deployment) to what the
+// document does not say about them. A file may give several names to one set of
+// rules, separated by spaces.
+type Overlay map[string]*Rules
+
+// Rules are the overlay's words about one definition.
+type Rules struct {
+	// Defaults are filled in where the object says nothing; objects merge.
+	Defaults map[string]any `json:"defaults"`
+	// ZeroIsNone makes numbers of zero count as not given, where there is a default.
+	ZeroIsNone bool `json:"zeroIsNone"`
+	// DefaultsWhen are further defaults for objects that have certain values.
+	DefaultsWhen []conditional `json:"defaultsWhen"`
+	// Derive names functions that compute a default from other fields (package rules).
+	Derive []string `json:"derive"`
+	// Required fields must be given and not be empty, beyond what the document
+	// requires; Optional ones need not, against the document.
+	Required []string `json:"required"`
+	Optional []string `json:"optional"`
+	// Fixed fields keep the value that they were created with. The fields of Once
+	// may be given later, and then stay.
+	Fixed []string `json:"fixed"`
+	Once  []string `json:"once"`
+	// Fields are the rules of single fields.
+	Fields map[string]*Field `json:"fields"`
+	// Shown fields are there, as null, when nothing is said of them: typed clients write
+	// and expect them so.
+	Shown []string `json:"shown"`
+	// OneOf lists fields of which exactly one must be given, AtMostOne fields of
+	// which no two may be given. Sort is what users call them ("volume type").
+	OneOf     []string `json:"oneOf"`
+	AtMostOne []string `json:"atMostOne"`
+	Sort      string   `json:"sort"`
+	// Choice is a field whose value says which other field must be given.
+	Choice *Choice `json:"choice"`
+	// Checks name functions that compare several fields (package rules).
+	Checks []string `json:"checks"`
+
+	// Derivations and Comparisons are what Derive and Checks name.
+	Derivations []rules.Derivation `json:"-"`
+	Comparisons []rules.Comparison `json:"-"`
+}
+
+// conditional are defaults for objects with certain values; null stands for none.
+type conditional struct {
+	When map[string]any `json:"when"`
+	Set  map[string]any `json:"set"`
+}
+
+// Choice is a union: Of gives, by the value of the field By, the field that belongs to
+// it. The others may not be given. One that is Optional may be left out too.
+type Choice struct {
+	By       string            `json:"by"`
+	Of       map[string]string `json:"of"`
+	Optional bool              `json:"optional"`
+}
+
+// Field is the rules of one field. For a list, those on values are about
+// each item.
+type Field struct {
+	Enum      []string `json:"enum"`
+	Min       *int64   `json:"min"`
+	Max       *int64   `json:"max"`
+	MaxLength int      `json:"maxLength"`
+	Pattern   string   `json:"pattern"`
+	// Format names a format (package format); KeyFormat is that of a map's keys.
+	Format    string `json:"format"`
+	KeyFormat string `json:"keyFormat"`
+	// Unique names the fields that tell the items of a list apart; "." is the item.
+	Unique   []string `json:"unique"`
+	MaxItems int      `json:"maxItems"`
+	// NotEmpty lists and objects have at least one member, NotEmpty texts are not "".
+	NotEmpty bool `json:"notEmpty"`
+	// Stated says that an empty text is a value like any other, to be valid as such;
+	// elsewhere it is the same as none.
+	Stated bool `json:"stated"`
+	// Forbidden fields may not be set; the text says why.
+	Forbidden string `json:"forbidden"`
+	// Blank fields are checked as empty, or zero, when they are left out; they are
+	// required only if the overlay says so as well.
+	Blank bool `json:"blank"`
+	// ZeroIsNone makes a number of zero count as not given.
+	ZeroIsNone bool `json:"zeroIsNone"`
+	// Missing says why a required value is, and Says what is wrong with one outside of
+	// Enum, Min, Max or MaxItems, where users know it in other words than the usual.
+	Missing string `json:"missing"`
+	Says    string `json:"says"`
+	// At is where mistakes are reported, as a path from the object that has the field
+	// (../name); "" is the field.
+	At string `json:"at"`
+
+	// What Pattern, Format and KeyFormat stand for; nil where they are empty.
+	Expression        *regexp.Regexp `json:"-"`
+	Checked, KeyCheck format.Format  `json:"-"`
+}
+
+// The functions that the overlay may name, by subject.
+var (
+	comparisons = [...]map[string]rules.Comparison{rules.Comparisons, pods.Comparisons, workloads.Comparisons, network.Comparisons,
+		storage.Comparisons, cluster.Comparisons}
+	derivations = [...]map[string]rules.Derivation{pods.Derivations, workloads.Derivations, network.Derivations, storage.Derivations,
+		cluster.Derivations}
+)
+
+// named finds a function.
+func named[F any](name string, subjects []map[string]F) (F, error) {
+	for _, functions := range subjects {
+		if f, ok := functions[name]; ok {
+			return f, nil
+		}
+	}
+	var none F
+	return none, fmt.Errorf("nothing is called %q", name)
+}
+
+// Read returns the overlay, which is read once: engines come and go with custom types,
+// the overlay stays.
+var Read = sync.OnceValues(read)
+
+// read reads and checks all files.
+func read() (Overlay, error) {
+	o := Overlay{}
+	names, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range names {
+		content, err := files.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var named map[string]*Rules
+		asJSON, err := yaml.YAMLToJSONStrict(content)
+		if err == nil {
+			var strict []error
+			if strict, err = kjson.UnmarshalStrict(asJSON, &named, kjson.DisallowUnknownFields); err == nil && len(strict) > 0 {
+				err = strict[0]
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for names, r := range named {
+			if err := r.resolve(); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", file, names, err)
+			}
+			for name := range strings.FieldsSeq(names) {
+				if o[name] != nil {
+					return nil, fmt.Errorf("%s: %s is described twice", file, name)
+				}
+				o[name] = r
+			}
+		}
+	}
+	return o, nil
+}
+
+// resolve looks up what the rules name.
+func (r *Rules) resolve() error {
+	for _, name := range r.Derive {
+		derive, err := named(name, derivations[:])
+		if err != nil {
+			return err
+		}
+		r.Derivations = append(r.Derivations, derive)
+	}
+	for _, name := range r.Checks {
+		compare, err := named(name, comparisons[:])
+		if err != nil {
+			return err
+		}
+		r.Comparisons = append(r.Comparisons, compare)
+	}
+	for name, f := range r.Fields {
+		if err := f.resolve(); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (f *Field) resolve() (err error) {
+	if f.Pattern != "" {
+		if f.Expression, err = regexp.Compile("^(?:" + f.Pattern + ")$"); err != nil {
+			return err
+		}
+	}
+	if f.Checked, err = format.Named(f.Format); err != nil {
+		return err
+	}
+	f.KeyCheck, err = format.Named(f.KeyFormat)
+	return err
+}
+
+func (r *Rules) IsOptional(name string) bool { return r != nil && slices.Contains(r.Optional, name) }
+func (r *Rules) IsBlank(name string) bool {
+	return r != nil && r.Fields[name] != nil && r.Fields[name].Blank
+}
+func (r *Rules) IsRequired(name string) bool { return r != nil && slices.Contains(r.Required, name) }
+
+// Complete applies the defaults to an object, in place.
+func (r *Rules) Complete(m map[string]any, v vocabulary.Vocabulary) {
+	if r.ZeroIsNone {
+		for name := range r.Defaults {
+			if m[name] == int64(0) {
+				delete(m, name)
+			}
+		}
+	}
+	rules.Complete(m, r.Defaults)
+	for _, c := range r.DefaultsWhen {
+		if c.holds(m) {
+			rules.Complete(m, c.Set)
+		}
+	}
+	for _, derive := range r.Derivations {
+		derive(m, v)
+	}
+}
+
+// Show puts a null where there is nothing in a field that is always shown.
+func (r *Rules) Show(m map[string]any) {
+	for _, name := range r.Shown {
+		if rules.Empty(m[name]) {
+			m[name] = nil
+		}
+	}
+}
+
+// holds tells whether the object has the values of the condition.
+func (c conditional) holds(m map[string]any) bool {
+	for name, value := range c.When {
+		if given := m[name]; given != value && !(value == nil && rules.Empty(given)) {
+			return false
+		}
+	}
+	return true
+}

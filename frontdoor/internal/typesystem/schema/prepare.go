@@ -1,0 +1,345 @@
+package schema
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	amount "github.com/portico-platform/portico/services/quantity"
+	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// preparation is one walk of Prepare over an object.
+type preparation struct {
+	vocabulary vocabulary.Vocabulary
+	asGiven    bool     // defaults are not set, and null stays
+	objections []string // of the decoder
+	unknown    []string // paths of fields that the type does not have; not all of too many
+	wrong      []string // values of a wrong type, each with its path; not all of too many
+	budget     *budget.Budget
+}
+
+const (
+	// maxNoted is the limit on the faults whose paths are noted.
+	maxNoted = 1000
+	// maxUnknown is the limit on the unknown fields that a client is told.
+	maxUnknown = 100
+)
+
+// isWrong notes a value of a wrong type.
+func (p *preparation) isWrong(at *field.Path, why string) {
+	if len(p.wrong) < maxNoted {
+		p.wrong = append(p.wrong, at.String()+": "+why)
+	}
+}
+
+// object prepares an object with known fields, in place.
+func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
+	if p.budget.Over() {
+		return
+	}
+	for name, value := range m {
+		f, known := n.fields[name]
+		if !known && n.custom != nil && n.custom.keep {
+			continue
+		}
+		if !known {
+			if len(p.unknown) < maxNoted {
+				p.unknown = append(p.unknown, at.Field(name).String())
+			}
+			delete(m, name)
+		} else if value == nil && !f.takesNull() && !p.asGiven {
+			delete(m, name) // null means left out
+		}
+	}
+	for name, value := range n.standing {
+		if _, given := m[name]; given {
+			continue
+		}
+		if !p.budget.Add(len(name) + perField) {
+			break
+		}
+		if value == nil {
+			value = map[string]any{}
+		}
+		m[name] = value
+	}
+	if n.rules != nil {
+		before := len(m)
+		n.rules.Complete(m, p.vocabulary)
+		p.budget.Add((len(m) - before) * perField)
+	}
+	if n.custom != nil && !p.asGiven {
+		n.custom.complete(n, m, p.budget)
+	}
+	for name, value := range m {
+		f := n.fields[name]
+		if f == nil {
+			continue // a default that the document does not know
+		}
+		below := field.Path{Parent: at, Name: name}
+		if replaced, ok := p.value(f.node, value, &below); ok {
+			m[name] = replaced
+		}
+		if f.sparing && empty(value) {
+			delete(m, name)
+		}
+	}
+	if n.rules != nil {
+		n.rules.Show(m)
+	}
+}
+
+// perField is what a default counts for that is one of the built-in ones, in bytes.
+const perField = 32
+
+// empty tells whether a list or dictionary has nothing in it, and whether a scalar is
+// zero.
+func empty(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return v == ""
+	case bool:
+		return !v
+	case int64:
+		return v == 0
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// value prepares any value. It returns ok with a value to put in its place.
+func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, ok bool) {
+	if n.custom != nil {
+		p.custom(n, value, at)
+		return nil, false
+	}
+	switch n.kind {
+	case anything:
+		return nil, false
+	case object:
+		if m, ok := value.(map[string]any); ok {
+			p.object(n, m, at)
+			return nil, false
+		}
+	case dictionary:
+		if m, ok := value.(map[string]any); ok {
+			p.dictionary(n, m, at)
+			return nil, false
+		}
+	case list:
+		if items, ok := value.([]any); ok {
+			p.list(n, items, at)
+			return nil, false
+		}
+	case quantity:
+		return p.quantity(value, at)
+	default:
+		canonical, why := n.scalar(value)
+		if why != "" {
+			p.isWrong(at, why)
+			return nil, false
+		}
+		return canonical, canonical != value
+	}
+	p.isWrong(at, fmt.Sprintf("expected %s, got %s", n.kind, describe(value)))
+	return nil, false
+}
+
+func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
+	for key, value := range m {
+		if value == nil && n.item.kind != anything && !n.item.takesNull() && !p.asGiven {
+			if m[key] = p.zero(n.item); m[key] == nil {
+				delete(m, key)
+				continue
+			}
+			value = m[key]
+		}
+		below := field.Path{Parent: at, Name: key, IsKey: true}
+		if replaced, ok := p.value(n.item, value, &below); ok {
+			m[key] = replaced
+		}
+	}
+}
+
+func (p *preparation) list(n *node, items []any, at *field.Path) {
+	for i, value := range items {
+		if value == nil && n.item.kind != anything && !n.item.takesNull() && !p.asGiven {
+			items[i] = p.zero(n.item)
+			value = items[i]
+		}
+		below := field.Path{Parent: at, Index: i}
+		if replaced, ok := p.value(n.item, value, &below); ok {
+			items[i] = replaced
+		}
+	}
+}
+
+// quantity reads a quantity, which may be written as a number, and returns its
+// canonical form. Amounts of resources, which stand in dictionaries, are told in
+// thousandths at most.
+func (p *preparation) quantity(value any, at *field.Path) (any, bool) {
+	var written string
+	switch v := value.(type) {
+	case string:
+		written = v
+	case int64, float64:
+		written = fmt.Sprint(v)
+	default:
+		p.isWrong(at, fmt.Sprintf("expected %s, got %s", quantity, describe(value)))
+		return nil, false
+	}
+	q, err := amount.Parse(written)
+	if errors.Is(err, amount.ErrExponent) || errors.Is(err, amount.ErrTooLong) {
+		p.isWrong(at, err.Error())
+		return nil, false
+	}
+	if err != nil {
+		p.isWrong(at, fmt.Sprintf("%q is not a quantity", written))
+		return nil, false
+	}
+	if at.IsKey {
+		q.RoundUp(resource.Milli)
+	}
+	canonical := q.String()
+	return canonical, canonical != value
+}
+
+// scalar returns a value as it is kept, or what is wrong with its type: whole numbers
+// are integers, times are in UTC.
+func (n *node) scalar(value any) (canonical any, why string) {
+	ok := false
+	canonical = value
+	switch n.kind {
+	case text:
+		_, ok = value.(string)
+	case boolean:
+		_, ok = value.(bool)
+	case number:
+		switch value.(type) {
+		case int64, float64:
+			ok = true
+		}
+	case integer, intOrString:
+		if _, isText := value.(string); isText && n.kind == intOrString {
+			return value, ""
+		}
+		var i int64
+		if i, ok = rules.Whole(value); ok && n.bits == 32 && (i > math.MaxInt32 || i < math.MinInt32) {
+			return nil, fmt.Sprintf("%d does not fit in 32 bits", i)
+		}
+		if _, fraction := value.(float64); fraction {
+			canonical = i
+		}
+	case timestamp, microTime, binary:
+		if s, isText := value.(string); isText {
+			return encodings[n.kind](s)
+		}
+	}
+	if ok {
+		return canonical, ""
+	}
+	return nil, "expected " + n.kind.String() + ", got " + describe(value)
+}
+
+// encodings read what is written as text, and return how it is kept.
+var encodings = map[kind]func(string) (any, string){
+	timestamp: func(s string) (any, string) { return inUTC(s, time.RFC3339) },
+	microTime: func(s string) (any, string) { return inUTC(s, metav1.RFC3339Micro) },
+	binary: func(s string) (any, string) {
+		decoded, err := base64.StdEncoding.DecodeString(s)
+		switch {
+		case err != nil:
+			return nil, "illegal base64 data"
+		case strings.ContainsAny(s, "\r\n"):
+			return base64.StdEncoding.EncodeToString(decoded), ""
+		}
+		return s, ""
+	},
+}
+
+// inUTC writes a time as all clients write it.
+func inUTC(s, layout string) (any, string) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return nil, fmt.Sprintf("%q is not a time in RFC 3339", s)
+	}
+	return t.UTC().Format(layout), ""
+}
+
+// zero is what a null counts as where a value must be, as far as the budget goes.
+func (p *preparation) zero(n *node) any {
+	if n.custom != nil {
+		if !p.budget.Add(n.custom.initialSize) {
+			return nil
+		}
+		return tree.Copy(n.custom.initial)
+	}
+	switch n.kind {
+	case object, dictionary:
+		return map[string]any{}
+	case list:
+		return []any{}
+	case text, binary:
+		return ""
+	}
+	return nil
+}
+
+// String names the kind in messages.
+func (k kind) String() string {
+	return [...]string{"anything", "an object", "an object", "a list", "a string", "an integer", "a number", "a boolean",
+		"an integer or string", "a quantity", "a time", "a time", "base64 text"}[k]
+}
+
+// describe names the type of a JSON value in messages.
+func describe(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case int64, float64:
+		return "a number"
+	case []any:
+		return "a list"
+	}
+	return "an object"
+}
+
+// wrongType returns the first value of a wrong type, "" when there is none.
+func (p *preparation) wrongType() string {
+	if len(p.wrong) == 0 {
+		return ""
+	}
+	return slices.Min(p.wrong)
+}
+
+// unknownFields returns what a strict reader objects to, in a steady order; the first
+// ones of too many.
+func (p *preparation) unknownFields() []string {
+	slices.Sort(p.unknown)
+	all := slices.Clone(p.objections[:min(len(p.objections), maxUnknown)])
+	for _, name := range p.unknown[:min(len(p.unknown), maxUnknown)] {
+		all = append(all, fmt.Sprintf("unknown field %q", name))
+	}
+	return all
+}
+
+func join(parts []string) string { return strings.Join(parts, ", ") }

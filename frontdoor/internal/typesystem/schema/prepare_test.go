@@ -1,0 +1,244 @@
+package schema
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+var update = flag.Bool("update", false, "write what the cases give into their files")
+
+// golden is one case: an object, and what becomes of it. The file holds input and
+// output together.
+type golden struct {
+	Type  string          `json:"type"` // group/version/resource
+	Mode  FieldValidation `json:"mode,omitempty"`
+	Given map[string]any  `json:"given"`
+	Old   map[string]any  `json:"old,omitempty"`
+	// Subresource is what the request writes.
+	Subresource string         `json:"subresource,omitempty"`
+	Prepared    map[string]any `json:"prepared,omitempty"`
+	Warnings    []string       `json:"warnings,omitempty"`
+	Error       string         `json:"error,omitempty"`  // of Prepare
+	Causes      []string       `json:"causes,omitempty"` // of Validate
+}
+
+// TestGolden runs all cases in testdata. After a wanted change, run it with -update
+// and read the difference.
+func TestGolden(t *testing.T) {
+	types, engine := newEngine(t)
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var cases yamlCases
+			if err := yaml.UnmarshalStrict(content, &cases); err != nil {
+				t.Fatal(err)
+			}
+			for name, want := range cases {
+				got := run(t, types, engine, want)
+				if *update {
+					cases[name] = got
+					continue
+				}
+				if g, w := dump(t, got), dump(t, want); g != w {
+					t.Errorf("%s: got\n%s\nwant\n%s", name, g, w)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(dump(t, cases)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+type yamlCases map[string]golden
+
+func run(t *testing.T, types *catalogue.Catalogue, engine *Engine, c golden) golden {
+	t.Helper()
+	part := strings.Split(c.Type, "/")
+	ty, ok := types.Lookup(part[0], part[1], part[2])
+	if !ok {
+		t.Fatalf("no type %s", c.Type)
+	}
+	got := golden{Type: c.Type, Mode: c.Mode, Given: c.Given, Old: c.Old, Subresource: c.Subresource}
+	object := decode(t, dump(t, c.Given))
+	mode := c.Mode
+	if mode == "" {
+		mode = Warn
+	}
+	warnings, err := engine.Prepare(t.Context(), ty, object, mode)
+	got.Warnings = warnings
+	if err != nil {
+		got.Error = err.Error()
+		return got
+	}
+	got.Prepared = object
+	var old map[string]any
+	if c.Old != nil {
+		old = decode(t, dump(t, c.Old))
+		if _, err := engine.Prepare(t.Context(), ty, old, Ignore); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := engine.ValidateChange(t.Context(), Change{Type: ty, Subresource: c.Subresource, Object: object, Old: old}); err != nil {
+		got.Prepared = nil
+		var s *services.Status
+		if !errors.As(err, &s) {
+			t.Fatal(err)
+		}
+		for _, cause := range s.Details.Causes {
+			got.Causes = append(got.Causes, cause.Field+": "+cause.Message)
+		}
+	}
+	return got
+}
+
+func newEngine(t testing.TB) (*catalogue.Catalogue, *Engine) {
+	t.Helper()
+	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(c, vocabulary.Platform())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, e
+}
+
+func decode(t testing.TB, text string) map[string]any {
+	t.Helper()
+	asJSON, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(asJSON, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func dump(t testing.TB, value any) string {
+	t.Helper()
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestOverlayNamesTheDocument finds rules about definitions and fields that the
+// document does not have: a slip of the pen would otherwise be silent.
+func TestOverlayNamesTheDocument(t *testing.T) {
+	_, engine := newEngine(t)
+	known := map[string]map[string]bool{}
+	for name, s := range engine.definitions {
+		fields := map[string]bool{}
+		for field := range s.Properties {
+			fields[field] = true
+		}
+		known[shortName(name)] = fields
+	}
+	for name, r := range engine.overlay {
+		fields, ok := known[name]
+		if !ok {
+			t.Errorf("the document has no definition %s", name)
+			continue
+		}
+		var named []string
+		named = append(append(append(append(append(append(named, r.Required...), r.Optional...), r.Fixed...), r.Once...), r.OneOf...), r.AtMostOne...)
+		for field := range r.Fields {
+			named = append(named, field)
+		}
+		for field := range r.Defaults {
+			named = append(named, field)
+		}
+		for _, field := range named {
+			if !fields[field] {
+				t.Errorf("%s has no field %s", name, field)
+			}
+		}
+	}
+}
+
+// TestEveryTypeCompiles walks an empty object of every type through both walks.
+func TestEveryTypeCompiles(t *testing.T) {
+	types, engine := newEngine(t)
+	for _, group := range types.Groups() {
+		for _, version := range group.Versions {
+			for _, ty := range version.Types {
+				object := map[string]any{"apiVersion": ty.APIVersion(), "kind": ty.Kind, "metadata": map[string]any{"name": "a"}}
+				if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
+					t.Errorf("%s %s: %v", ty.APIVersion(), ty.Kind, err)
+				}
+				_ = engine.Validate(t.Context(), ty, object, nil)
+			}
+		}
+	}
+}
+
+// TestConcurrentUse compiles and walks all types from several goroutines at once.
+func TestConcurrentUse(t *testing.T) {
+	types, engine := newEngine(t)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for _, name := range []string{"deployments", "statefulsets", "daemonsets", "replicasets"} {
+				ty, _ := types.Lookup("apps", "v1", name)
+				object := map[string]any{"metadata": map[string]any{"name": "a"}}
+				if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
+					t.Error(err)
+				}
+				_ = engine.Validate(t.Context(), ty, object, nil)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// FuzzPrepare sends any object through both walks: whatever it is, it is refused or
+// prepared, and what is prepared stays as it is when it is prepared again.
+func FuzzPrepare(f *testing.F) {
+	types, engine := newEngine(f)
+	ty, _ := types.Lookup("", "v1", "pods")
+	f.Add(`{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"b","resources":{"limits":{"cpu":0.5}}}],"volumes":[{"name":"v"},null]}}`)
+	f.Add(`{"metadata":[],"spec":{"containers":[null,{}],"tolerations":[{"operator":"Exists"}]},"status":1}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var object map[string]any
+		if kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &object) != nil || object == nil {
+			return
+		}
+		if _, err := engine.Prepare(t.Context(), ty, object, Ignore); err != nil {
+			return
+		}
+		once := dump(t, object)
+		if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
+			t.Fatalf("a prepared object is refused: %v", err)
+		}
+		if again := dump(t, object); again != once {
+			t.Fatalf("prepared again:\n%s\nonce:\n%s", again, once)
+		}
+		_ = engine.Validate(t.Context(), ty, object, object)
+	})
+}

@@ -1,0 +1,180 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
+)
+
+// maxAnnotations bounds the keys and values of an object's annotations, in bytes.
+const maxAnnotations = 256 << 10
+
+// Metadata checks the metadata of an object (section "Common object metadata").
+// Labels and the rest of what is in the document's ObjectMeta are in the overlay.
+func (c *Check) Metadata(t *catalogue.Type, object, old map[string]any) {
+	if t.Virtual {
+		return // operations need no name
+	}
+	at := &field.Path{Name: "metadata"}
+	metadata, _ := object["metadata"].(map[string]any)
+	before, _ := old["metadata"].(map[string]any)
+	c.names(t, metadata, at)
+	c.annotations(metadata, at)
+	c.owners(metadata, at)
+	c.finalizers(t, metadata, before, at)
+	if before == nil {
+		return
+	}
+	for _, name := range []string{"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"} {
+		if !Same(metadata[name], before[name]) {
+			c.Invalid(at.Field(name), metadata[name], "field is immutable")
+		}
+	}
+}
+
+// names checks name, generateName and namespace.
+func (c *Check) names(t *catalogue.Type, metadata map[string]any, at *field.Path) {
+	name, _ := metadata["name"].(string)
+	prefix, _ := metadata["generateName"].(string)
+	valid := nameFormat(t.NameRule)
+	if prefix != "" {
+		for _, problem := range valid(completed(prefix)) {
+			c.Invalid(at.Field("generateName"), prefix, problem)
+		}
+	}
+	if name == "" {
+		c.Required(at.Field("name"), "name or generateName is required")
+	} else {
+		for _, problem := range valid(name) {
+			c.Invalid(at.Field("name"), name, problem)
+		}
+	}
+	namespace, _ := metadata["namespace"].(string)
+	switch {
+	case !t.Namespaced && namespace != "":
+		c.Forbidden(at.Field("namespace"), "not allowed on this type")
+	case t.Namespaced && namespace == "":
+		c.Required(at.Field("namespace"), "")
+	case t.Namespaced:
+		for _, problem := range validation.IsDNS1123Label(namespace) {
+			c.Invalid(at.Field("namespace"), namespace, problem)
+		}
+	}
+}
+
+// completed is a generateName as it will be in a name: a dash may be its last
+// character, because more will follow.
+func completed(prefix string) string {
+	if start, dashed := strings.CutSuffix(prefix, "-"); dashed && start != "" {
+		return start[:len(start)-1] + "a"
+	}
+	return prefix
+}
+
+// nameFormat returns the format of names that follow a rule.
+func nameFormat(rule catalogue.NameRule) format.Format {
+	switch rule {
+	case catalogue.NameLabel:
+		return validation.IsDNS1123Label
+	case catalogue.NameLabel1035:
+		return validation.IsDNS1035Label
+	case catalogue.NamePathSegment:
+		return format.PathSegment
+	}
+	return validation.IsDNS1123Subdomain
+}
+
+// annotations checks their size; the overlay checks their keys.
+func (c *Check) annotations(metadata map[string]any, at *field.Path) {
+	annotations, _ := metadata["annotations"].(map[string]any)
+	size := 0
+	for key, value := range annotations {
+		s, _ := value.(string)
+		size += len(key) + len(s)
+	}
+	if size > maxAnnotations {
+		c.TooLong(at.Field("annotations"), maxAnnotations)
+	}
+}
+
+// owners checks ownerReferences: each names an owner, only one of them is the
+// controller, and none is an event, which goes by itself.
+func (c *Check) owners(metadata map[string]any, at *field.Path) {
+	references, _ := metadata["ownerReferences"].([]any)
+	at = at.Field("ownerReferences")
+	controller := ""
+	for _, item := range references {
+		reference, _ := item.(map[string]any)
+		apiVersion := Text(reference, "apiVersion")
+		if version, err := runtimeschema.ParseGroupVersion(apiVersion); err != nil || version.Version == "" {
+			c.Invalid(at.Field("apiVersion"), apiVersion, "version must not be empty")
+		}
+		for _, name := range []string{"kind", "name", "uid"} {
+			if Text(reference, name) == "" {
+				c.Invalid(at.Field(name), "", name+" must not be empty")
+			}
+		}
+		if reference["apiVersion"] == "v1" && reference["kind"] == "Event" {
+			c.Invalid(at, field.Display(reference), "/v1, Kind=Event is disallowed from being an owner")
+		}
+		if reference["controller"] != true {
+			continue
+		}
+		name := fmt.Sprintf("%v/%v", reference["kind"], reference["name"])
+		if controller != "" {
+			c.Invalid(at, field.Display(references),
+				fmt.Sprintf("Only one reference can have Controller set to true. Found \"true\" in references for %s and %s", controller, name))
+		}
+		controller = name
+	}
+}
+
+// finalizers checks their names, and that an object that is being deleted gets no
+// further ones (section "Two-phase deletion of a resource").
+func (c *Check) finalizers(t *catalogue.Type, metadata, before map[string]any, at *field.Path) {
+	names, had := Texts(metadata, "finalizers"), Texts(before, "finalizers")
+	at = at.Field("finalizers")
+	var added []string
+	held := make(map[string]bool, len(had))
+	for _, name := range had {
+		held[name] = true
+	}
+	for i, name := range names {
+		for _, problem := range validation.IsQualifiedName(name) {
+			c.Invalid(at, name, problem)
+		}
+		if !strings.Contains(name, "/") && !c.OwnFinalizer(name) && !anyFinalizer(t) {
+			c.Invalid(at.Item(i), name, "name is neither a standard finalizer name nor is it fully qualified")
+		}
+		if !held[name] {
+			added = append(added, name)
+		}
+	}
+	if slices.Contains(names, metav1.FinalizerOrphanDependents) && slices.Contains(names, metav1.FinalizerDeleteDependents) {
+		c.Invalid(at, names, "finalizer orphan and foregroundDeletion cannot be both set")
+	}
+	if before["deletionTimestamp"] != nil && len(added) > 0 {
+		slices.Sort(added)
+		c.Forbidden(at, fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added))
+	}
+}
+
+// anyFinalizer tells whether finalizers of a type need not be qualified by a domain:
+// those of custom types, and of their definitions.
+func anyFinalizer(t *catalogue.Type) bool {
+	return t.Custom || t.Kind == "CustomResourceDefinition"
+}
+
+// OwnFinalizer tells whether a finalizer is one of the service itself, which needs no
+// domain.
+func (c *Check) OwnFinalizer(name string) bool {
+	return name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents || name == c.Vocabulary.NamespaceFinalizer
+}

@@ -1,0 +1,114 @@
+package pods
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// debugging is the subresource that adds ephemeral containers.
+const debugging = "ephemeralcontainers"
+
+// podChanges: of a pod's spec only images, the deadline and further tolerations
+// change once it runs; ephemeral containers are added by a subresource.
+func podChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
+	before, after := rules.Object(old, "spec"), rules.Object(m, "spec")
+	if before == nil || after == nil {
+		return
+	}
+	if c.Subresource == "status" {
+		statusChange(c, m, old, at)
+		return
+	}
+	at = at.Field("spec")
+	for _, name := range containerLists {
+		if len(rules.List(before, name)) != len(rules.List(after, name)) {
+			c.Forbidden(at.Field(name), "pod updates may not add or remove containers")
+			return
+		}
+	}
+	deadline(c, before, after, at)
+	tolerations(c, before, after, at)
+	if c.Subresource == debugging {
+		debuggers(c, before, after, at)
+	}
+	if !rules.Same(fixedSpec(before, c.Subresource), fixedSpec(after, c.Subresource)) {
+		c.Forbidden(at, "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, "+
+			"`spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or "+
+			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)")
+	}
+}
+
+// deadline: it can be set, and come nearer.
+func deadline(c *rules.Check, before, after map[string]any, at *field.Path) {
+	had, ok := rules.Whole(before["activeDeadlineSeconds"])
+	if !ok {
+		return
+	}
+	now, ok := rules.Whole(after["activeDeadlineSeconds"])
+	if now < 0 {
+		c.Invalid(at.Field("activeDeadlineSeconds"), now, "must be between 0 and 2147483647, inclusive")
+	}
+	switch {
+	case !ok:
+		c.Invalid(at.Field("activeDeadlineSeconds"), nil, "must not update from a positive integer to nil value")
+	case now > had:
+		c.Invalid(at.Field("activeDeadlineSeconds"), now, "must be less than or equal to previous value")
+	}
+}
+
+// tolerations are only added; how long one lasts may change.
+func tolerations(c *rules.Check, before, after map[string]any, at *field.Path) {
+	now := map[toleration]bool{}
+	for _, t := range rules.Objects(after, "tolerations") {
+		now[tolerationOf(t)] = true
+	}
+	for _, had := range rules.Objects(before, "tolerations") {
+		if !now[tolerationOf(had)] {
+			c.Forbidden(at.Field("tolerations"), "existing toleration can not be modified except its tolerationSeconds")
+			return
+		}
+	}
+}
+
+// toleration is what tells tolerations apart: all but how long they last.
+type toleration struct{ key, operator, value, effect string }
+
+func tolerationOf(t map[string]any) toleration {
+	return toleration{rules.Text(t, "key"), rules.Text(t, "operator"), rules.Text(t, "value"), rules.Text(t, "effect")}
+}
+
+// debuggers: ephemeral containers are added, and stay as they are.
+func debuggers(c *rules.Check, before, after map[string]any, at *field.Path) {
+	const name = "ephemeralContainers"
+	now := map[string]map[string]any{}
+	for _, container := range rules.Objects(after, name) {
+		now[rules.Text(container, "name")] = container
+	}
+	for _, container := range rules.Objects(before, name) {
+		switch is, ok := now[rules.Text(container, "name")]; {
+		case !ok:
+			c.Forbidden(at.Field(name), "existing ephemeral containers "+field.Display(container["name"])+" may not be removed")
+		case !rules.Same(is, container):
+			c.Forbidden(at.Field(name), "existing ephemeral containers "+field.Display(container["name"])+" may not be changed")
+		}
+	}
+}
+
+// fixedSpec returns what may not change of a pod's spec.
+func fixedSpec(spec map[string]any, subresource string) map[string]any {
+	fixed := rules.Without(spec, "activeDeadlineSeconds", "tolerations", "containers", "initContainers")
+	if subresource == debugging {
+		delete(fixed, "ephemeralContainers")
+	}
+	if rules.Number(fixed, "terminationGracePeriodSeconds") < 0 {
+		fixed["terminationGracePeriodSeconds"] = int64(1) // the least, and what it means
+	}
+	for _, name := range containerLists {
+		var list []any
+		for _, container := range rules.Objects(spec, name) {
+			list = append(list, rules.Without(container, "image"))
+		}
+		fixed[name] = list
+	}
+	return fixed
+}

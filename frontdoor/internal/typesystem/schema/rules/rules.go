@@ -1,0 +1,61 @@
+// Package rules is the ground for what the overlay of package schema can only name:
+// defaults that follow from other fields, and comparisons of several fields. Each is
+// a small function in the package of its subject, below this one; which object it is
+// for, the overlay says. What every object has, its metadata, and what many kinds
+// have, selectors, is here. None of them reads another object. It serves the
+// sections that each kind has in the specification, and what users of that kind
+// expect.
+package rules
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Check collects what is wrong with one object.
+type Check struct {
+	field.Errors
+	Vocabulary vocabulary.Vocabulary
+	// Root is the whole object.
+	Root map[string]any
+	// Subresource is the part that the request writes; "" for the object itself.
+	Subresource string
+}
+
+// Must notes what is wrong with a text; an empty one is none.
+func (c *Check) Must(be format.Format, value string, at *field.Path) {
+	if value == "" {
+		return
+	}
+	for _, problem := range be(value) {
+		c.Invalid(at, value, problem)
+	}
+}
+
+// Comparison checks what several fields of an object, or the object and its old
+// state, have to do with each other. old is nil for a create.
+type Comparison func(c *Check, m, old map[string]any, at *field.Path)
+
+// Derivation computes defaults of an object from its other fields, in place. It
+// runs after the constant defaults.
+type Derivation func(m map[string]any, v vocabulary.Vocabulary)
+
+// Comparisons are those that the overlay may name for any kind.
+var Comparisons = map[string]Comparison{
+	"values for the operator": OperatorValues,
+}
+
+// OperatorValues: In and NotIn need values, Exists and DoesNotExist have none, Gt
+// and Lt one.
+func OperatorValues(c *Check, m, _ map[string]any, at *field.Path) {
+	n := len(List(m, "values"))
+	switch operator := Text(m, "operator"); {
+	case (operator == "In" || operator == "NotIn") && n == 0:
+		c.Required(at.Field("values"), "must be specified when `operator` is 'In' or 'NotIn'")
+	case (operator == "Exists" || operator == "DoesNotExist") && n > 0:
+		c.Forbidden(at.Field("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+	case (operator == "Gt" || operator == "Lt") && n != 1:
+		c.Required(at.Field("values"), "must be specified single value when `operator` is 'Lt' or 'Gt'")
+	}
+}

@@ -1,0 +1,45 @@
+package rules
+
+import (
+	"math"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+)
+
+// Scale checks what the scale of a custom type shows of an object, which its schema
+// may leave open. A write of the status is about the status alone.
+func (c *Check) Scale(t *catalogue.Type, object map[string]any) {
+	s := t.Subresources["scale"]
+	if !t.Custom || s == nil || s.Scale == nil {
+		return
+	}
+	if c.Subresource != "status" {
+		c.replicas(object, s.Scale.Replicas)
+	}
+	c.replicas(object, s.Scale.StatusReplicas)
+	if len(s.Scale.Selector) == 0 {
+		return
+	}
+	if text, _, err := unstructured.NestedString(object, s.Scale.Selector...); err != nil {
+		c.Invalid(pathOf(s.Scale.Selector), text, err.Error())
+	}
+}
+
+func (c *Check) replicas(object map[string]any, where []string) {
+	n, _, err := unstructured.NestedInt64(object, where...)
+	switch {
+	case err != nil:
+		c.Invalid(pathOf(where), n, err.Error())
+	case n < 0:
+		c.Invalid(pathOf(where), n, "should be a non-negative integer")
+	case n > math.MaxInt32:
+		c.Invalid(pathOf(where), n, "should be less than or equal to 2147483647")
+	}
+}
+
+// pathOf writes a path as definitions do.
+func pathOf(names []string) *field.Path { return &field.Path{Name: "." + strings.Join(names, ".")} }

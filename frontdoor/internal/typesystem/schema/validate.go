@@ -1,0 +1,332 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/overlay"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services"
+)
+
+// check is one walk of Validate over an object.
+type check struct {
+	rules.Check
+	budget *budget.Budget
+}
+
+// object checks an object with known fields. The old one is nil for a create, and
+// where there was none.
+func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
+	for _, name := range n.required {
+		if f := n.fields[name]; rules.Empty(m[name]) || f.rules.None(m[name]) {
+			c.Required(f.rules.Place(at, name), f.rules.Why())
+		}
+	}
+	for _, name := range n.blank {
+		if f := n.fields[name]; rules.Empty(m[name]) {
+			c.scalar(f.rules, f.blank(m[name]), f.rules.Place(at, name))
+		}
+	}
+	for name, value := range m {
+		f := n.fields[name]
+		if f == nil || f.rules == nil && f.plain {
+			continue
+		}
+		below := f.rules.Place(at, name)
+		if at == nil && name == "status" {
+			c.reported(f.node, value, old[name], below)
+			continue
+		}
+		switch {
+		case f.rules == nil || rules.Empty(value) && slices.Contains(n.required, name):
+		case f.kind == intOrString:
+			c.scalar(f.rules, value, below) // where an empty text is no percentage either
+		default:
+			c.field(f.rules, value, below)
+		}
+		if !f.plain {
+			c.value(f.node, value, old[name], below)
+		}
+	}
+	if n.rules != nil {
+		c.ruleset(n.rules, m, old, at)
+	}
+}
+
+// reported checks a status that is written. Only what the overlay says about it
+// holds, and nothing below: otherwise it is taken as its controller reports it.
+func (c *check) reported(n *node, value, old any, at *field.Path) {
+	status, ok := value.(map[string]any)
+	if !ok || n.rules == nil || c.Subresource != "status" {
+		return
+	}
+	for name, r := range n.rules.Fields {
+		if given, ok := status[name]; ok {
+			c.field(r, given, at.Field(name))
+		}
+	}
+	before, _ := old.(map[string]any)
+	c.ruleset(n.rules, status, before, at)
+}
+
+// value enters an object, dictionary or list.
+func (c *check) value(n *node, value, old any, at *field.Path) {
+	if c.budget.Over() {
+		return
+	}
+	if n.custom != nil {
+		c.custom(n, value, old, at)
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		before, _ := old.(map[string]any)
+		if n.kind == object {
+			c.object(n, v, before, at)
+			return
+		}
+		if n.kind != dictionary {
+			return
+		}
+		for key, item := range v {
+			below := field.Path{Parent: at, Name: key, IsKey: true}
+			c.value(n.item, item, before[key], &below)
+		}
+	case []any:
+		if n.kind != list || n.item.plain {
+			return
+		}
+		for i, item := range v {
+			below := field.Path{Parent: at, Index: i}
+			c.value(n.item, item, nil, &below)
+		}
+	}
+}
+
+// ruleset checks what the overlay says about an object as a whole.
+func (c *check) ruleset(r *overlay.Rules, m, old map[string]any, at *field.Path) {
+	c.oneOf(r, m, at)
+	if old != nil {
+		for _, name := range r.Fixed {
+			if !rules.Same(m[name], old[name]) {
+				c.Invalid(at.Field(name), m[name], "field is immutable")
+			}
+		}
+		for _, name := range r.Once {
+			if before, had := old[name]; had && !rules.Empty(before) && !rules.Same(m[name], before) {
+				c.Invalid(at.Field(name), m[name], "field is immutable once set")
+			}
+		}
+	}
+	if r.Choice != nil {
+		c.choice(r.Choice, m, at)
+	}
+	for _, compare := range r.Comparisons {
+		compare(&c.Check, m, old, at)
+	}
+}
+
+// oneOf checks fields that exclude each other.
+func (c *check) oneOf(r *overlay.Rules, m map[string]any, at *field.Path) {
+	for _, group := range []struct {
+		fields   []string
+		required bool
+	}{{r.OneOf, true}, {r.AtMostOne, false}} {
+		first := ""
+		for _, name := range group.fields {
+			if rules.Empty(m[name]) {
+				continue
+			}
+			switch {
+			case first == "":
+				first = name
+			case r.Sort != "":
+				c.Forbidden(at.Field(name), "may not specify more than 1 "+r.Sort)
+			default:
+				c.Forbidden(at.Field(name), "may not be specified together with "+first)
+			}
+		}
+		switch {
+		case first != "" || !group.required || len(group.fields) == 0:
+		case r.Sort != "":
+			c.Required(at, "must specify a "+r.Sort)
+		default:
+			c.Required(at, "must specify one of: "+join(group.fields))
+		}
+	}
+}
+
+// choice checks that the field is given that belongs to what is chosen, and no other.
+func (c *check) choice(r *overlay.Choice, m map[string]any, at *field.Path) {
+	chosen, _ := m[r.By].(string)
+	mine, known := r.Of[chosen]
+	if mine != "" && !r.Optional && m[mine] == nil {
+		c.Required(at.Field(mine), "required when "+r.By+" is "+chosen)
+	}
+	for _, name := range r.Of {
+		if name != "" && name != mine && m[name] != nil && known {
+			c.Forbidden(at.Field(name), "may not be specified when "+r.By+" is "+chosen)
+		}
+	}
+}
+
+// field checks the value of one field, and each item of a list.
+func (c *check) field(r *overlay.Field, value any, at *field.Path) {
+	if r.Forbidden != "" && !rules.Empty(value) {
+		c.Forbidden(at, r.Forbidden)
+		return
+	}
+	switch v := value.(type) {
+	case []any:
+		c.listField(r, v, at)
+	case map[string]any:
+		if r.NotEmpty && len(v) == 0 {
+			c.Required(at, "")
+		}
+		if r.MaxItems > 0 && len(v) > r.MaxItems {
+			c.TooMany(at, len(v), r.MaxItems)
+		}
+		for key, item := range v {
+			where := r.EntryPlace(at, key)
+			if r.KeyCheck != nil {
+				for _, problem := range r.KeyCheck(key) {
+					c.Invalid(where, key, problem)
+				}
+			}
+			if r.Checked != nil {
+				c.scalar(r, item, where)
+			}
+		}
+	default:
+		if value == "" && r.NotEmpty {
+			c.Required(at, "")
+		} else if value != "" || r.Stated { // a required one is reported as such
+			c.scalar(r, value, at)
+		}
+	}
+}
+
+func (c *check) listField(r *overlay.Field, items []any, at *field.Path) {
+	if r.NotEmpty && len(items) == 0 {
+		c.Required(at, "")
+	}
+	switch {
+	case r.MaxItems == 0 || len(items) <= r.MaxItems:
+	case r.Says != "":
+		c.Invalid(at, items, r.Says)
+	default:
+		c.TooMany(at, len(items), r.MaxItems)
+	}
+	for i, item := range items {
+		if _, isObject := item.(map[string]any); !isObject {
+			c.scalar(r, item, r.ItemPlace(at, i))
+		}
+	}
+	if len(r.Unique) > 0 {
+		c.unique(r.Unique, items, at)
+	}
+}
+
+// unique checks that no two items of a list have the same identity.
+func (c *check) unique(by []string, items []any, at *field.Path) {
+	if len(items) < 2 {
+		return
+	}
+	seen := make(map[string]bool, len(items))
+	for i, item := range items {
+		key, value, where := identityOf(item, by, &field.Path{Parent: at, Index: i})
+		if seen[key] {
+			c.Duplicate(where, value)
+		}
+		seen[key] = true
+	}
+}
+
+// identityOf returns what tells an item of a list apart.
+func identityOf(item any, by []string, at *field.Path) (key string, value any, where *field.Path) {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return field.Display(item), item, at
+	}
+	if len(by) == 1 {
+		value = m[by[0]]
+		if key, ok = value.(string); !ok {
+			key = field.Display(value)
+		}
+		return key, value, &field.Path{Parent: at, Name: by[0]}
+	}
+	some := map[string]any{}
+	for _, name := range by {
+		some[name] = m[name]
+	}
+	return field.Display(some), some, at
+}
+
+// scalar checks one value that is neither object nor list.
+func (c *check) scalar(r *overlay.Field, value any, at *field.Path) {
+	if i, ok := rules.Whole(value); ok {
+		c.number(r, value, i, at)
+		return
+	}
+	s, ok := value.(string)
+	if !ok {
+		return
+	}
+	if len(r.Enum) > 0 && !slices.Contains(r.Enum, s) {
+		if r.Says != "" {
+			c.Invalid(at, s, r.Says)
+		} else {
+			c.NotSupported(at, s, r.Enum...)
+		}
+		return
+	}
+	if r.MaxLength > 0 && len(s) > r.MaxLength {
+		c.TooLong(at, r.MaxLength)
+	}
+	if r.Expression != nil && !r.Expression.MatchString(s) {
+		c.Invalid(at, value, "must match "+r.Pattern)
+	}
+	if r.Checked != nil {
+		for _, problem := range r.Checked(s) {
+			c.Invalid(at, value, problem)
+		}
+	}
+}
+
+// number checks that a number is within its bounds.
+func (c *check) number(r *overlay.Field, value any, i int64, at *field.Path) {
+	below, above := r.Min != nil && i < *r.Min, r.Max != nil && i > *r.Max
+	switch {
+	case !below && !above || r.None(value):
+	case r.Says != "":
+		c.Invalid(at, value, r.Says)
+	case r.Min != nil && r.Max != nil:
+		c.Invalid(at, value, fmt.Sprintf("must be between %d and %d, inclusive", *r.Min, *r.Max))
+	case below:
+		c.Invalid(at, value, fmt.Sprintf("must be greater than or equal to %d", *r.Min))
+	case above:
+		c.Invalid(at, value, fmt.Sprintf("must be less than or equal to %d", *r.Max))
+	}
+}
+
+// status returns the 422 with all causes in a steady order, nil when there are none.
+func (c *check) status(t *catalogue.Type, object map[string]any) error {
+	causes := c.Causes()
+	if len(causes) == 0 {
+		return nil
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	if name == "" {
+		name, _ = metadata["generateName"].(string)
+	}
+	group := t.Group
+	if t.Stored != nil {
+		group = t.Stored.Group // groups that share objects speak of them alike
+	}
+	return services.Invalid(group, t.Kind, name, causes)
+}

@@ -1,0 +1,97 @@
+package strategy
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// TestStatusTakesAlong: what of the metadata a write of the status may change.
+func TestStatusTakesAlong(t *testing.T) {
+	metadata := func(of string) map[string]any {
+		return map[string]any{"labels": of, "annotations": of, "ownerReferences": of, "finalizers": of}
+	}
+	for kind, kept := range map[string][]string{
+		"Namespace": nil, "Deployment": {"labels"}, "Pod": {"ownerReferences"},
+		"FlowSchema": {"labels", "annotations", "ownerReferences", "finalizers"},
+	} {
+		w := Write{Type: &catalogue.Type{Kind: kind}, Subresource: "status", Vocabulary: vocabulary.Platform()}
+		obj := map[string]any{"metadata": metadata("new"), "spec": "new", "status": "new"}
+		w.PrepareUpdate(obj, map[string]any{"metadata": metadata("old"), "spec": "old", "status": "old"})
+		want := map[string]any{"metadata": metadata("new"), "spec": "old", "status": "new"}
+		for _, field := range kept {
+			Metadata(want)[field] = "old"
+		}
+		if !reflect.DeepEqual(obj, want) {
+			t.Errorf("%s: %v, want %v", kind, obj, want)
+		}
+	}
+}
+
+// TestWhatNeedNotBeRepeated: an update may leave out what does not change, and the rules
+// see what it changes.
+func TestWhatNeedNotBeRepeated(t *testing.T) {
+	w := Write{Type: &catalogue.Type{Kind: "ConfigMap"}, Vocabulary: vocabulary.Platform()}
+	old := map[string]any{"metadata": map[string]any{"uid": "a", "creationTimestamp": "then", "generateName": "x"}}
+	obj := map[string]any{}
+	w.PrepareUpdate(obj, old)
+	if want := map[string]any{"uid": "a", "creationTimestamp": "then"}; !reflect.DeepEqual(Metadata(obj), want) {
+		t.Errorf("%v, want %v", Metadata(obj), want)
+	}
+	obj = map[string]any{"metadata": map[string]any{"uid": "b", "creationTimestamp": "now", "deletionTimestamp": "soon"}}
+	w.PrepareUpdate(obj, old)
+	if want := map[string]any{"uid": "b", "creationTimestamp": "then", "deletionTimestamp": "soon"}; !reflect.DeepEqual(Metadata(obj), want) {
+		t.Errorf("%v, want %v", Metadata(obj), want)
+	}
+}
+
+// TestDecisions: a write of the status neither changes nor loses what an approval has
+// decided, and conditions keep the time at which they were reached.
+func TestDecisions(t *testing.T) {
+	v := vocabulary.Platform()
+	w := Write{Type: &catalogue.Type{Key: resource.GroupResource{Group: v.Group("certificates."), Resource: "certificatesigningrequests"}},
+		Subresource: "status", Vocabulary: v, Now: time.Unix(0, 0)}
+	condition := func(kind, reason, at string) map[string]any {
+		return map[string]any{"type": kind, "status": "True", "reason": reason, "lastUpdateTime": at, "lastTransitionTime": at}
+	}
+	status := func(conditions ...any) map[string]any { return map[string]any{"conditions": conditions} }
+	old := map[string]any{"status": status(condition("Approved", "Good", "then"), condition("Failed", "Bad", "then"))}
+	obj := map[string]any{"status": status(map[string]any{"type": "Failed", "status": "True"}, condition("Approved", "Forged", "now"))}
+	w.PrepareUpdate(obj, old)
+	failed := condition("Failed", "", "then")
+	delete(failed, "reason")
+	failed["lastUpdateTime"] = "1970-01-01T00:00:00Z"
+	if want := status(failed, condition("Approved", "Good", "then")); !reflect.DeepEqual(obj["status"], want) {
+		t.Errorf("%v, want %v", obj["status"], want)
+	}
+	obj = map[string]any{"status": status(condition("Failed", "Bad", "then"))}
+	w.PrepareUpdate(obj, old)
+	if want := status(condition("Failed", "Bad", "then")); !reflect.DeepEqual(obj["status"], want) {
+		t.Errorf("a decision that is left out: %v", obj["status"])
+	}
+}
+
+// TestSecretsOfAccount: references to secrets are names.
+func TestSecretsOfAccount(t *testing.T) {
+	obj := map[string]any{"secrets": []any{map[string]any{"name": "a", "namespace": "b", "kind": "Secret"}, map[string]any{"uid": "c"}}}
+	nameSecrets(obj)
+	if want := []any{map[string]any{"name": "a"}, map[string]any{}}; !reflect.DeepEqual(obj["secrets"], want) {
+		t.Errorf("%v, want %v", obj["secrets"], want)
+	}
+}
+
+// TestTwins: an owner is named once; two who share a uid and nothing else are two.
+func TestTwins(t *testing.T) {
+	owner := func(name string) any { return map[string]any{"uid": "u", "name": name} }
+	obj := map[string]any{"metadata": map[string]any{"ownerReferences": []any{owner("a"), owner("b"), owner("a")}}}
+	if twice := DedupOwners(obj); !reflect.DeepEqual(twice, []string{"u"}) {
+		t.Errorf("told of %v", twice)
+	}
+	if want := []any{owner("a"), owner("b")}; !reflect.DeepEqual(Metadata(obj)["ownerReferences"], want) {
+		t.Errorf("%v, want %v", Metadata(obj)["ownerReferences"], want)
+	}
+}

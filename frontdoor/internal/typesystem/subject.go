@@ -1,0 +1,180 @@
+package typesystem
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
+	"github.com/portico-platform/portico/services"
+)
+
+// Subject is the form in which a path shows a stored object, and takes changes to
+// it: the object itself, or a body of a subresource's own kind.
+type Subject interface {
+	// Show returns what a client sees of the object.
+	Show(object map[string]any) (map[string]any, error)
+	// Put returns the object with what a client sent. The object is not modified, and
+	// the body is taken over. One of the subresource's own kind has been prepared.
+	Put(object, body map[string]any) (map[string]any, error)
+	// Keep returns object with what this path can change as it is in changed, another
+	// version of the same object. Neither is modified.
+	Keep(object, changed map[string]any) (map[string]any, error)
+}
+
+// SubjectOf returns the subject of a path.
+func SubjectOf(s *catalogue.Subresource) Subject {
+	if s != nil && s.Kind == "Scale" {
+		return scale{apiVersion(s.Group, s.Version), cmp.Or(s.Scale, usualScale)}
+	}
+	return itself{}
+}
+
+// BodyType returns the type of the bodies of a path: that of the resource, or the
+// subresource's own.
+func (e *Engine) BodyType(t *catalogue.Type, s *catalogue.Subresource) *catalogue.Type {
+	if s == nil || s.Kind == t.Kind {
+		return t
+	}
+	body := &catalogue.Type{Group: t.Group, Version: t.Version, Kind: s.Kind, Resource: t.Resource, Namespaced: t.Namespaced, NameRule: t.NameRule}
+	if s.Version != "" {
+		body.Group, body.Version = s.Group, s.Version
+	}
+	body.Stored = body
+	body.Schema, body.Definition, _ = e.Types.Body(body.Group, body.Version, body.Kind)
+	if s.Kind == "Scale" {
+		body.Columns = scaleColumns
+	}
+	return body
+}
+
+// scaleColumns are the columns of a scale's Table.
+var scaleColumns = []catalogue.Column{
+	{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name"},
+	{Name: "Desired", Type: "integer", Cell: ".spec.replicas", Description: "Number of replicas that are wanted."},
+	{Name: "Available", Type: "integer", Cell: ".status.replicas", Description: "Number of replicas that there are."},
+	{Name: "Age", Type: "string", Cell: catalogue.CellAge, Description: "Time since the creation of the object."},
+}
+
+func apiVersion(group, version string) string {
+	if group == "" {
+		return version
+	}
+	return group + "/" + version
+}
+
+// itself shows the object as it is.
+type itself struct{}
+
+func (itself) Show(object map[string]any) (map[string]any, error) { return object, nil }
+
+func (itself) Put(_, body map[string]any) (map[string]any, error) { return body, nil }
+
+func (itself) Keep(_, changed map[string]any) (map[string]any, error) { return changed, nil }
+
+// scale shows the number of replicas, whatever the kind of the object.
+type scale struct {
+	apiVersion string
+	at         *catalogue.ScalePaths
+}
+
+// usualScale is where objects keep what their scale shows, unless they say otherwise.
+var usualScale = &catalogue.ScalePaths{
+	Replicas: []string{"spec", "replicas"}, StatusReplicas: []string{"status", "replicas"}, Selector: []string{"spec", "selector"},
+}
+
+func (s scale) Show(object map[string]any) (map[string]any, error) {
+	meta := map[string]any{}
+	for _, field := range []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp"} {
+		if v, ok := strategy.Metadata(object)[field]; ok {
+			meta[field] = v
+		}
+	}
+	spec := map[string]any{}
+	if replicas, _, _ := unstructured.NestedFieldNoCopy(object, s.at.Replicas...); replicas != nil && replicas != int64(0) {
+		spec["replicas"] = replicas
+	}
+	status := map[string]any{"replicas": int64(0)}
+	if n, ok, _ := unstructured.NestedFieldNoCopy(object, s.at.StatusReplicas...); ok {
+		status["replicas"] = n
+	}
+	if text := s.selector(object); text != "" {
+		status["selector"] = text
+	}
+	return map[string]any{"apiVersion": s.apiVersion, "kind": "Scale", "metadata": meta, "spec": spec, "status": status}, nil
+}
+
+// wanted tells whether an object of a custom type says how many replicas it wants:
+// there is no scale to show before.
+func (s scale) wanted(object map[string]any) error {
+	if _, ok, _ := unstructured.NestedFieldNoCopy(object, s.at.Replicas...); ok || s.at == usualScale {
+		return nil
+	}
+	return fmt.Errorf("the spec replicas field %q does not exist", "."+strings.Join(s.at.Replicas, "."))
+}
+
+// selector returns the label selector of the object's replicas in its text form,
+// which custom types keep it in.
+func (s scale) selector(object map[string]any) string {
+	if len(s.at.Selector) == 0 {
+		return ""
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(object, s.at.Selector...)
+	if labels, ok := value.(map[string]any); ok {
+		return selectorText(labels)
+	}
+	text, _ := value.(string)
+	return text
+}
+
+func (s scale) Put(object, body map[string]any) (map[string]any, error) {
+	next := Copy(object)
+	meta := strategy.Metadata(body)
+	for _, field := range []string{"name", "namespace", "resourceVersion", "uid"} {
+		if v, ok := meta[field]; ok {
+			strategy.Metadata(next)[field] = v
+		}
+	}
+	n, _, _ := unstructured.NestedInt64(body, "spec", "replicas")
+	name, _ := meta["name"].(string)
+	if n < 0 {
+		return nil, services.Invalid("autoscaling", "Scale", name, []services.StatusCause{{Reason: services.CauseInvalid,
+			Field: "spec.replicas", Message: fmt.Sprintf("Invalid value: %d: must be greater than or equal to 0", n)}})
+	}
+	if err := unstructured.SetNestedField(next, n, s.at.Replicas...); err != nil {
+		return nil, services.BadRequest("%s %q has no place for replicas: %v", next["kind"], name, err)
+	}
+	return next, nil
+}
+
+func (s scale) Keep(object, changed map[string]any) (map[string]any, error) {
+	shown, err := s.Show(changed)
+	if err != nil {
+		return nil, err
+	}
+	return s.Put(object, shown)
+}
+
+// selectorText returns a label selector, or a plain map of labels, in the syntax of
+// query parameters.
+func selectorText(selector map[string]any) string {
+	_, hasLabels := selector["matchLabels"]
+	_, hasExpressions := selector["matchExpressions"]
+	if !hasLabels && !hasExpressions {
+		selector = map[string]any{"matchLabels": selector}
+	}
+	var typed metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &typed); err != nil {
+		return ""
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(&typed)
+	if err != nil {
+		return ""
+	}
+	return parsed.String()
+}

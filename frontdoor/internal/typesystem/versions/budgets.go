@@ -1,0 +1,44 @@
+package versions
+
+import (
+	"reflect"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// An empty selector selects no pods in an old disruption budget, and all of them in
+// a newer one. Each of the two is said in the other version by a label that no pod
+// has: a selector that wants it selects none, one that wants it absent selects all.
+
+func budgetToBest(v vocabulary.Vocabulary, budget map[string]any) {
+	exchange(budget, noPods(v), allPods(v))
+}
+
+func budgetFromBest(v vocabulary.Vocabulary, budget map[string]any) {
+	exchange(budget, allPods(v), noPods(v))
+}
+
+func noPods(v vocabulary.Vocabulary) map[string]any  { return onlyLabel(v, "Exists") }
+func allPods(v vocabulary.Vocabulary) map[string]any { return onlyLabel(v, "DoesNotExist") }
+
+// onlyLabel returns the selector on the label that no pod has.
+func onlyLabel(v vocabulary.Vocabulary, operator string) map[string]any {
+	return map[string]any{"matchExpressions": []any{
+		map[string]any{"key": v.Qualified("pdb", "deprecated-v1beta1-empty-selector-match"), "operator": operator},
+	}}
+}
+
+// exchange writes an empty selector out as what it means, and what it means in the
+// other version as an empty one.
+func exchange(budget map[string]any, emptyMeans, becomesEmpty map[string]any) {
+	changed(budget, "spec", func(spec map[string]any) {
+		selector, ok := spec["selector"].(map[string]any)
+		switch {
+		case !ok:
+		case len(items(selector, "matchExpressions")) == 0 && len(child(selector, "matchLabels")) == 0:
+			spec["selector"] = emptyMeans
+		case len(child(selector, "matchLabels")) == 0 && reflect.DeepEqual(selector["matchExpressions"], becomesEmpty["matchExpressions"]):
+			spec["selector"] = map[string]any{}
+		}
+	})
+}

@@ -1,0 +1,206 @@
+package versions
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// generator makes objects from the schemas of the catalogue. What is empty it leaves
+// out, and what only some combinations of fields allow it makes right (see valid).
+type generator struct {
+	*rand.Rand
+	types      *catalogue.Catalogue
+	vocabulary vocabulary.Vocabulary
+}
+
+func newGenerator(types *catalogue.Catalogue, v vocabulary.Vocabulary, seed uint64) *generator {
+	return &generator{rand.New(rand.NewPCG(seed, 0)), types, v}
+}
+
+// object returns an object of a type.
+func (g *generator) object(t *catalogue.Type) map[string]any {
+	o, _ := g.value(t.Schema, "", 0).(map[string]any)
+	if o == nil {
+		o = map[string]any{}
+	}
+	o["apiVersion"], o["kind"] = t.APIVersion(), t.Kind
+	o["metadata"] = map[string]any{"name": g.word(), "uid": g.word()}
+	if g.chance() {
+		o["metadata"].(map[string]any)["annotations"] = map[string]any{g.word(): g.word()}
+	}
+	g.valid(o, t)
+	return o
+}
+
+func (g *generator) chance() bool { return g.IntN(3) > 0 }
+func (g *generator) word() string { return fmt.Sprintf("w%d", g.IntN(1000)) }
+
+// value returns a value of a schema; nil when it would be empty.
+func (g *generator) value(s *spec.Schema, name string, depth int) any {
+	if strings.HasSuffix(s.Ref.String(), "api.resource.Quantity") {
+		return fmt.Sprintf("%d", 1+g.IntN(9))
+	}
+	s = g.types.Resolve(s)
+	if s == nil || depth > 12 || len(s.Type) == 0 {
+		return nil
+	}
+	switch s.Type[0] {
+	case "object":
+		return g.members(s, name, depth)
+	case "array":
+		var list []any
+		for range 1 + g.IntN(3) {
+			if item := g.value(s.Items.Schema, "", depth+1); item != nil {
+				list = append(list, item)
+			}
+		}
+		if list == nil {
+			return nil
+		}
+		return list
+	case "integer":
+		return int64(1 + g.IntN(100))
+	case "boolean":
+		return true
+	case "string":
+		return g.text(s.Format)
+	}
+	return nil
+}
+
+func (g *generator) text(format string) any {
+	switch format {
+	case "date-time":
+		return fmt.Sprintf("2026-01-02T03:04:%02dZ", g.IntN(60))
+	case "byte":
+		return "AAAA"
+	case "int-or-string":
+		if g.chance() {
+			return int64(1 + g.IntN(100))
+		}
+	}
+	return g.word()
+}
+
+func (g *generator) members(s *spec.Schema, name string, depth int) any {
+	if name == "openAPIV3Schema" {
+		return map[string]any{"type": "object", "description": g.word()}
+	}
+	m := map[string]any{}
+	for _, field := range slices.Sorted(maps.Keys(s.Properties)) {
+		property := s.Properties[field]
+		if field == "metadata" || !slices.Contains(s.Required, field) && !g.chance() {
+			continue
+		}
+		if value := g.value(&property, field, depth+1); value != nil {
+			m[field] = value
+		}
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		for range 1 + g.IntN(2) {
+			if value := g.value(s.AdditionalProperties.Schema, "", depth+1); value != nil {
+				m[g.word()] = value
+			}
+		}
+	}
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+// valid makes an object right where a schema alone allows what a version does not.
+func (g *generator) valid(o map[string]any, t *catalogue.Type) {
+	spec := child(o, "spec")
+	switch t.Kind {
+	case "Ingress":
+		g.backend(child(spec, "backend"))
+		g.backend(child(spec, "defaultBackend"))
+		eachIngressPath(spec, func(path map[string]any) { g.backend(child(path, "backend")) })
+	case "HorizontalPodAutoscaler":
+		g.metrics(items(spec, "metrics"))
+		g.metrics(items(child(o, "status"), "currentMetrics"))
+	case "CustomResourceDefinition":
+		if t.Version == "v1beta1" && spec != nil {
+			g.oldDefinition(spec)
+		}
+	case "EndpointSlice":
+		g.topology(o)
+	case "PodDisruptionBudget":
+		// Each version writes one of the two meanings with the label; the other is
+		// an empty selector.
+		other := map[string]map[string]any{"v1": noPods(g.vocabulary), "v1beta1": allPods(g.vocabulary)}[t.Version]
+		if spec != nil && g.chance() {
+			spec["selector"] = []any{map[string]any{}, other}[g.IntN(2)]
+		}
+	}
+}
+
+// backend is of one service or of one resource.
+func (g *generator) backend(b map[string]any) {
+	if b["serviceName"] != nil || b["servicePort"] != nil {
+		delete(b, "resource")
+		b["serviceName"], b["servicePort"] = g.word(), g.text("int-or-string")
+	}
+	if service := child(b, "service"); service != nil {
+		delete(b, "resource")
+		service["port"] = []any{map[string]any{"name": g.word()}, map[string]any{"number": int64(80)}}[g.IntN(2)]
+	}
+}
+
+// metrics are often of the CPU.
+func (g *generator) metrics(list []any) {
+	for _, item := range list {
+		metric := item.(map[string]any)
+		if resource := child(metric, "resource"); resource != nil && g.chance() {
+			metric["type"], resource["name"] = "Resource", "cpu"
+		}
+	}
+}
+
+// oldDefinition says what it has in each version only there, else in none.
+func (g *generator) oldDefinition(spec map[string]any) {
+	versions := items(spec, "versions")
+	for field, shared := range perVersion {
+		each := len(versions) > 1 && g.chance()
+		if each {
+			delete(spec, shared)
+		}
+		for i, version := range versions {
+			if i == 0 || !each {
+				delete(version.(map[string]any), field)
+			}
+		}
+	}
+	if len(versions) > 0 {
+		spec["version"] = versions[0].(map[string]any)["name"]
+	} else if spec["version"] == nil {
+		spec["version"] = "v1"
+	}
+}
+
+// topology names the zone and the host, often.
+func (g *generator) topology(slice map[string]any) {
+	for _, item := range items(slice, "endpoints") {
+		endpoint := item.(map[string]any)
+		if labels := child(endpoint, "topology"); labels != nil {
+			if g.chance() {
+				labels[zoneLabel(g.vocabulary)] = g.word()
+			}
+			if g.chance() {
+				labels[hostLabel(g.vocabulary)] = g.word()
+			}
+			if endpoint["nodeName"] != nil && g.chance() {
+				labels[hostLabel(g.vocabulary)] = endpoint["nodeName"]
+			}
+		}
+	}
+}

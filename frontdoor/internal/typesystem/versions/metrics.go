@@ -1,0 +1,112 @@
+package versions
+
+import "strings"
+
+// place is where a value of a metric's source stands: in v2beta2, below an object
+// where there is a dot, and before, flat. Before, some had to be there.
+type place struct {
+	nested, flat string
+	required     bool
+}
+
+// sources are the places of each kind of source.
+type sources map[string][]place
+
+// targets are the sources of spec.metrics, currents those of status.currentMetrics.
+var (
+	targets = sources{
+		"object": {{"describedObject", "target", false}, {"metric.name", "metricName", false}, {"metric.selector", "selector", false},
+			{"target.value", "targetValue", true}, {"target.averageValue", "averageValue", false}},
+		"pods": {{"metric.name", "metricName", false}, {"metric.selector", "selector", false},
+			{"target.averageValue", "targetAverageValue", true}},
+		"resource":          targetOfResource,
+		"containerResource": append([]place{{"container", "container", false}}, targetOfResource...),
+		"external": {{"metric.name", "metricName", false}, {"metric.selector", "metricSelector", false},
+			{"target.value", "targetValue", false}, {"target.averageValue", "targetAverageValue", false}},
+	}
+	targetOfResource = []place{{"name", "name", false}, {"target.averageUtilization", "targetAverageUtilization", false},
+		{"target.averageValue", "targetAverageValue", false}}
+
+	currents = sources{
+		"object": {{"describedObject", "target", false}, {"metric.name", "metricName", false}, {"metric.selector", "selector", false},
+			{"current.value", "currentValue", true}, {"current.averageValue", "averageValue", false}},
+		"pods": {{"metric.name", "metricName", false}, {"metric.selector", "selector", false},
+			{"current.averageValue", "currentAverageValue", true}},
+		"resource":          currentOfResource,
+		"containerResource": append([]place{{"container", "container", false}}, currentOfResource...),
+		"external": {{"metric.name", "metricName", false}, {"metric.selector", "metricSelector", false},
+			{"current.value", "currentValue", true}, {"current.averageValue", "currentAverageValue", false}},
+	}
+	currentOfResource = []place{{"name", "name", false}, {"current.averageUtilization", "currentAverageUtilization", false},
+		{"current.averageValue", "currentAverageValue", true}}
+)
+
+func (s sources) allToFlat(metrics []any) []any   { return s.all(metrics, toFlat) }
+func (s sources) allFromFlat(metrics []any) []any { return s.all(metrics, fromFlat) }
+
+// through is what becomes of metrics on their way to the flat form and back.
+func (s sources) through(metrics []any) []any { return s.allFromFlat(s.allToFlat(metrics)) }
+
+// all converts the source of each metric.
+func (s sources) all(metrics []any, convert func(map[string]any, []place) map[string]any) []any {
+	return copies(metrics, func(metric map[string]any) {
+		for kind, places := range s {
+			if source, ok := metric[kind].(map[string]any); ok {
+				metric[kind] = convert(source, places)
+			}
+		}
+	})
+}
+
+func toFlat(source map[string]any, places []place) map[string]any {
+	flat := map[string]any{}
+	for _, p := range places {
+		value, ok := source[p.nested]
+		if group, name, below := strings.Cut(p.nested, "."); below {
+			value, ok = child(source, group)[name]
+		}
+		if !ok && p.required {
+			value, ok = "0", true
+		}
+		if ok {
+			flat[p.flat] = value
+		}
+	}
+	return flat
+}
+
+func fromFlat(flat map[string]any, places []place) map[string]any {
+	source := map[string]any{}
+	for _, p := range places {
+		group, name, below := strings.Cut(p.nested, ".")
+		if below && source[group] == nil {
+			source[group] = map[string]any{}
+		}
+		value, ok := flat[p.flat]
+		if ok && below {
+			child(source, group)[name] = value
+		} else if ok {
+			source[p.nested] = value
+		}
+	}
+	if target, ok := source["target"].(map[string]any); ok {
+		completeTarget(target)
+	}
+	return source
+}
+
+// completeTarget says of which type a target is. A value of zero beside an average
+// is there because it had to be.
+func completeTarget(target map[string]any) {
+	switch {
+	case target["averageUtilization"] != nil:
+		target["type"] = "Utilization"
+	case target["averageValue"] == nil && target["value"] != nil:
+		target["type"] = "Value"
+	default:
+		target["type"] = "AverageValue"
+		if target["value"] == "0" {
+			delete(target, "value")
+		}
+	}
+}
