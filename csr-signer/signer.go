@@ -76,7 +76,7 @@ func (s *signer) reconcile(ctx context.Context, object *unstructured.Unstructure
 	return 0, err
 }
 
-// wantsSignature tells whether the request is approved and neither denied, failed
+// wantsSignature reports whether the request is approved and neither denied, failed
 // nor signed already.
 func (c *signingRequest) wantsSignature() bool {
 	approved := false

@@ -171,7 +171,7 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 	wire.WriteStatus(a, r.Request, d.vocabulary, status)
 }
 
-// sent tells whether a part of an answer has left: until then another one can
+// sent reports whether a part of an answer has left: until then another one can
 // take its place.
 func sent(a *answer) bool {
 	held, ok := a.ResponseWriter.(*compression.Writer)

@@ -92,7 +92,7 @@ func AsStatus(err error) *Status {
 	return &Status{Code: http.StatusInternalServerError, Reason: ReasonInternalError, Message: "Internal error occurred: " + err.Error()}
 }
 
-// IsReason tells whether err is a Status with that reason.
+// IsReason reports whether err is a Status with that reason.
 func IsReason(err error, reason string) bool {
 	var s *Status
 	return errors.As(err, &s) && s.Reason == reason

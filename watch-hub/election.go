@@ -33,7 +33,7 @@ func newElection(etcd *clientv3.Client, name string, log *slog.Logger) *election
 	return &election{etcd: etcd, name: name, log: log, signal: make(chan struct{}, 1)}
 }
 
-// leads tells whether this hub publishes.
+// leads reports whether this hub publishes.
 func (e *election) leads() bool { return e.leading.Load() }
 
 // won receives after each victory.

@@ -73,7 +73,7 @@ func (p *publisher) add(c services.Change) {
 	m.data = data
 }
 
-// ready tells whether there are changes and they may be published now; when it is
+// ready reports whether there are changes and they may be published now; when it is
 // too soon, due fires as soon as they may.
 func (p *publisher) ready(now time.Time) bool {
 	if len(p.open) == 0 {

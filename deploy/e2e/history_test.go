@@ -54,7 +54,7 @@ type storedObject struct {
 	Spec struct{ NodeName string }
 }
 
-// shows tells whether a state of an object is in the view.
+// shows reports whether a state of an object is in the view.
 func (v view) shows(o *storedObject) bool {
 	if o == nil || v.namespace != "" && o.Metadata.Namespace != v.namespace {
 		return false
@@ -263,7 +263,7 @@ func (r *recorder) fault(format string, args ...any) {
 	r.faults = append(r.faults, fmt.Sprintf(format, args...))
 }
 
-// has tells whether at least n events were recorded.
+// has reports whether at least n events were recorded.
 func (r *recorder) has(n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -96,7 +96,7 @@ func packageVars(p *Package) map[string][]*ast.ValueSpec {
 	return vars
 }
 
-// isPackageVar tells whether an identifier means the package's variable and not
+// isPackageVar reports whether an identifier means the package's variable and not
 // a local one: the parser resolves what is declared in the same file, and leaves
 // open what is declared in another file of the package.
 func isPackageVar(id *ast.Ident, vars map[string][]*ast.ValueSpec) bool {

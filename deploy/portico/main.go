@@ -56,7 +56,7 @@ func app(args []string) run.App {
 	}
 }
 
-// given tells whether a flag is among the arguments.
+// given reports whether a flag is among the arguments.
 func given(args []string, flag string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		return arg == flag || strings.HasPrefix(arg, flag+"=")

@@ -373,7 +373,7 @@ func (s *Stream) receive(ctx context.Context, messages <-chan *nats.Msg, connect
 	}
 }
 
-// permanent tells whether asking again would be answered in the same way.
+// permanent reports whether asking again would be answered in the same way.
 func permanent(err error) bool {
 	if err == nil {
 		return false

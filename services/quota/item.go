@@ -119,7 +119,7 @@ func (c *claim) amounts(perClass string) Amounts {
 	return used
 }
 
-// In tells whether the object counts in a quota at all. Only pods count in a quota
+// In reports whether the object counts in a quota at all. Only pods count in a quota
 // with scopes.
 func (i Item) In(q *Quota) bool {
 	scopes := q.scopes()

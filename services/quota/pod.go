@@ -84,7 +84,7 @@ func (w wants) amounts() Amounts {
 	return all
 }
 
-// in tells whether the pod fulfils one condition.
+// in reports whether the pod fulfils one condition.
 func (p *pod) in(s Scope) bool {
 	switch s.Name {
 	case "Terminating":
@@ -103,7 +103,7 @@ func (p *pod) in(s Scope) bool {
 	return false
 }
 
-// selects tells whether a value is one that the scope is about.
+// selects reports whether a value is one that the scope is about.
 func (s Scope) selects(value string) bool {
 	switch s.Operator {
 	case "In":
@@ -116,7 +116,7 @@ func (s Scope) selects(value string) bool {
 	return value != ""
 }
 
-// bestEffort tells whether no container asks for processor time or memory.
+// bestEffort reports whether no container asks for processor time or memory.
 func (p *pod) bestEffort() bool {
 	return !slices.ContainsFunc(slices.Concat(p.Containers, p.InitContainers), func(c container) bool {
 		for _, asked := range []Amounts{c.Resources.Requests, c.Resources.Limits} {
@@ -130,7 +130,7 @@ func (p *pod) bestEffort() bool {
 	})
 }
 
-// reachesOut tells whether where the pod may run depends on pods of other namespaces.
+// reachesOut reports whether where the pod may run depends on pods of other namespaces.
 func (p *pod) reachesOut() bool {
 	if p.Affinity == nil {
 		return false

@@ -69,7 +69,7 @@ func (a Amounts) Of(b Amounts) Amounts {
 	return shared
 }
 
-// Equal tells whether the amounts are the same, however they are written.
+// Equal reports whether the amounts are the same, however they are written.
 func (a Amounts) Equal(b Amounts) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
@@ -143,7 +143,7 @@ var (
 	claims   = names.GroupResource{Resource: "persistentvolumeclaims"}
 )
 
-// Weighs tells whether objects of a type count for more than their number, so that
+// Weighs reports whether objects of a type count for more than their number, so that
 // one has to look into them.
 func Weighs(gr names.GroupResource) bool { return gr == pods || gr == services || gr == claims }
 
@@ -167,7 +167,7 @@ func (c Counter) Counted(name string) (names.GroupResource, bool) {
 	return pods, name == "pods" || c.computed(name)
 }
 
-// computed tells whether an amount is one of what pods ask for.
+// computed reports whether an amount is one of what pods ask for.
 func (c Counter) computed(name string) bool {
 	asked := strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.")
 	switch {
@@ -177,7 +177,7 @@ func (c Counter) computed(name string) bool {
 	return strings.HasPrefix(name, "requests.") && c.extended(asked)
 }
 
-// extended tells whether a resource of containers is one that a vendor has added.
+// extended reports whether a resource of containers is one that a vendor has added.
 func (c Counter) extended(name string) bool {
 	return strings.Contains(name, "/") && !strings.Contains(name, c.vocabulary.Domain+"/") && !strings.HasPrefix(name, "requests.")
 }

@@ -43,10 +43,10 @@ func ParseSelector(labelSelector, fieldSelector string) (Selector, error) {
 	return s, nil
 }
 
-// Empty tells whether every object is selected.
+// Empty reports whether every object is selected.
 func (s Selector) Empty() bool { return s.labels == nil && s.fields == nil }
 
-// Matches tells whether an object with this key, labels and selectable fields is
+// Matches reports whether an object with this key, labels and selectable fields is
 // selected. The fields metadata.name and metadata.namespace come from the key.
 func (s Selector) Matches(key Key, objectLabels, objectFields map[string]string) bool {
 	if s.labels != nil && !s.labels.Matches(labels.Set(objectLabels)) {

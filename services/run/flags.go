@@ -68,7 +68,7 @@ func newSettings(all *pflag.FlagSet) (*settings, error) {
 	return s, nil
 }
 
-// isEmpty tells whether a flag's value, of any type, says nothing.
+// isEmpty reports whether a flag's value, of any type, says nothing.
 func isEmpty(value string) bool { return value == "" || value == "[]" }
 
 // text returns the value of a flag of the kit; empty when the process does not

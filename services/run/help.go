@@ -65,7 +65,7 @@ func printSection(w io.Writer, s section) {
 	fmt.Fprintln(w)
 }
 
-// hasDefault tells whether a flag's default says more than "nothing".
+// hasDefault reports whether a flag's default says more than "nothing".
 func hasDefault(f *pflag.Flag) bool {
 	switch f.DefValue {
 	case "", "false", "0", "0s", "[]":

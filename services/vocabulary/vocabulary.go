@@ -22,7 +22,7 @@ type Vocabulary struct {
 	// NamespaceFinalizer holds a namespace, in its spec.finalizers, until its
 	// contents are gone.
 	NamespaceFinalizer string
-	// ApprovalCondition tells whether a custom type in a protected group is approved of.
+	// ApprovalCondition reports whether a custom type in a protected group is approved of.
 	ApprovalCondition string
 	// InitialEventsEnd annotates the bookmark that closes the initial events of a watch.
 	InitialEventsEnd string

@@ -76,7 +76,7 @@ func Config(ctx context.Context, n *run.Node) (*rest.Config, error) {
 	return config, nil
 }
 
-// Enabled tells whether --controllers turns a worker on. The last word about a
+// Enabled reports whether --controllers turns a worker on. The last word about a
 // name wins over *.
 func Enabled(n *run.Node, name string, byDefault bool) bool {
 	list, _ := n.Flags.GetStringSlice("controllers")

@@ -47,7 +47,7 @@ func (p defaultTolerations) mutate(_ context.Context, r *review.Review) error {
 	return nil
 }
 
-// tolerated tells whether a toleration covers the NoExecute taint with this key.
+// tolerated reports whether a toleration covers the NoExecute taint with this key.
 func tolerated(tolerations []any, key string) bool {
 	for _, t := range tolerations {
 		one, _ := t.(map[string]any)

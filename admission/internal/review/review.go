@@ -42,7 +42,7 @@ func New(r services.AdmissionRequest) *Review {
 	return &Review{AdmissionRequest: r, Seen: map[string][]byte{}}
 }
 
-// Is tells whether the review is about an operation on a resource type itself or
+// Is reports whether the review is about an operation on a resource type itself or
 // on one of its subresources, as in "pods" and "pods/exec".
 func (r *Review) Is(operation services.Operation, group, path string) bool {
 	if r.Operation != operation || r.Group != group {

@@ -44,7 +44,7 @@ func secretsOf(spec map[string]any) []use {
 	return found
 }
 
-// lets tells whether the account names a secret that a pod reaches for.
+// lets reports whether the account names a secret that a pod reaches for.
 func (a *Account) lets(u use) bool {
 	if u.at == pulling {
 		return slices.ContainsFunc(a.PullSecrets, func(reference any) bool {

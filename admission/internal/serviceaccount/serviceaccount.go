@@ -83,7 +83,7 @@ func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
 	return nil
 }
 
-// mirrored tells whether a pod only shows one that a node runs by itself.
+// mirrored reports whether a pod only shows one that a node runs by itself.
 func (p *Plugin) mirrored(pod map[string]any) bool {
 	metadata, _ := pod["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -116,13 +116,13 @@ func (p *Plugin) account(ctx context.Context, r *review.Review, name string) (Ac
 	}
 }
 
-// exists tells whether there is a namespace at all, so that waiting in it makes sense.
+// exists reports whether there is a namespace at all, so that waiting in it makes sense.
 func (p *Plugin) exists(ctx context.Context, namespace string) bool {
 	_, err := p.Store.Get(ctx, services.GetRequest{Key: resource.Key{GroupResource: resource.GroupResource{Resource: "namespaces"}, Name: namespace}})
 	return err == nil
 }
 
-// mounts tells whether a pod gets the account's token. The pod has the last word.
+// mounts reports whether a pod gets the account's token. The pod has the last word.
 func (a *Account) mounts(spec map[string]any) bool {
 	if own, ok := spec["automountServiceAccountToken"].(bool); ok {
 		return own
@@ -131,7 +131,7 @@ func (a *Account) mounts(spec map[string]any) bool {
 }
 
 // mountToken mounts a token into every container that has nothing at its place, and
-// tells whether there was one.
+// reports whether there was one.
 func (p *Plugin) mountToken(spec map[string]any) bool {
 	place := "/var/run/secrets/" + p.Vocabulary.Domain + "/serviceaccount"
 	var name string

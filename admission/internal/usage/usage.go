@@ -106,7 +106,7 @@ func (p *Plugin) settleAll(ctx context.Context, r *review.Review, known []quota.
 	return nil
 }
 
-// charged tells whether requests of this kind can use something up.
+// charged reports whether requests of this kind can use something up.
 func charged(r *review.Review) bool {
 	if r.Namespace == "" || r.Subresource != "" {
 		return false

@@ -13,7 +13,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// wanted tells whether a webhook is to be asked about a request: one of its rules, and
+// wanted reports whether a webhook is to be asked about a request: one of its rules, and
 // both of its selectors, have to match.
 func (w *Webhooks) wanted(ctx context.Context, h *hook, r *review.Review) (bool, error) {
 	if w.exempt(r) || !slices.ContainsFunc(h.rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return w.covers(h, &rule, r) }) {
@@ -70,7 +70,7 @@ func labelsOf(object []byte) (map[string]string, bool) {
 	return o.Metadata.Labels, true
 }
 
-// covers tells whether a rule is about the request.
+// covers reports whether a rule is about the request.
 func (w *Webhooks) covers(h *hook, rule *admissionregistrationv1.RuleWithOperations, r *review.Review) bool {
 	if !includes(rule.Operations, admissionregistrationv1.OperationType(r.Operation)) || !inScope(rule.Scope, r) {
 		return false
@@ -104,7 +104,7 @@ func includes[T ~string](list []T, value T) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }
 
-// coversPath tells whether a rule's resource, as in pods, pods/exec, pods/*, */scale or
+// coversPath reports whether a rule's resource, as in pods, pods/exec, pods/*, */scale or
 // */*, is that of the request. A * alone means no subresources.
 func coversPath(path string, r *review.Review) bool {
 	resource, subresource, _ := strings.Cut(path, "/")

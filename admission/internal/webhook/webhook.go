@@ -88,7 +88,7 @@ func (w *Webhooks) change(ctx context.Context, hook *hook, r *review.Review, ind
 	return nil
 }
 
-// same tells whether two objects are equal, however they are written.
+// same reports whether two objects are equal, however they are written.
 func same(a, b []byte) bool {
 	if string(a) == string(b) || len(a) == 0 || len(b) == 0 {
 		return string(a) == string(b)
@@ -196,7 +196,7 @@ func (h *hook) pass(r *review.Review, a answer) {
 	}
 }
 
-// exempt tells whether the review is about the configuration of webhooks.
+// exempt reports whether the review is about the configuration of webhooks.
 func (w *Webhooks) exempt(r *review.Review) bool {
 	return r.Group == w.Vocabulary.Group("admissionregistration.") && strings.HasSuffix(r.Resource, "webhookconfigurations")
 }

@@ -131,7 +131,7 @@ func (m *OIDC) Authenticate(ctx context.Context, c services.Credentials) (servic
 	return services.Authentication{User: user, CacheFor: max(0, min(oidcFor, token.Expiry.Sub(m.now())))}, nil
 }
 
-// issued tells whether a token says that it comes from the issuer.
+// issued reports whether a token says that it comes from the issuer.
 func (m *OIDC) issued(bearer string) bool {
 	token, err := jwt.ParseSigned(bearer, signatures)
 	if err != nil {

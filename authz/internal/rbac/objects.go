@@ -53,7 +53,7 @@ func ParseRole(o services.Object) (*Role, error) {
 	return role, nil
 }
 
-// selects tells whether this role takes over the rules of another.
+// selects reports whether this role takes over the rules of another.
 func (r *Role) selects(other *Role) bool {
 	for _, selector := range r.aggregates {
 		if selector.Matches(other.labels) {

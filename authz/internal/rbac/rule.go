@@ -27,7 +27,7 @@ func newQuestion(a services.Attributes) question {
 	return q
 }
 
-// allows tells whether the rule alone answers the question with yes.
+// allows reports whether the rule alone answers the question with yes.
 func (r *Rule) allows(q *question) bool {
 	if !has(r.Verbs, q.Verb) {
 		return false

@@ -130,7 +130,7 @@ func (a *authority) serving(key crypto.Signer, hosts []string) ([]byte, error) {
 	return certificate(template, a.cert, key.Public(), a.key)
 }
 
-// holds tells whether a certificate is good for all hosts until a time.
+// holds reports whether a certificate is good for all hosts until a time.
 func holds(content []byte, hosts []string, until time.Time) bool {
 	cert, err := parse(content)
 	if err != nil || cert.NotAfter.Before(until) {

@@ -109,7 +109,7 @@ func (s scale) Show(object map[string]any) (map[string]any, error) {
 	return map[string]any{"apiVersion": s.apiVersion, "kind": "Scale", "metadata": meta, "spec": spec, "status": status}, nil
 }
 
-// wanted tells whether an object of a custom type says how many replicas it wants:
+// wanted reports whether an object of a custom type says how many replicas it wants:
 // there is no scale to show before.
 func (s scale) wanted(object map[string]any) error {
 	if _, ok, _ := unstructured.NestedFieldNoCopy(object, s.at.Replicas...); ok || s.at == usualScale {

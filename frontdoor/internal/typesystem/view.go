@@ -26,7 +26,7 @@ func (e *Engine) View(ctx context.Context, object services.Object, t *catalogue.
 	return object, err
 }
 
-// isView tells whether stored bytes are what the version of a type shows.
+// isView reports whether stored bytes are what the version of a type shows.
 func (e *Engine) isView(object services.Object, t *catalogue.Type) bool {
 	head, ok := e.heads[t]
 	return ok && bytes.HasPrefix(object.JSON, head) && object.Revision >= t.Since

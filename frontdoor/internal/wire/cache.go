@@ -49,7 +49,7 @@ type askedOnce struct {
 	count int
 }
 
-// again tells whether a key was asked for before, and remembers it. When it has filled
+// again reports whether a key was asked for before, and remembers it. When it has filled
 // up, it begins anew.
 func (a *askedOnce) again(hash uint64) bool {
 	word, bit := &a.bits[hash>>6%uint64(len(a.bits))], uint64(1)<<(hash%64)

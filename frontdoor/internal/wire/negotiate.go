@@ -102,7 +102,7 @@ func shownAs(kind string, t *catalogue.Type, what What) (As, bool) {
 	return Whole, false
 }
 
-// serves tells whether a form exists for a type: there is no YAML stream, no
+// serves reports whether a form exists for a type: there is no YAML stream, no
 // Table in Protobuf, and no Protobuf of types without messages, but of the
 // metadata of all.
 func (c *Codec) serves(form Form, t *catalogue.Type, what What) bool {

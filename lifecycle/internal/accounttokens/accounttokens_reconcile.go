@@ -171,7 +171,7 @@ func (c *Controller) forget(account cache.ObjectName) error {
 	return err
 }
 
-// seesToken tells whether a secret is there that holds a token of the account.
+// seesToken reports whether a secret is there that holds a token of the account.
 func (c *Controller) seesToken(account *unstructured.Unstructured, secret string) bool {
 	found := seen(c.seenSecrets, cache.ObjectName{Namespace: account.GetNamespace(), Name: secret})
 	return found != nil && found.GetDeletionTimestamp() == nil && c.accountOf(found) == nameOf(account)

@@ -46,7 +46,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	return c.empty(ctx, d)
 }
 
-// holds tells whether a deleted definition still waits for its objects.
+// holds reports whether a deleted definition still waits for its objects.
 func (c *Controller) holds(d *unstructured.Unstructured) bool {
 	return d.GetDeletionTimestamp() != nil && slices.Contains(d.GetFinalizers(), c.finalizer)
 }

@@ -82,7 +82,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// Complete tells whether the graph holds all objects of all types.
+// Complete reports whether the graph holds all objects of all types.
 func (c *Controller) Complete() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -111,7 +111,7 @@ type verdict struct {
 	waiting bool
 }
 
-// holds tells whether the object stays as it is.
+// holds reports whether the object stays as it is.
 func (v verdict) holds() bool { return v.owners == len(v.solid) }
 
 // judge looks for the owners of an object: in the graph, and those that are not

@@ -27,10 +27,10 @@ type object struct {
 
 func (o *object) deleting() bool { return !o.deleted.IsZero() }
 
-// waitsForDependents tells whether the object goes when its dependents have gone.
+// waitsForDependents reports whether the object goes when its dependents have gone.
 func (o *object) waitsForDependents() bool { return o.deleting() && o.foreground }
 
-// blocks tells whether an owner that is deleted in the foreground has to wait for
+// blocks reports whether an owner that is deleted in the foreground has to wait for
 // this object.
 func (o *object) blocks(owner types.UID) bool {
 	return slices.ContainsFunc(o.owners, func(r metav1.OwnerReference) bool {
@@ -38,7 +38,7 @@ func (o *object) blocks(owner types.UID) bool {
 	})
 }
 
-// is tells whether a reference, made by an object of a namespace, means this object.
+// is reports whether a reference, made by an object of a namespace, means this object.
 // The uid alone does not: a reference whose other words are wrong means nothing.
 func (o *object) is(r metav1.OwnerReference, namespace string) bool {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
@@ -155,7 +155,7 @@ func (g *graph) dependentsOf(uid types.UID) []*object {
 	return all
 }
 
-// blocked tells whether an owner that waits for its dependents still has to.
+// blocked reports whether an owner that waits for its dependents still has to.
 func (g *graph) blocked(uid types.UID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -176,7 +176,7 @@ func (g *graph) unlink(o *object) {
 	}
 }
 
-// lacksOwner tells whether not all owners are known to be there to stay.
+// lacksOwner reports whether not all owners are known to be there to stay.
 func (g *graph) lacksOwner(o *object) bool {
 	return slices.ContainsFunc(o.owners, func(r metav1.OwnerReference) bool {
 		owner := g.objects[r.UID]

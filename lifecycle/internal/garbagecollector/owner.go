@@ -30,7 +30,7 @@ type reference struct {
 	uid                               types.UID
 }
 
-// ownerState tells whether an owner is there. Only the API can say that it is not.
+// ownerState reports whether an owner is there. Only the API can say that it is not.
 func (c *Controller) ownerState(ctx context.Context, o *object, r metav1.OwnerReference) (ownerState, error) {
 	if owner := c.graph.get(r.UID); owner != nil && owner.is(r, o.namespace) {
 		if owner.waitsForDependents() {
@@ -87,7 +87,7 @@ func (c *Controller) askForOwner(ctx context.Context, o *object, r metav1.OwnerR
 	return ownerThere, nil
 }
 
-// noSuchObject tells whether the API says that the object is not there. That a type
+// noSuchObject reports whether the API says that the object is not there. That a type
 // is not there says nothing about its objects.
 func noSuchObject(err error) bool {
 	var status apierrors.APIStatus

@@ -28,7 +28,7 @@ type Kind struct {
 	Controller string
 	Resource   schema.GroupVersionResource
 	Finalizer  string
-	// used tells whether somebody uses an object.
+	// used reports whether somebody uses an object.
 	used func(ctx context.Context, client dynamic.Interface, o *unstructured.Unstructured) (bool, error)
 }
 

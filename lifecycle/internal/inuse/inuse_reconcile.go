@@ -39,7 +39,7 @@ func (c *Controller) reconcile(ctx context.Context, name cache.ObjectName) (time
 	return 0, worker.Outrun(err)
 }
 
-// mounted tells whether a pod uses a claim.
+// mounted reports whether a pod uses a claim.
 func mounted(ctx context.Context, client dynamic.Interface, claim *unstructured.Unstructured) (bool, error) {
 	pods := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(claim.GetNamespace())
 	list, err := pods.List(ctx, metav1.ListOptions{})
@@ -58,7 +58,7 @@ func mounted(ctx context.Context, client dynamic.Interface, claim *unstructured.
 	return false, nil
 }
 
-// uses tells whether a pod uses a claim now. One without a node does not yet, and will
+// uses reports whether a pod uses a claim now. One without a node does not yet, and will
 // not get one while the claim is deleted.
 func uses(pod *corev1.Pod, claim string) bool {
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -70,7 +70,7 @@ func uses(pod *corev1.Pod, claim string) bool {
 	})
 }
 
-// bound tells whether a claim uses a volume.
+// bound reports whether a claim uses a volume.
 func bound(_ context.Context, _ dynamic.Interface, volume *unstructured.Unstructured) (bool, error) {
 	phase, _, err := unstructured.NestedString(volume.Object, "status", "phase")
 	return phase == string(corev1.VolumeBound), err

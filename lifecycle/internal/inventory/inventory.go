@@ -28,7 +28,7 @@ type Type struct {
 	verbs      []string
 }
 
-// Can tells whether the type has all of the verbs.
+// Can reports whether the type has all of the verbs.
 func (t *Type) Can(verbs ...string) bool {
 	for _, verb := range verbs {
 		if !slices.Contains(t.verbs, verb) {

@@ -47,7 +47,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	return 0, c.finalize(ctx, ns)
 }
 
-// holds tells whether the namespace still waits for its contents to be deleted.
+// holds reports whether the namespace still waits for its contents to be deleted.
 func (c *Controller) holds(ns *unstructured.Unstructured) bool {
 	finalizers, _, _ := unstructured.NestedStringSlice(ns.Object, "spec", "finalizers")
 	return slices.Contains(finalizers, c.Finalizer)

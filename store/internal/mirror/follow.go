@@ -231,7 +231,7 @@ func (m *Mirror) askProgress(ctx context.Context) {
 	}
 }
 
-// awaited tells whether somebody waits for a revision.
+// awaited reports whether somebody waits for a revision.
 func (m *Mirror) awaited() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,7 +25,7 @@ type Snapshot struct {
 	tree     *objects
 }
 
-// holds tells whether this is the state at a revision.
+// holds reports whether this is the state at a revision.
 func (s *Snapshot) holds(revision int64) bool {
 	return s.changed <= revision && revision <= s.Revision
 }

@@ -7,7 +7,7 @@
 // there is no fence for its ID.
 //
 // When an answer is lost, the fence is put first: a transaction that is still on its
-// way cannot be applied after that. Then the history up to the fence tells whether
+// way cannot be applied after that. Then the history up to the fence reports whether
 // the transaction was applied before. It does not matter what other writers have done
 // to the object since.
 //

@@ -30,7 +30,7 @@ func (g Goal) String() string {
 	return fmt.Sprintf("≤ %.3g", g.value)
 }
 
-// met tells whether a figure is what it has to be beside the peer's.
+// met reports whether a figure is what it has to be beside the peer's.
 func (g Goal) met(own, peer float64) bool {
 	switch {
 	case g.absolute:

@@ -66,7 +66,7 @@ func (m Metric) String() string {
 		"size", "memory", "memory growth", "others' cores"}[m]
 }
 
-// applies tells whether a result has the figure: without operations there is
+// applies reports whether a result has the figure: without operations there is
 // nothing to say of one.
 func (m Metric) applies(r Result) bool {
 	switch m {

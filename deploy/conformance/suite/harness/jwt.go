@@ -25,7 +25,7 @@ func SignJWT(key *rsa.PrivateKey, keyID string, claims Obj) string {
 	return text + "." + b64.EncodeToString(must(rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])))
 }
 
-// verifyJWT tells whether a JWT is signed with RS256 by the key.
+// verifyJWT reports whether a JWT is signed with RS256 by the key.
 func verifyJWT(key *rsa.PublicKey, token string) bool {
 	i := strings.LastIndexByte(token, '.')
 	if i < 0 {

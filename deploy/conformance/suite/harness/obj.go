@@ -79,7 +79,7 @@ func (o Obj) Strs(path string) (list []string) {
 	return list
 }
 
-// Has tells whether path exists.
+// Has reports whether path exists.
 func (o Obj) Has(path string) bool {
 	i := strings.LastIndexByte(path, '.')
 	parent := o
@@ -162,7 +162,7 @@ func (o Obj) Manager(name, operation string) Obj {
 	return nil
 }
 
-// Owns tells whether a manager owns the field at a path of managed-field keys
+// Owns reports whether a manager owns the field at a path of managed-field keys
 // such as "f:data", "f:a".
 func (o Obj) Owns(manager, operation string, keys ...string) bool {
 	for _, e := range o.List("metadata.managedFields") {

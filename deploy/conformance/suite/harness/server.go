@@ -292,7 +292,7 @@ type Fixtures struct {
 	users     chan Identity
 }
 
-// SignedByServiceAccountKey tells whether a token is signed with that key.
+// SignedByServiceAccountKey reports whether a token is signed with that key.
 func (f *Fixtures) SignedByServiceAccountKey(token string) bool {
 	return verifyJWT(&f.saKey.PublicKey, token)
 }

@@ -146,7 +146,7 @@ func (w *Watcher) Find(d time.Duration, expected string, ok func(Event) bool) Ev
 	}
 }
 
-// published tells whether a ConfigMap is the one a control plane may publish in
+// published reports whether a ConfigMap is the one a control plane may publish in
 // every namespace (its CA); no check is about it.
 func published(name string) bool { return strings.HasSuffix(name, "-root-ca.crt") }
 

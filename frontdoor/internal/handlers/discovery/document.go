@@ -97,7 +97,7 @@ func (d document) contentType() string {
 	return d.mediaType + ";g=" + d.group + ";v=" + d.version + ";as=" + d.as
 }
 
-// fits tells whether a clause of an Accept header asks for the document.
+// fits reports whether a clause of an Accept header asks for the document.
 func (d document) fits(clause goautoneg.Accept) bool {
 	kind, subkind, _ := strings.Cut(d.mediaType, "/")
 	return (clause.Type == kind || clause.Type == "*") && (clause.SubType == subkind || clause.SubType == "*") &&

@@ -24,7 +24,7 @@ func reduced(document *spec.Swagger) *spec.Swagger {
 
 const keeping = "preserve-unknown-fields"
 
-// keepsFields tells whether values have fields that a schema does not describe.
+// keepsFields reports whether values have fields that a schema does not describe.
 func keepsFields(s *spec.Schema) bool {
 	for name, value := range s.Extensions {
 		if strings.HasSuffix(name, keeping) {

@@ -80,7 +80,7 @@ func (t *Tokens) decode(token string, list []byte) (position, error) {
 	return p, nil
 }
 
-// expired tells whether the token's list began longer ago than tokens live.
+// expired reports whether the token's list began longer ago than tokens live.
 func (p position) expired(now time.Time, lifetime time.Duration) bool {
 	return now.Sub(time.Unix(p.Issued, 0)) > lifetime
 }

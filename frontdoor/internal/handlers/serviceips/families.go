@@ -49,7 +49,7 @@ func stackOf(spec map[string]any) stack {
 	return s
 }
 
-// has tells whether there are cluster IPs: the Service has neither opted out of them
+// has reports whether there are cluster IPs: the Service has neither opted out of them
 // nor is it new.
 func (s stack) has() bool { return !s.external && !s.headless && len(s.ips) > 0 }
 

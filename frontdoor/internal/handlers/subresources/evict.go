@@ -73,7 +73,7 @@ func (h *Handlers) evict(w http.ResponseWriter, r *request.Request) error {
 	return nil
 }
 
-// harmless tells whether a pod does not serve: it has ended, has not begun, or is
+// harmless reports whether a pod does not serve: it has ended, has not begun, or is
 // going already.
 func harmless(pod map[string]any) bool {
 	phase := field(pod, "status", "phase")
@@ -153,7 +153,7 @@ func tooMany(retryAfter int32, why string) error {
 			Causes: []services.StatusCause{{Reason: string(policyv1.DisruptionBudgetCause), Message: why}}}}
 }
 
-// ready tells whether a pod's condition Ready is true.
+// ready reports whether a pod's condition Ready is true.
 func ready(pod map[string]any) bool {
 	conditions, _, _ := unstructured.NestedSlice(pod, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {

@@ -149,7 +149,7 @@ func (c *change) dedupOwners(mutated bool) {
 	c.warnings.Add(".metadata.ownerReferences contains duplicate entries" + so + "; duplicate UID(s) observed: " + strings.Join(repeated, ", "))
 }
 
-// applies tells whether the request is an apply, which records itself who owns what.
+// applies reports whether the request is an apply, which records itself who owns what.
 func (c *change) applies() bool {
 	return c.Verb == "patch" && c.mediaType == fieldmanager.MediaTypeApply
 }
@@ -297,7 +297,7 @@ func (c *change) raced(err error) error {
 	return err
 }
 
-// unchanged tells whether the write would store what is stored already.
+// unchanged reports whether the write would store what is stored already.
 func (h *Handlers) unchanged(c *change, content services.Content) bool {
 	return bytes.Equal(typesystem.WithVersion(content.JSON, c.current.Revision), c.current.JSON)
 }

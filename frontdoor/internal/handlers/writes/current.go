@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// mayGlance tells whether a first attempt may start from the state that is at hand,
+// mayGlance reports whether a first attempt may start from the state that is at hand,
 // which saves asking etcd for the newest: the compare-and-swap finds out whether it
 // was. A dry-run has none, and a Service claims addresses before it.
 func (x *writing) mayGlance() bool {
@@ -37,7 +37,7 @@ func (h *Handlers) readCurrent(ctx context.Context, c *change) error {
 	return err
 }
 
-// mayCreate tells whether the request creates the object when it is missing: any
+// mayCreate reports whether the request creates the object when it is missing: any
 // apply does, and an update of some types.
 func (c *change) mayCreate() bool {
 	if c.Verb == "update" {
@@ -54,7 +54,7 @@ func (h *Handlers) decodeCurrent(ctx context.Context, c *change) (err error) {
 	return err
 }
 
-// stands tells whether the result of an attempt counts. What was decided on the state
+// stands reports whether the result of an attempt counts. What was decided on the state
 // at hand counts when the store has swapped it, or when it is the newest still: so
 // nobody is told of a conflict, a lack or an agreement that is over. An error that is
 // no refusal always counts: the store may have taken the object, and then the newest

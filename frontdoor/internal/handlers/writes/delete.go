@@ -152,7 +152,7 @@ func (h *Handlers) readDeletion(w http.ResponseWriter, r *request.Request) (*del
 	return x, r.CheckDeleteOptions(x.options)
 }
 
-// remove deletes one object as far as it goes: removed tells whether it is gone.
+// remove deletes one object as far as it goes: removed reports whether it is gone.
 // Another writer's change is tried again on the new object, unless a precondition
 // names a version.
 func (h *Handlers) remove(ctx context.Context, x *deletion, key resource.Key) (object services.Object, removed bool, err error) {

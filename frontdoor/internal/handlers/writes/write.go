@@ -63,7 +63,7 @@ func (h *Handlers) Write(w http.ResponseWriter, r *request.Request) error {
 // write went through.
 const writeAttempts = 100
 
-// mayRetry tells whether another writer's change, and nothing else, was in the way.
+// mayRetry reports whether another writer's change, and nothing else, was in the way.
 func (x *writing) mayRetry(err error) bool {
 	switch {
 	case errors.Is(err, errRaced):

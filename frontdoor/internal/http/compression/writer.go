@@ -68,7 +68,7 @@ func (w *Writer) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Sent tells whether anything has left: before that, WriteHeader starts anew.
+// Sent reports whether anything has left: before that, WriteHeader starts anew.
 func (w *Writer) Sent() bool { return !w.undecided }
 
 func (w *Writer) Write(p []byte) (int, error) {

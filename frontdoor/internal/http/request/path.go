@@ -84,7 +84,7 @@ func validQuery(q url.Values) bool {
 	return true
 }
 
-// served tells whether the type, or its subresource, has the verb on this path.
+// served reports whether the type, or its subresource, has the verb on this path.
 func (r *Request) served() bool {
 	switch {
 	case r.Verb == "" || r.asked.watch && r.Verb != "watch":

@@ -57,7 +57,7 @@ func patchCauses(q url.Values, mediaType string) []services.StatusCause {
 	return nil
 }
 
-// DryRun tells whether the values of dryRun ask for one (section "Dry-run").
+// DryRun reports whether the values of dryRun ask for one (section "Dry-run").
 func DryRun(values []string) bool { return slices.Contains(values, "All") }
 
 // dryRunCauses refuses values of dryRun but All and nothing.

@@ -175,7 +175,7 @@ func (o *overlay) store(types []*Type) map[resource.GroupResource]*Type {
 	return stored
 }
 
-// storage tells whether the overlay names this version as the one to keep.
+// storage reports whether the overlay names this version as the one to keep.
 func (o *overlay) storage(t *Type) bool {
 	k := o.kinds[t.GroupResource()]
 	return k != nil && k.Storage == t.Version

@@ -51,7 +51,7 @@ func stability(version string) string {
 	return "api/ga"
 }
 
-// serves tells whether a type is served; the most specific key decides.
+// serves reports whether a type is served; the most specific key decides.
 func (c RuntimeConfig) serves(t *Type) bool {
 	version := configKey(t)
 	for _, key := range []string{version + "/" + t.Resource, version, stability(t.Version), "api/all"} {

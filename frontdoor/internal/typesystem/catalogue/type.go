@@ -147,7 +147,7 @@ func (t *Type) GroupResource() resource.GroupResource {
 	return resource.GroupResource{Group: t.Group, Resource: t.Resource, Custom: t.Custom}
 }
 
-// Can tells whether the type has a verb.
+// Can reports whether the type has a verb.
 func (t *Type) Can(verb string) bool {
 	return slices.Contains(t.Verbs, verb) || t.Going && (verb == "update" || verb == "patch")
 }

@@ -13,7 +13,7 @@ import (
 // approval is what an annotation of a definition says about that.
 type approval struct{ state, reason, message string }
 
-// isProtected tells whether a group is one of the makers'.
+// isProtected reports whether a group is one of the makers'.
 func isProtected(group string, v vocabulary.Vocabulary) bool {
 	for _, domain := range []string{strings.TrimPrefix(v.Group("."), "."), v.Domain} {
 		if group == domain || strings.HasSuffix(group, "."+domain) {

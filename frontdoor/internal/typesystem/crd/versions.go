@@ -49,7 +49,7 @@ func (c *check) versions() {
 	c.onceOnly(versions)
 }
 
-// keepsAll tells whether objects keep all their fields, which only old definitions
+// keepsAll reports whether objects keep all their fields, which only old definitions
 // may ask for.
 func (c *check) keepsAll() bool {
 	if c.spec["preserveUnknownFields"] != true {

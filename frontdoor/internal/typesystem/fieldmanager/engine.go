@@ -173,7 +173,7 @@ func (v versions) Convert(object *typed.TypedValue, version fieldpath.APIVersion
 	return converted, nil
 }
 
-// IsMissingVersionError tells whether a version is gone.
+// IsMissingVersionError reports whether a version is gone.
 func (v versions) IsMissingVersionError(err error) bool { return errors.Is(err, ErrNoVersion) }
 
 var (

@@ -43,7 +43,7 @@ func withoutOwners(object map[string]any) map[string]any {
 	return shallow
 }
 
-// sameContent tells whether two objects differ in nothing but their owners and
+// sameContent reports whether two objects differ in nothing but their owners and
 // versions.
 func sameContent(a, b map[string]any) bool {
 	metadataOf := func(object map[string]any) map[string]any {

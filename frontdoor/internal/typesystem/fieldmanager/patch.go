@@ -74,7 +74,7 @@ func bodySchema(r PatchRequest) *spec.Schema {
 	return r.Type.Schema
 }
 
-// accepts tells whether the type takes this kind of patch.
+// accepts reports whether the type takes this kind of patch.
 func (e *Engine) accepts(r PatchRequest) bool {
 	switch r.MediaType {
 	case MediaTypeMerge:

@@ -90,7 +90,7 @@ func (e *Engine) applyQuickly(r PatchRequest, live, config map[string]any) (obje
 	return object, true
 }
 
-// owns tells whether any manager but one owns some of these fields.
+// owns reports whether any manager but one owns some of these fields.
 func (all entries) owns(some fields.Tree, but string) bool {
 	for _, e := range all {
 		if e.key != but && fields.Intersect(e.fields, some) {

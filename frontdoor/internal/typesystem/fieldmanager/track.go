@@ -62,7 +62,7 @@ func (e *Engine) trackFully(c Change, before, given []any) error {
 	return nil
 }
 
-// tracks tells whether ownership is kept on the subresource: the specification
+// tracks reports whether ownership is kept on the subresource: the specification
 // excludes those that receive another object than the resource (scale); the
 // original keeps it for scale.
 func (e *Engine) tracks(c Change) bool {
@@ -91,7 +91,7 @@ func (e *Engine) decodeChanged(c Change, before, given []any) owners {
 	return o
 }
 
-// resets tells whether a list of managedFields means: forget all owners. An empty one
+// resets reports whether a list of managedFields means: forget all owners. An empty one
 // of a custom type is none.
 func (e *Engine) resets(t *catalogue.Type, given []any) bool {
 	if len(given) == 0 {

@@ -56,7 +56,7 @@ func structure(t reflect.Type) any {
 	return members(t)
 }
 
-// opaque tells whether a type decides itself what its JSON is.
+// opaque reports whether a type decides itself what its JSON is.
 func opaque(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())
 }

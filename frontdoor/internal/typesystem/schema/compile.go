@@ -118,7 +118,7 @@ func (n *node) stand(name string, value any) {
 	n.standing[name] = value
 }
 
-// bare tells whether an object may say nothing.
+// bare reports whether an object may say nothing.
 func (n *node) bare() bool {
 	for _, name := range n.required {
 		if _, stands := n.standing[name]; !stands {

@@ -167,7 +167,7 @@ func (e *Engine) structurals(parts []spec.Schema) []*node {
 	return nodes
 }
 
-// takesNull tells whether null is a value here, and not the absence of one.
+// takesNull reports whether null is a value here, and not the absence of one.
 func (n *node) takesNull() bool { return n.custom != nil && n.custom.nullable }
 
 // custom prepares a value of a custom type, in place.

@@ -104,7 +104,7 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 // perField is what a default counts for that is one of the built-in ones, in bytes.
 const perField = 32
 
-// empty tells whether a list or dictionary has nothing in it, and whether a scalar is
+// empty reports whether a list or dictionary has nothing in it, and whether a scalar is
 // zero.
 func empty(value any) bool {
 	switch v := value.(type) {

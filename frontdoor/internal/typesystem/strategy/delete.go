@@ -50,7 +50,7 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 	}
 }
 
-// isDefinition tells whether the objects are definitions of custom types.
+// isDefinition reports whether the objects are definitions of custom types.
 func (w Write) isDefinition() bool {
 	return w.Type.Key.String() == "customresourcedefinitions."+w.Vocabulary.Group("apiextensions.")
 }
@@ -116,7 +116,7 @@ func (w Write) propagate(meta map[string]any, options *metav1.DeleteOptions) {
 	}
 }
 
-// treatsDependents tells whether a finalizer stands for a propagation policy.
+// treatsDependents reports whether a finalizer stands for a propagation policy.
 func treatsDependents(finalizer any) bool {
 	return finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
 }

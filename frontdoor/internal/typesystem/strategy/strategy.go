@@ -164,13 +164,13 @@ func Finalizers(obj map[string]any) []string {
 	return list
 }
 
-// Deleting tells whether deletion of the object was requested.
+// Deleting reports whether deletion of the object was requested.
 func Deleting(obj map[string]any) bool {
 	at, ok := Metadata(obj)["deletionTimestamp"]
 	return ok && at != nil
 }
 
-// Finished tells whether nothing holds a deleting object any more.
+// Finished reports whether nothing holds a deleting object any more.
 func Finished(obj map[string]any) bool {
 	if !Deleting(obj) || len(Finalizers(obj)) > 0 {
 		return false
@@ -182,7 +182,7 @@ func Finished(obj map[string]any) bool {
 	return !ok || grace == 0
 }
 
-// wantedChanged tells whether anything but metadata and status differs. A custom
+// wantedChanged reports whether anything but metadata and status differs. A custom
 // type without a status subresource has no status in that sense. The annotations of
 // a deployment are for its replica sets too, which its controller has to look at.
 func (w Write) wantedChanged(obj, old map[string]any) bool {
@@ -219,7 +219,7 @@ func number(v any) (int64, bool) {
 	return 0, false
 }
 
-// tracksGeneration tells whether metadata.generation counts changes of the spec.
+// tracksGeneration reports whether metadata.generation counts changes of the spec.
 // Types without a reader of it do not have one.
 func tracksGeneration(t *catalogue.Type) bool {
 	if t.Custom {

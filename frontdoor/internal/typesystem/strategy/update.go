@@ -6,14 +6,14 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 )
 
-// CreatesOnUpdate tells whether an update (PUT) creates an object that is missing.
+// CreatesOnUpdate reports whether an update (PUT) creates an object that is missing.
 // Release 1.21 does so for objects whose writers know all of them beforehand.
 func CreatesOnUpdate(t *catalogue.Type) bool {
 	return !t.Custom && slices.Contains([]string{"Endpoints", "Event", "LimitRange", "Lease", "RuntimeClass",
 		"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}, t.Kind)
 }
 
-// NeedsVersion tells whether an update (PUT) has to name the version that it was
+// NeedsVersion reports whether an update (PUT) has to name the version that it was
 // made on. Of other objects, one without is taken for whatever version there is.
 func NeedsVersion(t *catalogue.Type) bool {
 	return t.Custom || slices.Contains([]string{"Lease", "RuntimeClass", "PodDisruptionBudget", "CSIDriver", "CSINode",

@@ -26,7 +26,7 @@ type Versions struct{ vocabulary vocabulary.Vocabulary }
 // New returns the conversions of a vocabulary.
 func New(v vocabulary.Vocabulary) Versions { return Versions{v} }
 
-// Same tells whether an object that says this apiVersion and kind is one of the
+// Same reports whether an object that says this apiVersion and kind is one of the
 // type as it stands.
 func Same(object map[string]any, t *catalogue.Type) bool {
 	return object["apiVersion"] == t.APIVersion() && object["kind"] == t.Kind

@@ -86,7 +86,7 @@ func (r *Registry) Find(kind schema.GroupVersionKind) (*Message, error) {
 	return m, nil
 }
 
-// Knows tells whether a kind has a Protobuf form.
+// Knows reports whether a kind has a Protobuf form.
 func (r *Registry) Knows(kind schema.GroupVersionKind) bool {
 	_, err := r.Find(kind)
 	return err == nil

@@ -45,7 +45,7 @@ func TestEveryKindHasPlan(t *testing.T) {
 }
 
 // agree compares a transcoded message with the one of the generated code, and
-// tells whether there was one to compare.
+// reports whether there was one to compare.
 func agree(tb testing.TB, m *Message, object []byte) bool {
 	tb.Helper()
 	got, ok := (&transcoder{}).transcode(nil, m.plan, object)

@@ -184,7 +184,7 @@ func (t *transcoder) quantity(text rawjson.Value) bool {
 	return true
 }
 
-// canonical tells whether a quantity is surely in its canonical form: a number
+// canonical reports whether a quantity is surely in its canonical form: a number
 // that no larger unit could say shorter. It knows the usual ones.
 func canonical(text []byte) bool {
 	digits, n := 0, uint64(0)

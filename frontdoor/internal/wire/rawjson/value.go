@@ -19,7 +19,7 @@ import (
 // are safe on every Value and answer with zero values where the type differs.
 type Value []byte
 
-// Exists tells whether there is a value, other than null.
+// Exists reports whether there is a value, other than null.
 func (v Value) Exists() bool { return len(v) > 0 && v[0] != 'n' }
 
 // Get returns the value that a path of member names leads to.
@@ -175,10 +175,10 @@ func (v Value) Int() int64 {
 	return n
 }
 
-// True tells whether the value is true.
+// True reports whether the value is true.
 func (v Value) True() bool { return string(v) == "true" }
 
-// Is tells whether the value is that string.
+// Is reports whether the value is that string.
 func (v Value) Is(name string) bool {
 	if len(v) == len(name)+2 && string(v[1:len(v)-1]) == name {
 		return true

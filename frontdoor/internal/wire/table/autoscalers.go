@@ -66,7 +66,7 @@ func autoscalerMetrics(o *object) (metrics, current []rawjson.Value) {
 	return metrics, current
 }
 
-// isCPU tells whether a metric is the one that the oldest version has a field for.
+// isCPU reports whether a metric is the one that the oldest version has a field for.
 func isCPU(metric rawjson.Value) bool {
 	return metric.Get("resource", "name").Is("cpu") && metric.Get("resource", "target", "averageUtilization").Exists()
 }

@@ -85,7 +85,7 @@ func finder(c catalogue.Column) func(*object) any {
 	return func(*object) any { return nil }
 }
 
-// Known tells whether the cell of a column can be found.
+// Known reports whether the cell of a column can be found.
 func Known(c catalogue.Column) bool {
 	name, _ := c.Computed()
 	return name == "" || generalCells[name] != nil || specialCells[name] != nil

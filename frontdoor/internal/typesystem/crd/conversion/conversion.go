@@ -28,7 +28,7 @@ const (
 	mostAnswered = 256 << 20
 )
 
-// Speaks tells whether a version of ConversionReview is understood here.
+// Speaks reports whether a version of ConversionReview is understood here.
 func Speaks(version string) bool { return version == "v1" || version == "v1beta1" }
 
 // Webhook is the conversion webhook of one definition.

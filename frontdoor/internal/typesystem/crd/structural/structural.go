@@ -79,7 +79,7 @@ func (c *Schemas) schema(s map[string]any, where level, at *field.Path) {
 	c.conditions(s, at)
 }
 
-// IsExtended tells whether a schema uses an extension, which needs it to be
+// IsExtended reports whether a schema uses an extension, which needs it to be
 // structural.
 func (c *Schemas) IsExtended(s map[string]any) (found bool) {
 	Each(s, nil, func(s map[string]any, _ *field.Path) {
@@ -108,7 +108,7 @@ func asSchema(value any) map[string]any {
 	return m
 }
 
-// is tells whether a schema has an extension that is true.
+// is reports whether a schema has an extension that is true.
 func (c *Schemas) is(s map[string]any, extension string) bool {
 	return s[c.Extension+extension] == true
 }
@@ -267,7 +267,7 @@ func (c *Schemas) conditions(s map[string]any, at *field.Path) {
 	}
 }
 
-// isIntOrString tells whether the parts of an anyOf are the usual way to write that
+// isIntOrString reports whether the parts of an anyOf are the usual way to write that
 // a value is an integer or a string.
 func isIntOrString(anyOf any) bool {
 	parts, _ := anyOf.([]any)

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// identifies tells whether an item of a list can be told apart from others.
+// identifies reports whether an item of a list can be told apart from others.
 func (t *Type) identifies(item any) bool {
 	if len(t.keys) == 0 {
 		return plain(item)
@@ -70,7 +70,7 @@ func (t *Type) names(items []any) (names []string, byName map[string]any, ok boo
 	return names, byName, len(byName) == len(items)
 }
 
-// tellApart tells whether all items of a list can be told apart from others; when
+// tellApart reports whether all items of a list can be told apart from others; when
 // they must be distinct, also from each other.
 func (t *Type) tellApart(items []any, distinct bool) bool {
 	if distinct {
@@ -83,7 +83,7 @@ func (t *Type) tellApart(items []any, distinct bool) bool {
 // exact is the largest whole number that a float holds exactly.
 const exact = 1 << 53
 
-// plain tells whether a value is written the same by every encoder.
+// plain reports whether a value is written the same by every encoder.
 func plain(value any) bool {
 	switch v := value.(type) {
 	case bool:

@@ -15,7 +15,7 @@ func below(t Tree, name string) (Tree, bool) {
 	return b, ok
 }
 
-// isMember tells whether the field that has these below it is in the set itself.
+// isMember reports whether the field that has these below it is in the set itself.
 func isMember(below Tree) bool {
 	_, ok := below[self]
 	return ok || len(below) == 0
@@ -117,7 +117,7 @@ func Union(a, b Tree) Tree {
 	return all
 }
 
-// Intersect tells whether a field is in both.
+// Intersect reports whether a field is in both.
 func Intersect(a, b Tree) bool {
 	for name := range b {
 		inA, ok := below(a, name)
@@ -129,7 +129,7 @@ func Intersect(a, b Tree) bool {
 	return false
 }
 
-// Contains tells whether all fields of b are in a.
+// Contains reports whether all fields of b are in a.
 func Contains(a, b Tree) bool {
 	for name := range b {
 		if name == self {

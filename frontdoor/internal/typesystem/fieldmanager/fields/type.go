@@ -130,7 +130,7 @@ func (t *Type) field(name string) *Type {
 	return t.item
 }
 
-// fits tells whether a value is what its type asks for, all the way down; when it
+// fits reports whether a value is what its type asks for, all the way down; when it
 // must be distinct, without items that are given twice.
 func (t *Type) fits(value any, distinct bool) bool {
 	if value == nil {

@@ -96,7 +96,7 @@ func (t *Type) whole(value any) (Tree, bool) {
 	return Tree{}, t.fits(value, false)
 }
 
-// Agree tells whether recorded fields still fit the schema: a list or object that is
+// Agree reports whether recorded fields still fit the schema: a list or object that is
 // atomic now is not recorded by its parts. Otherwise the records have to be adapted.
 func (t *Type) Agree(recorded Tree) bool {
 	for name, value := range recorded {

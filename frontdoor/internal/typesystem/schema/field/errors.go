@@ -45,7 +45,7 @@ func (e *Errors) full() bool {
 // Full reports whether the limit on what is collected is reached: a walk may stop.
 func (e *Errors) Full() bool { return len(e.causes) >= maxErrors || e.text >= maxText }
 
-// Any tells whether anything is wrong so far.
+// Any reports whether anything is wrong so far.
 func (e *Errors) Any() bool { return len(e.causes) > 0 }
 
 // Causes returns what was collected, in a steady order and each once.

@@ -60,7 +60,7 @@ func Compile(s *spec.Schema) *Set {
 	return k
 }
 
-// Fits tells whether a value has the JSON type that the schema asks for, and notes
+// Fits reports whether a value has the JSON type that the schema asks for, and notes
 // it when it has not.
 func (k *Set) Fits(e *field.Errors, value any, at *field.Path) bool {
 	is := typeOf(value)

@@ -259,7 +259,7 @@ func (r *Rules) Show(m map[string]any) {
 	}
 }
 
-// holds tells whether the object has the values of the condition.
+// holds reports whether the object has the values of the condition.
 func (c conditional) holds(m map[string]any) bool {
 	for name, value := range c.When {
 		if given := m[name]; given != value && !(value == nil && rules.Empty(given)) {

@@ -41,7 +41,7 @@ func (r *Field) EntryPlace(dictionary *field.Path, key string) *field.Path {
 	return dictionary.Entry(key)
 }
 
-// None tells whether a value counts as not given.
+// None reports whether a value counts as not given.
 func (r *Field) None(value any) bool {
 	return r != nil && r.ZeroIsNone && value == int64(0)
 }

@@ -167,13 +167,13 @@ func (c *Check) finalizers(t *catalogue.Type, metadata, before map[string]any, a
 	}
 }
 
-// anyFinalizer tells whether finalizers of a type need not be qualified by a domain:
+// anyFinalizer reports whether finalizers of a type need not be qualified by a domain:
 // those of custom types, and of their definitions.
 func anyFinalizer(t *catalogue.Type) bool {
 	return t.Custom || t.Kind == "CustomResourceDefinition"
 }
 
-// OwnFinalizer tells whether a finalizer is one of the service itself, which needs no
+// OwnFinalizer reports whether a finalizer is one of the service itself, which needs no
 // domain.
 func (c *Check) OwnFinalizer(name string) bool {
 	return name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents || name == c.Vocabulary.NamespaceFinalizer

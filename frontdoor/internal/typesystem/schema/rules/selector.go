@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// IsEmptySelector tells whether a label selector, or the plain map of an older kind,
+// IsEmptySelector reports whether a label selector, or the plain map of an older kind,
 // selects everything.
 func IsEmptySelector(selector map[string]any) bool {
 	if !structured(selector) {
@@ -21,7 +21,7 @@ func structured(selector map[string]any) bool {
 	return labels || expressions
 }
 
-// IsSelector tells whether a label selector can be read as one, as its faults that
+// IsSelector reports whether a label selector can be read as one, as its faults that
 // are reported elsewhere may prevent. A plain map is one.
 func IsSelector(selector map[string]any) bool {
 	if !structured(selector) {
@@ -31,7 +31,7 @@ func IsSelector(selector map[string]any) bool {
 	return err == nil
 }
 
-// Selects tells whether a label selector, or the plain map of an older kind, selects
+// Selects reports whether a label selector, or the plain map of an older kind, selects
 // what has these labels. What is no selector selects everything.
 func Selects(selector, made map[string]any) bool {
 	plain := selector

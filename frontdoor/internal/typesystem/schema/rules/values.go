@@ -73,7 +73,7 @@ func Quantity(value any) resource.Quantity {
 	return q
 }
 
-// Empty tells whether a value counts as not given.
+// Empty reports whether a value counts as not given.
 func Empty(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -112,7 +112,7 @@ func Same(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// within tells whether all that x says is the same in y.
+// within reports whether all that x says is the same in y.
 func within(x, y map[string]any) bool {
 	for name, value := range x {
 		if !Same(value, y[name]) {

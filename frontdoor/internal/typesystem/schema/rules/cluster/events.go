@@ -100,7 +100,7 @@ func anyEvent(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	atMost(c, note, longestNote, at.Field("message"))
 }
 
-// mayTellOf tells whether an event about an object of a namespace stands where it
+// mayTellOf reports whether an event about an object of a namespace stands where it
 // should. Of an object without one is told in the default namespace, and by newer
 // events in the system's; newer events about all others may stand anywhere.
 func mayTellOf(c *rules.Check, of string, fresh bool) bool {

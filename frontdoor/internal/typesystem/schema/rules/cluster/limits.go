@@ -65,7 +65,7 @@ func limitNames(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 }
 
-// ofContainers tells whether a name without a domain is of what containers use.
+// ofContainers reports whether a name without a domain is of what containers use.
 func ofContainers(name string) bool {
 	return name == "cpu" || name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-")
 }

@@ -19,7 +19,7 @@ var (
 	others  = []string{"ephemeral-storage", "requests.storage", "requests.ephemeral-storage", "limits.ephemeral-storage"}
 )
 
-// standardOfQuota tells whether a name without a domain is one that a quota may have.
+// standardOfQuota reports whether a name without a domain is one that a quota may have.
 func standardOfQuota(name string) bool {
 	return slices.Contains(counted, name) || slices.Contains(compute, name) || slices.Contains(others, name) ||
 		strings.HasPrefix(name, "hugepages-") || strings.HasPrefix(name, "requests.hugepages-")
@@ -47,7 +47,7 @@ func quotaAmounts(c *rules.Check, amounts map[string]any, at *field.Path) {
 	}
 }
 
-// isCounted tells whether there is only a whole number of a resource: of objects, and
+// isCounted reports whether there is only a whole number of a resource: of objects, and
 // of what a domain of its own has.
 func isCounted(c *rules.Check, name string) bool {
 	domain, _, qualified := strings.Cut(name, "/")

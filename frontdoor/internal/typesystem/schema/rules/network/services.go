@@ -157,7 +157,7 @@ func clusterAddress(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// addressesOfFamilies tells whether there is None, or a valid address of each family.
+// addressesOfFamilies reports whether there is None, or a valid address of each family.
 func addressesOfFamilies(c *rules.Check, all []string, at *field.Path) bool {
 	valid, ipv4 := true, 0
 	for i, text := range all {

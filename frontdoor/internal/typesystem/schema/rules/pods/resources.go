@@ -44,12 +44,12 @@ func containerResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// native tells whether a resource is the maker's own, and not an extension's.
+// native reports whether a resource is the maker's own, and not an extension's.
 func native(c *rules.Check, name string) bool {
 	return !strings.Contains(name, "/") || strings.Contains(name, c.Vocabulary.Qualified("", ""))
 }
 
-// overcommitted tells whether less of a resource may be asked for than is allowed.
+// overcommitted reports whether less of a resource may be asked for than is allowed.
 func overcommitted(c *rules.Check, name string) bool {
 	return native(c, name) && !strings.HasPrefix(name, hugePagePrefix)
 }
@@ -101,7 +101,7 @@ func within(name string, value, limit any, less bool) string {
 	return ""
 }
 
-// hugePages tells whether large pages are used, and whether CPU or memory are.
+// hugePages reports whether large pages are used, and whether CPU or memory are.
 func hugePages(all ...map[string]any) (pages, others bool) {
 	for _, side := range all {
 		for name := range side {

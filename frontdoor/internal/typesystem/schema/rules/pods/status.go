@@ -43,7 +43,7 @@ func statusChange(c *rules.Check, m, old map[string]any, at *field.Path) {
 	podIPs(c, rules.Objects(after, "podIPs"), at.Field("podIPs"))
 }
 
-// startedAgain tells whether a container that had ended for good has not any more.
+// startedAgain reports whether a container that had ended for good has not any more.
 func startedAgain(was map[string]any, running map[string]bool, policy any) bool {
 	ended := rules.Object(was, "state", "terminated")
 	if policy == "Always" || ended == nil || policy == "OnFailure" && rules.Number(ended, "exitCode") != 0 {

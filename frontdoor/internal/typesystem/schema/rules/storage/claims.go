@@ -57,7 +57,7 @@ func fixedClaim(spec, before map[string]any, bound bool) map[string]any {
 	return fixed
 }
 
-// classMoved tells whether the class of a claim, which stood in an annotation, has
+// classMoved reports whether the class of a claim, which stood in an annotation, has
 // moved into its field.
 func classMoved(c *rules.Check, m, old map[string]any) bool {
 	name := classAnnotation(c)

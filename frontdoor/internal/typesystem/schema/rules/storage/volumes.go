@@ -7,7 +7,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// isInline tells whether a volume is described where it is attached.
+// isInline reports whether a volume is described where it is attached.
 func isInline(at *field.Path) bool { return at != nil && at.Name == "inlineVolumeSpec" }
 
 // inlineVolume: a volume that is only attached is one of a storage driver, and has
@@ -74,7 +74,7 @@ func volumeChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// onlyExpands tells whether a driver's volume gets the secret with which it can grow,
+// onlyExpands reports whether a driver's volume gets the secret with which it can grow,
 // and else stays as it is.
 func onlyExpands(m, old map[string]any, name string) bool {
 	const secret = "controllerExpandSecretRef"

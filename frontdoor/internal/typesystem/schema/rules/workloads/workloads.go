@@ -150,7 +150,7 @@ func daemonProgress(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// isNone tells whether a number or percentage comes to none; what is neither does.
+// isNone reports whether a number or percentage comes to none; what is neither does.
 func isNone(value any) bool {
 	if i, ok := rules.Whole(value); ok {
 		return i == 0
