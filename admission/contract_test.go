@@ -33,7 +33,7 @@ func createOf(group, kind, object string) services.AdmissionRequest {
 
 func TestContract(t *testing.T) {
 	open := func(t *testing.T) services.Admission { return started(t, cluster(t)) }
-	contracttest.BothWays(t, rpc.Admission, open, func(t *testing.T, open func(*testing.T) services.Admission) {
+	contracttest.LocalAndRemote(t, rpc.Admission, open, func(t *testing.T, open func(*testing.T) services.Admission) {
 		contracttest.Admission(t, open, contracttest.AdmissionExample{Admitted: create("here"), Rejected: create("nowhere")})
 	})
 }

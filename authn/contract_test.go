@@ -21,7 +21,7 @@ func TestContract(t *testing.T) {
 	open := func(t *testing.T) services.Authn {
 		return started(t, "--token-auth-file="+tokens(t, `secret,jane,7,"ops,dev"`), "--client-ca-file="+ca.file)
 	}
-	contracttest.BothWays(t, rpc.Authn, open, func(t *testing.T, open func(*testing.T) services.Authn) {
+	contracttest.LocalAndRemote(t, rpc.Authn, open, func(t *testing.T, open func(*testing.T) services.Authn) {
 		contracttest.Authn(t, open, contracttest.AuthnExample{
 			Valid:   services.Credentials{BearerToken: "secret"},
 			User:    services.UserInfo{Name: "jane", UID: "7", Groups: []string{"ops", "dev", services.GroupAuthenticated}},

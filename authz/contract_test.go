@@ -24,7 +24,7 @@ func TestContract(t *testing.T) {
 	allowed := ask("jane")
 	refused := allowed
 	refused.Verb = "delete"
-	contracttest.BothWays(t, rpc.Authz, open, func(t *testing.T, open func(*testing.T) services.Authz) {
+	contracttest.LocalAndRemote(t, rpc.Authz, open, func(t *testing.T, open func(*testing.T) services.Authz) {
 		contracttest.Authz(t, open, contracttest.AuthzExample{
 			Allowed: allowed, Refused: refused, Rules: services.RulesRequest{User: allowed.User, Namespace: "a"},
 		})

@@ -151,7 +151,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if err := d.settleCustom(ctx, definitions); err != nil {
 		return nil, err
 	}
-	if err := d.furnish(ctx); err != nil {
+	if err := d.createDefaults(ctx); err != nil {
 		return nil, fmt.Errorf("creating what every cluster starts with: %w", err)
 	}
 	return d, d.restoreDefaults(n, b)

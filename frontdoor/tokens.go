@@ -83,7 +83,7 @@ func writeJSON(w http.ResponseWriter, mediaType string, value any) error {
 	return err
 }
 
-// newActions makes what serves the paths that ask for a deed.
+// newActions makes what serves the paths that ask for an action.
 func (d *door) newActions(n *run.Node, b behind) (*subresources.Handlers, error) {
 	issuer, err := newIssuer(n)
 	return &subresources.Handlers{Store: b.store, Writes: d.writes, Admission: b.admission, Codec: d.writes.Codec,

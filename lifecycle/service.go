@@ -1,6 +1,6 @@
 // Package lifecycle is the worker that finishes what others have begun: it empties
 // deleted namespaces and custom resource types, deletes what has lost its owners, lets
-// volumes go that nobody uses, furnishes new namespaces, gives service accounts their
+// volumes go that nobody uses, adds defaults to new namespaces, gives service accounts their
 // tokens and counts what quotas limit. It is a client of the public API and nothing
 // else. It decides which controllers run and what they share; each decides about its
 // own subject, in a folder below. It serves "Two-phase deletion of a resource",
@@ -20,11 +20,11 @@ import (
 
 	"github.com/portico-platform/portico/lifecycle/internal/accounttokens"
 	"github.com/portico-platform/portico/lifecycle/internal/customresources"
-	"github.com/portico-platform/portico/lifecycle/internal/furnish"
 	"github.com/portico-platform/portico/lifecycle/internal/garbagecollector"
 	"github.com/portico-platform/portico/lifecycle/internal/inuse"
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
 	"github.com/portico-platform/portico/lifecycle/internal/namespace"
+	"github.com/portico-platform/portico/lifecycle/internal/namespacedefaults"
 	"github.com/portico-platform/portico/lifecycle/internal/resourcequota"
 	"github.com/portico-platform/portico/services/quota"
 	"github.com/portico-platform/portico/services/run"
@@ -40,7 +40,7 @@ const keyFiles = "service-account-key-file"
 func Service() run.Service {
 	return run.Service{
 		Name:  "lifecycle",
-		About: "empties deleted namespaces, collects garbage, furnishes new namespaces, signs account tokens, counts for quotas",
+		About: "empties deleted namespaces, collects garbage, adds defaults to new namespaces, signs account tokens, counts for quotas",
 		Needs: []run.Dependency{worker.API},
 		Flags: func(fs *pflag.FlagSet) {
 			fs.StringArray(keyFiles, nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
@@ -153,9 +153,9 @@ func (l *lifecycle) startGarbageCollector() error {
 }
 
 func (l *lifecycle) startFurnishing() error {
-	things := []furnish.Thing{furnish.ServiceAccount()}
+	things := []namespacedefaults.Thing{namespacedefaults.ServiceAccount()}
 	if len(l.roots) > 0 {
-		things = append(things, furnish.RootCertificate(l.Vocabulary, l.roots))
+		things = append(things, namespacedefaults.RootCertificate(l.Vocabulary, l.roots))
 	} else {
 		l.Log.Info("namespaces get no root certificate: --kubeconfig trusts those of the system")
 	}
@@ -163,12 +163,12 @@ func (l *lifecycle) startFurnishing() error {
 		if !worker.Enabled(l.Node, thing.Controller, true) {
 			continue
 		}
-		c, err := furnish.New(thing, l.client, l.namespaces, l.Log)
+		c, err := namespacedefaults.New(thing, l.client, l.namespaces, l.Log)
 		if err != nil {
 			return err
 		}
 		l.on = true
-		l.Go("furnishing namespaces: "+thing.Controller, c.Run)
+		l.Go("adding namespace defaults: "+thing.Controller, c.Run)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ type Caller struct {
 
 // Callers says who may call what: for every contract, or one method of it as in
 // "Store/Create", the services that may, and about which resource types. The
-// carriage checks it against the peer's certificate and the request; a call
+// transport checks it against the peer's certificate and the request; a call
 // without a row is refused, and the row of a method holds instead of the row of
 // its contract.
 //

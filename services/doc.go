@@ -7,7 +7,7 @@
 // treat it as read-only, because in one process both sides hold the same one.
 //
 // Every error that a contract returns on purpose is a *Status; anything else is
-// a fault of the implementation or of the carriage, and becomes a Status with
+// a fault of the implementation or of the transport, and becomes a Status with
 // code 500 or 503 at the edge.
 //
 // This package decides shapes and meanings. It never does work, holds no state

@@ -9,7 +9,7 @@ import (
 )
 
 // Status is the one error of the suite: the API's Status object (section
-// "Errors"). Services return it, the carriage keeps it whole, and the front door
+// "Errors"). Services return it, the transport keeps it whole, and the front door
 // renders it once.
 type Status struct {
 	Code    int32  // HTTP status code

@@ -20,7 +20,7 @@ import (
 
 func TestContract(t *testing.T) {
 	open := func(t *testing.T) services.Store { return replica(t, openEtcd(t)) }
-	contracttest.BothWays(t, rpc.Store, open, contracttest.Store)
+	contracttest.LocalAndRemote(t, rpc.Store, open, contracttest.Store)
 }
 
 // TestContractOverEtcdServers runs the suite on an etcd of another process.

@@ -140,7 +140,7 @@ func precondition(r services.DeleteRequest, o *services.Object) error {
 		return mismatch(r.Key, "UID", r.UID, o.UID)
 	}
 	if r.Revision != 0 && r.Revision != o.Revision {
-		return mismatch(r.Key, "ResourceVersion", resource.FormatVersion(r.Revision), resource.FormatVersion(o.Revision))
+		return mismatch(r.Key, "ResourceVersion", resource.FormatResourceVersion(r.Revision), resource.FormatResourceVersion(o.Revision))
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func TestContract(t *testing.T) {
 	t.Run("carried", func(t *testing.T) {
 		contracttest.WatchHub(t, func(t *testing.T) contracttest.HubSetup {
 			setup := open(t)
-			setup.Hub = contracttest.Carried(t, rpc.WatchHub, setup.Hub)
+			setup.Hub = contracttest.Remote(t, rpc.WatchHub, setup.Hub)
 			return setup
 		})
 	})

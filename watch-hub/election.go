@@ -40,7 +40,7 @@ func (e *election) leads() bool { return e.leading.Load() }
 func (e *election) won() <-chan struct{} { return e.signal }
 
 // again ends the term, or the wait for it, and stands for election anew: what this
-// hub knows of the office is of a history that is over.
+// hub knows of the leadership is of a history that is over.
 func (e *election) again() {
 	if end := e.current.Load(); end != nil {
 		(*end)()
@@ -60,7 +60,7 @@ func (e *election) run(ctx context.Context) {
 	}
 }
 
-// term waits for the office, holds it, and returns when it is lost.
+// term waits for the leadership, holds it, and returns when it is lost.
 func (e *election) term(ctx context.Context, succeed bool) error {
 	session, err := concurrency.NewSession(e.etcd, concurrency.WithTTL(leaseSeconds), concurrency.WithContext(ctx))
 	if err != nil {
@@ -80,7 +80,7 @@ func (e *election) term(ctx context.Context, succeed bool) error {
 	held, err := e.claim(ctx, session.Lease())
 	for ; err == nil && !held.mine; held, err = e.claim(ctx, session.Lease()) {
 		if succeed && held.name == e.name {
-			succeed, err = false, e.unseat(ctx, held)
+			succeed, err = false, e.takeOver(ctx, held)
 		} else {
 			err = e.untilChanged(ctx, held.revision)
 		}
@@ -101,7 +101,7 @@ func (e *election) term(ctx context.Context, succeed bool) error {
 	return e.untilChanged(ctx, held.revision)
 }
 
-// resign gives the office up at once. The end of the hub must not stop it.
+// resign gives the leadership up at once. The end of the hub must not stop it.
 func resign(session *concurrency.Session) {
 	session.Orphan()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -110,36 +110,36 @@ func resign(session *concurrency.Session) {
 	_, _ = session.Client().Revoke(ctx, session.Lease())
 }
 
-// office is who publishes.
-type office struct {
+// leadership is who publishes.
+type leadership struct {
 	mine     bool
 	name     string
-	taken    int64 // the revision at which the office was taken
+	taken    int64 // the revision at which the leadership was taken
 	revision int64 // the revision at which this was read
 }
 
-// claim takes the office if it is free.
-func (e *election) claim(ctx context.Context, lease clientv3.LeaseID) (office, error) {
+// claim takes the leadership if it is free.
+func (e *election) claim(ctx context.Context, lease clientv3.LeaseID) (leadership, error) {
 	response, err := e.etcd.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(publisherKey), "=", 0)).
 		Then(clientv3.OpPut(publisherKey, e.name, clientv3.WithLease(lease))).Else(clientv3.OpGet(publisherKey)).Commit()
 	if err != nil {
-		return office{}, err
+		return leadership{}, err
 	}
 	if response.Succeeded {
-		return office{mine: true, name: e.name, taken: response.Header.Revision, revision: response.Header.Revision}, nil
+		return leadership{mine: true, name: e.name, taken: response.Header.Revision, revision: response.Header.Revision}, nil
 	}
 	kv := response.Responses[0].GetResponseRange().Kvs[0]
-	return office{name: string(kv.Value), taken: kv.ModRevision, revision: response.Header.Revision}, nil
+	return leadership{name: string(kv.Value), taken: kv.ModRevision, revision: response.Header.Revision}, nil
 }
 
-// unseat frees the office if it still is held as it was read.
-func (e *election) unseat(ctx context.Context, o office) error {
+// takeOver frees the leadership if it still is held as it was read.
+func (e *election) takeOver(ctx context.Context, o leadership) error {
 	_, err := e.etcd.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(publisherKey), "=", o.taken)).
 		Then(clientv3.OpDelete(publisherKey)).Commit()
 	return err
 }
 
-// untilChanged returns when the office changes hands after a revision.
+// untilChanged returns when the leadership changes hands after a revision.
 func (e *election) untilChanged(ctx context.Context, after int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

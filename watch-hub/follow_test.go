@@ -168,7 +168,7 @@ type rig struct {
 	current services.WatchHub
 }
 
-// Replay implements services.WatchHub with the hub of the moment, as the carriage
+// Replay implements services.WatchHub with the hub of the moment, as the transport
 // does.
 func (b *rig) Replay(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
 	b.replays.Add(1)
@@ -205,7 +205,7 @@ func restartHub(t *testing.T, b *rig) {
 	b.use(b.hub)
 }
 
-// killHub leaves behind what a hub leaves that has died: it holds its office until
+// killHub leaves behind what a hub leaves that has died: it holds its leadership until
 // the lease runs out.
 func killHub(t *testing.T, b *rig) {
 	b.use(nil)

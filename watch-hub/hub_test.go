@@ -149,7 +149,7 @@ func TestHubGivesUpItsOffice(t *testing.T) {
 	b.untilPublishing(t, b.hub)
 }
 
-// TestADeadPublisherIsNoticedByOthers: the hub that holds the office publishes
+// TestADeadPublisherIsNoticedByOthers: the hub that holds the leadership publishes
 // nothing. Followers hear of what they miss long before its lease ends.
 func TestADeadPublisherIsNoticedByOthers(t *testing.T) {
 	b := newRig(t)
@@ -174,7 +174,7 @@ func TestADeadPublisherIsNoticedByOthers(t *testing.T) {
 		}
 	}
 	if b.hub.election.leads() {
-		t.Error("the hub has taken the office: the test shows nothing")
+		t.Error("the hub has taken the leadership: the test shows nothing")
 	}
 }
 

@@ -38,7 +38,7 @@ func TestBodies(t *testing.T, c *cluster.Cluster) {
 		{"Strangers", strangers},
 		{"DeletedNamespace", deletedNamespace},
 		{"DeletedOwners", deletedOwners},
-		{"FurnishedNamespace", furnishedNamespace},
+		{"NamespaceDefaults", namespaceDefaults},
 		{"CrowdedObject", crowdedObject},
 		{"GeneratedNames", generatedNames},
 		{"ConditionalWrites", conditionalWrites},

@@ -71,9 +71,9 @@ func conditionMessage(o *unstructured.Unstructured, kind string) string {
 	return ""
 }
 
-// furnishedNamespace looks for what every namespace has, also after somebody took
+// namespaceDefaults looks for what every namespace has, also after somebody took
 // or changed it.
-func furnishedNamespace(t *testing.T, c *cluster.Cluster) {
+func namespaceDefaults(t *testing.T, c *cluster.Cluster) {
 	client := c.Client(t)
 	namespace := newNamespace(t, client)
 	accounts := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Namespace(namespace)
@@ -87,14 +87,14 @@ func furnishedNamespace(t *testing.T, c *cluster.Cluster) {
 		certificates, _, _ := unstructured.NestedString(published.Object, "data", "ca.crt")
 		return certificates == string(c.CA)
 	}
-	eventually(t, "the namespace is furnished", there)
+	eventually(t, "the namespace has its defaults", there)
 	if err := accounts.Delete(t.Context(), "default", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := in.Patch(t.Context(), name, types.MergePatchType, []byte(`{"data":{"ca.crt":"another"}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the namespace is furnished again", there)
+	eventually(t, "the namespace has its defaults again", there)
 }
 
 // family is an owner and its dependents, as ConfigMaps of one namespace.

@@ -1,4 +1,4 @@
-// Package lint holds the rules of the house that a compiler does not check: how
+// Package lint holds the rules that a compiler does not check: how
 // long files and functions may be, who may import whom, what a package has to say
 // about itself. Each finding says what to do instead.
 //
@@ -38,7 +38,7 @@ func (r Rule) Check(w *Workspace) []Finding { return r.check(w) }
 
 // Rules returns all rules.
 func Rules() []Rule {
-	return slices.Concat(importRules(), sizeRules(), wordRules(), citationRules(), securityRules(), stateRules())
+	return slices.Concat(importRules(), sizeRules(), wordRules(), citationRules(), dialectRules(), securityRules(), stateRules())
 }
 
 // Workspace is the parsed source of all modules.

@@ -53,6 +53,8 @@ func TestRulesFind(t *testing.T) {
 		{"no mutable package state", "store/a.go", "var lock sync.Mutex"},
 		{"no mutable package state", "store/a.go", "var p atomic.Pointer[int]"},
 		{"the architecture page", "docs/architecture.md", "nothing"},
+		{"names and comments use", "store/a.go", "// f tells whether it is so.\nfunc f() {}"},
+		{"names and comments use", "store/a.go", "func furnish() {}"},
 		{"comments cite sections", "store/a.go", "// f serves \"Watching\" and\n// \"Paths\".\nfunc f() {}"},
 		{"every test that the security page", "docs/security.md", "`store/a_test.go:TestNone`"},
 		{"every test that the security page", "docs/security.md", "nothing"},

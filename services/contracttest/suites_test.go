@@ -46,7 +46,7 @@ func (o oneName) Validate(_ context.Context, r services.AdmissionRequest) (servi
 
 func TestAuthn(t *testing.T) {
 	user := services.UserInfo{Name: "jane", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v", "w"}}}
-	contracttest.BothWays(t, rpc.Authn,
+	contracttest.LocalAndRemote(t, rpc.Authn,
 		func(*testing.T) services.Authn { return oneToken{user} },
 		func(t *testing.T, open func(*testing.T) services.Authn) {
 			contracttest.Authn(t, open, contracttest.AuthnExample{
@@ -57,7 +57,7 @@ func TestAuthn(t *testing.T) {
 }
 
 func TestAuthz(t *testing.T) {
-	contracttest.BothWays(t, rpc.Authz,
+	contracttest.LocalAndRemote(t, rpc.Authz,
 		func(*testing.T) services.Authz { return oneUser("jane") },
 		func(t *testing.T, open func(*testing.T) services.Authz) {
 			contracttest.Authz(t, open, contracttest.AuthzExample{
@@ -68,7 +68,7 @@ func TestAuthz(t *testing.T) {
 }
 
 func TestAdmission(t *testing.T) {
-	contracttest.BothWays(t, rpc.Admission,
+	contracttest.LocalAndRemote(t, rpc.Admission,
 		func(*testing.T) services.Admission { return oneName("good") },
 		func(t *testing.T, open func(*testing.T) services.Admission) {
 			contracttest.Admission(t, open, contracttest.AdmissionExample{

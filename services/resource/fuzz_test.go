@@ -36,7 +36,7 @@ func FuzzDecodeRecord(f *testing.F) {
 			!maps.Equal(again.Labels, r.Labels) || !maps.Equal(again.Fields, r.Fields) {
 			t.Errorf("%q is read as %+v, and after writing as %+v (%v)", value, r, again, err)
 		}
-		if spliced := SpliceVersion(r.JSON, r.At, 7); len(spliced) > len(r.JSON)+64 {
+		if spliced := SpliceResourceVersion(r.JSON, r.At, 7); len(spliced) > len(r.JSON)+64 {
 			t.Errorf("a version made %d bytes of %d", len(spliced), len(r.JSON))
 		}
 	})
@@ -93,7 +93,7 @@ func FuzzSpliceVersion(f *testing.F) {
 		var o struct {
 			Metadata struct{ Name, ResourceVersion string }
 		}
-		if err := json.Unmarshal(SpliceVersion(object, at, revision), &o); err != nil || o.Metadata.ResourceVersion != strconv.FormatInt(revision, 10) {
+		if err := json.Unmarshal(SpliceResourceVersion(object, at, revision), &o); err != nil || o.Metadata.ResourceVersion != strconv.FormatInt(revision, 10) {
 			t.Errorf("%s at %d: got %+v, %v", object, revision, o, err)
 		}
 	})

@@ -25,7 +25,7 @@ func TestRecordSurvivesTheRoundTrip(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	spliced := string(SpliceVersion(got.JSON, got.At, 7))
+	spliced := string(SpliceResourceVersion(got.JSON, got.At, 7))
 	if !strings.Contains(spliced, `"metadata":{"resourceVersion":"7","name":"a"}`) {
 		t.Errorf("spliced: %s", spliced)
 	}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// FormatVersion returns a revision as the API's opaque resourceVersion.
-func FormatVersion(revision int64) string { return strconv.FormatInt(revision, 10) }
+// FormatResourceVersion returns a revision as the API's opaque resourceVersion.
+func FormatResourceVersion(revision int64) string { return strconv.FormatInt(revision, 10) }
 
 // ParseVersion reads a resourceVersion that this service gave; "" and "0" are 0.
 func ParseVersion(version string) (int64, error) {
@@ -25,7 +25,7 @@ func ParseVersion(version string) (int64, error) {
 var errNoMetadata = errors.New("an object needs a non-empty metadata object")
 
 // MetadataOffset returns the offset just after the opening brace of the
-// top-level metadata in an object's JSON: where SpliceVersion inserts. The JSON
+// top-level metadata in an object's JSON: where SpliceResourceVersion inserts. The JSON
 // must be valid and its metadata not empty.
 func MetadataOffset(object []byte) (int, error) {
 	depth, key, start := 0, false, 0
@@ -71,9 +71,9 @@ func intoObject(object []byte, i int) (int, error) {
 	return len(object) - len(rest) + 1, nil
 }
 
-// SpliceVersion returns a copy of the object with metadata.resourceVersion
+// SpliceResourceVersion returns a copy of the object with metadata.resourceVersion
 // inserted at the offset that MetadataOffset returned.
-func SpliceVersion(object []byte, offset int, revision int64) []byte {
+func SpliceResourceVersion(object []byte, offset int, revision int64) []byte {
 	const name = `"resourceVersion":"`
 	out := make([]byte, 0, len(object)+len(name)+22)
 	out = append(out, object[:offset]...)

@@ -25,7 +25,7 @@ func errorOut(err error) error {
 }
 
 // errorIn returns what a client answers for an error of a call: the Status that
-// the implementation gave, or else one about the carriage. A call that its own
+// the implementation gave, or else one about the transport. A call that its own
 // caller has given up answers as a direct call would.
 func errorIn(ctx context.Context, peer string, err error) error {
 	s := status.Convert(err)

@@ -10,7 +10,7 @@ import (
 
 // Contract is a named thing of type T that one service offers and others use:
 // the implementation in this process when there is one, else a client of the one
-// that flags name. It is an immutable value, declared once beside its carriage.
+// that flags name. It is an immutable value, declared once beside its transport.
 type Contract[T any] struct {
 	Name string
 	// Flags registers how to reach it elsewhere; nil when it has to be in this process.
@@ -27,7 +27,7 @@ type Contract[T any] struct {
 // listens, for others. It is called from Service.Start, once.
 func (c *Contract[T]) Offer(n *Node, impl T) {
 	n.process.offered[c.Name] = impl
-	if server := n.process.carriage.server; server != nil && c.carried() {
+	if server := n.process.transport.server; server != nil && c.remote() {
 		c.Serve(server, impl)
 	}
 }
@@ -53,7 +53,7 @@ func (c *Contract[T]) Use(ctx context.Context, n *Node) (T, error) {
 
 func (c *Contract[T]) name() string { return c.Name }
 
-func (c *Contract[T]) carried() bool { return c.Serve != nil }
+func (c *Contract[T]) remote() bool { return c.Serve != nil }
 
 func (c *Contract[T]) register(fs *pflag.FlagSet) {
 	if c.Flags != nil {

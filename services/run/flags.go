@@ -115,14 +115,14 @@ func elsewhere(app App) *pflag.FlagSet {
 	for _, s := range app.Services {
 		for _, o := range s.Offers {
 			here[o.name()] = true
-			offers = offers || o.carried()
+			offers = offers || o.remote()
 		}
 	}
 	for _, s := range app.Services {
 		for _, need := range s.Needs {
 			if !here[need.name()] {
 				here[need.name()] = true
-				dials = dials || need.carried()
+				dials = dials || need.remote()
 				need.register(fs)
 			}
 		}

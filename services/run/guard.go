@@ -129,7 +129,7 @@ type partKey struct{}
 
 // Part returns the member of an object that the caller of a carried call may
 // change, as in status.used; empty when there is no such limit. The contract's
-// carriage enforces it.
+// transport enforces it.
 func Part(ctx context.Context) string {
 	part, _ := ctx.Value(partKey{}).(string)
 	return part

@@ -39,10 +39,10 @@ type Node struct {
 
 // process is what all nodes of one process share.
 type process struct {
-	carriage *carriage
-	offered  map[string]any // by the contract's name; only touched during the start
-	exits    []func()
-	closing  []func() // called when the stop begins
+	transport *transport
+	offered   map[string]any // by the contract's name; only touched during the start
+	exits     []func()
+	closing   []func() // called when the stop begins
 	// stopDelay is how long the process serves on after it was told to stop.
 	stopDelay time.Duration
 	started   atomic.Bool // all services have started

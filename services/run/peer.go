@@ -46,14 +46,14 @@ func isPeerFlag(f *pflag.Flag) bool { return f.Annotations[annotationPeer] != ni
 // they were sent. The options come on top.
 func (n *Node) DialPeer(service string, repeatable func(method string) bool, options ...grpc.DialOption) (grpc.ClientConnInterface, error) {
 	flag := n.Flags.Lookup(service + "-address")
-	if flag == nil || n.process.carriage.identity == nil {
+	if flag == nil || n.process.transport.identity == nil {
 		return nil, fmt.Errorf("%s is not among the needs of %s", service, n.Service)
 	}
 	target, resolvers := peerTarget(flag.Value.String())
-	watch := breaker.New(breaker.Config{Service: service, Credentials: n.process.carriage.identity.Client(service),
+	watch := breaker.New(breaker.Config{Service: service, Credentials: n.process.transport.identity.Client(service),
 		Armed: n.process.started.Load, Repeatable: repeatable, Metrics: n.Metrics})
 	conn, err := grpc.NewClient(target, append(append(append(watch.Options(), []grpc.DialOption{
-		grpc.WithTransportCredentials(n.process.carriage.identity.Client(service)),
+		grpc.WithTransportCredentials(n.process.transport.identity.Client(service)),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),

@@ -139,7 +139,7 @@ func Start(ctx context.Context, app App, args []string) (*Running, error) {
 		}
 	}
 	r.process.started.Store(true)
-	if err := r.process.carriage.listen(r.process.fail); err != nil {
+	if err := r.process.transport.listen(r.process.fail); err != nil {
 		r.Stop()
 		return nil, err
 	}
@@ -157,11 +157,11 @@ func newRunning(app App, s *settings) (*Running, error) {
 	r.base.Health.Add(Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
 	r.base.Health.Add(Check{Name: "shutdown", Probe: func(context.Context) error { return r.stopping() }})
 	var err error
-	if r.process.carriage, err = newCarriage(s, r.base.Metrics); err != nil {
+	if r.process.transport, err = newTransport(s, r.base.Metrics); err != nil {
 		return nil, err
 	}
 	for _, service := range app.Services {
-		if err := r.process.carriage.checkNames(service.Offers); err != nil {
+		if err := r.process.transport.checkNames(service.Offers); err != nil {
 			return nil, err
 		}
 	}
@@ -206,10 +206,10 @@ func (r *Running) Failed() <-chan error { return r.process.failed }
 // RPCAddress returns where the process's services are offered to others; empty
 // when they are not.
 func (r *Running) RPCAddress() string {
-	if r.process.carriage.listener == nil {
+	if r.process.transport.listener == nil {
 		return ""
 	}
-	return r.process.carriage.listener.Addr().String()
+	return r.process.transport.listener.Addr().String()
 }
 
 // StatusAddress returns where health and metrics are; empty when nowhere.
@@ -230,7 +230,7 @@ func (r *Running) Stop() {
 		defer cancel()
 		r.base.Log.Info("stopping")
 		r.begin()
-		r.process.carriage.stop(ctx)
+		r.process.transport.stop(ctx)
 		for _, n := range slices.Backward(r.nodes) {
 			n.stop(ctx)
 		}

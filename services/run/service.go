@@ -38,7 +38,7 @@ type Service struct {
 type Dependency interface {
 	name() string
 	register(fs *pflag.FlagSet)
-	carried() bool // by gRPC, to and from other processes
+	remote() bool // by gRPC, to and from other processes
 }
 
 // App is a process: a name and the services in it, in the order of their start.

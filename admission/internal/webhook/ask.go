@@ -28,7 +28,7 @@ const mostCode = 599
 // answer is what a webhook says that admits the object.
 type answer = admissionv1.AdmissionResponse
 
-// callFailure is why no answer came that can be believed: the webhook's failure policy
+// callFailure is why there is no valid answer: the webhook's failure policy
 // says what that means.
 type callFailure struct{ err error }
 
@@ -44,7 +44,7 @@ func (w *Webhooks) ask(ctx context.Context, h *hook, r *review.Review) (answer, 
 	question.Kind, question.APIVersion = "AdmissionReview", w.Vocabulary.Group("admission.")+"/"+h.version
 	reply, err := h.exchange(ctx, question)
 	if err == nil {
-		err = believable(question, reply)
+		err = checkReply(question, reply)
 	}
 	if err != nil {
 		return answer{}, &callFailure{err}
@@ -103,9 +103,9 @@ func (h *hook) exchange(ctx context.Context, question *admissionv1.AdmissionRevi
 	return reply, nil
 }
 
-// believable checks that a reply is one to this question. Webhooks of v1beta1 need
+// checkReply checks that a reply is one to this question. Webhooks of v1beta1 need
 // name neither it nor themselves.
-func believable(question, reply *admissionv1.AdmissionReview) error {
+func checkReply(question, reply *admissionv1.AdmissionReview) error {
 	response := reply.Response
 	if response == nil {
 		return errors.New("its answer has no response")

@@ -15,14 +15,14 @@ func FuzzReply(f *testing.F) {
 		Request: &admissionv1.AdmissionRequest{UID: "u1"}}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		var reply admissionv1.AdmissionReview
-		if json.Unmarshal(answer, &reply) != nil || believable(question, &reply) != nil {
+		if json.Unmarshal(answer, &reply) != nil || checkReply(question, &reply) != nil {
 			return
 		}
 		if reply.Response.UID != "u1" {
-			t.Errorf("an answer to %q is believed", reply.Response.UID)
+			t.Errorf("an answer to %q is accepted", reply.Response.UID)
 		}
 		if (len(reply.Response.Patch) > 0) != (reply.Response.PatchType != nil) {
-			t.Errorf("half a patch is believed: %s", answer)
+			t.Errorf("half a patch is accepted: %s", answer)
 		}
 	})
 }

@@ -1,7 +1,7 @@
 // Package webhook asks remote services about requests, as WebhookConfigurations say:
 // one after the other those that may change the object, all at once those that may
 // only refuse. It decides which of them are asked, what their silence means and
-// whether their answers are fit to be believed; what they answer is up to them.
+// whether their answers are valid; what they answer is up to them.
 // Nobody is asked about the configurations themselves, so that a wrong one can be
 // put right. It serves MutatingAdmissionWebhook and ValidatingAdmissionWebhook under
 // "Admission plugins", and "Dry-run", of the specification.

@@ -40,18 +40,18 @@ func (e *Engine) Content(ctx context.Context, object map[string]any, raw []byte,
 	return services.Content{JSON: raw, UID: uid, Labels: labels, Fields: selectableFields(t.Stored, stored)}, nil
 }
 
-// Owners takes metadata.managedFields out of an object and returns it.
-func Owners(object map[string]any) any {
+// TakeManagedFields takes metadata.managedFields out of an object and returns it.
+func TakeManagedFields(object map[string]any) any {
 	meta := strategy.Metadata(object)
 	owners := meta["managedFields"]
 	delete(meta, "managedFields")
 	return owners
 }
 
-// WithOwners returns the JSON of an object without managedFields with these put
+// WithManagedFields returns the JSON of an object without managedFields with these put
 // into it: the large rest of an object is encoded once, for admission and for the
 // store.
-func WithOwners(raw []byte, owners any) ([]byte, error) {
+func WithManagedFields(raw []byte, owners any) ([]byte, error) {
 	if owners == nil {
 		return raw, nil
 	}
@@ -71,7 +71,7 @@ func WithOwners(raw []byte, owners any) ([]byte, error) {
 // EncodeWhole returns an object's JSON as it is stored: in the order of tree.Encode,
 // but for managedFields, which stand first in the metadata.
 func EncodeWhole(object map[string]any) ([]byte, error) {
-	owners := Owners(object)
+	owners := TakeManagedFields(object)
 	raw, err := tree.Encode(object)
 	if owners != nil {
 		strategy.Metadata(object)["managedFields"] = owners
@@ -79,16 +79,16 @@ func EncodeWhole(object map[string]any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return WithOwners(raw, owners)
+	return WithManagedFields(raw, owners)
 }
 
-// WithVersion returns an object's JSON with a revision in its place.
-func WithVersion(raw []byte, revision int64) []byte {
+// WithResourceVersion returns an object's JSON with a revision in its place.
+func WithResourceVersion(raw []byte, revision int64) []byte {
 	at, err := resource.MetadataOffset(raw)
 	if err != nil {
 		return raw
 	}
-	return resource.SpliceVersion(raw, at, revision)
+	return resource.SpliceResourceVersion(raw, at, revision)
 }
 
 // selectableFields returns the values that field selectors are evaluated on.

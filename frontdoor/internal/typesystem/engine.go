@@ -21,8 +21,8 @@ type Engine struct {
 	Schemas  *schema.Engine
 	Merge    *fieldmanager.Engine
 	Versions versions.Versions
-	// Customs are the definitions of the custom types, established or not.
-	Customs []crd.Definition
+	// CustomTypes are the definitions of the custom types, established or not.
+	CustomTypes []crd.Definition
 
 	options Options
 	// heads is how the stored JSON of a type's objects begins.
@@ -48,16 +48,16 @@ func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
 
 // With returns an engine that knows these custom types, and no others, beside the
 // built-in ones that it shares with e, an engine without any.
-func (e *Engine) With(customs []crd.Definition) *Engine {
+func (e *Engine) With(customTypes []crd.Definition) *Engine {
 	var surfaces []catalogue.Surface
-	for _, c := range customs {
+	for _, c := range customTypes {
 		if c.Established {
 			surfaces = append(surfaces, c.Surface)
 		}
 	}
 	types := e.Types.With(surfaces...)
 	more := build(types, e.Schemas.With(types), e.options)
-	more.Customs = customs
+	more.CustomTypes = customTypes
 	return more
 }
 

@@ -50,7 +50,7 @@ func (v *EventEncoder) Event(dst []byte, event string, o services.Object) ([]byt
 func (v *EventEncoder) Bookmark(dst []byte, revision int64, annotations map[string]string) ([]byte, error) {
 	object, err := json.Marshal(map[string]any{
 		"kind": v.e.t.Kind, "apiVersion": v.e.t.APIVersion(),
-		"metadata": bookmarkMeta{resource.FormatVersion(revision), annotations},
+		"metadata": bookmarkMeta{resource.FormatResourceVersion(revision), annotations},
 	})
 	if err != nil {
 		return dst, err

@@ -140,7 +140,7 @@ func (c *Codec) appendListMeta(dst []byte, meta ListMeta) []byte {
 	start := len(dst)
 	if meta.Revision != 0 {
 		dst = append(dst, `"resourceVersion":"`...)
-		dst = append(dst, resource.FormatVersion(meta.Revision)...)
+		dst = append(dst, resource.FormatResourceVersion(meta.Revision)...)
 		dst = append(dst, `",`...)
 	}
 	if meta.Continue != "" || c.vocabulary.Behaviour.ContinueAlways && !meta.ofObject {

@@ -25,7 +25,7 @@ type messageList struct {
 func (l *messageList) Begin(meta ListMeta) error {
 	l.meta = metav1.ListMeta{Continue: meta.Continue, RemainingItemCount: meta.Remaining}
 	if meta.Revision != 0 {
-		l.meta.ResourceVersion = resource.FormatVersion(meta.Revision)
+		l.meta.ResourceVersion = resource.FormatResourceVersion(meta.Revision)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 func main() {
 	run.Main(run.App{
 		Name:     "lifecycle",
-		About:    "empties deleted namespaces, deletes what has lost its owners, and furnishes new namespaces",
+		About:    "empties deleted namespaces, deletes what has lost its owners, and adds defaults to new namespaces",
 		Services: []run.Service{lifecycle.Service()},
 	})
 }

@@ -36,14 +36,14 @@ func (c *Controller) reconcileSecret(ctx context.Context, name cache.ObjectName)
 		uid, version := secret.GetUID(), secret.GetResourceVersion()
 		err := c.secrets.Namespace(name.Namespace).Delete(ctx, name.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
-		return 0, worker.Outrun(err)
+		return 0, worker.IgnoreRace(err)
 	}
 	filled, err := c.filled(secret, account)
 	if err != nil || reflect.DeepEqual(filled.Object, secret.Object) {
 		return 0, err
 	}
 	_, err = c.secrets.Namespace(name.Namespace).Update(ctx, filled, metav1.UpdateOptions{})
-	return 0, worker.Outrun(err)
+	return 0, worker.IgnoreRace(err)
 }
 
 // account returns the account with a name and, unless that is empty, a uid; nil when the
@@ -120,7 +120,7 @@ func (c *Controller) reconcileAccount(ctx context.Context, name cache.ObjectName
 	// What is seen may be behind: only on the newest state a secret is made.
 	account, err := c.accounts.Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	if err != nil || account.GetDeletionTimestamp() != nil {
-		return 0, worker.Outrun(err)
+		return 0, worker.IgnoreRace(err)
 	}
 	var kept []any
 	references, _, _ := unstructured.NestedSlice(account.Object, "secrets")
@@ -151,7 +151,7 @@ func (c *Controller) provide(ctx context.Context, account *unstructured.Unstruct
 	}
 	secrets := c.secrets.Namespace(account.GetNamespace())
 	if secret, err = secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil {
-		return worker.Outrun(err)
+		return worker.IgnoreRace(err)
 	}
 	if err = unstructured.SetNestedSlice(account.Object, append(others, map[string]any{"name": secret.GetName()}), "secrets"); err == nil {
 		_, err = c.accounts.Namespace(account.GetNamespace()).Update(ctx, account, metav1.UpdateOptions{})
@@ -159,7 +159,7 @@ func (c *Controller) provide(ctx context.Context, account *unstructured.Unstruct
 	if err != nil { // the next attempt makes another one
 		_ = secrets.Delete(ctx, secret.GetName(), metav1.DeleteOptions{})
 	}
-	return worker.Outrun(err)
+	return worker.IgnoreRace(err)
 }
 
 // forget looks at the secrets of an account that is gone.

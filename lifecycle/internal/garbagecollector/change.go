@@ -29,7 +29,7 @@ func (c *Controller) delete(ctx context.Context, o *object, live *unstructured.U
 	}
 	uid, version := live.GetUID(), live.GetResourceVersion()
 	c.Log.Debug("deletes an object without owners", "controller", Name, "type", o.kind.Resource, "namespace", o.namespace, "name", o.name)
-	return worker.Outrun(c.at(o).Delete(ctx, o.name, metav1.DeleteOptions{
+	return worker.IgnoreRace(c.at(o).Delete(ctx, o.name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
 	}))
 }
@@ -90,5 +90,5 @@ func (c *Controller) patch(ctx context.Context, o *object, live *unstructured.Un
 		return err
 	}
 	_, err = c.at(o).Patch(ctx, o.name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return worker.Outrun(err)
+	return worker.IgnoreRace(err)
 }

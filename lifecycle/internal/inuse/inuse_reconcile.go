@@ -36,7 +36,7 @@ func (c *Controller) reconcile(ctx context.Context, name cache.ObjectName) (time
 	object = object.DeepCopy()
 	object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(), func(f string) bool { return f == c.Finalizer }))
 	_, err = c.client.Resource(c.Resource).Namespace(name.Namespace).Update(ctx, object, metav1.UpdateOptions{})
-	return 0, worker.Outrun(err)
+	return 0, worker.IgnoreRace(err)
 }
 
 // mounted reports whether a pod uses a claim.

@@ -33,7 +33,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	began := c.Clock.Now()
 	found := c.sweep(ctx, name)
 	if ns, err = c.report(ctx, ns, found); err != nil {
-		return 0, worker.Outrun(err)
+		return 0, worker.IgnoreRace(err)
 	}
 	if err := found.err(); err != nil {
 		return 0, err
@@ -65,7 +65,7 @@ func (c *Controller) finalize(ctx context.Context, ns *unstructured.Unstructured
 	if err == nil {
 		c.Log.Info("emptied a deleted namespace", "namespace", ns.GetName())
 	}
-	return worker.Outrun(err)
+	return worker.IgnoreRace(err)
 }
 
 // err joins what kept the contents from being seen or deleted.

@@ -53,7 +53,7 @@ func (c *Controller) count(ctx context.Context, seen *unstructured.Unstructured)
 		return err
 	}
 	_, err = c.quotas.Namespace(seen.GetNamespace()).Patch(ctx, seen.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	return worker.Outrun(err)
+	return worker.IgnoreRace(err)
 }
 
 // replacing returns what a merge patch has to say for one set of amounts to become

@@ -68,7 +68,7 @@ func (w writable) write(kind services.ChangeType, key resource.Key, c services.C
 	if err != nil {
 		return services.Object{}, services.BadRequest("%v", err)
 	}
-	o := services.Object{Key: key, UID: c.UID, Labels: c.Labels, Fields: c.Fields, JSON: resource.SpliceVersion(c.JSON, at, w.revision+1)}
+	o := services.Object{Key: key, UID: c.UID, Labels: c.Labels, Fields: c.Fields, JSON: resource.SpliceResourceVersion(c.JSON, at, w.revision+1)}
 	o.Revision = w.note(kind, o)
 	return o, nil
 }

@@ -39,7 +39,7 @@ func New(key resource.Key, content services.Content, id string) (Write, error) {
 func (w Write) Stored(revision int64) services.Object {
 	return services.Object{
 		Key: w.key, Revision: revision, UID: w.content.UID,
-		JSON:   resource.SpliceVersion(w.content.JSON, w.at, revision),
+		JSON:   resource.SpliceResourceVersion(w.content.JSON, w.at, revision),
 		Labels: w.content.Labels, Fields: w.content.Fields,
 	}
 }
@@ -65,7 +65,7 @@ func Decode(path string, value []byte, revision int64) (services.Object, error) 
 	}
 	return services.Object{
 		Key: key, Revision: revision, UID: record.UID,
-		JSON:   resource.SpliceVersion(record.JSON, record.At, revision),
+		JSON:   resource.SpliceResourceVersion(record.JSON, record.At, revision),
 		Labels: record.Labels, Fields: record.Fields,
 	}, nil
 }

@@ -209,7 +209,7 @@ func decode(event *clientv3.Event) (services.Change, error) {
 	object, err := decodeObject(key, event.Kv, event.Kv.ModRevision)
 	change := services.Change{Type: services.Modified, Object: object, OldLabels: old.Labels, OldFields: old.Fields}
 	if !maps.Equal(old.Labels, object.Labels) || !maps.Equal(old.Fields, object.Fields) {
-		change.OldJSON = resource.SpliceVersion(old.JSON, old.At, event.Kv.ModRevision)
+		change.OldJSON = resource.SpliceResourceVersion(old.JSON, old.At, event.Kv.ModRevision)
 	}
 	return change, err
 }
@@ -221,7 +221,7 @@ func decodeObject(key resource.Key, kv *mvccpb.KeyValue, revision int64) (servic
 	}
 	return services.Object{
 		Key: key, Revision: revision, UID: record.UID,
-		JSON:   resource.SpliceVersion(record.JSON, record.At, revision),
+		JSON:   resource.SpliceResourceVersion(record.JSON, record.At, revision),
 		Labels: record.Labels, Fields: record.Fields,
 	}, nil
 }

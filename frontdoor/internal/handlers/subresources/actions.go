@@ -1,6 +1,6 @@
-// Package actions serves the paths whose body asks for a deed and is no state to be
+// Package actions serves the paths whose body asks for an action and is no state to be
 // kept: binding a pod to a node, evicting a pod, a token for a service account. It
-// decides whether the deed may be done now, and does it through package writes. It
+// decides whether the action may be done now, and does it through package writes. It
 // never reads or writes bodies of resources that are kept. It serves "What the
 // service does" (subresources) and "Dry-run" of the specification.
 package subresources
@@ -55,7 +55,7 @@ func (h *Handlers) Of(r *request.Request) request.Handler {
 	return nil
 }
 
-// action is a request for a deed: the body, and what it is.
+// action is a request for an action: the body, and what it is.
 type action struct {
 	*request.Request
 	options  request.WriteOptions

@@ -21,8 +21,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// owner is the field manager of the request.
-func (x *writing) owner() string {
+// fieldManager returns the field manager of the request.
+func (x *writing) fieldManager() string {
 	if x.options.Manager != "" {
 		return x.options.Manager
 	}
@@ -134,10 +134,10 @@ func (h *Handlers) prepare(ctx context.Context, c *change) error {
 	return err
 }
 
-// dedupOwners drops owners that are named twice, by the client or by admission, and
+// dedupOwnerReferences drops owners that are named twice, by the client or by admission, and
 // tells the client.
-func (c *change) dedupOwners(mutated bool) {
-	repeated := strategy.DedupOwners(c.next)
+func (c *change) dedupOwnerReferences(mutated bool) {
+	repeated := strategy.DedupOwnerReferences(c.next)
 	if repeated == nil {
 		return
 	}
@@ -159,22 +159,22 @@ func (h *Handlers) trackFields(c *change) {
 	if c.applies() {
 		return
 	}
-	err := c.Engine.Merge.Track(fieldmanager.Change{Type: c.Type, Live: c.live, New: c.next, Manager: c.owner(), Subresource: c.SubresourceName()})
+	err := c.Engine.Merge.Track(fieldmanager.Change{Type: c.Type, Live: c.live, New: c.next, Manager: c.fieldManager(), Subresource: c.SubresourceName()})
 	if err != nil { // the owners stay as they were; the write itself is sound
 		h.Log.Debug("field owners were not recorded", "resource", c.Type.Key, "name", c.Name, "error", err)
 	}
 }
 
-// recordOwners puts the owners into the finished object. An apply that has changed
+// recordManagedFields puts the owners into the finished object. An apply that has changed
 // nothing after all leaves them as they were.
-func (h *Handlers) recordOwners(c *change, owners any) (err error) {
+func (h *Handlers) recordManagedFields(c *change, owners any) (err error) {
 	if owners != nil {
 		strategy.Metadata(c.next)["managedFields"] = owners
 	}
 	if c.applies() {
 		fieldmanager.Settle(c.live, c.next)
 	}
-	c.nextRaw, err = typesystem.WithOwners(c.nextRaw, strategy.Metadata(c.next)["managedFields"])
+	c.nextRaw, err = typesystem.WithManagedFields(c.nextRaw, strategy.Metadata(c.next)["managedFields"])
 	return err
 }
 
@@ -214,7 +214,7 @@ func (c *change) review(h *Handlers) services.AdmissionRequest {
 // reviewOptions returns the options of the write as admission reads them.
 func (c *change) reviewOptions(h *Handlers) []byte {
 	options := map[string]any{"kind": c.OptionsKind(),
-		"apiVersion": h.Vocabulary.Group("meta.") + "/v1", "fieldManager": c.owner()}
+		"apiVersion": h.Vocabulary.Group("meta.") + "/v1", "fieldManager": c.fieldManager()}
 	if c.options.DryRun {
 		options["dryRun"] = []any{"All"}
 	}
@@ -249,7 +249,7 @@ func (h *Handlers) store(ctx context.Context, c *change) (services.Object, error
 		c.swapped = true
 		object, err := h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: c.current.Revision})
 		if err == nil { // the client sees what it has made of the object, without the finalizer
-			object.JSON = typesystem.WithVersion(content.JSON, c.current.Revision)
+			object.JSON = typesystem.WithResourceVersion(content.JSON, c.current.Revision)
 		}
 		return object, c.raced(err)
 	case h.unchanged(c, content):
@@ -265,7 +265,7 @@ func (h *Handlers) store(ctx context.Context, c *change) (services.Object, error
 // one that there is.
 func (h *Handlers) pretend(ctx context.Context, c *change, object services.Object) (services.Object, error) {
 	if c.exists() {
-		object.JSON = typesystem.WithVersion(object.JSON, c.current.Revision)
+		object.JSON = typesystem.WithResourceVersion(object.JSON, c.current.Revision)
 		return object, nil
 	}
 	return object, h.taken(ctx, c, object.Key)
@@ -299,5 +299,5 @@ func (c *change) raced(err error) error {
 
 // unchanged reports whether the write would store what is stored already.
 func (h *Handlers) unchanged(c *change, content services.Content) bool {
-	return bytes.Equal(typesystem.WithVersion(content.JSON, c.current.Revision), c.current.JSON)
+	return bytes.Equal(typesystem.WithResourceVersion(content.JSON, c.current.Revision), c.current.JSON)
 }

@@ -25,7 +25,7 @@ func (h *Handlers) readCurrent(ctx context.Context, c *change) error {
 	}
 	read := services.Read{Mode: services.MostRecent}
 	if !c.newest && !c.own {
-		read.Mode, c.glanced = services.AnyRevision, true
+		read.Mode, c.fromCache = services.AnyRevision, true
 	}
 	current, err := h.Store.Get(ctx, services.GetRequest{Key: c.Key(), Read: read})
 	if services.IsReason(err, services.ReasonNotFound) && c.mayCreate() {
@@ -61,7 +61,7 @@ func (h *Handlers) decodeCurrent(ctx context.Context, c *change) (err error) {
 // state is the result of this attempt.
 func (h *Handlers) stands(ctx context.Context, c *change, err error) bool {
 	switch {
-	case !c.glanced || err == nil && c.swapped:
+	case !c.fromCache || err == nil && c.swapped:
 		return true
 	case errors.Is(err, errRaced):
 		return false

@@ -203,7 +203,7 @@ func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current service
 	if err != nil {
 		return current, false, err
 	}
-	marked := typesystem.WithVersion(content.JSON, current.Revision)
+	marked := typesystem.WithResourceVersion(content.JSON, current.Revision)
 	if string(marked) == string(current.JSON) { // marked before
 		return current, false, nil
 	}
@@ -237,7 +237,7 @@ func (x *deletion) preconditions(current services.Object) error {
 	if p.UID != nil && string(*p.UID) != current.UID {
 		return conflict("UID", string(*p.UID), current.UID, "deleted and then recreated")
 	}
-	if version := resource.FormatVersion(current.Revision); p.ResourceVersion != nil && *p.ResourceVersion != version {
+	if version := resource.FormatResourceVersion(current.Revision); p.ResourceVersion != nil && *p.ResourceVersion != version {
 		return conflict("ResourceVersion", *p.ResourceVersion, version, "modified")
 	}
 	return nil

@@ -186,17 +186,17 @@ func (c *client) widget() *catalogue.Type {
 // TestNestedSchemasAreCheckedOnce: a value that does not fit is checked once against each
 // part of its schema, not twice at every level.
 func TestNestedSchemasAreCheckedOnce(t *testing.T) {
-	for _, junctor := range []string{"allOf", "anyOf", "oneOf"} {
+	for _, combinator := range []string{"allOf", "anyOf", "oneOf"} {
 		schema := `{type: object, required: [missing]}`
 		for range 40 {
-			schema = `{` + junctor + `: [` + schema + `]}`
+			schema = `{` + combinator + `: [` + schema + `]}`
 		}
 		c := newClient(t, &oneObject{}, "10.0.0.0/24")
 		c.withWidgets(`{type: object, x-kubernetes-preserve-unknown-fields: true, ` + schema[1:])
 		start := time.Now()
 		err := c.send(t, http.MethodPost, widgets, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"shop"}}`)
 		if !services.IsReason(err, services.ReasonInvalid) || time.Since(start) > 5*time.Second {
-			t.Errorf("%s: got %v after %v", junctor, err, time.Since(start))
+			t.Errorf("%s: got %v after %v", combinator, err, time.Since(start))
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// theEngine knows the built-in types; building it is the dear part of a test.
+// theEngine knows the built-in types; building it is the expensive part of a test.
 var theEngine = sync.OnceValues(func() (*typesystem.Engine, error) {
 	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
 	if err != nil {

@@ -16,7 +16,7 @@ func (h *Handlers) takeMutated(c *change, raw []byte) error {
 	if err := typesystem.CheckIdentity(c.next, mutated); err != nil {
 		return err
 	}
-	typesystem.Owners(mutated) // admission does not say who owns what
+	typesystem.TakeManagedFields(mutated) // admission does not say who owns what
 	before := c.next
 	if c.next, err = c.subject.Keep(before, mutated); err != nil {
 		return err

@@ -50,7 +50,7 @@ func (h *Handlers) amendOnce(ctx context.Context, a Amendment) error {
 		return err
 	}
 	content, err := a.Engine.Content(ctx, object, nil, a.Type)
-	if err != nil || bytes.Equal(typesystem.WithVersion(content.JSON, current.Revision), current.JSON) {
+	if err != nil || bytes.Equal(typesystem.WithResourceVersion(content.JSON, current.Revision), current.JSON) {
 		return err
 	}
 	_, err = h.Store.Update(ctx, services.UpdateRequest{Key: a.Key, Revision: current.Revision, Content: content})

@@ -25,7 +25,7 @@ func (h *Handlers) patched(ctx context.Context, c *change) (map[string]any, erro
 	}
 	manager := c.options.Manager
 	if manager == "" && c.mediaType != fieldmanager.MediaTypeApply {
-		manager = c.owner()
+		manager = c.fieldManager()
 	}
 	bodyType := c.Engine.BodyType(c.Type, c.Subresource)
 	body, objections, err := c.Engine.Merge.Patch(ctx, fieldmanager.PatchRequest{Type: bodyType, MediaType: c.mediaType, Body: c.raw,

@@ -40,7 +40,7 @@ type repeats struct {
 // digest returns what the request is remembered by.
 func (x *writing) digest() (d digest) {
 	h := sha256.New()
-	for _, part := range []string{x.Verb, x.Key().Path(), x.Type.APIVersion(), x.SubresourceName(), x.mediaType, x.URL.RawQuery, x.owner(), x.User.Name} {
+	for _, part := range []string{x.Verb, x.Key().Path(), x.Type.APIVersion(), x.SubresourceName(), x.mediaType, x.URL.RawQuery, x.fieldManager(), x.User.Name} {
 		var size [8]byte
 		binary.LittleEndian.PutUint64(size[:], uint64(len(part)))
 		_, _ = h.Write(size[:])

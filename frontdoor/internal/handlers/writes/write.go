@@ -117,9 +117,9 @@ type change struct {
 	live    map[string]any  // current, decoded, in the version of the request; nil when there is none
 	next    map[string]any
 	nextRaw []byte // next as JSON, in the version of the request
-	// glanced tells that current is what was at hand, and swapped that the store has
+	// fromCache tells that current is what was at hand, and swapped that the store has
 	// found it to be the newest.
-	glanced, swapped bool
+	fromCache, swapped bool
 	// shown is what to remember of a change that turns out to be none; nil when it may
 	// be one the next time.
 	shown *outcome
@@ -129,7 +129,7 @@ func (c *change) exists() bool { return c.current.Revision != 0 }
 
 func (c *change) strategy(h *Handlers) strategy.Write {
 	return strategy.Write{Type: c.Type, Subresource: c.SubresourceName(), Namespace: c.Namespace, User: c.User, Vocabulary: h.Vocabulary, Now: c.now,
-		Types: c.Engine.Types, Customs: c.Engine.Customs}
+		Types: c.Engine.Types, CustomTypes: c.Engine.CustomTypes}
 }
 
 // makeNext joins what the client sent with the current object.
@@ -160,7 +160,7 @@ func (h *Handlers) complete(ctx context.Context, c *change) error {
 	if err := h.prepare(ctx, c); err != nil {
 		return err
 	}
-	c.dedupOwners(false)
+	c.dedupOwnerReferences(false)
 	h.trackFields(c)
 	if c.exists() {
 		s.PrepareUpdate(c.next, c.live)
@@ -168,11 +168,11 @@ func (h *Handlers) complete(ctx context.Context, c *change) error {
 	} else {
 		s.PrepareCreate(c.next)
 	}
-	owners := typesystem.Owners(c.next)
+	owners := typesystem.TakeManagedFields(c.next)
 	if err := h.mutate(ctx, c); err != nil {
 		return err
 	}
-	return h.recordOwners(c, owners)
+	return h.recordManagedFields(c, owners)
 }
 
 // mutate encodes the object and lets admission change it.
@@ -189,7 +189,7 @@ func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
 	if err := h.takeMutated(c, response.Object); err != nil {
 		return err
 	}
-	c.dedupOwners(true)
+	c.dedupOwnerReferences(true)
 	if err := h.prepare(ctx, c); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 // built-in with c, which stays as it is. The types of a surface are taken together
 // or not at all: where one of them asks for a name that a built-in type or an
 // earlier surface of the group has, in whatever version, none of them is there.
-func (c *Catalogue) With(customs ...Surface) *Catalogue {
+func (c *Catalogue) With(customTypes ...Surface) *Catalogue {
 	more := &Catalogue{
 		builtIn: c.base(), reserved: c.reserved,
 		types: map[typeID]*Type{}, kinds: map[kindID]*Type{},
@@ -33,7 +33,7 @@ func (c *Catalogue) With(customs ...Surface) *Catalogue {
 	}
 	converters := map[schema.GroupVersionKind]func() (managedfields.TypeConverter, error){}
 	taken := map[claim]bool{}
-	for _, custom := range customs {
+	for _, custom := range customTypes {
 		if !c.accepts(custom, taken) {
 			continue
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// customs are the compiled schemas of custom types, by definition.
-type customs struct {
+// customTypes are the compiled schemas of custom types, by definition.
+type customTypes struct {
 	mu    sync.Mutex
 	nodes map[string]customRoot
 }
@@ -30,16 +30,16 @@ type customRoot struct {
 // With returns an engine that knows custom types too. It shares what is compiled
 // of the built-in ones, and of custom types whose schemas are the same.
 func (e *Engine) With(types Types) *Engine {
-	before := e.customs
+	before := e.customTypes
 	if before == nil {
-		before = &customs{}
+		before = &customTypes{}
 	}
-	more := &Engine{definitions: types.Definitions(), vocabulary: e.vocabulary, builtIn: e.base(), customs: &customs{nodes: map[string]customRoot{}}}
+	more := &Engine{definitions: types.Definitions(), vocabulary: e.vocabulary, builtIn: e.base(), customTypes: &customTypes{nodes: map[string]customRoot{}}}
 	before.mu.Lock()
 	defer before.mu.Unlock()
 	for definition, root := range before.nodes {
 		if more.definitions[definition] == root.schema {
-			more.customs.nodes[definition] = root
+			more.customTypes.nodes[definition] = root
 		}
 	}
 	return more
@@ -59,12 +59,12 @@ func (e *Engine) customNode(definition string) *node {
 	if s == nil || e.builtIn.definitions[definition] != nil {
 		return e.builtIn.node(definition)
 	}
-	e.customs.mu.Lock()
-	defer e.customs.mu.Unlock()
-	root, ok := e.customs.nodes[definition]
+	e.customTypes.mu.Lock()
+	defer e.customTypes.mu.Unlock()
+	root, ok := e.customTypes.nodes[definition]
 	if !ok {
 		root = customRoot{s, e.structural(s)}
-		e.customs.nodes[definition] = root
+		e.customTypes.nodes[definition] = root
 	}
 	return root.node
 }
@@ -106,7 +106,7 @@ func (e *Engine) structural(s *spec.Schema) *node {
 		e.addField(n, name, &property)
 	}
 	if values := s.AdditionalProperties; values != nil && n.kind == object && len(n.fields) == 0 && (values.Allows || values.Schema != nil) {
-		n.kind, n.item = dictionary, hollow()
+		n.kind, n.item = dictionary, emptyNode()
 		if values.Schema != nil {
 			n.item = e.structural(values.Schema)
 		}
@@ -123,8 +123,8 @@ func (e *Engine) structural(s *spec.Schema) *node {
 
 var structuralKinds = map[string]kind{"object": object, "array": list, "string": text, "integer": integer, "number": number, "boolean": boolean}
 
-// hollow takes any value, and keeps no field of an object.
-func hollow() *node {
+// emptyNode takes any value, and keeps no field of an object.
+func emptyNode() *node {
 	n := &node{custom: &structure{nullable: true, keywords: keywords.Compile(&spec.Schema{})}}
 	n.item = n
 	return n
@@ -205,7 +205,7 @@ func (c *check) custom(n *node, value, old any, at *field.Path) {
 		return
 	}
 	n.custom.keywords.Check(&c.Errors, value, at)
-	c.junctors(n.custom, value, at)
+	c.combinators(n.custom, value, at)
 	switch v := value.(type) {
 	case map[string]any:
 		if n.custom.embedded {
@@ -247,8 +247,8 @@ func (c *check) embedded(m map[string]any, at *field.Path) {
 	}
 }
 
-// junctors checks a value against the schemas that are joined to its own.
-func (c *check) junctors(s *structure, value any, at *field.Path) {
+// combinators checks a value against the schemas that are joined to its own.
+func (c *check) combinators(s *structure, value any, at *field.Path) {
 	for _, part := range s.besides {
 		c.custom(part, value, nil, at)
 	}

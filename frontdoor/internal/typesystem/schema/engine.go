@@ -41,8 +41,8 @@ type Engine struct {
 	compiled map[string]*node // by definition
 
 	// An engine with custom types has those, and asks one without for all others.
-	builtIn *Engine
-	customs *customs
+	builtIn     *Engine
+	customTypes *customTypes
 }
 
 // New returns an engine; nothing is compiled yet. An error is a mistake in the

@@ -54,7 +54,7 @@ func (w Write) Settle(obj, old map[string]any) {
 			keep(obj, old, "status")
 		}
 	}
-	claims := crd.Claims{Others: w.Customs, Types: w.Types, Vocabulary: w.Vocabulary, Now: w.Now}
+	claims := crd.Claims{Others: w.CustomTypes, Types: w.Types, Vocabulary: w.Vocabulary, Now: w.Now}
 	claims.Establish(obj, old)
 }
 

@@ -2,9 +2,9 @@ package strategy
 
 import "github.com/portico-platform/portico/services/tree"
 
-// DedupOwners drops the references to an owner that stand in metadata.ownerReferences
+// DedupOwnerReferences drops the references to an owner that stand in metadata.ownerReferences
 // already, each like the first, and returns the uids of these owners.
-func DedupOwners(obj map[string]any) (repeated []string) {
+func DedupOwnerReferences(obj map[string]any) (repeated []string) {
 	references, _ := Metadata(obj)["ownerReferences"].([]any)
 	if len(references) < 2 {
 		return nil

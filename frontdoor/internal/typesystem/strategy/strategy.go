@@ -30,9 +30,9 @@ type Write struct {
 	User        services.UserInfo
 	Vocabulary  vocabulary.Vocabulary
 	Now         time.Time
-	// Types has the built-in types, and Customs are all definitions of custom types.
-	Types   *catalogue.Catalogue
-	Customs []crd.Definition
+	// Types has the built-in types, and CustomTypes are all definitions of custom types.
+	Types       *catalogue.Catalogue
+	CustomTypes []crd.Definition
 }
 
 // generatedSuffix is how many random characters follow a generateName, and

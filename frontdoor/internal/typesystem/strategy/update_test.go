@@ -88,7 +88,7 @@ func TestSecretsOfAccount(t *testing.T) {
 func TestTwins(t *testing.T) {
 	owner := func(name string) any { return map[string]any{"uid": "u", "name": name} }
 	obj := map[string]any{"metadata": map[string]any{"ownerReferences": []any{owner("a"), owner("b"), owner("a")}}}
-	if twice := DedupOwners(obj); !reflect.DeepEqual(twice, []string{"u"}) {
+	if twice := DedupOwnerReferences(obj); !reflect.DeepEqual(twice, []string{"u"}) {
 		t.Errorf("told of %v", twice)
 	}
 	if want := []any{owner("a"), owner("b")}; !reflect.DeepEqual(Metadata(obj)["ownerReferences"], want) {

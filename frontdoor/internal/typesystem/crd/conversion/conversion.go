@@ -1,6 +1,6 @@
 // Package conversion asks the webhooks of custom types what their objects are in
 // another version. It decides which version of ConversionReview a webhook is asked
-// in, and whether its answer can be believed: a webhook may change everything about
+// in, and whether its answer is valid: a webhook may change everything about
 // an object but what it is and who it is, so that of its metadata only labels and
 // annotations count. It never defaults, drops or validates fields. It serves
 // "Deprecation rules" and "Removals" of the specification, for custom types.
@@ -94,7 +94,7 @@ func (w *Webhook) Convert(ctx context.Context, objects []map[string]any, apiVers
 		return nil, failed(q, "returned %d objects, expected %d", len(found), len(wanting))
 	}
 	for i, at := range wanting {
-		if err := believable(q.Objects[i], found[i], apiVersion); err != nil {
+		if err := checkReply(q.Objects[i], found[i], apiVersion); err != nil {
 			return nil, failed(q, "returned invalid object at index %d: %v", i, err)
 		}
 		if converted[at], err = withMetadata(found[i], q.Objects[i]); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzReply reads what conversion webhooks answer: a believed object is of the wanted
+// FuzzReply reads what conversion webhooks answer: an accepted object is of the wanted
 // version, and still the one that was sent.
 func FuzzReply(f *testing.F) {
 	sent := map[string]any{"apiVersion": "example.com/v1", "kind": "Site",
@@ -21,11 +21,11 @@ func FuzzReply(f *testing.F) {
 			return
 		}
 		for _, found := range objects {
-			if believable(sent, found, "example.com/v2") != nil {
+			if checkReply(sent, found, "example.com/v2") != nil {
 				continue
 			}
 			if found["apiVersion"] != "example.com/v2" || found["kind"] != "Site" {
-				t.Errorf("%s is believed", answer)
+				t.Errorf("%s is accepted", answer)
 			}
 			merged, err := withMetadata(found, sent)
 			if err == nil && metadata(merged)["uid"] != "u" {

@@ -243,23 +243,23 @@ func (c *Schemas) metadata(s map[string]any, where level, at *field.Path) {
 	}
 }
 
-// junctors join schemas to another one as conditions.
-var junctors = []string{"allOf", "anyOf", "oneOf"}
+// combinators join schemas to another one as conditions.
+var combinators = []string{"allOf", "anyOf", "oneOf"}
 
 // conditions checks the schemas that are joined to s: they say nothing of the shape
 // of a value.
 func (c *Schemas) conditions(s map[string]any, at *field.Path) {
-	for _, junctor := range junctors {
-		if junctor == "anyOf" && isIntOrString(s["anyOf"]) {
+	for _, combinator := range combinators {
+		if combinator == "anyOf" && isIntOrString(s["anyOf"]) {
 			continue
 		}
-		for i, part := range rules.Objects(s, junctor) {
-			if junctor == "allOf" && i == 0 && c.is(s, "int-or-string") && isIntOrString(part["anyOf"]) {
+		for i, part := range rules.Objects(s, combinator) {
+			if combinator == "allOf" && i == 0 && c.is(s, "int-or-string") && isIntOrString(part["anyOf"]) {
 				rest := maps.Clone(part)
 				delete(rest, "anyOf")
 				part = rest
 			}
-			c.condition(part, at.Field(junctor).Item(i))
+			c.condition(part, at.Field(combinator).Item(i))
 		}
 	}
 	if not := rules.Object(s, "not"); not != nil {
@@ -326,9 +326,9 @@ func (c *Schemas) complete(root map[string]any, at *field.Path) {
 // completeIn checks the schemas joined to s, which stands at in, against the shape,
 // which stands at at.
 func (c *Schemas) completeIn(s, shape map[string]any, in, at *field.Path) {
-	for _, junctor := range junctors {
-		for i, part := range rules.Objects(s, junctor) {
-			c.described(part, shape, in.Field(junctor).Item(i), at)
+	for _, combinator := range combinators {
+		for i, part := range rules.Objects(s, combinator) {
+			c.described(part, shape, in.Field(combinator).Item(i), at)
 		}
 	}
 	if not := rules.Object(s, "not"); not != nil {

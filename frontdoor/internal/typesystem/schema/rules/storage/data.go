@@ -1,6 +1,6 @@
 // Package storage holds the rules of what keeps data: ConfigMaps and Secrets,
 // volumes, claims and the classes that they come from. It never reads the data but
-// to tell whether a Secret is of its type. It serves what users of those kinds
+// to check that a Secret is of its type. It serves what users of those kinds
 // expect.
 package storage
 

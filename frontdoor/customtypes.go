@@ -79,7 +79,7 @@ func (d *door) settleCustom(ctx context.Context, stored []crd.Definition) error 
 func (d *door) disestablish(ctx context.Context, name string) error {
 	e := d.types.Load().engine
 	t := e.Types.Stored(d.definitions())
-	write := strategy.Write{Type: t, Vocabulary: d.vocabulary, Now: time.Now(), Types: e.Types, Customs: e.Customs}
+	write := strategy.Write{Type: t, Vocabulary: d.vocabulary, Now: time.Now(), Types: e.Types, CustomTypes: e.CustomTypes}
 	err := d.writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: d.definitions(), Name: name},
 		Change: func(object map[string]any) error {
 			write.Settle(object, maps.Clone(object))

@@ -9,9 +9,9 @@ import (
 // is on its way out.
 const terminating metav1.CauseType = "NamespaceTerminating"
 
-// Outrun makes nothing of having been late with a write: others made the object, it is
+// IgnoreRace makes nothing of having been late with a write: others made the object, it is
 // gone, or its namespace is going. One that has changed meanwhile is for later.
-func Outrun(err error) error {
+func IgnoreRace(err error) error {
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err), apierrors.HasStatusCause(err, terminating):
 		return nil

@@ -21,8 +21,8 @@ func (o *object) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-// believable checks that an answer is the same object in the version wanted.
-func believable(sent, found map[string]any, apiVersion string) error {
+// checkReply checks that an answer is the same object in the version wanted.
+func checkReply(sent, found map[string]any, apiVersion string) error {
 	if found["apiVersion"] != apiVersion {
 		return fmt.Errorf("invalid groupVersion (expected %v, received %v)", apiVersion, found["apiVersion"])
 	}

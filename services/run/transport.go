@@ -43,8 +43,8 @@ func peerFlags(fs *pflag.FlagSet, offers bool) {
 	fs.String("peer-key-file", "", "`file` with the key of that certificate")
 }
 
-// carriage is how contracts cross from this process and to it.
-type carriage struct {
+// transport is how contracts cross from this process and to it.
+type transport struct {
 	identity *peertls.Identity // nil when nothing is carried
 	address  string
 	server   *grpc.Server // nil when the process does not listen
@@ -52,9 +52,9 @@ type carriage struct {
 	listener net.Listener
 }
 
-// newCarriage reads the flags that peerFlags registered.
-func newCarriage(s *settings, m *prometheus.Registry) (*carriage, error) {
-	c := &carriage{address: s.text("rpc-address")}
+// newTransport reads the flags that peerFlags registered.
+func newTransport(s *settings, m *prometheus.Registry) (*transport, error) {
+	c := &transport{address: s.text("rpc-address")}
 	used := c.address != ""
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		used = used || isPeerFlag(f) && f.Value.String() != ""
@@ -86,13 +86,13 @@ func newCarriage(s *settings, m *prometheus.Registry) (*carriage, error) {
 
 // checkNames refuses a certificate that callers would refuse: better one clear
 // line here than a failing handshake everywhere else.
-func (c *carriage) checkNames(offers []Dependency) error {
+func (c *transport) checkNames(offers []Dependency) error {
 	if c.server == nil {
 		return nil
 	}
 	names := c.identity.Services()
 	for _, o := range offers {
-		if o.carried() && !slices.Contains(names, o.name()) {
+		if o.remote() && !slices.Contains(names, o.name()) {
 			return Usagef("--peer-cert-file: the certificate is for %q, but this process offers %s", names, o.name())
 		}
 	}
@@ -100,7 +100,7 @@ func (c *carriage) checkNames(offers []Dependency) error {
 }
 
 // listen begins to answer others. It comes last: when all services are ready.
-func (c *carriage) listen(fail func(error)) (err error) {
+func (c *transport) listen(fail func(error)) (err error) {
 	if c.server == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (c *carriage) listen(fail func(error)) (err error) {
 
 // stop ends what others have asked: calls in progress may finish, new ones are
 // sent away.
-func (c *carriage) stop(ctx context.Context) {
+func (c *transport) stop(ctx context.Context) {
 	if c.server == nil {
 		return
 	}

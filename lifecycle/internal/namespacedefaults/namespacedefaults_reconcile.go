@@ -1,4 +1,4 @@
-package furnish
+package namespacedefaults
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func (c *Controller) reconcile(ctx context.Context, namespace string) (time.Dura
 	case found.(*unstructured.Unstructured).GetDeletionTimestamp() == nil:
 		err = c.correct(ctx, namespace, found.(*unstructured.Unstructured))
 	}
-	return 0, worker.Outrun(err)
+	return 0, worker.IgnoreRace(err)
 }
 
 // correct gives the fields of the thing their values, where they have others.

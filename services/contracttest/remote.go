@@ -14,25 +14,25 @@ import (
 	"github.com/portico-platform/portico/services/run/peertls"
 )
 
-// BothWays runs a suite against the implementation that open makes, directly and
+// LocalAndRemote runs a suite against the implementation that open makes, directly and
 // carried.
-func BothWays[T any](t *testing.T, contract *run.Contract[T], open func(*testing.T) T, suite func(*testing.T, func(*testing.T) T)) {
+func LocalAndRemote[T any](t *testing.T, contract *run.Contract[T], open func(*testing.T) T, suite func(*testing.T, func(*testing.T) T)) {
 	t.Run("direct", func(t *testing.T) { suite(t, open) })
 	t.Run("carried", func(t *testing.T) {
-		suite(t, func(t *testing.T) T { return Carried(t, contract, open(t)) })
+		suite(t, func(t *testing.T) T { return Remote(t, contract, open(t)) })
 	})
 }
 
-// Carried returns a client of impl: what a front door in another process would
+// Remote returns a client of impl: what a front door in another process would
 // use. It ends with the test.
-func Carried[T any](t testing.TB, contract *run.Contract[T], impl T) T {
+func Remote[T any](t testing.TB, contract *run.Contract[T], impl T) T {
 	t.Helper()
-	return CarriedOver(t, contract, impl, func(address string) string { return address })
+	return RemoteOver(t, contract, impl, func(address string) string { return address })
 }
 
-// CarriedOver is Carried with something between the two: between is given the address
+// RemoteOver is Remote with something between the two: between is given the address
 // of the service and returns where the client connects.
-func CarriedOver[T any](t testing.TB, contract *run.Contract[T], impl T, between func(address string) string) T {
+func RemoteOver[T any](t testing.TB, contract *run.Contract[T], impl T, between func(address string) string) T {
 	t.Helper()
 	authority, err := peertls.NewAuthority()
 	if err != nil {

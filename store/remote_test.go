@@ -17,7 +17,7 @@ func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
 	client := openEtcd(t)
 	direct := replica(t, client)
 	var link *lossy.Proxy
-	carried := contracttest.CarriedOver(t, rpc.Store, services.Store(replica(t, client)), func(address string) string {
+	carried := contracttest.RemoteOver(t, rpc.Store, services.Store(replica(t, client)), func(address string) string {
 		link = lossy.New(t, address)
 		return link.Address()
 	})

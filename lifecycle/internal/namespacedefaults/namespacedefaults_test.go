@@ -1,4 +1,4 @@
-package furnish_test
+package namespacedefaults_test
 
 import (
 	"log/slog"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/portico-platform/portico/lifecycle/internal/apitest"
-	"github.com/portico-platform/portico/lifecycle/internal/furnish"
+	"github.com/portico-platform/portico/lifecycle/internal/namespacedefaults"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/worker"
 )
@@ -24,7 +24,7 @@ var (
 
 // start starts the controller of a thing, in an API with the namespaces new and
 // going, of which the latter is deleted.
-func start(t *testing.T, thing furnish.Thing) *apitest.API {
+func start(t *testing.T, thing namespacedefaults.Thing) *apitest.API {
 	t.Helper()
 	a := apitest.Start(t, namespaces, configMaps, accounts)
 	all := a.Objects(t, namespaces.GroupVersionResource, "")
@@ -36,7 +36,7 @@ func start(t *testing.T, thing furnish.Thing) *apitest.API {
 		t.Fatal(err)
 	}
 	informer := worker.NewInformer(client.Resource(namespaces.GroupVersionResource), "")
-	c, err := furnish.New(thing, client, informer, slog.New(slog.DiscardHandler))
+	c, err := namespacedefaults.New(thing, client, informer, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func start(t *testing.T, thing furnish.Thing) *apitest.API {
 }
 
 func TestServiceAccount(t *testing.T) {
-	a := start(t, furnish.ServiceAccount())
+	a := start(t, namespacedefaults.ServiceAccount())
 	in := a.Objects(t, accounts.GroupVersionResource, "new")
 	apitest.Eventually(t, "the account is there", func() bool { return in.Get("default") != nil })
 	first := in.Get("default").GetUID()
@@ -58,13 +58,13 @@ func TestServiceAccount(t *testing.T) {
 		return account != nil && account.GetUID() != first
 	})
 	if len(a.Objects(t, accounts.GroupVersionResource, "going").List()) > 0 {
-		t.Error("a namespace that is deleted was furnished")
+		t.Error("a namespace that is deleted got its defaults")
 	}
 }
 
 func TestRootCertificate(t *testing.T) {
 	names := vocabulary.Platform()
-	a := start(t, furnish.RootCertificate(names, []byte("a certificate")))
+	a := start(t, namespacedefaults.RootCertificate(names, []byte("a certificate")))
 	in := a.Objects(t, configMaps.GroupVersionResource, "new")
 	published := func() bool {
 		o := in.Get(names.RootCertificate())

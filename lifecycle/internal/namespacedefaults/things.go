@@ -1,4 +1,4 @@
-package furnish
+package namespacedefaults
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

@@ -1,10 +1,10 @@
-// Package furnish puts into every active namespace what its users expect to find:
+// Package namespacedefaults puts into every active namespace what its users expect to find:
 // one object of a fixed name, made again when it is deleted. Each thing is a
 // controller of its own, with the same plumbing. It decides that the object is there
 // and, where it says so, what is in it; everything else that others write into it
 // stays. It serves the ServiceAccount admission plugin and "Service account secret"
 // of the specification, which rely on these objects.
-package furnish
+package namespacedefaults
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 	"github.com/portico-platform/portico/services/worker"
 )
 
-// workers is how many namespaces are furnished at a time.
+// workers is how many namespaces are worked on at a time.
 const workers = 5
 
-// Thing is what a namespace is furnished with.
+// Thing is an object that every namespace has.
 type Thing struct {
 	// Controller is the name of its controller in --controllers.
 	Controller string
@@ -30,7 +30,7 @@ type Thing struct {
 	Object *unstructured.Unstructured
 }
 
-// Controller furnishes namespaces with one thing.
+// Controller adds one thing to every namespace.
 type Controller struct {
 	Thing
 	client dynamic.NamespaceableResourceInterface

@@ -18,9 +18,9 @@ import (
 // askAgain is the pause before a service that was away is asked again.
 const askAgain = 500 * time.Millisecond
 
-// furnish creates the objects that every cluster starts with, where they are
+// createDefaults creates the objects that every cluster starts with, where they are
 // missing.
-func (d *door) furnish(ctx context.Context) error {
+func (d *door) createDefaults(ctx context.Context) error {
 	objects, err := bootstrap.Objects(d.vocabulary)
 	if err != nil {
 		return err
