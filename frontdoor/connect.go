@@ -1,13 +1,13 @@
 package frontdoor
 
 import (
-	"fmt"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
 )
@@ -41,6 +41,5 @@ func (d *door) connect(_ http.ResponseWriter, r *request.Request) error {
 	if r.Type.Resource == "pods" && node == "" {
 		return services.BadRequest("pod %s does not have a host assigned", r.Name)
 	}
-	return services.Unavailable("%s", fmt.Sprintf("%s/%s: this service does not reach nodes, and cannot connect to %s %q",
-		r.Type.Resource, r.Subresource.Name, r.Type.Singular, r.Name))
+	return subresources.NoNode(r)
 }

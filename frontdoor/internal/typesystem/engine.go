@@ -1,4 +1,4 @@
-// Package engine is the type engine: what the front door knows of resource types,
+// Package typesystem is the type engine: what the front door knows of resource types,
 // as one immutable value that every request takes as it is when it comes. When the
 // types change, a new engine takes its place. It turns stored bytes into the
 // version and form that a path shows, and objects into what is stored. It does no

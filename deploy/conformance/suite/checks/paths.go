@@ -87,4 +87,12 @@ spec: {user: nobody, resourceAttributes: {verb: get, resource: secrets, namespac
 		o := t.POST(path, Deployment("a", 0).Set("status.replicas", 5)).OK().Obj()
 		t.Eq("status.replicas after create", o.Num("status.replicas"), 0)
 	})
+	s.Check("PATH-12", "subresources allow fine-grained authorization: the logs of a pod never show the pod", func(t *T) {
+		t.PodReady()
+		t.POST(t.In("pods"), Pod("a")).OK()
+		path := t.In("pods") + "/a/log"
+		t.True(len(t.GET(path).Is(204).Raw) == 0, "no body")
+		t.GET(path + "?container=nowhere").Is(400)
+		t.GET(t.In("pods") + "/none/log").Is(404)
+	})
 }

@@ -1,4 +1,4 @@
-// Package components serves component statuses: the health checks of this process
+// Package componentstatus serves component statuses: the health checks of this process
 // as resources, probed when asked for and never stored. It decides nothing about
 // health. It serves "Health endpoints" of the specification in the form that older
 // clients ask for.

@@ -1,4 +1,4 @@
-// Package review serves the virtual types: a question goes in, the same object with
+// Package reviews serves the virtual types: a question goes in, the same object with
 // its status comes out, and nothing is stored. authn and authz answer; this package
 // translates. It serves "Terminology", "TokenReview" and "Authorization notes" of
 // the specification.

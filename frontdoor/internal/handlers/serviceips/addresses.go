@@ -1,4 +1,4 @@
-// Package addresses assigns cluster IPs and node ports to Services, so that no two
+// Package serviceips assigns cluster IPs and node ports to Services, so that no two
 // Services ever have the same. Each address in use has a claim in the store, beside
 // the objects that the API shows: creating one is the compare-and-swap that decides
 // between writers, in this process or another. A claim is made before the Service

@@ -1,8 +1,8 @@
-// Package actions serves the paths whose body asks for an action and is no state to be
-// kept: binding a pod to a node, evicting a pod, a token for a service account. It
-// decides whether the action may be done now, and does it through package writes. It
-// never reads or writes bodies of resources that are kept. It serves "What the
-// service does" (subresources) and "Dry-run" of the specification.
+// Package subresources serves the paths whose body asks for an action and is no state
+// to be kept: binding a pod to a node, evicting a pod, a token for a service account;
+// and the logs of a pod. It decides whether the action may be done now, and does it
+// through package writes. It never reads or writes bodies of resources that are kept.
+// It serves "What the service does" (subresources) and "Dry-run" of the specification.
 package subresources
 
 import (
@@ -41,7 +41,13 @@ type Handlers struct {
 
 // Of returns what serves the path of a request; nil when it asks for no action.
 func (h *Handlers) Of(r *request.Request) request.Handler {
-	if r.Type == nil || r.Type.Group != "" || r.Verb != "create" {
+	if r.Type == nil || r.Type.Group != "" {
+		return nil
+	}
+	if r.Verb == "get" && r.Type.Resource == "pods" && r.SubresourceName() == "log" {
+		return h.log
+	}
+	if r.Verb != "create" {
 		return nil
 	}
 	switch r.Type.Resource + "/" + r.SubresourceName() {

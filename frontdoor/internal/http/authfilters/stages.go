@@ -1,4 +1,4 @@
-// Package access is the stages between an unknown caller and an allowed request:
+// Package authfilters is the stages between an unknown caller and an allowed request:
 // who is it, as whom may they act, is it their turn, may they do this. It decides
 // nothing itself but turns; authn and authz do, and it asks them. It serves
 // "Authentication", "Impersonation" and "Authorization notes" of the

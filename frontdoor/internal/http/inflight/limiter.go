@@ -1,4 +1,4 @@
-// Package fairness shares what requests compete for among users: the seats in
+// Package inflight shares what requests compete for among users: the seats in
 // which requests are served, and the memory that their bodies take. While there is
 // room everybody gets a seat at once; when there is none users take turns, so that
 // one who asks a lot delays only himself. No user may hold all seats, some are

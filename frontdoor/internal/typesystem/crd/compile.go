@@ -1,4 +1,4 @@
-// Package custom turns CustomResourceDefinitions into resource types, so that
+// Package crd turns CustomResourceDefinitions into resource types, so that
 // custom types take the same path as built-in ones. It decides whether a
 // definition is sound, which names and versions it brings, what its status says,
 // and what deleting it means for the objects of its types. It never serves, stores

@@ -1,4 +1,4 @@
-// Package merge makes the next state of an object out of its current one and
+// Package fieldmanager makes the next state of an object out of its current one and
 // what a client sent: JSON patch, merge patch, strategic merge patch and
 // server-side apply. It decides who owns which field and keeps the record of that
 // in metadata.managedFields.

@@ -1,4 +1,4 @@
-// Package published knows the Go types that the API's makers publish, and what they
+// Package k8stypes knows the Go types that the API's makers publish, and what they
 // say that the API's document does not: the numbers of fields (package protobuf reads
 // them), what there always is of an object, and which fields are left out when they
 // are zero. It never sees an object. It serves "Protobuf envelope" of the

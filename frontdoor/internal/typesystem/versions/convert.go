@@ -1,4 +1,4 @@
-// Package convert turns objects between the versions of their type. Most versions
+// Package versions turns objects between the versions of their type. Most versions
 // differ in nothing but their name; the shapes of the others are told as the way to
 // the best version of their kind and back, so that any two versions meet there and a
 // round trip loses nothing. What only a webhook can tell, the type's own converter is
