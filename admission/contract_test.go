@@ -155,6 +155,38 @@ func TestPriority(t *testing.T) {
 	}
 }
 
+// TestPriorityOnUpdate: a manifest without a priority keeps that of the pod.
+func TestPriorityOnUpdate(t *testing.T) {
+	c := cluster(t)
+	classes := resource.GroupResource{Group: "scheduling.platform.io", Resource: "priorityclasses"}
+	c.Put(t, classes, `{metadata: {name: usual}, value: 7, globalDefault: true}`)
+	a := started(t, c, "--disable-admission-plugins=DefaultTolerationSeconds,ServiceAccount")
+	old := `{"spec":{"preemptionPolicy":"Never","priority":7}}`
+	for spec, want := range map[string]string{
+		`{}`:               `{"spec":{"preemptionPolicy":"Never","priority":7}}`,
+		`{"priority":8}`:   `{"spec":{"preemptionPolicy":"Never","priority":8}}`,
+		`{"hostname":"h"}`: `{"spec":{"hostname":"h","preemptionPolicy":"Never","priority":7}}`,
+		`{"preemptionPolicy":"Never","priority":7}`: "",
+	} {
+		got, err := a.Mutate(t.Context(), services.AdmissionRequest{Operation: services.OperationUpdate, Version: "v1", Kind: "Pod", Resource: "pods",
+			Namespace: "here", Name: "p", Object: []byte(`{"spec":` + spec + `}`), OldObject: []byte(old)})
+		if err != nil || string(got.Object) != want {
+			t.Errorf("%s: %s, %v", spec, got.Object, err)
+		}
+	}
+	for _, x := range []struct {
+		operation services.Operation
+		name      string
+		refused   bool
+	}{{services.OperationCreate, "other", true}, {services.OperationUpdate, "other", true}, {services.OperationUpdate, "usual", false}} {
+		_, err := a.Validate(t.Context(), services.AdmissionRequest{Operation: x.operation, Group: classes.Group, Version: "v1", Kind: "PriorityClass",
+			Resource: classes.Resource, Name: x.name, Object: []byte(`{"globalDefault":true,"metadata":{"name":"` + x.name + `"},"value":1}`)})
+		if services.IsReason(err, services.ReasonForbidden) != x.refused {
+			t.Errorf("%s of the default class %s: %v", x.operation, x.name, err)
+		}
+	}
+}
+
 func TestSigners(t *testing.T) {
 	a := started(t, cluster(t))
 	old := []byte(`{"spec":{"signerName":"example.com/x"}}`)

@@ -1,13 +1,16 @@
 package plugin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // PriorityClass is the part of a stored priority class that admission looks at.
@@ -26,7 +29,8 @@ func ParsePriorityClass(o services.Object) (PriorityClass, error) {
 }
 
 // priority gives new pods the priority of the class that they name, or of the
-// default one.
+// default one, and keeps it when they are replaced by a manifest without it. It
+// refuses a second default class.
 type priority struct {
 	classes review.Collection[PriorityClass]
 	store   services.Reader
@@ -34,6 +38,9 @@ type priority struct {
 }
 
 func (p priority) mutate(ctx context.Context, r *review.Review) error {
+	if r.Is(services.OperationUpdate, "", "pods") {
+		return keepPriority(r)
+	}
 	_, spec, err := r.NewPod()
 	if err != nil || spec == nil {
 		return err
@@ -55,6 +62,48 @@ func (p priority) mutate(ctx context.Context, r *review.Review) error {
 	spec["priority"], spec["preemptionPolicy"] = class.Value, class.PreemptionPolicy
 	r.Changed()
 	return nil
+}
+
+// keepPriority copies what mutate has set at the creation from the old pod, where the
+// new one has nothing.
+func keepPriority(r *review.Review) error {
+	names := []string{"priority", "preemptionPolicy"}
+	if !slices.ContainsFunc(names, func(name string) bool { return !bytes.Contains(r.Object, []byte(`"`+name+`":`)) }) {
+		return nil // the common case, without decoding two pods
+	}
+	pod, err := r.Decoded()
+	if err != nil {
+		return err
+	}
+	old, err := tree.Decode(r.OldObject)
+	if err != nil {
+		return err
+	}
+	before, spec := tree.Object(old, "spec"), tree.Object(pod, "spec")
+	for _, name := range names {
+		if spec[name] == nil && before[name] != nil {
+			spec[name] = before[name]
+			r.Changed()
+		}
+	}
+	return nil
+}
+
+// validate refuses a class that is marked as the default one beside another.
+func (p priority) validate(_ context.Context, r *review.Review) error {
+	create := r.Is(services.OperationCreate, p.group, "priorityclasses")
+	if !create && !r.Is(services.OperationUpdate, p.group, "priorityclasses") {
+		return nil
+	}
+	class, err := r.Decoded()
+	if err != nil || class["globalDefault"] != true {
+		return err
+	}
+	chosen, err := p.byDefault()
+	if err == nil && chosen.Name != "" && (create || chosen.Name != r.Name) {
+		return r.Forbid("PriorityClass %s is already marked as default. Only one default can exist", chosen.Name)
+	}
+	return err
 }
 
 // class returns the class with a name or, when the name is empty, the default one:

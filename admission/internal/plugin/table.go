@@ -75,7 +75,7 @@ func Table(e Environment) []Plugin {
 		{Name: "TaintNodesByCondition", Default: true, Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
 		{Name: "AlwaysPullImages", Mutate: alwaysPullImages},
 		{Name: "PodNodeSelector", Mutate: podNodeSelector{known}.mutate, Validate: podNodeSelector{known}.validate},
-		{Name: "Priority", Default: true, Mutate: priorities.mutate},
+		{Name: "Priority", Default: true, Mutate: priorities.mutate, Validate: priorities.validate},
 		{Name: "DefaultTolerationSeconds", Default: true, Mutate: tolerations.mutate},
 		{Name: "DefaultStorageClass", Default: true, Mutate: storage.mutate},
 		{Name: "StorageObjectInUseProtection", Default: true, Mutate: inUseProtection(v)},
