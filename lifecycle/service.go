@@ -63,7 +63,7 @@ func start(ctx context.Context, n *run.Node) error {
 		return err
 	}
 	for _, part := range []func() error{
-		l.startNamespace, l.startCustomResources, l.startGarbageCollector, l.startFurnishing, l.startTokens, l.startQuotas, l.startVolumes,
+		l.startNamespace, l.startCustomResources, l.startGarbageCollector, l.startNamespaceDefaults, l.startTokens, l.startQuotas, l.startVolumes,
 	} {
 		if err := part(); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (l *lifecycle) startGarbageCollector() error {
 	return nil
 }
 
-func (l *lifecycle) startFurnishing() error {
+func (l *lifecycle) startNamespaceDefaults() error {
 	things := []namespacedefaults.Thing{namespacedefaults.ServiceAccount()}
 	if len(l.roots) > 0 {
 		things = append(things, namespacedefaults.RootCertificate(l.Vocabulary, l.roots))
