@@ -257,9 +257,9 @@ func TestAnUnknownOutcomeIsSaidToBe(t *testing.T) {
 			for link.Lost() == before {
 				runtime.Gosched()
 			}
-			link.Refuse()
+			link.Cut()
 			err := <-errs
-			link.Accept()
+			link.Heal()
 			status := services.AsStatus(err)
 			if status == nil || status.Code != 504 || status.Details != nil && status.Details.RetryAfterSeconds != 0 || !strings.Contains(err.Error(), "outcome of the write is not known") {
 				t.Errorf("got %+v", status)

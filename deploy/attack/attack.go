@@ -13,8 +13,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/portico-platform/portico/deploy/attack/lossy"
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/services/contracttest/lossy"
 	"github.com/portico-platform/portico/services/run/peertls"
 )
 

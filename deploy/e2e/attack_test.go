@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/deploy/attack"
-	"github.com/portico-platform/portico/deploy/attack/lossy"
 	"github.com/portico-platform/portico/deploy/attack/trials"
+	"github.com/portico-platform/portico/services/contracttest/lossy"
 	"github.com/portico-platform/portico/services/run/peertls"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -79,11 +79,7 @@ func TestAttackProcesses(t *testing.T) {
 	target := &attack.Target{}
 	flags := trusted(t, target)
 	s := newSuite(t, vocabulary.Platform())
-	link, err := lossy.New(s.addresses["etcd"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(link.Close)
+	link := lossy.New(t, s.addresses["etcd"])
 	s.between = func(from, to string) string {
 		if from == "store" && to == "etcd" {
 			return link.Address()

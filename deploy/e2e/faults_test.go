@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/services/contracttest/lossy"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -56,7 +57,7 @@ type trial struct {
 	*suite
 	random    *rand.Rand
 	programs  map[string]program // by replica
-	links     map[[2]string]*link
+	links     map[[2]string]*lossy.Proxy
 	doors     []*cluster.Cluster // reached directly
 	crossed   []*cluster.Cluster // the same, reached over a link
 	etcd      *clientv3.Client
@@ -102,7 +103,7 @@ func replicated() (all []program) {
 
 func newTrial(t *testing.T) *trial {
 	t.Helper()
-	x := &trial{random: seeded(t), suite: newSuite(t, vocabulary.K8s()), programs: map[string]program{}, links: map[[2]string]*link{}}
+	x := &trial{random: seeded(t), suite: newSuite(t, vocabulary.K8s()), programs: map[string]program{}, links: map[[2]string]*lossy.Proxy{}}
 	for _, p := range replicated() {
 		x.programs[p.replica] = p
 		if p.replica != p.name {
@@ -112,9 +113,9 @@ func newTrial(t *testing.T) *trial {
 	x.between = func(from, to string) string {
 		pair := [2]string{from, to}
 		if x.links[pair] == nil {
-			x.links[pair] = newLink(t, x.addresses[to])
+			x.links[pair] = lossy.New(t, x.addresses[to])
 		}
-		return x.links[pair].address()
+		return x.links[pair].Address()
 	}
 	for _, p := range replicated() {
 		x.start(t, p)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/portico-platform/portico/deploy/attack/lossy"
+	"github.com/portico-platform/portico/services/contracttest/lossy"
 )
 
 // strike lets one fault happen, for a random time of up to a second, and waits until

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/deploy/attack/linear"
-	"github.com/portico-platform/portico/deploy/attack/lossy"
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/services/contracttest/lossy"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -96,12 +96,7 @@ func newLinearTrial(t *testing.T) *linearTrial {
 	l.between = func(from, to string) string {
 		pair := [2]string{from, to}
 		if l.links[pair] == nil {
-			link, err := lossy.New(l.addresses[to])
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(link.Close)
-			l.links[pair] = link
+			l.links[pair] = lossy.New(t, l.addresses[to])
 		}
 		return l.links[pair].Address()
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/portico-platform/portico/services/contracttest/lossy"
 )
 
 // strike is one fault: how it begins and ends.
@@ -96,14 +98,14 @@ func (x *trial) partitions(n int, chosen func(from, to string) bool) (strikes []
 	}
 	slices.SortFunc(pairs, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) // so that the seed decides
 	for _, i := range x.random.Perm(len(pairs))[:n] {
-		l, what, begin := x.links[pairs[i]], "frozen", (*link).freeze
+		l, what, begin := x.links[pairs[i]], "frozen", (*lossy.Proxy).BlackHole
 		if x.random.IntN(2) == 0 {
-			what, begin = "cut", (*link).sever
+			what, begin = "cut", (*lossy.Proxy).Cut
 		}
 		strikes = append(strikes, strike{
 			what:  fmt.Sprintf("the link from %s to %s is %s", pairs[i][0], pairs[i][1], what),
 			begin: func(*testing.T) { begin(l) },
-			end:   func(*testing.T) { l.heal() },
+			end:   func(*testing.T) { l.Heal() },
 		})
 	}
 	return strikes
