@@ -16,9 +16,11 @@ import (
 
 const (
 	// A page holds at most pageObjects when the caller leaves it to us, and never
-	// more than pageBytes, unless one object alone is larger.
+	// more than pageBytes, unless one object alone is larger. A front door holds a page
+	// for each client that is slow to take a list, and both sides hold it several
+	// times while it is carried: pageBytes bounds what hundreds of them cost.
 	pageObjects = 500
-	pageBytes   = 2 << 20
+	pageBytes   = 512 << 10
 )
 
 // List implements services.Reader.

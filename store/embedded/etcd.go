@@ -31,9 +31,12 @@ const (
 	// A single member has nobody to agree with: a short election only shortens
 	// its start.
 	tickMs, electionMs = 10, 100
-	// snapshotEntries is how many raft entries etcd keeps in memory and in the log
-	// between two snapshots. A single member has no follower to send them to.
+	// snapshotEntries is how many raft entries etcd keeps in the log between two
+	// snapshots, and catchUpEntries how many it keeps in memory for followers beside
+	// the hundred that it compacts at a time. Each may hold a request of maximum size,
+	// and a single member has no followers. (0 is etcd's default of 5000.)
 	snapshotEntries = 1_000
+	catchUpEntries  = 1
 )
 
 // Server is an etcd member in this process.
@@ -126,7 +129,7 @@ func config(dir string, own Config) *embed.Config {
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.TickMs, c.ElectionMs = tickMs, electionMs
 	c.QuotaBackendBytes, c.MaxRequestBytes = own.QuotaBytes+own.QuotaBytes/8+quotaSlack, maxRequestBytes
-	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEntries, snapshotEntries
+	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEntries, catchUpEntries
 	// The watch hub compacts, by age: etcd must not forget on its own.
 	c.AutoCompactionRetention = "0"
 	c.WatchProgressNotifyInterval = time.Minute

@@ -48,11 +48,17 @@ var errEnded = errors.New("etcd ended a watch")
 type Reader struct {
 	client *clientv3.Client
 	log    *slog.Logger
+	pasts  chan struct{} // places for reading the past
 }
+
+// concurrentPasts is how many runs of the past are read from etcd at the same time.
+// etcd reads all changes after a revision into memory, however few are asked for:
+// many clients that resume old watches must not multiply that.
+const concurrentPasts = 2
 
 // NewReader returns a reader.
 func NewReader(client *clientv3.Client, log *slog.Logger) *Reader {
-	return &Reader{client: client, log: log}
+	return &Reader{client: client, log: log, pasts: make(chan struct{}, concurrentPasts)}
 }
 
 // Run is a part of history.
@@ -138,6 +144,12 @@ func (r *Reader) Between(ctx context.Context, q Query) (Run, error) {
 }
 
 func (r *Reader) past(ctx context.Context, prefix string, q Query) (Run, error) {
+	select {
+	case r.pasts <- struct{}{}:
+		defer func() { <-r.pasts }()
+	case <-ctx.Done():
+		return Run{}, ctx.Err()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var past Run

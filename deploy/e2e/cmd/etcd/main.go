@@ -38,6 +38,9 @@ func serve(address, dir, token string, tls transport.TLSInfo) error {
 	config.InitialClusterToken = token
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	config.ClientTLSInfo = tls
+	// A single member has no followers, so it need not hold the last 5000 requests in
+	// memory for them. (0 is the default.)
+	config.SnapshotCatchUpEntries = 1
 	server, err := embed.StartEtcd(config)
 	if err != nil {
 		return err
