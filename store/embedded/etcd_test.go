@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -54,4 +55,30 @@ func TestADirectoryHasOneUser(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("second opening: %v", err)
 	}
+}
+
+// TestRequestsDoNotStayInMemory writes one key again and again: raft entries, which
+// hold the whole requests, are not kept for followers that do not exist.
+func TestRequestsDoNotStayInMemory(t *testing.T) {
+	const size, writes, most = 256 << 10, 500, 64 << 20
+	s := open(t, t.TempDir(), slog.New(slog.DiscardHandler))
+	defer s.Close()
+	before, value := heap(), strings.Repeat("x", size)
+	for range writes {
+		if _, err := s.Client.Put(t.Context(), "k", value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if grown := heap() - before; grown > most {
+		t.Errorf("%d MiB stay in memory after %d MiB of writes, want at most %d", grown>>20, size*writes>>20, most>>20)
+	}
+}
+
+// heap returns the bytes of all objects that are in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what the first left in pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

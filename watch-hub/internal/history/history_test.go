@@ -1,6 +1,7 @@
 package history
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -139,6 +140,29 @@ func TestMissingPreviousMeansCompacted(t *testing.T) {
 		}}})
 		if !errors.As(err, &compacted) || compacted.Through != 7 {
 			t.Errorf("%s: error %v, want Compacted through 7", kind, err)
+		}
+	}
+}
+
+// TestFewReadThePast: each run of the past makes etcd read everything since into
+// memory, so that clients who resume old watches at the same time wait in a line.
+func TestFewReadThePast(t *testing.T) {
+	etcd := testbed.StartEtcd(t)
+	reader := newReader(etcd)
+	last := etcd.Write(pod("a"), "one")
+	for range concurrentPasts {
+		reader.pasts <- struct{}{}
+	}
+	query := Query{GroupResource: pods, Through: last, Limit: 10, Bytes: 1 << 20}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := reader.Past(ctx, query); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v while all places are taken", err)
+	}
+	<-reader.pasts
+	for range 2 * concurrentPasts { // each gives its place back
+		if run, err := reader.Past(t.Context(), query); err != nil || len(run.Changes) != 1 {
+			t.Errorf("got %v, %v", run, err)
 		}
 	}
 }
