@@ -14,6 +14,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest"
+	"github.com/portico-platform/portico/services/etcd"
 	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/store/embedded"
 )
@@ -54,7 +55,7 @@ func serveEtcd(t testing.TB, change func(*embed.Config)) string {
 // dial connects to an etcd as the store does.
 func dial(t testing.TB, address string) *clientv3.Client {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop(), DialOptions: etcd.DialOptions()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,9 +87,7 @@ func (s *Store) fromHistory(ctx context.Context, c *collector, revision int64) (
 	c.page.Revision, c.page.Epoch = revision, s.mirror.Epoch().ID
 	end := clientv3.GetPrefixRangeEnd(c.scan)
 	for from := max(c.from, c.scan); ; {
-		done := s.metrics.timeEtcd("range")
-		part, err := s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithRev(revision), clientv3.WithLimit(pageObjects))
-		done(err)
+		part, err := s.get(ctx, "range", from, clientv3.WithRange(end), clientv3.WithRev(revision), clientv3.WithLimit(pageObjects))
 		switch {
 		case errors.Is(err, rpctypes.ErrCompacted):
 			return services.Page{}, services.Expired("The resourceVersion for the provided list is too old.")

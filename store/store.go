@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/store/internal/contact"
 	"github.com/portico-platform/portico/store/internal/mirror"
 	"github.com/portico-platform/portico/store/internal/swap"
 )
@@ -57,6 +58,7 @@ func New(c Config) *Store {
 	s.swaps = swap.New(swap.Config{
 		Client: c.Client, Time: s.metrics.timeEtcd, Within: c.SettleWithin,
 		Reached: func() int64 { return m.Status().Revision },
+		Bound:   m.Contact().Bound, Away: func() error { return s.away("write") },
 	})
 	return s
 }
@@ -86,8 +88,21 @@ func (s *Store) Get(ctx context.Context, r services.GetRequest) (services.Object
 	return *o, nil
 }
 
+// away returns contact.ErrAway while etcd is away, and counts the request that is
+// refused then.
+func (s *Store) away(operation string) error {
+	err := s.mirror.Contact().Err()
+	if err != nil {
+		s.metrics.refused.WithLabelValues(operation).Inc()
+	}
+	return err
+}
+
 // Revision implements services.Reader.
 func (s *Store) Revision(ctx context.Context) (int64, error) {
+	if err := s.away("read"); err != nil {
+		return 0, failure(err)
+	}
 	revision, err := s.mirror.Latest(ctx)
 	if err != nil {
 		return 0, failure(err)
@@ -128,18 +143,40 @@ func (s *Store) catchUp(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if errors.Is(err, mirror.ErrBroken) {
+		switch {
+		case errors.Is(err, mirror.ErrBroken):
 			continue // etcd has another history now, and so another newest revision
+		case errors.Is(err, contact.ErrAway):
+			return failure(err)
 		}
 		return services.Timeout("the store has not caught up with etcd in time: it is at revision %d of %d", s.mirror.Status().Revision, revision)
 	}
+}
+
+// get reads from etcd itself. It ends when etcd is away.
+func (s *Store) get(ctx context.Context, operation, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	if err := s.away("read"); err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.mirror.Contact().Bound(ctx)
+	defer cancel()
+	done := s.metrics.timeEtcd(operation)
+	answer, err := s.client.Get(ctx, key, options...)
+	done(err)
+	if err != nil && errors.Is(context.Cause(ctx), contact.ErrAway) {
+		return nil, contact.ErrAway
+	}
+	return answer, err
 }
 
 // reach waits a little for a revision that a reader named.
 func (s *Store) reach(ctx context.Context, revision int64) error {
 	ctx, cancel := context.WithTimeout(ctx, s.futureWait)
 	defer cancel()
-	if err := s.mirror.Wait(ctx, revision); err != nil {
+	switch err := s.mirror.Wait(ctx, revision); {
+	case errors.Is(err, contact.ErrAway):
+		return failure(err)
+	case err != nil:
 		return services.FutureRevision(revision, s.mirror.Status().Revision)
 	}
 	return nil
@@ -155,6 +192,8 @@ func (s *Store) filled(ctx context.Context) error {
 	select {
 	case <-s.mirror.Filled():
 		return nil
+	case <-s.mirror.Contact().Away():
+		return failure(contact.ErrAway)
 	case <-ctx.Done():
 		return services.Unavailable("the store has not loaded its objects from etcd yet")
 	}

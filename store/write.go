@@ -122,9 +122,7 @@ func (s *Store) remove(ctx context.Context, do swap.Swap) (swap.Outcome, error) 
 		}
 		return o, nil
 	}
-	done := s.metrics.timeEtcd("get")
-	answer, err := s.client.Get(ctx, do.Path)
-	done(err)
+	answer, err := s.get(ctx, "get", do.Path)
 	if err != nil {
 		return swap.Outcome{}, failure(err)
 	}

@@ -78,9 +78,7 @@ func (o outage) run(t *testing.T) {
 		}
 	}
 	t.Logf("/readyz turned after %v", time.Since(began))
-	if o.name != "etcd" { // which the store waits for
-		o.ask(t)
-	}
+	o.ask(t)
 	if code := o.probe(t, "/livez"); code != 200 {
 		t.Errorf("/livez: %d", code)
 	}

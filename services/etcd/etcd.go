@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/portico-platform/portico/services/endpoint"
 	"github.com/portico-platform/portico/services/run"
@@ -22,6 +23,8 @@ import (
 const (
 	keepaliveEvery = 10 * time.Second
 	keepaliveWait  = 5 * time.Second
+	// connectWait bounds one attempt to connect.
+	connectWait = 3 * time.Second
 	// maxRequest lets requests that are too large for etcd reach it, so that it is
 	// etcd that says so.
 	maxRequest = 16 << 20
@@ -39,6 +42,18 @@ func flags(fs *pflag.FlagSet) {
 	fs.String("etcd-keyfile", "", "`file` with the key of that certificate")
 }
 
+// DialOptions are those of every connection to etcd: requests that were not sent are
+// known, and an etcd that comes back is found soon, however long it was away.
+func DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithStatsHandler(tracker{}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+			MinConnectTimeout: connectWait,
+		}),
+	}
+}
+
 // dial makes a client without waiting for the servers. The kit watches over its
 // connection, so the client library keeps quiet.
 func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
@@ -54,7 +69,7 @@ func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
 		Endpoints: servers, TLS: secured, Logger: zap.NewNop(),
 		DialKeepAliveTime: keepaliveEvery, DialKeepAliveTimeout: keepaliveWait, PermitWithoutStream: true,
 		MaxCallSendMsgSize: maxRequest, MaxCallRecvMsgSize: maxAnswer,
-		DialOptions: []grpc.DialOption{grpc.WithStatsHandler(tracker{})},
+		DialOptions: DialOptions(),
 	})
 	if err != nil {
 		return nil, run.Usagef("--etcd-servers: %v", err)

@@ -40,6 +40,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	var proving sync.WaitGroup
 	defer proving.Wait()
 	proving.Go(func() { m.proveAlways(ctx) })
+	proving.Go(func() { m.contact.Run(ctx) })
 	loaded, delay := false, retryDelay
 	for ctx.Err() == nil {
 		before, void := m.reached()

@@ -2,8 +2,11 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/portico-platform/portico/store/internal/contact"
 )
 
 // readTimeout bounds one reading of etcd's revision.
@@ -68,8 +71,13 @@ func (l *latest) run(ctx context.Context) {
 // readRevision reads the revision together with the epoch, so that every most
 // recent read notices an etcd that has gone back.
 func (m *Mirror) readRevision(ctx context.Context) (int64, error) {
+	ctx, cancel := m.contact.Bound(ctx)
+	defer cancel()
 	e, revision, err := m.keeper.Read(ctx)
-	if err != nil {
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), contact.ErrAway):
+		return 0, contact.ErrAway
+	case err != nil:
 		return 0, err
 	}
 	m.enter(e)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/etcd/epoch"
+	"github.com/portico-platform/portico/store/internal/contact"
 )
 
 // Config is what a mirror is made of.
@@ -37,6 +38,8 @@ type Mirror struct {
 	client *clientv3.Client
 	log    *slog.Logger
 	latest latest
+	// contact tells when nobody shall wait for etcd.
+	contact *contact.Contact
 	// pinAge and pinBytes are as configured.
 	pinAge   time.Duration
 	pinBytes int64
@@ -67,6 +70,7 @@ func New(c Config) *Mirror {
 		tree: new(objects), pins: newPins(c.PinAge, c.PinBytes), void: true,
 	}
 	m.keeper = epoch.New(epoch.Config{KV: c.Client, Log: c.Log, Broken: m.forget})
+	m.contact = contact.New(contact.Config{KV: c.Client, Key: epoch.Key, Log: c.Log})
 	m.latest.read = m.readRevision
 	return m
 }
@@ -173,8 +177,8 @@ func (m *Mirror) Pin(s *Snapshot) {
 // waited for belongs to an epoch that is over.
 var ErrBroken = errors.New("etcd's history is not the one that the revision is of")
 
-// Wait returns when the mirror has reached a revision, with ErrBroken, or with the
-// error of ctx.
+// Wait returns when the mirror has reached a revision, with ErrBroken, with
+// contact.ErrAway while etcd is away, or with the error of ctx.
 func (m *Mirror) Wait(ctx context.Context, revision int64) error {
 	m.mu.Lock()
 	if m.revision >= revision {
@@ -193,16 +197,33 @@ func (m *Mirror) Wait(ctx context.Context, revision int64) error {
 			return ErrBroken
 		}
 		return nil
+	case <-m.contact.Away():
+		m.leave(w)
+		return contact.ErrAway
 	case <-ctx.Done():
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.waiters.remove(w)
+		m.leave(w)
 		return ctx.Err()
 	}
 }
 
-// Latest returns etcd's newest revision, read linearizably after the call began.
-func (m *Mirror) Latest(ctx context.Context) (int64, error) { return m.latest.get(ctx) }
+// leave ends waiting.
+func (m *Mirror) leave(w *waiter) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiters.remove(w)
+}
+
+// Contact knows whether etcd answers. Run keeps it current.
+func (m *Mirror) Contact() *contact.Contact { return m.contact }
+
+// Latest returns etcd's newest revision, read linearizably after the call began. It is
+// contact.ErrAway while etcd is away.
+func (m *Mirror) Latest(ctx context.Context) (int64, error) {
+	if err := m.contact.Err(); err != nil {
+		return 0, err
+	}
+	return m.latest.get(ctx)
+}
 
 // Status is how the mirror is doing.
 type Status struct {

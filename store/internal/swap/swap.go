@@ -16,6 +16,7 @@
 package swap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,6 +78,11 @@ type Config struct {
 	Reached func() int64
 	// Time starts the time of a request to etcd, for metrics; its result ends it.
 	Time func(operation string) func(error)
+	// Bound returns a context that also ends, with an error as its cause, when etcd does
+	// not answer any more, and Away that error while etcd does not answer: a transaction
+	// is not begun then, and one that is under way is settled.
+	Bound func(context.Context) (context.Context, context.CancelFunc)
+	Away  func() error
 	// Within bounds the search for a lost outcome; zero chooses the default.
 	Within time.Duration
 }
@@ -120,7 +126,7 @@ func (s *Swapper) Do(ctx context.Context, w Swap) (Outcome, error) {
 	if w.Attempt.Repeated {
 		return s.settle(ctx, w, errors.New("the answer to an earlier attempt was lost"), s.fence)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(s.Away(), ctx.Err()); err != nil {
 		return Outcome{}, &NotSent{err}
 	}
 	w.Attempt.Since = s.Reached()
@@ -141,6 +147,8 @@ func (s *Swapper) Do(ctx context.Context, w Swap) (Outcome, error) {
 
 // once does the transaction.
 func (s *Swapper) once(ctx context.Context, w Swap) (Outcome, error) {
+	ctx, cancel := s.Bound(ctx)
+	defer cancel()
 	sending, ctx := etcd.Track(ctx)
 	done := s.Time("txn")
 	answer, err := s.txn(ctx, w).Commit()
