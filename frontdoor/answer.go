@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/http/warning"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
 )
@@ -64,6 +65,7 @@ type requestMetrics struct {
 	total      *prometheus.CounterVec
 	duration   *prometheus.HistogramVec
 	deprecated *prometheus.GaugeVec
+	limits     *budget.Counter
 }
 
 func newRequestMetrics(registry *prometheus.Registry, openWatches func() float64) *requestMetrics {
@@ -79,6 +81,7 @@ func newRequestMetrics(registry *prometheus.Registry, openWatches func() float64
 			Name: "apiserver_requested_deprecated_apis", Help: "1 for each deprecated API that was requested.",
 		}, []string{"group", "version", "resource", "subresource", "removed_release"}),
 	}
+	m.limits = budget.NewCounter(registry)
 	registry.MustRegister(m.total, m.duration, m.deprecated, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "apiserver_longrunning_requests", Help: "Watches that are open now.",
 	}, openWatches))

@@ -138,6 +138,9 @@ func (o outage) ask(t *testing.T) {
 		if err != nil || took > answered {
 			t.Errorf("%s %s: %d %v after %v", r.Method, r.Path, got.Code, err, took)
 		}
+		if o.name == "etcd" && got.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s %s: %d without etcd", r.Method, r.Path, got.Code)
+		}
 		if got.Code == http.StatusServiceUnavailable && !strings.Contains(got.Body, o.name) {
 			t.Errorf("%s %s: the error does not say who is away: %s", r.Method, r.Path, got.Body)
 		}

@@ -6,12 +6,14 @@ package jsonpatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/limit"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -35,38 +37,47 @@ const batchWork = 256 << 20
 // for one that does not fit the object or copies too much, Timeout when the context is over.
 func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 	if len(patch) > MaxBytes {
-		return nil, services.TooLarge("The allowed maximum size of a JSON patch is %d bytes, got %d", MaxBytes, len(patch))
+		return nil, limit.Exceeded(limit.Patch, services.TooLarge("The allowed maximum size of a JSON patch is %d bytes, got %d", MaxBytes, len(patch)))
 	}
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
 		return nil, services.BadRequest("error decoding patch: %v", err)
 	}
 	if len(operations) > MaxOperations {
-		return nil, services.TooLarge("The allowed maximum operations in a JSON patch is %d, got %d", MaxOperations, len(operations))
+		return nil, limit.Exceeded(limit.Operations, services.TooLarge("The allowed maximum operations in a JSON patch is %d, got %d", MaxOperations, len(operations)))
 	}
 	if work := len(operations) * len(object); work > maxWork {
-		return nil, services.TooLarge("A JSON patch of %d operations may be applied to an object of %d bytes, and this one has %d: use fewer operations, or a merge patch",
-			len(operations), maxWork/len(operations), len(object))
+		return nil, limit.Exceeded(limit.Patch, services.TooLarge("A JSON patch of %d operations may be applied to an object of %d bytes, and this one has %d: use fewer operations, or a merge patch",
+			len(operations), maxWork/len(operations), len(object)))
 	}
 	options := jsonpatch.NewApplyOptions()
 	options.AccumulatedCopySizeLimit = MaxBytes
 	for len(operations) > 0 {
 		if ctx.Err() != nil {
-			return nil, services.AsStatus(ctx.Err())
+			return nil, limit.Exceeded(limit.Time, services.AsStatus(ctx.Err()))
 		}
 		batch := min(len(operations), max(16, batchWork/(len(object)+1)))
 		if object, err = operations[:batch].ApplyWithOptions(object, options); err != nil {
-			return nil, Unprocessable(err.Error())
+			return nil, unfit(err)
 		}
 		if len(object) > MaxBytes {
-			return nil, services.TooLarge("The allowed maximum size of a patched object is %d bytes, got %d", MaxBytes, len(object))
+			return nil, limit.Exceeded(limit.Patched, services.TooLarge("The allowed maximum size of a patched object is %d bytes, got %d", MaxBytes, len(object)))
 		}
 		operations = operations[batch:]
 	}
 	if err := tree.CheckDepth(object); err != nil {
-		return nil, Unprocessable(fmt.Sprintf("the patched object %v", err))
+		return nil, limit.Deep(err, Unprocessable(fmt.Sprintf("the patched object %v", err)))
 	}
 	return object, nil
+}
+
+// unfit is the 422 for an error of the library.
+func unfit(err error) error {
+	var copied *jsonpatch.AccumulatedCopySizeError
+	if errors.As(err, &copied) {
+		return limit.Exceeded(limit.Patched, Unprocessable(err.Error()))
+	}
+	return Unprocessable(err.Error())
 }
 
 // Unprocessable is the 422 of a patch that does not fit the object.

@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/limit"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -51,7 +52,7 @@ func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type) (Body
 	}
 	var status *services.Status
 	if err != nil && !errors.As(err, &status) {
-		err = services.BadRequest("the object provided is unrecognized (must be of type %s): %v (%s)", kind.Kind, err, summary(body))
+		err = limit.Deep(err, services.BadRequest("the object provided is unrecognized (must be of type %s): %v (%s)", kind.Kind, err, summary(body)))
 	}
 	return b, err
 }
@@ -78,7 +79,7 @@ func summary(body []byte) string {
 func DecodeText(media Media, body []byte) (Body, error) {
 	b, err := decodeText(media, body)
 	if err != nil {
-		return b, services.BadRequest("the body is no object: %v", err)
+		return b, limit.Deep(err, services.BadRequest("the body is no object: %v", err))
 	}
 	return b, nil
 }

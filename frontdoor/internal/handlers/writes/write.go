@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/limit"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -207,8 +208,8 @@ func (c *change) encode() ([]byte, error) {
 	var deep tree.DepthError
 	if errors.As(err, &deep) {
 		name, _ := strategy.Metadata(c.next)["name"].(string)
-		return nil, services.Invalid(c.Type.Group, c.Type.Kind, name, []services.StatusCause{{Reason: services.CauseInvalid,
-			Message: "Invalid value: the object " + deep.Error()}})
+		return nil, limit.Exceeded(limit.Depth, services.Invalid(c.Type.Group, c.Type.Kind, name, []services.StatusCause{{Reason: services.CauseInvalid,
+			Message: "Invalid value: the object " + deep.Error()}}))
 	}
 	return raw, err
 }

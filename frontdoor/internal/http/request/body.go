@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/limit"
 )
 
 // BodyLimit is the largest body that is read, in bytes.
@@ -88,7 +89,7 @@ func bodyError(err error) error {
 	case err == nil || errors.Is(err, io.EOF):
 		return nil
 	case errors.As(err, &tooLarge):
-		return services.TooLarge("Request entity too large: limit is %d", BodyLimit)
+		return limit.Exceeded(limit.Body, services.TooLarge("Request entity too large: limit is %d", BodyLimit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &services.Status{Code: http.StatusRequestTimeout, Reason: services.ReasonTimeout,
 			Message: "the body of the request came too slowly", Details: &services.StatusDetails{}}

@@ -1,6 +1,7 @@
 // Package budget bounds what one walk over an object may take: it ends when the request
 // is over, because its time is or because the client has left, and limits what the walk
-// adds to the object. It knows nothing of objects. It serves "Errors" of the
+// adds to the object. It counts the requests that such limits have ended. It knows nothing
+// of objects. It serves "Errors" of the
 // specification.
 package budget
 
@@ -8,6 +9,7 @@ import (
 	"context"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/limit"
 )
 
 const (
@@ -37,7 +39,7 @@ func (b *Budget) Over() bool {
 		return false
 	}
 	if b.steps++; b.steps%stride == 0 && b.ctx.Err() != nil {
-		b.err = services.AsStatus(b.ctx.Err())
+		b.err = limit.Exceeded(limit.Time, services.AsStatus(b.ctx.Err()))
 		return true
 	}
 	return b.err != nil && b.ctx.Err() != nil
@@ -53,7 +55,7 @@ func (b *Budget) Add(bytes int) bool {
 		return true
 	}
 	if b.err == nil {
-		b.err = services.TooLarge("The allowed maximum size of an object's default values is %d bytes", maxAdded)
+		b.err = limit.Exceeded(limit.Defaults, services.TooLarge("The allowed maximum size of an object's default values is %d bytes", maxAdded))
 	}
 	return false
 }

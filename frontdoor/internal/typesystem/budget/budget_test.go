@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/limit"
 )
 
 func TestOver(t *testing.T) {
@@ -20,6 +21,9 @@ func TestOver(t *testing.T) {
 	}
 	if !services.IsReason(b.Err(), services.ReasonTimeout) {
 		t.Errorf("got %v, want %s", b.Err(), services.ReasonTimeout)
+	}
+	if l, ok := limit.Of(b.Err()); !ok || l != limit.Time {
+		t.Errorf("counted as %q, want %q", l, limit.Time)
 	}
 	b = New(t.Context())
 	for range 3 * stride {
@@ -36,6 +40,9 @@ func TestAdd(t *testing.T) {
 	}
 	if b.Add(1) || !services.IsReason(b.Err(), services.ReasonRequestEntityTooLarge) {
 		t.Errorf("got %v, want %s", b.Err(), services.ReasonRequestEntityTooLarge)
+	}
+	if l, ok := limit.Of(b.Err()); !ok || l != limit.Defaults {
+		t.Errorf("counted as %q, want %q", l, limit.Defaults)
 	}
 	if b.Over() {
 		t.Error("a walk ends because defaults are left out")

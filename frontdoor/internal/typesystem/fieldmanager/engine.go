@@ -25,6 +25,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/fields"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/limit"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -92,8 +93,8 @@ const maxSiblings = 1_000_000_000
 
 // tooManyFields is the 413 of an object with more fields side by side than that. Writes
 // other than an apply then leave the field managers as they were.
-func tooManyFields() *services.Status {
-	return services.TooLarge("The object has too many fields to tell their managers apart")
+func tooManyFields() error {
+	return limit.Exceeded(limit.Fields, services.TooLarge("The object has too many fields to tell their managers apart"))
 }
 
 // affordable takes the squares of a value from what is left, and reports whether they fit.

@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/patches"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/limit"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -110,7 +111,7 @@ func decode(r PatchRequest) (patch map[string]any, objections []string, err erro
 		return decodeConfig(r.Body)
 	}
 	if err := tree.CheckDepth(r.Body); err != nil {
-		return nil, nil, services.BadRequest("error decoding patch: %v", err)
+		return nil, nil, limit.Deep(err, services.BadRequest("error decoding patch: %v", err))
 	}
 	strict, err := kjson.UnmarshalStrict(r.Body, &patch)
 	switch {
@@ -142,7 +143,7 @@ func decodeConfig(body []byte) (config map[string]any, objections []string, err 
 		return nil, nil, services.BadRequest("error decoding YAML: error converting YAML to JSON: %v", err)
 	}
 	if err := tree.CheckDepth(converted); err != nil {
-		return nil, nil, services.BadRequest("error decoding YAML: %v", err)
+		return nil, nil, limit.Deep(err, services.BadRequest("error decoding YAML: %v", err))
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(converted, &config); err != nil {
 		return nil, nil, services.BadRequest("error decoding YAML: error unmarshaling JSON: while decoding JSON: %v", err)

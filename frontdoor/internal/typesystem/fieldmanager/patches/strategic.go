@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/jsonpatch"
+	"github.com/portico-platform/portico/services/limit"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -25,7 +26,7 @@ func Strategic(current, patch map[string]any, schema *spec.Schema, definitions m
 		}
 	}()
 	if !affordable(current, patch, position{definitions, schema}) {
-		return nil, services.TooLarge("The patch merges lists that are too long: use a JSON patch, a merge patch or an update instead")
+		return nil, limit.Exceeded(limit.Patch, services.TooLarge("The patch merges lists that are too long: use a JSON patch, a merge patch or an update instead"))
 	}
 	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(runtime.DeepCopyJSON(current), patch, position{definitions, schema})
 	switch {

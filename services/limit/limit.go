@@ -1,0 +1,60 @@
+// Package limit names the limits on the work of one request, and marks errors with the
+// limit that ended a request, so that they can be counted. It decides no limit and
+// changes no answer. It serves "Errors" of the specification.
+package limit
+
+import (
+	"errors"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// Limit is what a request has exceeded.
+type Limit string
+
+// The limits. The names are label values of metrics.
+const (
+	Body       Limit = "body"       // bytes of a request
+	Depth      Limit = "depth"      // nesting of an object or patch
+	Defaults   Limit = "defaults"   // bytes that default values add
+	Time       Limit = "time"       // of a request, noticed within a walk over an object
+	Operations Limit = "operations" // of a JSON patch
+	Patch      Limit = "patch"      // work of a patch
+	Patched    Limit = "patched"    // bytes of what a patch makes
+	Fields     Limit = "fields"     // side by side in an object that is applied
+)
+
+// All returns all limits.
+func All() []Limit { return []Limit{Body, Depth, Defaults, Time, Operations, Patch, Patched, Fields} }
+
+// exceeded is a Status with the limit that is its reason.
+type exceeded struct {
+	*services.Status
+	limit Limit
+}
+
+// Unwrap returns the Status.
+func (e *exceeded) Unwrap() error { return e.Status }
+
+// Exceeded returns a Status as an error that Of knows.
+func Exceeded(l Limit, s *services.Status) error { return &exceeded{s, l} }
+
+// Deep returns the Status for an error, as one of Depth if the error is a
+// tree.DepthError.
+func Deep(err error, s *services.Status) error {
+	var deep tree.DepthError
+	if errors.As(err, &deep) {
+		return Exceeded(Depth, s)
+	}
+	return s
+}
+
+// Of returns the limit that an error is about; false for other errors.
+func Of(err error) (Limit, bool) {
+	var e *exceeded
+	if errors.As(err, &e) {
+		return e.limit, true
+	}
+	return "", false
+}
