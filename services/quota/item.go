@@ -3,7 +3,6 @@ package quota
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,6 +14,8 @@ import (
 type Item struct {
 	Used Amounts
 	pod  *pod // nil for other objects
+	// unasked are the amounts that a container of the pod does not ask for.
+	unasked []string
 }
 
 // stored is an object of a type that Weighs, its spec still to be read.
@@ -53,6 +54,8 @@ func (c Counter) weigh(gr names.GroupResource, o *stored, item *Item) error {
 		if err := json.Unmarshal(o.Spec, item.pod); err != nil {
 			return err
 		}
+		item.pod.settle()
+		item.unasked = item.pod.unasked()
 		if phase := o.Status.Phase; phase != "Succeeded" && phase != "Failed" { // else it uses nothing any more
 			item.Used = item.Used.Plus(c.ofPod(item.pod))
 		}
@@ -129,18 +132,11 @@ func (i Item) In(q *Quota) bool {
 // Lacking names, in order, what a pod must ask for, in each of its containers, to be
 // counted in a quota with these limits, and does not.
 func (i Item) Lacking(hard Amounts) []string {
-	if i.pod == nil {
-		return nil
-	}
-	lacking := map[string]bool{}
-	for _, container := range slices.Concat(i.pod.Containers, i.pod.InitContainers) {
-		asked := container.Resources.amounts()
-		for _, name := range []string{"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"} {
-			_, limited := hard[name]
-			if _, ok := asked[name]; limited && !ok {
-				lacking[name] = true
-			}
+	var lacking []string
+	for _, name := range i.unasked {
+		if _, limited := hard[name]; limited {
+			lacking = append(lacking, name)
 		}
 	}
-	return slices.Sorted(maps.Keys(lacking))
+	return lacking
 }

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,6 +19,27 @@ type pod struct {
 		PodAffinity     podTerms `json:"podAffinity"`
 		PodAntiAffinity podTerms `json:"podAntiAffinity"`
 	} `json:"affinity"`
+
+	// What many quotas ask about, found out once.
+	isBestEffort, isReachingOut bool
+}
+
+// settle finds out what the fields mean together.
+func (p *pod) settle() { p.isBestEffort, p.isReachingOut = p.bestEffort(), p.reachesOut() }
+
+// unasked names, in order, the amounts that some container does not ask for, of those
+// that a quota may demand of each.
+func (p *pod) unasked() []string {
+	missing := map[string]bool{}
+	for _, c := range slices.Concat(p.Containers, p.InitContainers) {
+		asked := c.Resources.amounts()
+		for _, name := range []string{"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"} {
+			if _, ok := asked[name]; !ok {
+				missing[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(missing))
 }
 
 type container struct {
@@ -92,11 +114,11 @@ func (p *pod) in(s Scope) bool {
 	case "NotTerminating":
 		return p.ActiveDeadlineSeconds == nil
 	case "BestEffort":
-		return p.bestEffort()
+		return p.isBestEffort
 	case "NotBestEffort":
-		return !p.bestEffort()
+		return !p.isBestEffort
 	case "CrossNamespacePodAffinity":
-		return p.reachesOut()
+		return p.isReachingOut
 	case "PriorityClass":
 		return s.selects(p.PriorityClassName)
 	}

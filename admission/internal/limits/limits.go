@@ -129,7 +129,11 @@ func fillIn(container map[string]any, field string, defaults amounts) (set []str
 	return set
 }
 
-// Validate refuses what is out of bounds, and tells all that is.
+// maxViolations is how many violations one answer tells: thousands of containers can
+// violate each limit of each range.
+const maxViolations = 100
+
+// Validate refuses what is out of bounds, and tells all that is, up to maxViolations.
 func (p *Plugin) Validate(_ context.Context, r *review.Review) error {
 	claim := r.Is(services.OperationCreate, "", "persistentvolumeclaims") || r.Is(services.OperationUpdate, "", "persistentvolumeclaims")
 	if !claim && !r.Is(services.OperationCreate, "", "pods") {
@@ -143,6 +147,7 @@ func (p *Plugin) Validate(_ context.Context, r *review.Review) error {
 	if err := json.Unmarshal(r.Object, &o); err != nil {
 		return services.BadRequest("the object is not readable: %v", err)
 	}
+	containers, total := slices.Concat(o.Spec.Containers, o.Spec.InitContainers), o.total()
 	var violations []error
 	for _, each := range ranges {
 		for _, item := range each.Spec.Limits {
@@ -150,11 +155,14 @@ func (p *Plugin) Validate(_ context.Context, r *review.Review) error {
 			case claim && item.Type == "PersistentVolumeClaim":
 				violations = append(violations, item.check(wants{Requests: o.Spec.Resources.Requests}, false)...)
 			case !claim && item.Type == "Container":
-				for _, c := range slices.Concat(o.Spec.Containers, o.Spec.InitContainers) {
+				for _, c := range containers {
 					violations = append(violations, item.check(c.Resources, true)...)
+					if len(violations) > maxViolations {
+						return r.Forbid("[%s, and more]", joined(violations[:maxViolations]))
+					}
 				}
 			case !claim && item.Type == "Pod":
-				violations = append(violations, item.check(o.total(), true)...)
+				violations = append(violations, item.check(total, true)...)
 			}
 		}
 	}
@@ -164,5 +172,9 @@ func (p *Plugin) Validate(_ context.Context, r *review.Review) error {
 	case 1:
 		return r.Forbid("%v", violations[0])
 	}
-	return r.Forbid("[%s]", strings.ReplaceAll(errors.Join(violations...).Error(), "\n", ", "))
+	return r.Forbid("[%s]", joined(violations))
+}
+
+func joined(violations []error) string {
+	return strings.ReplaceAll(errors.Join(violations...).Error(), "\n", ", ")
 }

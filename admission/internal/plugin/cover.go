@@ -27,10 +27,15 @@ func everything() []policyRule {
 // lacking describes what the rules give and a user does not hold, as the rules that
 // would have to be held: one for each resource, with its verbs. Empty when all is held.
 func lacking(rules []policyRule, held services.Rules) []string {
-	if many := combinations(rules); many > maxCombinations {
+	many := combinations(rules)
+	if many > maxCombinations {
 		return []string{fmt.Sprintf("the rules combine into more than %d permissions, which are too many to check", maxCombinations)}
 	}
+	if work := many * itemsOf(held); work > maxComparisons {
+		return []string{fmt.Sprintf("the rules and those of the user compare in more than %d ways, which are too many to check", maxComparisons)}
+	}
 	verbs := map[resourceRef][]string{}
+	seen := map[permission]bool{}
 	var all []string
 	for _, r := range rules {
 		names := r.ResourceNames
@@ -44,7 +49,8 @@ func lacking(rules []policyRule, held services.Rules) []string {
 				}
 			}
 			for ref := range parts(r.APIGroups, r.Resources, names) {
-				if !holds(held, verb, ref) && !slices.Contains(verbs[ref], verb) {
+				if p := (permission{verb, ref}); !seen[p] && !holds(held, verb, ref) {
+					seen[p] = true
 					verbs[ref] = append(verbs[ref], verb)
 				}
 			}
@@ -55,6 +61,27 @@ func lacking(rules []policyRule, held services.Rules) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// permission is a verb on what one part of a rule is about.
+type permission struct {
+	verb string
+	ref  resourceRef
+}
+
+// maxComparisons is the limit on what a role gives times what the writer holds, in list
+// items: each combination may have to be compared with all of them. It is about a second.
+const maxComparisons = 200_000_000
+
+// itemsOf counts the items of the lists of all rules that a user holds.
+func itemsOf(held services.Rules) (items int) {
+	for _, h := range held.Resource {
+		items += 1 + len(h.Verbs) + len(h.APIGroups) + len(h.Resources) + len(h.ResourceNames)
+	}
+	for _, h := range held.NonResource {
+		items += 1 + len(h.Verbs) + len(h.Paths)
+	}
+	return items
 }
 
 // maxCombinations is the limit on what the rules of a role give: a rule of a few kilobytes

@@ -3,7 +3,6 @@ package plugin
 import (
 	"context"
 	"encoding/json"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
@@ -81,8 +80,14 @@ func (c *RuntimeClass) place(r *review.Review, spec map[string]any) error {
 		selector[key] = value
 	}
 	tolerations, _ := spec["tolerations"].([]any)
+	has := make(map[about]bool, len(tolerations))
+	for _, t := range tolerations {
+		given, _ := t.(map[string]any)
+		has[aboutOf(given)] = true
+	}
 	for _, wanted := range c.Scheduling.Tolerations {
-		if !slices.ContainsFunc(tolerations, func(t any) bool { return sameToleration(t, wanted) }) {
+		if subject := aboutOf(wanted); !has[subject] {
+			has[subject] = true
 			tolerations = append(tolerations, wanted)
 		}
 	}
@@ -92,15 +97,15 @@ func (c *RuntimeClass) place(r *review.Review, spec map[string]any) error {
 	return nil
 }
 
-// sameToleration compares what two tolerations are about.
-func sameToleration(t any, wanted map[string]any) bool {
-	given, _ := t.(map[string]any)
-	for _, field := range []string{"key", "operator", "value", "effect"} {
-		if given[field] != wanted[field] {
-			return false
-		}
-	}
-	return true
+// about is what a toleration is about. A field that is not there is empty.
+type about struct{ key, operator, value, effect string }
+
+func aboutOf(toleration map[string]any) (a about) {
+	a.key, _ = toleration["key"].(string)
+	a.operator, _ = toleration["operator"].(string)
+	a.value, _ = toleration["value"].(string)
+	a.effect, _ = toleration["effect"].(string)
+	return a
 }
 
 // validate refuses pods whose overhead is not that of their class.

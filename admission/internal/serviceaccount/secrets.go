@@ -1,7 +1,5 @@
 package serviceaccount
 
-import "slices"
-
 // pulling is where a pod names the secrets that its images are pulled with.
 const pulling = "spec.imagePullSecrets"
 
@@ -44,15 +42,27 @@ func secretsOf(spec map[string]any) []use {
 	return found
 }
 
-// lets reports whether the account names a secret that a pod reaches for.
-func (a *Account) lets(u use) bool {
-	if u.at == pulling {
-		return slices.ContainsFunc(a.PullSecrets, func(reference any) bool {
-			object, _ := reference.(map[string]any)
-			return object["name"] == u.secret
-		})
+// mountable are the secrets that an account names.
+type mountable struct{ pulled, mounted map[string]bool }
+
+func (a *Account) mountable() mountable {
+	m := mountable{map[string]bool{}, map[string]bool{}}
+	for _, reference := range objects(a.PullSecrets) {
+		name, _ := reference["name"].(string)
+		m.pulled[name] = true
 	}
-	return slices.ContainsFunc(a.Secrets, func(own named) bool { return own.Name == u.secret })
+	for _, own := range a.Secrets {
+		m.mounted[own.Name] = true
+	}
+	return m
+}
+
+// lets reports whether the account names a secret that a pod reaches for.
+func (m mountable) lets(u use) bool {
+	if u.at == pulling {
+		return m.pulled[u.secret]
+	}
+	return m.mounted[u.secret]
 }
 
 // objects returns the objects in a list.

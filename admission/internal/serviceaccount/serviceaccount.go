@@ -224,8 +224,9 @@ func (p *Plugin) checkSecrets(ctx context.Context, r *review.Review, name string
 	if err != nil || account.Metadata.Annotations[p.Vocabulary.Qualified("", "enforce-mountable-secrets")] != "true" {
 		return err
 	}
+	own := account.mountable()
 	for _, used := range secretsOf(spec) {
-		if !account.lets(used) {
+		if !own.lets(used) {
 			return r.Forbid("%s references secret %q, which service account %s does not", used.at, used.secret, name)
 		}
 	}

@@ -6,13 +6,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -22,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest/growth"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -206,63 +204,13 @@ func (g *generator) below(at *place, s *spec.Schema, definition string, seen map
 	return all
 }
 
-// cost returns the processor time of a function: the least of several runs.
-func cost(runs int, f func()) time.Duration {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	const thread = 1 // RUSAGE_THREAD
-	least := time.Hour
-	for range runs {
-		var before, after syscall.Rusage
-		_ = syscall.Getrusage(thread, &before)
-		f()
-		_ = syscall.Getrusage(thread, &after)
-		took := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
-		least = min(least, took)
-	}
-	return least
-}
-
-const (
-	// tolerated is by how much the cost may grow when an object doubles: a linear one grows
-	// twofold, a quadratic one fourfold. Sorting, caches that become too small and busy
-	// machines account for the rest. A suspicion is confirmed by growth beyond confirmed
-	// at several larger sizes.
-	tolerated, confirmed = 2.6, 3.0
-	// negligible is too little to measure: more items are tried.
-	negligible = 8 * time.Millisecond
-)
-
-// grows reports whether the cost of f grows faster than its argument, from n on. A
-// suspicion is looked at again with more items and more runs.
-func grows(n int, f func(n int)) (ratio float64, grows bool) {
-	limit := tolerated
-	for runs := 1; runs <= 5; runs++ {
-		some, twice := cost(runs, func() { f(n) }), cost(runs, func() { f(2 * n) })
-		ratio = float64(twice) / float64(max(some, time.Microsecond))
-		if twice < negligible && n < 20_000 {
-			runs, n = 0, n*2
-			continue
-		}
-		if ratio <= limit {
-			return ratio, false
-		}
-		if twice > 2*time.Second {
-			break
-		}
-		limit, n = confirmed, n*2
-	}
-	return ratio, true
-}
-
-// exercise sends an object through the whole way of an update, as a change of one that
+// exercise returns a function that sends an object through the whole way of an update, as a change of one that
 // is nearly the same, and encodes it in all forms.
-func exercise(t testing.TB, c *client, ty *catalogue.Type, object, live map[string]any) {
+func exercise(t testing.TB, c *client, ty *catalogue.Type, object, live map[string]any) func() {
 	stored, err := tree.Encode(live)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.handlers.Store.(*oneObject).object = services.Object{UID: "u", Revision: 1, JSON: stored}
 	body, err := tree.Encode(object)
 	if err != nil {
 		t.Fatal(err)
@@ -275,24 +223,27 @@ func exercise(t testing.TB, c *client, ty *catalogue.Type, object, live map[stri
 		path += "/namespaces/shop"
 	}
 	path += "/" + ty.Resource + "/grown"
-	for _, sub := range []string{"", "/status"} {
-		if sub != "" && (ty.Subresources["status"] == nil || object["status"] == nil) {
-			continue
+	return func() {
+		c.handlers.Store.(*oneObject).object = services.Object{UID: "u", Revision: 1, JSON: stored}
+		for _, sub := range []string{"", "/status"} {
+			if sub != "" && (ty.Subresources["status"] == nil || object["status"] == nil) {
+				continue
+			}
+			_ = c.send(t, http.MethodPut, path+sub, string(body)) // most are refused, after they have been looked at
 		}
-		_ = c.send(t, http.MethodPut, path+sub, string(body)) // most are refused, after they have been looked at
-	}
-	for _, accept := range []string{"application/vnd.kubernetes.protobuf", "application/json;as=Table;g=meta.k8s.io;v=v1"} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
-		r.Header.Set("Accept", accept)
-		form, err := c.handlers.Codec.Negotiate(r, ty, wire.Object)
-		if err != nil {
-			continue
+		for _, accept := range []string{"application/vnd.kubernetes.protobuf", "application/json;as=Table;g=meta.k8s.io;v=v1"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+			r.Header.Set("Accept", accept)
+			form, err := c.handlers.Codec.Negotiate(r, ty, wire.Object)
+			if err != nil {
+				continue
+			}
+			asked := &request.Request{Request: r, Audit: &audit.Record{}}
+			if _, err := asked.Identify(c.engine); err != nil {
+				t.Fatal(err)
+			}
+			_ = reads.Reply{Object: services.Object{JSON: body}, Form: form, Status: http.StatusOK}.Send(httptest.NewRecorder(), asked, c.handlers.Codec)
 		}
-		asked := &request.Request{Request: r, Audit: &audit.Record{}}
-		if _, err := asked.Identify(c.engine); err != nil {
-			t.Fatal(err)
-		}
-		_ = reads.Reply{Object: services.Object{JSON: body}, Form: form, Status: http.StatusOK}.Send(httptest.NewRecorder(), asked, c.handlers.Codec)
 	}
 }
 
@@ -340,10 +291,10 @@ func TestCostGrowsWithSize(t *testing.T) {
 			if last := p.path[len(p.path)-1].s; alike && last.Items == nil {
 				continue // the keys of a map are all different
 			}
-			ratio, bad := grows(700, func(n int) {
+			ratio, bad := growth.Superlinear(growth.Sizes{From: 700, Most: 20_000}, func(n int) func() {
 				object, live := p.grown(g, n, alike), p.grown(g, n, alike)
 				tree.Object(object, "metadata")["labels"] = map[string]any{"a": "b"}
-				exercise(t, c, p.t, object, live)
+				return exercise(t, c, p.t, object, live)
 			})
 			if bad {
 				t.Errorf("%s %s %s (alike: %v): the cost grows %.1f times when it doubles", p.t.APIVersion(), p.t.Kind, p.name, alike, ratio)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest/growth"
 )
 
 // repeated joins n texts.
@@ -80,7 +81,7 @@ func TestLargeRequestsAreBounded(t *testing.T) {
 			t.Errorf("%s: %d bytes are more than a client may send", name, len(x.body))
 		}
 		var err error
-		took := cost(1, func() { err = c.send(t, x.method, x.path, x.body) })
+		took := growth.Cost(1, func() { err = c.send(t, x.method, x.path, x.body) })
 		t.Logf("%-24s %8d bytes %8v: %.100v", name, len(x.body), took.Round(time.Millisecond), err)
 		if took > 8*time.Second {
 			t.Errorf("%s: it took %v", name, took)
