@@ -279,7 +279,7 @@ func double(t *testing.T, of func(n int) grown) {
 	}
 	_, plugins := of(1).calls(t)
 	for i, called := range plugins {
-		if ratio, bad := growth.Superlinear(growth.Sizes{From: 1500, Most: 3000}, func(n int) func() { return prepare(n)[i] }); bad {
+		if ratio, bad := growth.Superlinear(sizes(), func(n int) func() { return prepare(n)[i] }); bad {
 			t.Errorf("%s: the cost grows %.1f times when it doubles", called, ratio)
 		}
 	}
