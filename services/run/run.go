@@ -14,7 +14,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"google.golang.org/grpc/experimental"
 
+	"github.com/portico-platform/portico/services/run/buffers"
 	"github.com/portico-platform/portico/services/run/memory"
 )
 
@@ -38,6 +40,9 @@ func (e usageError) Is(target error) bool { return target == ErrUsage }
 // exits: 0 after SIGTERM or SIGINT or --help, 1 after a failure, 2 when it was
 // called in a wrong way. A second signal ends the process at once.
 func Main(app App) {
+	if pool, err := buffers.NewPool(); err == nil { // before anything is connected
+		experimental.SetDefaultBufferPool(pool)
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, cancel)
 	os.Exit(exitStatus(app.Name, Run(ctx, app, os.Args[1:])))
