@@ -63,16 +63,21 @@ func Config(ctx context.Context, n *run.Node) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return configFor(file, n.Service)
+}
+
+// configFor returns what the clients of one worker are made with.
+func configFor(file *api.Config, service string) (*rest.Config, error) {
 	own := file.CurrentContext
-	if file.Contexts[n.Service] != nil {
-		own = n.Service
+	if file.Contexts[service] != nil {
+		own = service
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*file, own, nil, nil).ClientConfig()
 	if err != nil {
 		return nil, run.Usagef("--kubeconfig: %v", err)
 	}
 	config.QPS, config.Burst = requestsPerSecond, burst
-	config.UserAgent = "portico-" + n.Service
+	config.UserAgent = "portico-" + service
 	return config, nil
 }
 

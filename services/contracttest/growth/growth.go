@@ -18,7 +18,7 @@ const (
 	// negligible is too little to measure: more items are tried.
 	negligible = 8 * time.Millisecond
 	// enough is too much to try larger sizes.
-	enough = 2 * time.Second
+	enough = time.Second
 )
 
 // Sizes are what is tried: From and twice as much and, while the cost of that is

@@ -110,7 +110,7 @@ func (c *Check) annotations(metadata map[string]any, at *field.Path) {
 func (c *Check) owners(metadata map[string]any, at *field.Path) {
 	references, _ := metadata["ownerReferences"].([]any)
 	at = at.Field("ownerReferences")
-	controller := ""
+	controller, several := "", false
 	for _, item := range references {
 		reference, _ := item.(map[string]any)
 		apiVersion := Text(reference, "apiVersion")
@@ -129,7 +129,8 @@ func (c *Check) owners(metadata map[string]any, at *field.Path) {
 			continue
 		}
 		name := fmt.Sprintf("%v/%v", reference["kind"], reference["name"])
-		if controller != "" {
+		if controller != "" && !several {
+			several = true // once: the message shows all references
 			c.Invalid(at, field.Display(references),
 				fmt.Sprintf("Only one reference can have Controller set to true. Found \"true\" in references for %s and %s", controller, name))
 		}

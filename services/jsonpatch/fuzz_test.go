@@ -1,0 +1,47 @@
+package jsonpatch
+
+import (
+	"bytes"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// FuzzApply applies patches to objects: the result is within the limits and what the
+// library makes of them, and everything else is a Status of the caller's fault.
+func FuzzApply(f *testing.F) {
+	f.Add([]byte(`{}`), []byte(`[]`))
+	f.Fuzz(func(t *testing.T, object, patch []byte) {
+		got, err := Apply(t.Context(), object, patch)
+		if err != nil {
+			if s := services.AsStatus(err); s.Code != 400 && s.Code != 413 && s.Code != 422 {
+				t.Fatalf("%d: %v", s.Code, err)
+			}
+			return
+		}
+		if len(got) > MaxBytes || tree.CheckDepth(got) != nil {
+			t.Fatalf("%d bytes, %v", len(got), tree.CheckDepth(got))
+		}
+		operations, err := jsonpatch.DecodePatch(patch)
+		if err != nil {
+			t.Fatalf("accepted what is no patch: %v", err)
+		}
+		if len(operations) > 16 || len(object) > 1<<10 {
+			return // it is applied in parts
+		}
+		want := object
+		if len(operations) > 0 {
+			options := jsonpatch.NewApplyOptions()
+			options.AccumulatedCopySizeLimit = MaxBytes
+			if want, err = operations.ApplyWithOptions(object, options); err != nil {
+				t.Fatalf("accepted what the library refuses: %v", err)
+			}
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s, the library makes it %s", got, want)
+		}
+	})
+}
