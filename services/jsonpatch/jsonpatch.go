@@ -57,7 +57,7 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 			return nil, limit.Exceeded(limit.Time, services.AsStatus(ctx.Err()))
 		}
 		batch := min(len(operations), max(16, batchWork/(len(object)+1)))
-		if object, err = operations[:batch].ApplyWithOptions(object, options); err != nil {
+		if object, err = apply(operations[:batch], object, options); err != nil {
 			return nil, unfit(err)
 		}
 		if len(object) > MaxBytes {
@@ -69,6 +69,20 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 		return nil, limit.Deep(err, Unprocessable(fmt.Sprintf("the patched object %v", err)))
 	}
 	return object, nil
+}
+
+// errPanic is the error of a patch that the library cannot apply.
+var errPanic = errors.New("the operations of the patch do not fit the object")
+
+// apply applies operations. The library follows pointers that are nil in some operations
+// on the whole document.
+func apply(operations jsonpatch.Patch, object []byte, options *jsonpatch.ApplyOptions) (patched []byte, err error) {
+	defer func() {
+		if recover() != nil {
+			patched, err = nil, errPanic
+		}
+	}()
+	return operations.ApplyWithOptions(object, options)
 }
 
 // unfit is the 422 for an error of the library.

@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"encoding/json"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -29,7 +31,7 @@ func parameterSize(c *rules.Check, m, _ map[string]any, at *field.Path) {
 
 // topologies of a class say something, and each something else.
 func topologies(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	var seen []map[string]any
+	seen := map[string]bool{} // by JSON, which sorts keys
 	for i, term := range rules.Objects(m, "allowedTopologies") {
 		keys := map[string]any{}
 		for _, requirement := range rules.Objects(term, "matchLabelExpressions") {
@@ -39,13 +41,10 @@ func topologies(c *rules.Check, m, _ map[string]any, at *field.Path) {
 			}
 			keys[rules.Text(requirement, "key")] = values
 		}
-		again := len(keys) == 0
-		for _, before := range seen {
-			again = again || rules.Same(keys, before)
-		}
-		if again {
+		written, err := json.Marshal(keys)
+		if len(keys) == 0 || err != nil || seen[string(written)] {
 			c.Duplicate(at.Field("allowedTopologies").Item(i).Field("matchLabelExpressions"), "")
 		}
-		seen = append(seen, keys)
+		seen[string(written)] = true
 	}
 }
