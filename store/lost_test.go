@@ -191,6 +191,11 @@ func TestLostAnswersAreFoundInHistory(t *testing.T) {
 					got, err = w.do(b.lossy, o)
 				}()
 				for b.version(t, name) == w.before {
+					select {
+					case <-done:
+						t.Fatalf("it ended before etcd had it: %v", err)
+					default:
+					}
 				}
 				written, read := b.other.Revision(t.Context())
 				if read != nil {

@@ -60,7 +60,8 @@ func (c *pair) up() {
 			if !c.proxy.wait() {
 				return
 			}
-			if f := c.proxy.hit(buffer[:n]); f != nil {
+			f := c.proxy.hit(buffer[:n])
+			if f != nil {
 				c.mute()
 				switch f.Kind {
 				case Request:
@@ -70,13 +71,15 @@ func (c *pair) up() {
 					c.proxy.keep(c.far, slices.Clone(buffer[:n]))
 					return
 				}
+			}
+			if _, err := c.far.Write(buffer[:n]); err != nil {
+				return
+			}
+			if f != nil { // only now, so that the server has the request however busy the machine is
 				time.AfterFunc(f.Hold, func() {
 					_ = c.near.Close()
 					_ = c.far.Close()
 				})
-			}
-			if _, err := c.far.Write(buffer[:n]); err != nil {
-				return
 			}
 		}
 		if err != nil {
