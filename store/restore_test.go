@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/etcd"
 )
 
 // server is an etcd at an address that stays the same, whatever its data.
@@ -99,7 +100,7 @@ func restored(t *testing.T, restore func(s *server, backup string)) {
 	data := t.TempDir()
 	s.start(data)
 	defer func() { s.etcd.Close() }()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.address}, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.address}, Logger: zap.NewNop(), DialOptions: etcd.DialOptions()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +120,7 @@ func restored(t *testing.T, restore func(s *server, backup string)) {
 		t.Fatal(err)
 	}
 	s.start(data)
+	awaitThere(t, store)
 	changed := update(t, store, kept, "changed later")
 	var ghost services.Object
 	for i := range 60 {
@@ -135,6 +137,7 @@ func restored(t *testing.T, restore func(s *server, backup string)) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+	awaitThere(t, store)
 	if _, err := store.Revision(ctx); err != nil { // the new epoch has begun
 		t.Fatal(err)
 	}
