@@ -23,7 +23,7 @@ build: ## build static binaries into bin/
 
 .PHONY: test
 test: ## run all tests of all modules with the race detector
-	go test -race -timeout 10m $(TESTFLAGS) $(PACKAGES)
+	go test -race -timeout 20m $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: check
 check: ## check format, vet, the import rule, the budgets and the module files
