@@ -11,9 +11,9 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest"
 	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/rpc"
-	"github.com/portico-platform/portico/services/run"
 )
 
 var namespaces = resource.GroupResource{Resource: "namespaces"}

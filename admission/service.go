@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/admission/internal/plugin"
-	"github.com/portico-platform/portico/services/bus"
+	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/rpc"
-	"github.com/portico-platform/portico/services/run"
 )
 
 // Service describes admission to the kit.

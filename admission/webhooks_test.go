@@ -20,8 +20,8 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/run/peertls"
 )
 
 // remote is a webhook server over TLS, which answers by path and remembers who was

@@ -12,8 +12,8 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest"
 	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/rpc"
-	"github.com/portico-platform/portico/services/run"
 )
 
 func TestContract(t *testing.T) {

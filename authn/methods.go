@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/authn/internal/method"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/rpc"
-	"github.com/portico-platform/portico/services/run"
 )
 
 // maker makes one method from the flags; nil when they do not turn it on.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/authz/internal/rbac"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/resource"
 )
 

@@ -9,10 +9,10 @@ package authz
 import (
 	"context"
 
-	"github.com/portico-platform/portico/services/bus"
-	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/rpc"
-	"github.com/portico-platform/portico/services/run"
 )
 
 // Service describes authz to the kit.

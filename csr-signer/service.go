@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/csr-signer/internal/profile"
-	"github.com/portico-platform/portico/services/run"
-	"github.com/portico-platform/portico/services/worker"
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/worker"
 )
 
 // The worker's names in --controllers; both are on by default.

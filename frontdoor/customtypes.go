@@ -11,9 +11,9 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/webhook"
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/autoupdate"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 // restoreDefaults keeps the default roles and bindings while the service runs. Types

@@ -29,9 +29,9 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/rpc"
-	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 

@@ -3,7 +3,7 @@ package frontdoor
 import (
 	"strconv"
 
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 // gates are the feature gates of the service (section "Stability levels").

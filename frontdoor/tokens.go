@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/tokenkey"
 )
 

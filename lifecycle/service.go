@@ -26,10 +26,10 @@ import (
 	"github.com/portico-platform/portico/lifecycle/internal/namespace"
 	"github.com/portico-platform/portico/lifecycle/internal/namespacedefaults"
 	"github.com/portico-platform/portico/lifecycle/internal/resourcequota"
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/quota"
-	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/services/tokenkey"
-	"github.com/portico-platform/portico/services/worker"
 )
 
 // keyFiles is the flag for the keys of service account tokens, which the services that

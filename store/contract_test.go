@@ -14,7 +14,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest"
-	"github.com/portico-platform/portico/services/etcd"
+	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/store/embedded"
 )

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/etcd"
+	"github.com/portico-platform/portico/services/kit/etcd"
 )
 
 func TestEveryFailureOfEtcdHasAStatus(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/etcd"
+	"github.com/portico-platform/portico/services/kit/etcd"
 )
 
 // server is an etcd at an address that stays the same, whatever its data.

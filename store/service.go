@@ -12,9 +12,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/portico-platform/portico/services/etcd"
+	"github.com/portico-platform/portico/services/kit/etcd"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/rpc"
-	"github.com/portico-platform/portico/services/run"
 )
 
 // patience is how long the start is silent about waiting for etcd.

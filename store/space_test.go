@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/store/embedded"
 )
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	clock "k8s.io/utils/clock/testing"
 
-	"github.com/portico-platform/portico/services/worker"
+	"github.com/portico-platform/portico/services/kit/worker"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
-	"github.com/portico-platform/portico/services/run"
-	"github.com/portico-platform/portico/services/worker"
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/worker"
 )
 
 // The worker's names in --controllers; both are off by default.

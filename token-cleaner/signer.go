@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	"github.com/portico-platform/portico/services/worker"
+	"github.com/portico-platform/portico/services/kit/worker"
 )
 
 const (

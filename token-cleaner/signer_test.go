@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 	clock "k8s.io/utils/clock/testing"
 
-	"github.com/portico-platform/portico/services/worker"
+	"github.com/portico-platform/portico/services/kit/worker"
 )
 
 const secretPart = "0123456789abcdef"

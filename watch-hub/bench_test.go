@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/history"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"

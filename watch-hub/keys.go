@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/kit/changes"
 )
 
 // Keys implements services.WatchHub.

@@ -8,11 +8,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/bus"
-	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/seal"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/rpc"
-	"github.com/portico-platform/portico/services/seal"
 )
 
 const (

@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/changes"
+	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/seal"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/seal"
 	"github.com/portico-platform/portico/watch-hub/internal/keys"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )

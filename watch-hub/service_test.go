@@ -8,11 +8,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/bus"
-	"github.com/portico-platform/portico/services/changes"
-	"github.com/portico-platform/portico/services/etcd"
+	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/etcd"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/rpc"
-	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/watch-hub/embedded"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/services/contracttest/lossy"
-	"github.com/portico-platform/portico/services/run/peertls"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
 // Target is a running suite as an attacker and its administrator reach it.

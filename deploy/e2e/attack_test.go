@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/deploy/attack"
 	"github.com/portico-platform/portico/deploy/attack/trials"
 	"github.com/portico-platform/portico/services/contracttest/lossy"
-	"github.com/portico-platform/portico/services/run/peertls"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 

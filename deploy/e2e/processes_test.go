@@ -15,8 +15,8 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/deploy/internal/home"
 	"github.com/portico-platform/portico/deploy/internal/loopback"
-	"github.com/portico-platform/portico/services/run"
-	"github.com/portico-platform/portico/services/run/peertls"
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/deploy/internal/home"
 	"github.com/portico-platform/portico/frontdoor"
 	"github.com/portico-platform/portico/lifecycle"
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/store"
 	etcd "github.com/portico-platform/portico/store/embedded"
 	tokencleaner "github.com/portico-platform/portico/token-cleaner"

@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e"
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/deploy/internal/loopback"
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 

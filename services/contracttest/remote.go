@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/run"
-	"github.com/portico-platform/portico/services/run/peertls"
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
 // LocalAndRemote runs a suite against the implementation that open makes, directly and

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/seal"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/seal"
 )
 
 // hubTimeout bounds every case of the suite.

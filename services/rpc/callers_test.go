@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/rpc"
-	"github.com/portico-platform/portico/services/run"
-	"github.com/portico-platform/portico/services/run/peertls"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 

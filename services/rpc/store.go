@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/resource"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
-	"github.com/portico-platform/portico/services/run"
 )
 
 type storeServer struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
-	"github.com/portico-platform/portico/services/etcd"
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/etcd"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 // Service returns etcd as a service of this process.

@@ -3,7 +3,7 @@ package main
 
 import (
 	"github.com/portico-platform/portico/authn"
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 func main() {

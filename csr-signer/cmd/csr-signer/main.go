@@ -3,7 +3,7 @@ package main
 
 import (
 	csrsigner "github.com/portico-platform/portico/csr-signer"
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 func main() {

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/rpc"
-	"github.com/portico-platform/portico/services/run/peertls"
 )
 
 // keep is how many messages are kept to be repeated.

@@ -22,8 +22,8 @@ import (
 	"github.com/portico-platform/portico/deploy/attack"
 	"github.com/portico-platform/portico/deploy/attack/rawhttp"
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/rpc/porticov1"
-	"github.com/portico-platform/portico/services/run/peertls"
 )
 
 func identities() []attack.Trial {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 // neighbour stands for the services whose flags the home fills in; seen gets what they see.

@@ -4,7 +4,7 @@ package main
 
 import (
 	"github.com/portico-platform/portico/lifecycle"
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 func main() {

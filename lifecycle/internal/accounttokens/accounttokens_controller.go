@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/tokenkey"
 	"github.com/portico-platform/portico/services/vocabulary"
-	"github.com/portico-platform/portico/services/worker"
 )
 
 // Name is the controller's name in --controllers.

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/vocabulary"
-	"github.com/portico-platform/portico/services/worker"
 )
 
 // Name is the controller's name in --controllers.

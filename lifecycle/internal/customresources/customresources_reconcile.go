@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/worker"
 )
 
 const (

@@ -20,8 +20,8 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
+	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/vocabulary"
-	"github.com/portico-platform/portico/services/worker"
 )
 
 // Name is the controller's name in --controllers.

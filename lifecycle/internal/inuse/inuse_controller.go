@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/vocabulary"
-	"github.com/portico-platform/portico/services/worker"
 )
 
 // workers is how many objects are looked at at a time.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/portico-platform/portico/services/worker"
+	"github.com/portico-platform/portico/services/kit/worker"
 )
 
 // reconcile takes the finalizer of a deleted object away, or waits for its users.

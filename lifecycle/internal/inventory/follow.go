@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/portico-platform/portico/services/worker"
+	"github.com/portico-platform/portico/services/kit/worker"
 )
 
 // Follow returns what a reflector needs to follow all objects of a type. They come as

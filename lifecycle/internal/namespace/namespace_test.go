@@ -16,8 +16,8 @@ import (
 	"github.com/portico-platform/portico/lifecycle/internal/apitest"
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
 	"github.com/portico-platform/portico/lifecycle/internal/namespace"
+	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/vocabulary"
-	"github.com/portico-platform/portico/services/worker"
 )
 
 var (

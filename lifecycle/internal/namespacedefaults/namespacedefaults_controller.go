@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/portico-platform/portico/services/worker"
+	"github.com/portico-platform/portico/services/kit/worker"
 )
 
 // workers is how many namespaces are worked on at a time.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/portico-platform/portico/services/worker"
+	"github.com/portico-platform/portico/services/kit/worker"
 )
 
 // reconcile makes the thing in a namespace, or makes it right.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/portico-platform/portico/lifecycle/internal/apitest"
 	"github.com/portico-platform/portico/lifecycle/internal/namespacedefaults"
+	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/vocabulary"
-	"github.com/portico-platform/portico/services/worker"
 )
 
 var (

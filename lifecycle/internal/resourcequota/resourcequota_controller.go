@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
+	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/quota"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/worker"
 )
 
 // Name is the controller's name in --controllers.

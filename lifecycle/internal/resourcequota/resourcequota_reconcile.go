@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/quota"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/worker"
 )
 
 // reconcile counts for all quotas of a namespace.

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/quota"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/worker"
 )
 
 // tally counts the objects of one type in all namespaces. It keeps of each what it

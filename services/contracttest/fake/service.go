@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/bus"
+	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/rpc"
-	"github.com/portico-platform/portico/services/run"
 )
 
 // Service offers the cluster to the services that are started after it.

@@ -2,7 +2,7 @@
 package main
 
 import (
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/store"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/etcd/epoch"
+	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 )
 
 const deadline = 10 * time.Second

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/etcd"
+	"github.com/portico-platform/portico/services/kit/etcd"
 )
 
 const (

@@ -2,7 +2,7 @@
 package main
 
 import (
-	"github.com/portico-platform/portico/services/run"
+	"github.com/portico-platform/portico/services/kit/run"
 	tokencleaner "github.com/portico-platform/portico/token-cleaner"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/portico-platform/portico/services/seal"
+	"github.com/portico-platform/portico/services/kit/seal"
 )
 
 const (

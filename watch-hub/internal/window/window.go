@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/etcd/epoch"
+	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 	"github.com/portico-platform/portico/services/resource"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/etcd/epoch"
+	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )

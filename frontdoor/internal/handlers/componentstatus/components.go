@@ -12,8 +12,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/run"
 	"github.com/portico-platform/portico/services/tree"
 )
 

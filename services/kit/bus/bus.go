@@ -1,0 +1,212 @@
+// Package bus is how a service gets its connection to NATS: the embedded server
+// of its process, or the one that --nats-url names. NATS carries changes and
+// remembers nothing: what is lost on the way is noticed and asked for again by
+// its receivers (package changes), so nothing here tries to be reliable. It
+// serves "Watch procedure".
+package bus
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/kit/run"
+)
+
+const (
+	reconnectWait = 250 * time.Millisecond
+	pingEvery     = 10 * time.Second
+	pingsOut      = 2
+	// reconnectBuffer holds what is published while there is no server. What does
+	// not fit is lost, and replayed by the hub to those who miss it.
+	reconnectBuffer = 4 << 20
+	flushTimeout    = time.Second
+)
+
+// Conn is the connection to NATS.
+var Conn = &run.Contract[*nats.Conn]{Name: "nats", Flags: flags, Dial: dial}
+
+func flags(fs *pflag.FlagSet) {
+	fs.String("nats-url", "", "`URL` of the NATS server, as in tls://host:4222; several with commas between. Off this machine TLS is required: a tls:// URL, or --nats-ca-file")
+	run.Required(fs, "nats-url")
+	fs.String("nats-ca-file", "", "`file` with the certificates of the authorities that sign the NATS servers' certificates; makes TLS mandatory")
+	fs.String("nats-cert-file", "", "`file` with the certificate to show to NATS")
+	fs.String("nats-key-file", "", "`file` with the key of that certificate")
+	fs.String("nats-credentials-file", "", "`file` with the NATS user's JWT and seed")
+	fs.String("nats-nkey-seed-file", "", "`file` with the seed of the NATS user's nkey. Give the watch hub a user that may publish changes.>, and readers users that may only subscribe to it")
+}
+
+// Private reports whether a connection leads to a server of this process, which
+// has no port: nobody outside of the process reads or writes what it carries.
+func Private(conn *nats.Conn) bool { return conn.Opts.InProcessServer != nil }
+
+// dial makes a connection without waiting for the server.
+func dial(_ context.Context, n *run.Node) (*nats.Conn, error) {
+	server, _ := n.Flags.GetString("nats-url")
+	security, err := security(n.Flags)
+	if err != nil {
+		return nil, err
+	}
+	if !encrypted(n.Flags) {
+		plain, err := checkPlain(server)
+		if err != nil {
+			return nil, err
+		}
+		if plain {
+			// Servers that this one tells of may be anywhere.
+			security = append(security, nats.IgnoreDiscoveredServers())
+		}
+	}
+	conn, err := Connect(n, server, security...)
+	if err != nil {
+		return nil, run.Usagef("--nats-url: %v", err)
+	}
+	return conn, nil
+}
+
+// encrypted reports whether flags about files make TLS mandatory.
+func encrypted(fs *pflag.FlagSet) bool {
+	ca, _ := fs.GetString("nats-ca-file")
+	cert, _ := fs.GetString("nats-cert-file")
+	return ca != "" || cert != ""
+}
+
+// checkPlain refuses URLs of other machines that do not ask for TLS. It reports
+// whether there are URLs without TLS at all.
+func checkPlain(servers string) (plain bool, err error) {
+	for server := range strings.SplitSeq(servers, ",") {
+		server = strings.TrimSpace(server)
+		if !strings.Contains(server, "://") {
+			server = "nats://" + server
+		}
+		u, err := url.Parse(server)
+		if err != nil {
+			return false, run.Usagef("--nats-url: %v", err)
+		}
+		if u.Scheme == "tls" || u.Scheme == "wss" {
+			continue
+		}
+		plain = true
+		if !endpoint.Local(u.Hostname()) {
+			return false, run.Usagef("--nats-url: %s is on another machine and not encrypted: use tls://%s, or give --nats-ca-file", u.Redacted(), u.Host)
+		}
+	}
+	return plain, nil
+}
+
+// Connect makes a process's connection to the server, which ends with the
+// process and is one of its readiness checks. It does not wait for the server and
+// tries for ever; the log tells when the connection is lost and found again. The
+// options come on top.
+func Connect(n *run.Node, server string, options ...nats.Option) (*nats.Conn, error) {
+	log := n.Log
+	conn, err := nats.Connect(server, append([]nats.Option{
+		nats.Name("portico-" + n.Service),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait),
+		nats.ReconnectBufSize(reconnectBuffer),
+		nats.PingInterval(pingEvery),
+		nats.MaxPingsOutstanding(pingsOut),
+		nats.ConnectHandler(func(c *nats.Conn) { log.Info("connected", "to", "nats", "server", c.ConnectedUrlRedacted()) }),
+		nats.ReconnectHandler(func(c *nats.Conn) {
+			log.Info("connected again", "to", "nats", "server", c.ConnectedUrlRedacted())
+		}),
+		nats.DisconnectErrHandler(func(c *nats.Conn, err error) {
+			if err != nil || !c.IsClosed() {
+				log.Warn("connection lost, trying again", "to", "nats", "error", err)
+			}
+		}),
+		nats.ErrorHandler(func(c *nats.Conn, s *nats.Subscription, err error) { logError(n, s, err) }),
+	}, options...)...)
+	if err != nil {
+		return nil, err
+	}
+	if !conn.IsConnected() {
+		log.Warn("cannot connect, trying again", "to", "nats", "error", conn.LastError())
+	}
+	n.OnExit(func() {
+		if conn.IsConnected() {
+			_ = conn.FlushTimeout(flushTimeout)
+		}
+		conn.Close()
+	})
+	n.Health.Add(run.Check{Name: "nats", Probe: func(context.Context) error {
+		if !conn.IsConnected() {
+			return errors.New("not connected to NATS")
+		}
+		return nil
+	}})
+	return conn, nil
+}
+
+func logError(n *run.Node, s *nats.Subscription, err error) {
+	if s == nil {
+		n.Log.Warn("error of the connection", "to", "nats", "error", err)
+		return
+	}
+	if errors.Is(err, nats.ErrSlowConsumer) {
+		dropped, _ := s.Dropped()
+		n.Log.Warn("receiver too slow, messages dropped", "subject", s.Subject, "dropped", dropped)
+		return
+	}
+	n.Log.Warn("error of a subscription", "subject", s.Subject, "error", err)
+}
+
+// security returns the options that the flags about files ask for. The files are
+// read now, to refuse bad ones, and again at every connection.
+func security(fs *pflag.FlagSet) ([]nats.Option, error) {
+	ca, _ := fs.GetString("nats-ca-file")
+	cert, _ := fs.GetString("nats-cert-file")
+	key, _ := fs.GetString("nats-key-file")
+	user, _ := fs.GetString("nats-credentials-file")
+	seed, _ := fs.GetString("nats-nkey-seed-file")
+	if user != "" && seed != "" {
+		return nil, run.Usagef("--nats-credentials-file and --nats-nkey-seed-file exclude each other")
+	}
+	if (cert == "") != (key == "") {
+		return nil, run.Usagef("--nats-cert-file and --nats-key-file belong together")
+	}
+	var options []nats.Option
+	for _, o := range []struct {
+		flag, file string
+		option     nats.Option
+	}{
+		{"--nats-ca-file", ca, nats.RootCAs(ca)},
+		{"--nats-cert-file and --nats-key-file", cert, nats.ClientCert(cert, key)},
+		{"--nats-credentials-file", user, nats.UserCredentials(user)},
+		{"--nats-nkey-seed-file", seed, nkey(seed)},
+	} {
+		if o.file == "" {
+			continue
+		}
+		_, err := os.Stat(o.file)
+		if err == nil {
+			err = o.option(&nats.Options{})
+		}
+		if err != nil {
+			return nil, run.Usagef("%s: %v", o.flag, err)
+		}
+		options = append(options, o.option)
+	}
+	return options, nil
+}
+
+// nkey proves with the seed in a file who the user is. The seed is read again at
+// every connection and not kept.
+func nkey(file string) nats.Option {
+	return func(o *nats.Options) error {
+		option, err := nats.NkeyOptionFromSeed(file)
+		if err != nil {
+			return err
+		}
+		return option(o)
+	}
+}

@@ -1,0 +1,383 @@
+package changes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/rpc"
+)
+
+const (
+	defaultBuffer  = 8 << 20
+	defaultSilence = 6 * time.Second
+	// channelLength is how many messages the bus client may be ahead of the inbox.
+	channelLength = 1024
+	// flushTimeout bounds the wait for the bus to know a new subscription.
+	flushTimeout = 2 * time.Second
+	// maxLeap is how far one message may move a stream without a question to the hub.
+	// An honest hub reports every second, so that its steps are small.
+	maxLeap = 1 << 20
+	// defaultConfirm is longer than one hub lags behind another.
+	defaultConfirm         = 5 * time.Second
+	firstRetry, slowestTry = 10 * time.Millisecond, time.Second
+)
+
+// Source is where changes come from. Its fields are set before its first use.
+type Source struct {
+	Bus *nats.Conn
+	Hub services.WatchHub
+	// Buffer bounds the bytes of messages that wait for a follower; 0 is 8 MiB.
+	Buffer int
+	// Silence is how long a follower hears nothing before it asks the hub itself;
+	// 0 is 6 s, twice the hub's pause between two reports of progress.
+	Silence time.Duration
+	// Opener opens the messages; nil makes one for every stream. It is not used on
+	// the bus of this process, which nobody else reaches: nothing is sealed there.
+	Opener *Opener
+	// confirm is how long the hub may take to confirm a revision that the bus names.
+	confirm time.Duration
+}
+
+// Batch is what happened since the batch before.
+type Batch struct {
+	// Changes are in the order of their revisions; none when only Through moved.
+	Changes []services.Change
+	// Through is the revision up to which the sequence is now complete.
+	Through int64
+	// Epoch is that of the revisions, as in services.Page.
+	Epoch string
+}
+
+// Stream is the sequence of changes of one resource type. Only Refresh may be
+// called by several goroutines at a time.
+type Stream struct {
+	source Source
+	gr     resource.GroupResource
+	inbox  *inbox
+	stop   context.CancelFunc
+	ended  chan struct{} // closed when nothing is received any more
+
+	epoch    string // of the position; empty until the hub has told it
+	position int64  // complete through here
+	target   int64  // known to exist
+	behind   bool   // a replay is needed before the bus can be trusted again
+	// doubted is since when the hub, when it is asked, does not know the target.
+	doubted time.Time
+	backlog []*nats.Msg
+}
+
+// Follow starts the sequence after a revision. It ends with ctx or Close.
+func (s Source) Follow(ctx context.Context, gr resource.GroupResource, after int64) (*Stream, error) {
+	s.Buffer = cmp.Or(s.Buffer, defaultBuffer)
+	s.Silence = cmp.Or(s.Silence, defaultSilence)
+	s.confirm = cmp.Or(s.confirm, defaultConfirm)
+	if s.Opener == nil {
+		s.Opener = NewOpener(s.Hub, nil, slog.New(slog.DiscardHandler))
+	}
+	ctx, stop := context.WithCancel(ctx)
+	stream := &Stream{source: s, gr: gr, inbox: newInbox(s.Buffer), stop: stop,
+		ended: make(chan struct{}), position: after, target: after, behind: true}
+	if err := stream.subscribe(ctx); err != nil {
+		stop()
+		return nil, services.Unavailable("following %s: %v", gr, err)
+	}
+	return stream, nil
+}
+
+// Replay asks the hub what happened, and again as long as it cannot answer. An
+// error is one that it would give every time, as Expired (410), or that of ctx.
+func (s Source) Replay(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
+	for pause := firstRetry; ; pause = min(2*pause, slowestTry) {
+		replay, err := s.Hub.Replay(ctx, r)
+		if ctx.Err() != nil {
+			return services.Replay{}, ctx.Err()
+		}
+		if err == nil || permanent(err) {
+			return replay, err
+		}
+		if err := rest(ctx, pause); err != nil {
+			return services.Replay{}, err
+		}
+	}
+}
+
+// rest waits about as long as pause; the error is that of ctx.
+func rest(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-time.After(pause/2 + rand.N(pause)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close ends the stream.
+func (s *Stream) Close() { s.stop() }
+
+// Next waits for the next batch. An Expired (410) error says that the hub no
+// longer holds what comes next: list again and follow from there. Errors of the
+// moment are retried until ctx ends.
+func (s *Stream) Next(ctx context.Context) (Batch, error) {
+	silence := time.NewTimer(s.source.Silence)
+	defer silence.Stop()
+	for {
+		if s.behind {
+			batch, err := s.catchUp(ctx)
+			if err != nil || batch.Through > 0 {
+				return batch, err
+			}
+		}
+		if batch := s.live(); batch.Through > 0 {
+			return batch, nil
+		}
+		if s.behind {
+			continue
+		}
+		select {
+		case <-s.inbox.ready:
+			silence.Reset(s.source.Silence)
+			if !s.inbox.refresh.Swap(false) {
+				continue
+			}
+		case <-silence.C:
+			silence.Reset(s.source.Silence)
+		case <-ctx.Done():
+			return Batch{}, ctx.Err()
+		}
+		if batch, err := s.replay(ctx); permanent(err) || batch.Through > 0 {
+			return batch, err
+		}
+	}
+}
+
+// Refresh lets Next ask the hub at once how far it has come, instead of waiting
+// for its next report of progress.
+func (s *Stream) Refresh() {
+	s.inbox.refresh.Store(true)
+	s.inbox.wake()
+}
+
+// catchUp replays until something new is there or nothing is missing any more.
+func (s *Stream) catchUp(ctx context.Context) (Batch, error) {
+	for pause := firstRetry; ; pause = min(2*pause, slowestTry) {
+		batch, err := s.replay(ctx)
+		if ctx.Err() != nil {
+			return Batch{}, ctx.Err()
+		}
+		if permanent(err) || batch.Through > 0 || err == nil && !s.behind {
+			return batch, err
+		}
+		if err := rest(ctx, pause); err != nil {
+			return Batch{}, err
+		}
+	}
+}
+
+// replay asks the hub for what comes next. The batch is empty, with Through 0,
+// when there is nothing new.
+func (s *Stream) replay(ctx context.Context) (Batch, error) {
+	r, err := s.source.Hub.Replay(ctx, services.ReplayRequest{GroupResource: s.gr, After: s.position})
+	if err != nil {
+		return Batch{}, err
+	}
+	if s.epoch == "" {
+		s.epoch = r.Epoch
+	}
+	if r.Epoch != "" && r.Epoch != s.epoch {
+		return Batch{}, services.Expired("the store was restored: its history does not continue the one that was followed")
+	}
+	before := s.position
+	batch := Batch{Epoch: s.epoch}
+	for _, c := range r.Changes {
+		if c.Object.Revision > s.position {
+			batch.Changes = append(batch.Changes, c)
+			s.position = c.Object.Revision
+		}
+	}
+	s.position = max(s.position, r.Through)
+	s.behind = r.More || s.doubts()
+	if s.position > before {
+		batch.Through = s.position
+	}
+	return batch, nil
+}
+
+// doubts reports whether the target is still to be waited for. What the hub does
+// not confirm in time is forgotten, so that no message can stop the stream: if it
+// exists all the same, a later message shows it again.
+func (s *Stream) doubts() bool {
+	switch now := time.Now(); {
+	case s.position >= s.target:
+		s.doubted = time.Time{}
+		return false
+	case s.doubted.IsZero():
+		s.doubted = now
+		return true
+	case now.Sub(s.doubted) < s.source.confirm:
+		return true
+	}
+	s.source.Opener.refuse(reasonUnconfirmed, Subject(s.gr))
+	s.target, s.doubted = s.position, time.Time{}
+	return false
+}
+
+// live takes from the bus what follows the position without a gap. The batch is
+// empty, with Through 0, when there is nothing new.
+func (s *Stream) live() Batch {
+	messages, lost := s.inbox.take()
+	s.backlog = append(s.backlog, messages...)
+	before := s.position
+	batch := Batch{Epoch: s.epoch}
+	for len(s.backlog) > 0 && !s.behind {
+		m := s.backlog[0]
+		s.backlog[0] = nil
+		s.backlog = s.backlog[1:]
+		if m.Subject == SubjectProgress {
+			s.progress(m.Data)
+		} else {
+			batch.Changes = s.changes(batch.Changes, m.Data)
+		}
+	}
+	s.behind = s.behind || lost
+	if s.position > before {
+		batch.Through = s.position
+	}
+	return batch
+}
+
+// changes appends those of a message that are next. What is missed or cannot be
+// read is left to a replay.
+func (s *Stream) changes(list []services.Change, message []byte) []services.Change {
+	decoded, err := decodeChanges(message)
+	if err != nil {
+		s.source.Opener.refuse(reasonMalformed, Subject(s.gr))
+		s.behind = true
+		return list
+	}
+	for _, c := range decoded {
+		if c.Object.Revision <= s.position {
+			continue
+		}
+		if c.Previous > s.position || c.Object.Revision-s.position > maxLeap {
+			s.missing(decoded[len(decoded)-1].Object.Revision)
+			return list
+		}
+		list = append(list, c)
+		s.position = c.Object.Revision
+	}
+	return list
+}
+
+// progress moves the position when nothing happened, or finds that something
+// that happened has not arrived.
+func (s *Stream) progress(message []byte) {
+	p, err := rpc.DecodeProgress(message)
+	if err != nil {
+		s.source.Opener.refuse(reasonMalformed, SubjectProgress)
+		s.behind = true
+		return
+	}
+	if p.Epoch != "" && p.Epoch != s.epoch {
+		s.behind = true // the hub knows whether this is another history
+		return
+	}
+	// What is not among the heads has not changed since the floor.
+	head, ok := p.Heads[s.gr]
+	if !ok {
+		head = p.Floor
+	}
+	if head > s.position {
+		s.missing(head)
+		return
+	}
+	if p.Through-s.position > maxLeap {
+		s.missing(p.Through)
+		return
+	}
+	s.position = max(s.position, p.Through)
+}
+
+func (s *Stream) missing(through int64) {
+	s.behind = true
+	s.target = max(s.target, through)
+}
+
+// subscribe lets one channel receive changes and progress, so that both arrive
+// in the order in which the hub published them.
+func (s *Stream) subscribe(ctx context.Context) error {
+	conn := s.source.Bus
+	messages := make(chan *nats.Msg, channelLength)
+	connected := conn.StatusChanged(nats.CONNECTED)
+	var subscriptions []*nats.Subscription
+	end := func() {
+		conn.RemoveStatusListener(connected)
+		for _, sub := range subscriptions {
+			_ = sub.Unsubscribe() // fails only when the connection is closed
+		}
+	}
+	for _, subject := range []string{Subject(s.gr), SubjectProgress} {
+		sub, err := conn.ChanSubscribe(subject, messages)
+		if err != nil {
+			end()
+			return fmt.Errorf("subscribing to %s: %w", subject, err)
+		}
+		subscriptions = append(subscriptions, sub)
+	}
+	if conn.IsConnected() {
+		// A failure shows as a new connection, which causes a replay.
+		_ = conn.FlushTimeout(flushTimeout)
+	}
+	go func() {
+		defer close(s.ended)
+		defer end()
+		s.receive(ctx, messages, connected)
+	}()
+	return nil
+}
+
+func (s *Stream) receive(ctx context.Context, messages <-chan *nats.Msg, connected <-chan nats.Status) {
+	private := bus.Private(s.source.Bus)
+	for {
+		select {
+		case m := <-messages:
+			// What is not the hub's ends here: it takes no memory from what is.
+			ok, missed := true, false
+			if !private {
+				ok, missed = s.source.Opener.open(ctx, s.gr, m)
+			}
+			if ok {
+				s.inbox.put(m)
+			}
+			if missed {
+				s.inbox.lose()
+			}
+		case _, ok := <-connected:
+			if !ok {
+				connected = nil // the connection is closed for good
+				continue
+			}
+			s.inbox.lose()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// permanent reports whether asking again would be answered in the same way.
+func permanent(err error) bool {
+	if err == nil {
+		return false
+	}
+	code := services.AsStatus(err).Code
+	return code >= 400 && code < 500 && code != http.StatusTooManyRequests
+}

@@ -1,0 +1,28 @@
+package changes
+
+import (
+	"context"
+
+	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/rpc"
+)
+
+// source is the one Source of a process, made when it is used first.
+var source = &run.Contract[Source]{Name: "changes", Dial: newSource}
+
+// Use returns the Source of this process. A service that calls it needs
+// rpc.WatchHub and bus.Conn. It is called from run.Service.Start.
+func Use(ctx context.Context, n *run.Node) (Source, error) { return source.Use(ctx, n) }
+
+func newSource(ctx context.Context, n *run.Node) (Source, error) {
+	hub, err := rpc.WatchHub.Use(ctx, n)
+	if err != nil {
+		return Source{}, err
+	}
+	conn, err := bus.Conn.Use(ctx, n)
+	if err != nil {
+		return Source{}, err
+	}
+	return Source{Bus: conn, Hub: hub, Opener: NewOpener(hub, n.Metrics, n.Log)}, nil
+}

@@ -1,0 +1,117 @@
+// Package etcd is how a service gets its connection to etcd: the embedded one of
+// its process, or the cluster that --etcd-servers names. It decides how to
+// connect, and nothing about what is kept there. It serves "Persistence".
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"net/url"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/kit/run"
+)
+
+const (
+	keepaliveEvery = 10 * time.Second
+	keepaliveWait  = 5 * time.Second
+	// connectWait bounds one attempt to connect.
+	connectWait = 3 * time.Second
+	// maxRequest lets requests that are too large for etcd reach it, so that it is
+	// etcd that says so.
+	maxRequest = 16 << 20
+	maxAnswer  = 1 << 30
+)
+
+// Client is the connection to etcd.
+var Client = &run.Contract[*clientv3.Client]{Name: "etcd", Flags: flags, Dial: dial}
+
+func flags(fs *pflag.FlagSet) {
+	fs.StringSlice("etcd-servers", nil, "`URLs` of the etcd servers, as in https://host:2379, with commas between; http only on this machine")
+	run.Required(fs, "etcd-servers")
+	fs.String("etcd-cafile", "", "`file` with the certificates of the authorities that sign the etcd servers' certificates")
+	fs.String("etcd-certfile", "", "`file` with the certificate to show to etcd")
+	fs.String("etcd-keyfile", "", "`file` with the key of that certificate")
+}
+
+// DialOptions are those of every connection to etcd: requests that were not sent are
+// known, and an etcd that comes back is found soon, however long it was away.
+func DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithStatsHandler(tracker{}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+			MinConnectTimeout: connectWait,
+		}),
+	}
+}
+
+// dial makes a client without waiting for the servers. The kit watches over its
+// connection, so the client library keeps quiet.
+func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
+	servers, err := n.Flags.GetStringSlice("etcd-servers")
+	if err != nil {
+		return nil, err
+	}
+	secured, err := security(servers, n.Flags)
+	if err != nil {
+		return nil, err
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: servers, TLS: secured, Logger: zap.NewNop(),
+		DialKeepAliveTime: keepaliveEvery, DialKeepAliveTimeout: keepaliveWait, PermitWithoutStream: true,
+		MaxCallSendMsgSize: maxRequest, MaxCallRecvMsgSize: maxAnswer,
+		DialOptions: DialOptions(),
+	})
+	if err != nil {
+		return nil, run.Usagef("--etcd-servers: %v", err)
+	}
+	n.OnExit(func() { _ = client.Close() })
+	n.Monitor("etcd", client.ActiveConnection())
+	return client, nil
+}
+
+// security returns the TLS settings that the servers' URLs and the flags ask for;
+// nil for plain connections. The certificate file is read at every handshake.
+func security(servers []string, fs *pflag.FlagSet) (*tls.Config, error) {
+	secure := 0
+	for _, server := range servers {
+		u, err := url.Parse(server)
+		switch {
+		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+			return nil, run.Usagef("--etcd-servers: %q is not of the form https://host:2379", server)
+		case u.Scheme == "https":
+			secure++
+		case !endpoint.Local(u.Hostname()):
+			return nil, run.Usagef("--etcd-servers: %s is on another machine and not encrypted: use https://%s", u.Redacted(), u.Host)
+		}
+	}
+	if secure != 0 && secure != len(servers) {
+		return nil, run.Usagef("--etcd-servers: either all or none are https")
+	}
+	info := transport.TLSInfo{MinVersion: tls.VersionTLS12}
+	info.TrustedCAFile, _ = fs.GetString("etcd-cafile")
+	info.CertFile, _ = fs.GetString("etcd-certfile")
+	info.KeyFile, _ = fs.GetString("etcd-keyfile")
+	switch {
+	case (info.CertFile == "") != (info.KeyFile == ""):
+		return nil, run.Usagef("--etcd-certfile and --etcd-keyfile belong together")
+	case secure == 0 && (info.TrustedCAFile != "" || info.CertFile != ""):
+		return nil, run.Usagef("--etcd-cafile and --etcd-certfile need --etcd-servers with https")
+	case secure == 0:
+		return nil, nil
+	}
+	config, err := info.ClientConfig()
+	if err != nil {
+		return nil, run.Usagef("--etcd-cafile, --etcd-certfile, --etcd-keyfile: %v", err)
+	}
+	return config, nil
+}

@@ -1,0 +1,203 @@
+package etcd_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/portico-platform/portico/services/kit/etcd"
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
+)
+
+// use starts a process with a connection to etcd.
+func use(t *testing.T, args ...string) (client *clientv3.Client, err error) {
+	t.Helper()
+	user := run.Service{Name: "user", Needs: []run.Dependency{etcd.Client}, Start: func(ctx context.Context, n *run.Node) (err error) {
+		client, err = etcd.Client.Use(ctx, n)
+		return err
+	}}
+	running, err := run.Start(t.Context(), run.App{Name: "test", Services: []run.Service{user}}, append(args, "--log-level=error"))
+	if err == nil {
+		t.Cleanup(running.Stop)
+	}
+	return client, err
+}
+
+// The handshake is what this package is about: the client trusts the CA that it
+// was given and shows its certificate. What comes after is the client library's.
+func TestConnectsWithMutualTLS(t *testing.T) {
+	authority, err := peertls.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := authority.Issue(t.TempDir(), "etcd", "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := authority.Issue(t.TempDir(), "store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, callers := listen(t, server)
+	_, err = use(t, "--etcd-servers=https://"+address,
+		"--etcd-cafile="+client.CA, "--etcd-certfile="+client.Cert, "--etcd-keyfile="+client.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case name := <-callers:
+		if name != "store" {
+			t.Errorf("the client showed the certificate of %q", name)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the client has not connected")
+	}
+}
+
+// listen accepts TLS connections and tells whose certificate they showed.
+func listen(t *testing.T, files peertls.Files) (address string, callers <-chan string) {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := os.ReadFile(files.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	names := make(chan string, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		secured := conn.(*tls.Conn)
+		if err := secured.Handshake(); err != nil {
+			names <- err.Error()
+			return
+		}
+		names <- secured.ConnectionState().PeerCertificates[0].Subject.CommonName
+	}()
+	return listener.Addr().String(), names
+}
+
+func TestDoesNotWaitForTheServer(t *testing.T) {
+	unused, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := unused.Addr().String()
+	_ = unused.Close()
+	client, err := use(t, "--etcd-servers=http://"+address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := client.Get(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got error %v", err)
+	}
+}
+
+// A request that fails without a connection has certainly not been sent; one that fails
+// on a connection may have been.
+func TestWhatWasNotSentIsKnown(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go breaking(listener)
+	client, err := use(t, "--etcd-servers=http://"+listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		sending, ctx := etcd.Track(ctx)
+		if _, err := client.Txn(ctx).Then(clientv3.OpPut("a", "b")).Commit(); err == nil {
+			t.Fatal("there is an answer")
+		}
+		return sending.Never()
+	}
+	if ask() {
+		t.Error("a request whose connection breaks counts as not sent")
+	}
+	_ = listener.Close()
+	for !ask() { // until the client has noticed
+	}
+}
+
+// breaking is a server that takes one request and breaks the connection, and all later
+// ones at once.
+func breaking(listener net.Listener) {
+	breakFirst(listener)
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+	}
+}
+
+func breakFirst(listener net.Listener) {
+	conn, err := listener.Accept()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // SETTINGS
+	buffer := make([]byte, 4096)
+	for {
+		n, err := conn.Read(buffer)
+		if err != nil || bytes.Contains(buffer[:n], []byte{0x0a, 0x01, 'a', 0x12, 0x01, 'b'}) { // the put
+			return
+		}
+	}
+}
+
+func TestWrongFlags(t *testing.T) {
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"--etcd-servers is required", nil},
+		{`"localhost:2379" is not of the form`, []string{"--etcd-servers=localhost:2379"}},
+		{"either all or none", []string{"--etcd-servers=https://a:1,http://localhost:1"}},
+		{"--etcd-certfile and --etcd-keyfile", []string{"--etcd-servers=https://a:1", "--etcd-certfile=x"}},
+		{"need --etcd-servers with https", []string{"--etcd-servers=http://127.0.0.1:1", "--etcd-cafile=x"}},
+		{"--etcd-cafile, --etcd-certfile, --etcd-keyfile: open /none", []string{"--etcd-servers=https://a:1", "--etcd-cafile=/none"}},
+		{"http://203.0.113.5:2379 is on another machine", []string{"--etcd-servers=http://203.0.113.5:2379"}},
+		{"use https://etcd.example:2379", []string{"--etcd-servers=http://etcd.example:2379"}},
+		{"http://b:1 is on another machine", []string{"--etcd-servers=http://localhost:1,http://b:1"}},
+		{"http://b:1 is on another machine", []string{"--etcd-servers=https://a:1,http://b:1"}},
+		{"http://0.0.0.0:1 is on another machine", []string{"--etcd-servers=http://0.0.0.0:1"}},
+	} {
+		if _, err := use(t, c.args...); !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: got error %v, want one about %s", c.args, err, c.want)
+		}
+	}
+}

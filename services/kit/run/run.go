@@ -1,0 +1,248 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"google.golang.org/grpc/experimental"
+
+	"github.com/portico-platform/portico/services/kit/run/buffers"
+	"github.com/portico-platform/portico/services/kit/run/memory"
+)
+
+// stopTimeout bounds how long the services of a process may take to stop.
+const stopTimeout = 15 * time.Second
+
+// ErrUsage marks errors about how the process was called: exit status 2.
+var ErrUsage = errors.New("usage")
+
+// Usagef returns an ErrUsage with a formatted one-line message.
+func Usagef(format string, args ...any) error {
+	return usageError(fmt.Sprintf(format, args...))
+}
+
+type usageError string
+
+func (e usageError) Error() string        { return string(e) }
+func (e usageError) Is(target error) bool { return target == ErrUsage }
+
+// Main runs the app with the process's arguments until it is told to stop, and
+// exits: 0 after SIGTERM or SIGINT or --help, 1 after a failure, 2 when it was
+// called in a wrong way. A second signal ends the process at once.
+func Main(app App) {
+	if pool, err := buffers.NewPool(); err == nil { // before anything is connected
+		experimental.SetDefaultBufferPool(pool)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	context.AfterFunc(ctx, cancel)
+	os.Exit(exitStatus(app.Name, Run(ctx, app, os.Args[1:])))
+}
+
+func exitStatus(name string, err error) int {
+	if err == nil {
+		return 0
+	}
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(os.Stderr, "%s: %s (%s --help tells more)\n", name, oneLine(usage.Error()), name)
+		return 2
+	}
+	fmt.Fprintf(os.Stderr, "%s: %s\n", name, oneLine(err.Error()))
+	return 1
+}
+
+// Run starts the app and stops it when ctx ends or a service fails.
+func Run(ctx context.Context, app App, args []string) error {
+	running, err := Start(ctx, app, args)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrUsage) {
+		return nil // told to stop while starting
+	}
+	if err != nil || running == nil {
+		return err
+	}
+	tidying, done := context.WithCancel(ctx)
+	go memory.Tidy(tidying)
+	select {
+	case <-ctx.Done():
+		err = running.announce()
+	case err = <-running.Failed():
+	}
+	done()
+	running.Stop()
+	return err
+}
+
+// announce says that the process is about to stop, and goes on serving as long as its
+// services have asked for. The error is that of a service that failed meanwhile.
+func (r *Running) announce() error {
+	r.begin()
+	if r.process.stopDelay <= 0 {
+		return nil
+	}
+	r.base.Log.Info("about to stop, serving on", "for", r.process.stopDelay)
+	timer := time.NewTimer(r.process.stopDelay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case err := <-r.Failed():
+		return err
+	}
+}
+
+// begin begins the stop: the process is not ready from now on.
+func (r *Running) begin() {
+	r.closed.Do(func() {
+		close(r.closing)
+		for _, f := range r.process.closing {
+			f()
+		}
+	})
+}
+
+// Running is a started app.
+type Running struct {
+	process *process
+	nodes   []*Node
+	base    Node // what the nodes have in common; its log speaks for the process
+	log     func(service string) *slog.Logger
+	status  *statusPage
+	stop    sync.Once
+	closed  sync.Once
+	closing chan struct{} // closed when the stop begins
+}
+
+// Start starts the services in order and returns when all are ready. When one
+// fails, those before it are stopped. It returns nil and no error after --help.
+func Start(ctx context.Context, app App, args []string) (*Running, error) {
+	settings, err := parse(app, args, os.Stdout)
+	if err != nil || settings == nil {
+		return nil, err
+	}
+	r, err := newRunning(app, settings)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	ctx, r.process.abandon = context.WithCancelCause(ctx)
+	defer r.process.abandon(nil)
+	r.status.serve(r.process.fail)
+	for _, s := range app.Services {
+		if err := r.start(ctx, s); err != nil {
+			r.Stop()
+			return nil, err
+		}
+	}
+	r.process.started.Store(true)
+	if err := r.process.transport.listen(r.process.fail); err != nil {
+		r.Stop()
+		return nil, err
+	}
+	r.base.Log.Info("started", "services", len(r.nodes), "took", time.Since(began).Round(time.Millisecond))
+	return r, nil
+}
+
+func newRunning(app App, s *settings) (*Running, error) {
+	r := &Running{process: &process{offered: map[string]any{}, failed: make(chan error, 1)}, log: s.log, closing: make(chan struct{})}
+	r.base = Node{
+		Service: app.Name, Log: s.log(app.Name), Vocabulary: s.vocabulary, Flags: s.flags,
+		Health: &Health{log: s.log("health")}, Metrics: prometheus.NewRegistry(), process: r.process,
+	}
+	r.base.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.base.Health.Add(Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
+	r.base.Health.Add(Check{Name: "shutdown", Probe: func(context.Context) error { return r.stopping() }})
+	var err error
+	if r.process.transport, err = newTransport(s, r.base.Metrics); err != nil {
+		return nil, err
+	}
+	for _, service := range app.Services {
+		if err := r.process.transport.checkNames(service.Offers); err != nil {
+			return nil, err
+		}
+	}
+	r.status, err = newStatusPage(s.text("status-address"), r.base.Health, r.base.Metrics)
+	return r, err
+}
+
+// start starts one service. It gives up when ctx ends, or when a service that
+// was started before fails.
+func (r *Running) start(ctx context.Context, s Service) error {
+	n := r.base
+	n.Service, n.Log, n.loops = s.Name, r.log(s.Name), &sync.WaitGroup{}
+	n.ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.nodes = append(r.nodes, &n)
+	err := s.Start(ctx, &n)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Name, err)
+	}
+	for _, o := range s.Offers {
+		if _, ok := r.process.offered[o.name()]; !ok {
+			return fmt.Errorf("%s: has started without offering %s", s.Name, o.name())
+		}
+	}
+	return nil
+}
+
+func (r *Running) stopping() error {
+	select {
+	case <-r.closing:
+		return errors.New("the process is stopping")
+	default:
+		return nil
+	}
+}
+
+// Failed returns the channel on which the first failure of a running service arrives.
+func (r *Running) Failed() <-chan error { return r.process.failed }
+
+// RPCAddress returns where the process's services are offered to others; empty
+// when they are not.
+func (r *Running) RPCAddress() string {
+	if r.process.transport.listener == nil {
+		return ""
+	}
+	return r.process.transport.listener.Addr().String()
+}
+
+// StatusAddress returns where health and metrics are; empty when nowhere.
+func (r *Running) StatusAddress() string {
+	if r.status.listener == nil {
+		return ""
+	}
+	return r.status.listener.Addr().String()
+}
+
+// Stop ends, in this order: being ready, calls of other processes, the services
+// in the reverse of their start, what they share, the status page. It returns
+// when all have ended or the time for it is over.
+func (r *Running) Stop() {
+	r.stop.Do(func() {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+		defer cancel()
+		r.base.Log.Info("stopping")
+		r.begin()
+		r.process.transport.stop(ctx)
+		for _, n := range slices.Backward(r.nodes) {
+			n.stop(ctx)
+		}
+		for _, exit := range slices.Backward(r.process.exits) {
+			exit()
+		}
+		r.status.stop(ctx)
+		r.base.Log.Info("stopped", "took", time.Since(began).Round(time.Millisecond))
+	})
+}

@@ -1,0 +1,178 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services/kit/run"
+)
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("waited in vain")
+		}
+	}
+}
+
+// status returns the code of a path of the status page.
+func status(t *testing.T, r *run.Running, path string) int {
+	t.Helper()
+	response, err := http.Get("http://" + r.StatusAddress() + path)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode
+}
+
+func TestStatusPage(t *testing.T) {
+	running := start(t, app(), "--status-address=127.0.0.1:0")
+	for path, want := range map[string]int{
+		"/livez": 200, "/readyz": 200, "/healthz": 200, "/livez/ping": 200, "/livez/none": 404, "/livez/shutdown": 404,
+		"/readyz/shutdown": 200, "/metrics": 200, "/": 404,
+	} {
+		if got := status(t, running, path); got != want {
+			t.Errorf("%s: got %d, want %d", path, got, want)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	var broken atomic.Bool
+	var h run.Health
+	h.Add(run.Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
+	h.Add(run.Check{Name: "mirror", Probe: func(context.Context) error {
+		if broken.Load() {
+			return errors.New("a secret reason")
+		}
+		return nil
+	}})
+	get := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		h.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w.Code, w.Body.String()
+	}
+	type answers map[string]string
+	for state, want := range map[bool]answers{
+		false: {
+			"/livez":                                "ok",
+			"/readyz?verbose":                       "[+]ping ok\n[+]mirror ok\nhealthz check passed\n",
+			"/healthz?verbose":                      "[+]ping ok\n[+]mirror ok\nhealthz check passed\n",
+			"/livez?verbose":                        "[+]ping ok\nhealthz check passed\n",
+			"/readyz/mirror?verbose":                "[+]mirror ok\nhealthz check passed\n",
+			"/readyz?verbose&exclude=mirror":        "[+]ping ok\n[+]mirror excluded: ok\nhealthz check passed\n",
+			"/readyz?exclude=mirror&exclude=ping":   "ok",
+			"/readyz?verbose&exclude=does-not-exit": "[+]ping ok\n[+]mirror ok\nwarn: some health checks cannot be excluded: no matches for [\"does-not-exit\"]\nhealthz check passed\n",
+		},
+		true: {
+			"/livez":                 "ok",
+			"/readyz":                "[+]ping ok\n[-]mirror failed: reason withheld\nhealthz check failed\n",
+			"/readyz/mirror":         "[-]mirror failed: reason withheld\nhealthz check failed\n",
+			"/readyz?exclude=mirror": "ok",
+		},
+	} {
+		broken.Store(state)
+		for path, body := range want {
+			code, got := get(path)
+			if got != body {
+				t.Errorf("%s: got\n%s\nwant\n%s", path, got, body)
+			}
+			if failed := strings.Contains(body, "[-]"); failed != (code == 500) {
+				t.Errorf("%s: got status %d", path, code)
+			}
+		}
+	}
+}
+
+// TestAStuckCheck is answered in time, together with all others, and is not run
+// again as long as it has not come back.
+func TestAStuckCheck(t *testing.T) {
+	var h run.Health
+	var runs atomic.Int64
+	release := make(chan struct{})
+	defer close(release)
+	for _, name := range []string{"one", "two", "three"} {
+		h.Add(run.Check{Name: name, Probe: func(context.Context) error {
+			runs.Add(1)
+			<-release // whatever the context says
+			return nil
+		}})
+	}
+	h.Add(run.Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
+	began := time.Now()
+	var askers sync.WaitGroup
+	for range 20 {
+		askers.Go(func() {
+			w := httptest.NewRecorder()
+			h.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+			if body := w.Body.String(); w.Code != 500 || !strings.Contains(body, "[-]one failed") || !strings.Contains(body, "[-]three failed") || !strings.Contains(body, "[+]ping ok") {
+				t.Errorf("got %d %s", w.Code, body)
+			}
+		})
+	}
+	w := httptest.NewRecorder()
+	h.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/livez", nil))
+	if w.Code != 200 || time.Since(began) > time.Second {
+		t.Errorf("/livez: %d after %v", w.Code, time.Since(began))
+	}
+	askers.Wait()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if n := runs.Load(); n != 3 {
+		t.Errorf("three checks that do not come back were run %d times", n)
+	}
+}
+
+// TestStopDelay serves on after the process was told to stop, and is not ready.
+func TestStopDelay(t *testing.T) {
+	ctx, tell := context.WithCancel(t.Context())
+	begun, stopped := make(chan struct{}), make(chan struct{})
+	addresses := make(chan string, 1)
+	service := run.Service{Name: "slow", Start: func(_ context.Context, n *run.Node) error {
+		n.DelayStop(time.Second, func() { close(begun) })
+		n.OnStop(func(context.Context) { close(stopped) })
+		n.Go("asking", func(context.Context) error {
+			<-begun
+			w := httptest.NewRecorder()
+			n.Health.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+			addresses <- w.Body.String()
+			return nil
+		})
+		return nil
+	}}
+	ended := make(chan error, 1)
+	go func() { ended <- run.Run(ctx, app(service), []string{"--log-level=error"}) }()
+	<-time.After(500 * time.Millisecond) // a process that is still starting stops at once
+	began := time.Now()
+	tell()
+	<-begun
+	if body := <-addresses; !strings.Contains(body, "[-]shutdown") {
+		t.Errorf("/readyz: %s", body)
+	}
+	<-stopped
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("it stopped after %v", took)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

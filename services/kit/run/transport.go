@@ -1,0 +1,158 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
+)
+
+const (
+	// maxMessage bounds a message either way: a page of a list is the largest.
+	maxMessage = 64 << 20
+	// drainTimeout bounds how long calls in progress may take to end at a stop.
+	drainTimeout = 5 * time.Second
+	// A quiet connection is probed, so that a peer that vanished without a word
+	// is noticed within seconds.
+	keepaliveEvery = 10 * time.Second
+	keepaliveWait  = 5 * time.Second
+	// connectionAge makes clients look for new replicas now and then.
+	connectionAge = 10 * time.Minute
+)
+
+// peerFlags registers how a process that offers contracts to others, or uses
+// contracts of others, listens and proves who it is.
+func peerFlags(fs *pflag.FlagSet, offers bool) {
+	if offers {
+		fs.String("rpc-address", "", "`address` to offer this process's services on (gRPC with mutual TLS); empty: they are not offered to other processes")
+	}
+	fs.String("peer-ca-file", "", "`file` with the certificates of the authorities that sign the services' certificates")
+	fs.String("peer-cert-file", "", "`file` with this process's certificate; its DNS names are the names of the services in the process. Read again when it changes, as are the CA and the key")
+	fs.String("peer-key-file", "", "`file` with the key of that certificate")
+}
+
+// transport is how contracts cross from this process and to it.
+type transport struct {
+	identity *peertls.Identity // nil when nothing is carried
+	address  string
+	server   *grpc.Server // nil when the process does not listen
+	health   *health.Server
+	listener net.Listener
+}
+
+// newTransport reads the flags that peerFlags registered.
+func newTransport(s *settings, m *prometheus.Registry) (*transport, error) {
+	c := &transport{address: s.text("rpc-address")}
+	used := c.address != ""
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		used = used || isPeerFlag(f) && f.Value.String() != ""
+	})
+	for _, name := range []string{"peer-ca-file", "peer-cert-file", "peer-key-file"} {
+		switch given := s.text(name) != ""; {
+		case used && !given:
+			return nil, Usagef("--%s is required: services reach each other over mutual TLS", name)
+		case !used && given:
+			return nil, Usagef("--%s is of no use without --rpc-address", name)
+		}
+	}
+	if !used {
+		return c, nil
+	}
+	var err error
+	files := peertls.Files{CA: s.text("peer-ca-file"), Cert: s.text("peer-cert-file"), Key: s.text("peer-key-file")}
+	if c.identity, err = peertls.Load(files, s.log("peers")); err != nil {
+		return nil, Usagef("--peer-ca-file, --peer-cert-file, --peer-key-file: %v", err)
+	}
+	if c.address != "" {
+		log := s.log("rpc")
+		c.server = newServer(c.identity, guard{services.Callers(), s.vocabulary, log}, log, m)
+		c.health = health.NewServer()
+		healthpb.RegisterHealthServer(c.server, c.health)
+	}
+	return c, nil
+}
+
+// checkNames refuses a certificate that callers would refuse: better one clear
+// line here than a failing handshake everywhere else.
+func (c *transport) checkNames(offers []Dependency) error {
+	if c.server == nil {
+		return nil
+	}
+	names := c.identity.Services()
+	for _, o := range offers {
+		if o.remote() && !slices.Contains(names, o.name()) {
+			return Usagef("--peer-cert-file: the certificate is for %q, but this process offers %s", names, o.name())
+		}
+	}
+	return nil
+}
+
+// listen begins to answer others. It comes last: when all services are ready.
+func (c *transport) listen(fail func(error)) (err error) {
+	if c.server == nil {
+		return nil
+	}
+	if c.listener, err = net.Listen("tcp", c.address); err != nil {
+		return fmt.Errorf("--rpc-address: %w", err)
+	}
+	for name := range c.server.GetServiceInfo() {
+		c.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+	}
+	go func() {
+		if err := c.server.Serve(c.listener); err != nil {
+			fail(fmt.Errorf("serving on --rpc-address: %w", err))
+		}
+	}()
+	return nil
+}
+
+// stop ends what others have asked: calls in progress may finish, new ones are
+// sent away.
+func (c *transport) stop(ctx context.Context) {
+	if c.server == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	c.health.Shutdown()
+	drained := make(chan struct{})
+	go func() {
+		c.server.GracefulStop()
+		close(drained)
+	}()
+	select {
+	case <-drained:
+	case <-ctx.Done():
+		c.server.Stop()
+		<-drained
+	}
+}
+
+// newServer makes the process's gRPC server. Its interceptors, outermost first:
+// measured, so that refused calls count too; the guard, before any code of a
+// service; recovered, around that code only.
+func newServer(i *peertls.Identity, g guard, log *slog.Logger, m *prometheus.Registry) *grpc.Server {
+	return grpc.NewServer(
+		grpc.Creds(i.Server()),
+		grpc.ChainUnaryInterceptor(measured(m), g.intercept, recovered(log)),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxSendMsgSize(maxMessage),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time: keepaliveEvery, Timeout: keepaliveWait,
+			MaxConnectionAge: connectionAge, MaxConnectionAgeGrace: time.Minute,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveEvery / 2, PermitWithoutStream: true}),
+	)
+}

@@ -1,0 +1,50 @@
+package worker
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/portico-platform/portico/services/kit/run"
+)
+
+// NewInformer returns an informer of the objects that a client sees, with a field
+// selector that may be empty. It retries by itself until its context ends.
+func NewInformer(client dynamic.ResourceInterface, fieldSelector string) cache.SharedIndexInformer {
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = fieldSelector
+			return client.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = fieldSelector
+			return client.Watch(ctx, options)
+		},
+	}
+	return cache.NewSharedIndexInformer(ListThenWatch(source), &unstructured.Unstructured{}, 0, cache.Indexers{})
+}
+
+// ListThenWatch keeps a reflector from watches that begin with the list: these mark
+// its end with an annotation in one fixed vocabulary, which the API may not speak.
+func ListThenWatch(source *cache.ListWatch) cache.ListerWatcher { return listWatch{source} }
+
+type listWatch struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is how client-go asks.
+func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
+
+// Ready returns a health check of a worker: its informer has seen everything.
+func Ready(name string, informer cache.SharedIndexInformer) run.Check {
+	return run.Check{Name: name, Probe: func(context.Context) error {
+		if !informer.HasSynced() {
+			return errors.New("has not read its objects yet")
+		}
+		return nil
+	}}
+}
