@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
@@ -50,11 +49,6 @@ type Reader struct {
 	log    *slog.Logger
 	pasts  chan struct{} // places for reading the past
 }
-
-// concurrentPasts is how many runs of the past are read from etcd at the same time.
-// etcd reads all changes after a revision into memory, however few are asked for:
-// many clients that resume old watches must not multiply that.
-const concurrentPasts = 2
 
 // NewReader returns a reader.
 func NewReader(client *clientv3.Client, log *slog.Logger) *Reader {
@@ -111,90 +105,28 @@ func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
 	var run Run
 	for _, event := range response.Events {
 		run.Through = event.Kv.ModRevision
-		change, err := decode(event)
-		switch {
-		case errors.Is(err, errPrevious):
-			return Run{}, Compacted{Through: event.Kv.ModRevision}
-		case err != nil:
-			// Nobody can be told of an object that cannot be read.
-			r.log.Error("unreadable value in etcd", "key", string(event.Kv.Key), "revision", event.Kv.ModRevision, "error", err)
-		default:
+		change, ok, err := r.change(event)
+		if err != nil {
+			return Run{}, err
+		}
+		if ok {
 			run.Changes = append(run.Changes, change)
 		}
 	}
 	return run, nil
 }
 
-// Past returns changes of one type in (after, through], the first n of them at
-// least as far as they fit into bytes. The error is Compacted when not all of
-// them are held.
-func (r *Reader) Past(ctx context.Context, q Query) (Run, error) {
-	return r.past(ctx, q.GroupResource.Path(), q)
-}
-
-// Between returns the changes of all types in (q.After, q.Through]. The error is
-// Compacted when not all of them are held, and ErrLarge when they are more than
-// q.Limit or q.Bytes.
-func (r *Reader) Between(ctx context.Context, q Query) (Run, error) {
-	run, err := r.past(ctx, resource.Root, q)
-	if err == nil && run.Through < q.Through {
-		return Run{}, ErrLarge
+// change makes a Change of an event; not ok of one that cannot be read, of which
+// nobody can be told. The error is Compacted when the object before it is gone.
+func (r *Reader) change(event *clientv3.Event) (c services.Change, ok bool, err error) {
+	c, err = decode(event)
+	if errors.Is(err, errPrevious) {
+		return c, false, Compacted{Through: event.Kv.ModRevision}
 	}
-	return run, err
-}
-
-func (r *Reader) past(ctx context.Context, prefix string, q Query) (Run, error) {
-	select {
-	case r.pasts <- struct{}{}:
-		defer func() { <-r.pasts }()
-	case <-ctx.Done():
-		return Run{}, ctx.Err()
+	if err != nil {
+		r.log.Error("unreadable value in etcd", "key", string(event.Kv.Key), "revision", event.Kv.ModRevision, "error", err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var past Run
-	var bytes int
-	for response := range r.Watch(ctx, prefix, q.After, 50*time.Millisecond) {
-		run, err := r.Read(response)
-		if err != nil {
-			return Run{}, err
-		}
-		for _, c := range run.Changes {
-			if c.Object.Revision > q.Through {
-				past.Through = q.Through
-				return past, r.held(ctx, q.After)
-			}
-			past.Changes = append(past.Changes, c)
-			past.Through = c.Object.Revision
-			bytes += len(c.Object.JSON)
-			if len(past.Changes) >= q.Limit || bytes >= q.Bytes {
-				return past, r.held(ctx, q.After)
-			}
-		}
-		if run.Through >= q.Through {
-			past.Through = q.Through
-			return past, r.held(ctx, q.After)
-		}
-	}
-	return Run{}, errEnded
-}
-
-// Query asks for the changes of one type, or of all, in (After, Through], until
-// there are Limit of them or Bytes are exceeded.
-type Query struct {
-	GroupResource  resource.GroupResource
-	After, Through int64
-	Limit, Bytes   int
-}
-
-// held returns Compacted when the state at a revision is gone: then deletions
-// right after it may be missing without a sign from a watch.
-func (r *Reader) held(ctx context.Context, revision int64) error {
-	_, err := r.client.Get(ctx, resource.Root, clientv3.WithRev(max(revision, 1)), clientv3.WithCountOnly())
-	if errors.Is(err, rpctypes.ErrCompacted) {
-		return Compacted{Through: revision + 1}
-	}
-	return err
+	return c, err == nil, nil
 }
 
 // decode makes a Change of an event.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -34,8 +35,16 @@ func kinds(run Run) (list []string) {
 	return list
 }
 
-func TestPast(t *testing.T) {
-	etcd := testbed.StartEtcd(t)
+// onBoth runs a test on an etcd in this process and on one behind a connection, of
+// which the past is read in different ways.
+func onBoth(t *testing.T, test func(t *testing.T, etcd *testbed.Etcd)) {
+	t.Run("in process", func(t *testing.T) { test(t, testbed.StartEtcd(t)) })
+	t.Run("remote", func(t *testing.T) { test(t, testbed.StartRemoteEtcd(t)) })
+}
+
+func TestPast(t *testing.T) { onBoth(t, testPast) }
+
+func testPast(t *testing.T, etcd *testbed.Etcd) {
 	reader := newReader(etcd)
 	first := etcd.Write(pod("a"), "one")
 	etcd.Write(pod("a"), "two")
@@ -82,8 +91,9 @@ func TestFormerStates(t *testing.T) {
 	}
 }
 
-func TestPastTellsWhatIsGone(t *testing.T) {
-	etcd := testbed.StartEtcd(t)
+func TestPastThatIsGone(t *testing.T) { onBoth(t, testPastThatIsGone) }
+
+func testPastThatIsGone(t *testing.T, etcd *testbed.Etcd) {
 	reader := newReader(etcd)
 	first := etcd.Write(pod("a"), "one")
 	deleted := etcd.Remove(pod("a"))
@@ -164,5 +174,29 @@ func TestFewReadThePast(t *testing.T) {
 		if run, err := reader.Past(t.Context(), query); err != nil || len(run.Changes) != 1 {
 			t.Errorf("got %v, %v", run, err)
 		}
+	}
+}
+
+// TestAPageOfALongPast: a page costs memory for a page, however much has happened
+// since. etcd sends a thousand revisions at once.
+func TestAPageOfALongPast(t *testing.T) {
+	etcd := testbed.StartRemoteEtcd(t)
+	reader := newReader(etcd)
+	var last int64
+	for i := range 300 {
+		last = etcd.Write(pod(fmt.Sprint(i)), strings.Repeat("x", 100<<10))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	run, err := reader.Past(t.Context(), Query{GroupResource: pods, Through: last, Limit: 1000, Bytes: 1 << 20})
+	runtime.ReadMemStats(&after)
+	if err != nil || len(run.Changes) != 11 {
+		t.Fatalf("%d changes, %v; want 11", len(run.Changes), err)
+	}
+	// etcd, in the same process, decodes the 30 MB that it reads.
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 80<<20 {
+		t.Errorf("allocated %d MiB", allocated>>20)
+	} else {
+		t.Logf("allocated %d MiB", allocated>>20)
 	}
 }

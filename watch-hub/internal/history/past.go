@@ -1,0 +1,193 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// concurrentPasts is how many runs of the past are read from etcd at the same time.
+// etcd reads all changes after a revision into memory, however few are asked for:
+// many clients that resume old watches must not multiply that.
+const concurrentPasts = 2
+
+// pastProgress is how often a reader of the past asks how far etcd has come.
+const pastProgress = 50 * time.Millisecond
+
+// Query asks for the changes of one type, or of all, in (After, Through], until
+// there are Limit of them or Bytes are exceeded.
+type Query struct {
+	GroupResource  resource.GroupResource
+	After, Through int64
+	Limit, Bytes   int
+}
+
+// Past returns changes of one type in (after, through], the first n of them at
+// least as far as they fit into bytes. The error is Compacted when not all of
+// them are held.
+func (r *Reader) Past(ctx context.Context, q Query) (Run, error) {
+	return r.past(ctx, q.GroupResource.Path(), q)
+}
+
+// Between returns the changes of all types in (q.After, q.Through]. The error is
+// Compacted when not all of them are held, and ErrLarge when they are more than
+// q.Limit or q.Bytes.
+func (r *Reader) Between(ctx context.Context, q Query) (Run, error) {
+	run, err := r.past(ctx, resource.Root, q)
+	if err == nil && run.Through < q.Through {
+		return Run{}, ErrLarge
+	}
+	return run, err
+}
+
+func (r *Reader) past(ctx context.Context, prefix string, q Query) (Run, error) {
+	select {
+	case r.pasts <- struct{}{}:
+		defer func() { <-r.pasts }()
+	case <-ctx.Done():
+		return Run{}, ctx.Err()
+	}
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	receive, err := r.responses(watching, prefix, q.After)
+	if err != nil {
+		return Run{}, err
+	}
+	a := answer{query: q}
+	for !a.whole {
+		response, err := receive()
+		if err != nil {
+			return Run{}, err
+		}
+		if err := r.extend(&a, response); err != nil {
+			return Run{}, err
+		}
+	}
+	return a.Run, r.held(ctx, q.After)
+}
+
+// answer is what is known of the answer to a query.
+type answer struct {
+	Run
+	query Query
+	bytes int
+	whole bool // nothing more is needed
+}
+
+// extend adds what a response tells. Events are decoded one by one: a response may
+// hold far more than was asked for.
+func (r *Reader) extend(a *answer, response clientv3.WatchResponse) error {
+	if response.CompactRevision != 0 {
+		return Compacted{Through: response.CompactRevision}
+	}
+	if err := response.Err(); err != nil {
+		return err
+	}
+	var through int64
+	if response.IsProgressNotify() {
+		through = response.Header.Revision
+	}
+	for _, event := range response.Events {
+		if through = event.Kv.ModRevision; through > a.query.Through {
+			break
+		}
+		change, ok, err := r.change(event)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		a.Changes, a.Through = append(a.Changes, change), through
+		a.bytes += len(change.Object.JSON)
+		if len(a.Changes) >= a.query.Limit || a.bytes >= a.query.Bytes {
+			a.whole = true
+			return nil
+		}
+	}
+	if through >= a.query.Through {
+		a.Through, a.whole = a.query.Through, true
+	}
+	return nil
+}
+
+// responses opens a watch and returns what receives its responses. Over a connection
+// it is a stream of its own, read response by response: the client would put the
+// fragments of a response together and queue responses without bound, while etcd sends
+// a thousand revisions in one.
+func (r *Reader) responses(ctx context.Context, prefix string, after int64) (func() (clientv3.WatchResponse, error), error) {
+	connection := r.client.ActiveConnection()
+	if connection == nil { // etcd in this process: events are shared, not copied
+		responses := r.Watch(ctx, prefix, after, pastProgress)
+		return func() (clientv3.WatchResponse, error) {
+			response, ok := <-responses
+			if !ok {
+				return response, errEnded
+			}
+			return response, nil
+		}, nil
+	}
+	stream, err := pb.NewWatchClient(connection).Watch(clientv3.WithRequireLeader(ctx))
+	if err != nil {
+		return nil, err
+	}
+	create := &pb.WatchCreateRequest{
+		Key: []byte(prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(prefix)), StartRevision: after + 1, PrevKv: true, Fragment: true,
+	}
+	if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
+		return nil, err
+	}
+	go askStream(ctx, stream)
+	return func() (clientv3.WatchResponse, error) {
+		response, err := stream.Recv()
+		if err != nil {
+			return clientv3.WatchResponse{}, rpctypes.Error(err)
+		}
+		return asResponse(response), nil
+	}, nil
+}
+
+// askStream asks a stream for its progress until ctx ends or the stream breaks.
+func askStream(ctx context.Context, stream pb.Watch_WatchClient) {
+	ticks := time.NewTicker(pastProgress)
+	defer ticks.Stop()
+	for wait := time.After(firstProgress); ; wait = nil {
+		select {
+		case <-wait:
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
+		progress := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
+		if err := stream.Send(progress); err != nil {
+			return // what receives finds out
+		}
+	}
+}
+
+// asResponse is a response in the form of the client.
+func asResponse(r *pb.WatchResponse) clientv3.WatchResponse {
+	events := make([]*clientv3.Event, len(r.Events))
+	for i, e := range r.Events {
+		events[i] = e
+	}
+	return clientv3.WatchResponse{
+		Header: r.Header, Events: events, CompactRevision: r.CompactRevision, Canceled: r.Canceled, Created: r.Created,
+	}
+}
+
+// held returns Compacted when the state at a revision is gone: then deletions
+// right after it may be missing without a sign from a watch.
+func (r *Reader) held(ctx context.Context, revision int64) error {
+	_, err := r.client.Get(ctx, resource.Root, clientv3.WithRev(max(revision, 1)), clientv3.WithCountOnly())
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		return Compacted{Through: revision + 1}
+	}
+	return err
+}
