@@ -72,7 +72,8 @@ func (m *Mirror) Run(ctx context.Context) error {
 }
 
 // proveAlways reads etcd's revision every so often, so that an etcd that has gone
-// back is noticed when nobody asks.
+// back is noticed when nobody asks. The question of the contact cannot stand for it:
+// beginning a new epoch takes longer than an etcd that is there may be silent.
 func (m *Mirror) proveAlways(ctx context.Context) {
 	ticker := time.NewTicker(proveEvery)
 	defer ticker.Stop()

@@ -202,7 +202,7 @@ func (p *Pacer) Begin(x *Exchange, w http.ResponseWriter, r *http.Request) {
 	x.ResponseWriter, x.pacer, x.client = w, p, r.Context()
 	x.reading.exchange, x.reading.body = x, true
 	x.writing.exchange = x
-	if r.Body != nil && r.Body != http.NoBody {
+	if r.Body != nil && r.ContentLength != 0 { // of HTTP/2, the body of a GET is not http.NoBody
 		x.unread = true
 		x.body = body{x: x, from: r.Body}
 		r.Body = &x.body

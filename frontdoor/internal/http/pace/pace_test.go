@@ -385,3 +385,47 @@ type discard struct{ http.ResponseWriter }
 func (discard) Write(b []byte) (int, error)        { return len(b), nil }
 func (discard) FlushError() error                  { return nil }
 func (discard) SetWriteDeadline(_ time.Time) error { return nil }
+
+// TestNoBodyNoDeadline: a request without a body sets no deadline, which HTTP/2 would
+// pay for with a message between goroutines.
+func TestNoBodyNoDeadline(t *testing.T) {
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		t.Run(protocol, func(t *testing.T) {
+			deadlines := make(chan struct{}, 1)
+			p := pace.New(pace.Config{Grace: grace, Rate: 1 << 10, Stall: stall})
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				x := &pace.Exchange{}
+				p.Begin(x, deadlineSpy{w, deadlines}, r)
+				_, _ = x.Write([]byte("hello"))
+				x.End(r)
+			}))
+			server.EnableHTTP2 = protocol == "h2"
+			server.StartTLS()
+			defer server.Close()
+			response, err := server.Client().Get(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if major := map[string]int{"http/1.1": 1, "h2": 2}[protocol]; response.ProtoMajor != major {
+				t.Fatalf("answered with %s", response.Proto)
+			}
+			select {
+			case <-deadlines:
+				t.Error("a deadline for the body was set")
+			default:
+			}
+		})
+	}
+}
+
+// deadlineSpy is a ResponseWriter that signals deadlines of the body.
+type deadlineSpy struct {
+	http.ResponseWriter
+	set chan struct{}
+}
+
+func (s deadlineSpy) SetReadDeadline(time.Time) error {
+	s.set <- struct{}{}
+	return nil
+}
