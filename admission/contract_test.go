@@ -10,10 +10,11 @@ import (
 	"github.com/portico-platform/portico/admission"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest"
-	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/kit/contract"
+	"github.com/portico-platform/portico/services/kit/kittest"
+	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/rpc"
 )
 
 var namespaces = resource.GroupResource{Resource: "namespaces"}
@@ -33,7 +34,7 @@ func createOf(group, kind, object string) services.AdmissionRequest {
 
 func TestContract(t *testing.T) {
 	open := func(t *testing.T) services.Admission { return started(t, cluster(t)) }
-	contracttest.LocalAndRemote(t, rpc.Admission, open, func(t *testing.T, open func(*testing.T) services.Admission) {
+	kittest.LocalAndRemote(t, contract.Admission, open, func(t *testing.T, open func(*testing.T) services.Admission) {
 		contracttest.Admission(t, open, contracttest.AdmissionExample{Admitted: create("here"), Rejected: create("nowhere")})
 	})
 }
@@ -424,13 +425,13 @@ func started(t *testing.T, c *fake.Cluster, args ...string) services.Admission {
 
 func start(t *testing.T, c *fake.Cluster, args ...string) (services.Admission, error) {
 	t.Helper()
-	authz := run.Service{Name: "authz", Offers: []run.Dependency{rpc.Authz}, Start: func(_ context.Context, n *run.Node) error {
-		rpc.Authz.Offer(n, allow{})
+	authz := run.Service{Name: "authz", Offers: []run.Dependency{contract.Authz}, Start: func(_ context.Context, n *run.Node) error {
+		contract.Authz.Offer(n, allow{})
 		return nil
 	}}
 	var offered services.Admission
-	user := run.Service{Name: "frontdoor", Needs: []run.Dependency{rpc.Admission}, Start: func(ctx context.Context, n *run.Node) (err error) {
-		offered, err = rpc.Admission.Use(ctx, n)
+	user := run.Service{Name: "frontdoor", Needs: []run.Dependency{contract.Admission}, Start: func(ctx context.Context, n *run.Node) (err error) {
+		offered, err = contract.Admission.Use(ctx, n)
 		return err
 	}}
 	app := run.App{Name: "test", Services: []run.Service{c.Service(), authz, admission.Service(), user}}

@@ -11,9 +11,9 @@ import (
 	"github.com/portico-platform/portico/admission/internal/webhook"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/rpc"
 	webhooks "github.com/portico-platform/portico/services/webhook"
 )
 
@@ -21,11 +21,11 @@ import (
 // are filled.
 func environment(ctx context.Context, n *run.Node) (plugin.Environment, error) {
 	e := plugin.Environment{Vocabulary: n.Vocabulary, Log: n.Log}
-	store, err := rpc.Store.Use(ctx, n)
+	store, err := contract.Store.Use(ctx, n)
 	if err != nil {
 		return e, err
 	}
-	if e.Authz, err = rpc.Authz.Use(ctx, n); err != nil {
+	if e.Authz, err = contract.Authz.Use(ctx, n); err != nil {
 		return e, err
 	}
 	source, err := changes.Use(ctx, n)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/plugin"
 	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 )
 
 // Service describes admission to the kit.
@@ -21,8 +21,8 @@ func Service() run.Service {
 	return run.Service{
 		Name:   "admission",
 		About:  "changes and refuses requests that write",
-		Offers: []run.Dependency{rpc.Admission},
-		Needs:  []run.Dependency{rpc.Store, rpc.WatchHub, bus.Conn, rpc.Authz},
+		Offers: []run.Dependency{contract.Admission},
+		Needs:  []run.Dependency{contract.Store, contract.WatchHub, bus.Conn, contract.Authz},
 		Flags:  flags,
 		Start:  start,
 	}
@@ -55,7 +55,7 @@ func start(ctx context.Context, n *run.Node) error {
 	if file, _ := n.Flags.GetString("admission-control-config-file"); file != "" {
 		n.Log.Warn("flag without effect yet: no plugin reads its configuration", "flag", "admission-control-config-file")
 	}
-	rpc.Admission.Offer(n, &chain{plugins: plugins})
+	contract.Admission.Offer(n, &chain{plugins: plugins})
 	return nil
 }
 

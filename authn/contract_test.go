@@ -11,9 +11,10 @@ import (
 	"github.com/portico-platform/portico/authn"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest"
-	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/kit/contract"
+	"github.com/portico-platform/portico/services/kit/kittest"
+	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 )
 
 func TestContract(t *testing.T) {
@@ -21,7 +22,7 @@ func TestContract(t *testing.T) {
 	open := func(t *testing.T) services.Authn {
 		return started(t, "--token-auth-file="+tokens(t, `secret,jane,7,"ops,dev"`), "--client-ca-file="+ca.file)
 	}
-	contracttest.LocalAndRemote(t, rpc.Authn, open, func(t *testing.T, open func(*testing.T) services.Authn) {
+	kittest.LocalAndRemote(t, contract.Authn, open, func(t *testing.T, open func(*testing.T) services.Authn) {
 		contracttest.Authn(t, open, contracttest.AuthnExample{
 			Valid:   services.Credentials{BearerToken: "secret"},
 			User:    services.UserInfo{Name: "jane", UID: "7", Groups: []string{"ops", "dev", services.GroupAuthenticated}},
@@ -126,8 +127,8 @@ func start(t *testing.T, args ...string) (services.Authn, error) {
 func startOn(t *testing.T, cluster *fake.Cluster, args ...string) (services.Authn, error) {
 	t.Helper()
 	var offered services.Authn
-	user := run.Service{Name: "frontdoor", Needs: []run.Dependency{rpc.Authn}, Start: func(ctx context.Context, n *run.Node) (err error) {
-		offered, err = rpc.Authn.Use(ctx, n)
+	user := run.Service{Name: "frontdoor", Needs: []run.Dependency{contract.Authn}, Start: func(ctx context.Context, n *run.Node) (err error) {
+		offered, err = contract.Authn.Use(ctx, n)
 		return err
 	}}
 	app := run.App{Name: "test", Services: []run.Service{cluster.Service(), authn.Service(), user}}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/authn/internal/method"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 )
 
 // maker makes one method from the flags; nil when they do not turn it on.
@@ -88,7 +88,7 @@ func serviceAccounts(ctx context.Context, n *run.Node, now func() time.Time) (me
 	}
 	config.Issuer, config.Audiences = issuer(n), apiAudiences(n)
 	if lookup, _ := n.Flags.GetBool("service-account-lookup"); lookup {
-		store, err := rpc.Store.Use(ctx, n)
+		store, err := contract.Store.Use(ctx, n)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func bootstrapTokens(ctx context.Context, n *run.Node, now func() time.Time) (me
 	if on, _ := n.Flags.GetBool("enable-bootstrap-token-auth"); !on {
 		return nil, nil
 	}
-	store, err := rpc.Store.Use(ctx, n)
+	store, err := contract.Store.Use(ctx, n)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 )
 
 // Service describes authn to the kit.
@@ -20,8 +20,8 @@ func Service() run.Service {
 	return run.Service{
 		Name:   "authn",
 		About:  "finds out who makes a request",
-		Offers: []run.Dependency{rpc.Authn},
-		Needs:  []run.Dependency{rpc.Store},
+		Offers: []run.Dependency{contract.Authn},
+		Needs:  []run.Dependency{contract.Store},
 		Flags:  flags,
 		Start:  start,
 	}
@@ -33,7 +33,7 @@ func start(ctx context.Context, n *run.Node) error {
 		return err
 	}
 	anonymous, _ := n.Flags.GetBool("anonymous-auth")
-	rpc.Authn.Offer(n, &chain{methods: methods, audiences: apiAudiences(n), anonymous: anonymous, log: n.Log})
+	contract.Authn.Offer(n, &chain{methods: methods, audiences: apiAudiences(n), anonymous: anonymous, log: n.Log})
 	return nil
 }
 

@@ -7,9 +7,10 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest"
-	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/kit/contract"
+	"github.com/portico-platform/portico/services/kit/kittest"
+	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/rpc"
 )
 
 const group = "rbac.example"
@@ -24,7 +25,7 @@ func TestContract(t *testing.T) {
 	allowed := ask("jane")
 	refused := allowed
 	refused.Verb = "delete"
-	contracttest.LocalAndRemote(t, rpc.Authz, open, func(t *testing.T, open func(*testing.T) services.Authz) {
+	kittest.LocalAndRemote(t, contract.Authz, open, func(t *testing.T, open func(*testing.T) services.Authz) {
 		contracttest.Authz(t, open, contracttest.AuthzExample{
 			Allowed: allowed, Refused: refused, Rules: services.RulesRequest{User: allowed.User, Namespace: "a"},
 		})

@@ -11,8 +11,8 @@ import (
 
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 )
 
 // Service describes authz to the kit.
@@ -20,14 +20,14 @@ func Service() run.Service {
 	return run.Service{
 		Name:   "authz",
 		About:  "decides what users may do, by the roles and bindings that are stored",
-		Offers: []run.Dependency{rpc.Authz},
-		Needs:  []run.Dependency{rpc.Store, rpc.WatchHub, bus.Conn},
+		Offers: []run.Dependency{contract.Authz},
+		Needs:  []run.Dependency{contract.Store, contract.WatchHub, bus.Conn},
 		Start:  start,
 	}
 }
 
 func start(ctx context.Context, n *run.Node) error {
-	store, err := rpc.Store.Use(ctx, n)
+	store, err := contract.Store.Use(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -47,6 +47,6 @@ func start(ctx context.Context, n *run.Node) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	rpc.Authz.Offer(n, a)
+	contract.Authz.Offer(n, a)
 	return nil
 }

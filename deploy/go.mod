@@ -95,6 +95,7 @@ require (
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
+	github.com/portico-platform/portico/services/kit v0.0.0
 	github.com/prometheus/client_golang v1.24.0 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.70.0 // indirect
@@ -159,3 +160,5 @@ replace (
 	github.com/portico-platform/portico/token-cleaner => ../token-cleaner
 	github.com/portico-platform/portico/watch-hub => ../watch-hub
 )
+
+replace github.com/portico-platform/portico/services/kit => ../services/kit

@@ -30,8 +30,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -188,16 +188,16 @@ type behind struct {
 
 // reach finds them, in this process or elsewhere.
 func reach(ctx context.Context, n *run.Node) (b behind, err error) {
-	if b.authn, err = rpc.Authn.Use(ctx, n); err != nil {
+	if b.authn, err = contract.Authn.Use(ctx, n); err != nil {
 		return b, err
 	}
-	if b.authz, err = rpc.Authz.Use(ctx, n); err != nil {
+	if b.authz, err = contract.Authz.Use(ctx, n); err != nil {
 		return b, err
 	}
-	if b.admission, err = rpc.Admission.Use(ctx, n); err != nil {
+	if b.admission, err = contract.Admission.Use(ctx, n); err != nil {
 		return b, err
 	}
-	if b.store, err = rpc.Store.Use(ctx, n); err != nil {
+	if b.store, err = contract.Store.Use(ctx, n); err != nil {
 		return b, err
 	}
 	b.changes, err = changes.Use(ctx, n)

@@ -16,8 +16,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 )
 
 // config are the front door's flags, spelled as the specification spells them.
@@ -46,7 +46,7 @@ func Service() run.Service {
 	return run.Service{
 		Name:  "frontdoor",
 		About: "serves the API over HTTPS",
-		Needs: []run.Dependency{rpc.Store, rpc.WatchHub, rpc.Authn, rpc.Authz, rpc.Admission, bus.Conn},
+		Needs: []run.Dependency{contract.Store, contract.WatchHub, contract.Authn, contract.Authz, contract.Admission, bus.Conn},
 		Flags: c.register,
 		Start: c.start,
 	}

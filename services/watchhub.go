@@ -116,11 +116,12 @@ type Keys struct {
 	Keys []BusKey
 }
 
-// BusKey opens messages on the bus (package seal). It cannot make any: for that
+// BusKey opens messages on the bus (services/kit/seal). It cannot make any: for that
 // the hub's private key is needed too.
 type BusKey struct {
-	ID []byte
+	ID []byte // 8 bytes
 	// Changes opens messages about the resource type, Progress those about progress.
+	// Both have 32 bytes.
 	Changes, Progress []byte
 	// Public is the Ed25519 key that verifies the hub's signatures.
 	Public []byte

@@ -14,14 +14,15 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/etcd"
-	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/kit/kittest"
 	"github.com/portico-platform/portico/store/embedded"
 )
 
 func TestContract(t *testing.T) {
 	open := func(t *testing.T) services.Store { return replica(t, openEtcd(t)) }
-	contracttest.LocalAndRemote(t, rpc.Store, open, contracttest.Store)
+	kittest.LocalAndRemote(t, contract.Store, open, contracttest.Store)
 }
 
 // TestContractOverEtcdServers runs the suite on an etcd of another process.

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/contracttest"
 	"github.com/portico-platform/portico/services/contracttest/lossy"
-	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/kit/contract"
+	"github.com/portico-platform/portico/services/kit/kittest"
 )
 
 // TestAnswersLostOnTheWayFromTheStore breaks the connection between the store and its
@@ -17,7 +17,7 @@ func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
 	client := openEtcd(t)
 	direct := replica(t, client)
 	var link *lossy.Proxy
-	carried := contracttest.RemoteOver(t, rpc.Store, services.Store(replica(t, client)), func(address string) string {
+	carried := kittest.RemoteOver(t, contract.Store, services.Store(replica(t, client)), func(address string) string {
 		link = lossy.New(t, address)
 		return link.Address()
 	})

@@ -12,9 +12,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 )
 
 // patience is how long the start is silent about waiting for etcd.
@@ -25,7 +25,7 @@ func Service() run.Service {
 	return run.Service{
 		Name:   "store",
 		About:  "keeps the state of the API (etcd) and answers reads from memory",
-		Offers: []run.Dependency{rpc.Store},
+		Offers: []run.Dependency{contract.Store},
 		Needs:  []run.Dependency{etcd.Client},
 		Start:  start,
 	}
@@ -51,7 +51,7 @@ func start(ctx context.Context, n *run.Node) error {
 		alarms.observe(n)
 		n.Go("etcd-alarms", func(ctx context.Context) error { return alarms.watch(ctx, n) })
 	}
-	rpc.Store.Offer(n, s)
+	contract.Store.Offer(n, s)
 	status := s.mirror.Status()
 	n.Log.Info("store is ready", "objects", status.Objects, "revision", status.Revision)
 	return nil

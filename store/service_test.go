@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/store/embedded"
 )
 
@@ -39,9 +39,9 @@ func TestService(t *testing.T) {
 func with(t *testing.T, dir string, use func(services.Store, *run.Node)) {
 	t.Helper()
 	probe := run.Service{
-		Name: "probe", Needs: []run.Dependency{rpc.Store},
+		Name: "probe", Needs: []run.Dependency{contract.Store},
 		Start: func(ctx context.Context, n *run.Node) error {
-			s, err := rpc.Store.Use(ctx, n)
+			s, err := contract.Store.Use(ctx, n)
 			if err == nil {
 				use(s, n)
 			}

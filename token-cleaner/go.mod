@@ -3,11 +3,12 @@ module github.com/portico-platform/portico/token-cleaner
 go 1.26.0
 
 require (
-	github.com/portico-platform/portico/services v0.0.0
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd
 )
+
+require github.com/portico-platform/portico/services v0.0.0 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -35,6 +36,7 @@ require (
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
+	github.com/portico-platform/portico/services/kit v0.0.0
 	github.com/prometheus/client_golang v1.24.0 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.70.0 // indirect
@@ -63,3 +65,5 @@ require (
 )
 
 replace github.com/portico-platform/portico/services => ../services
+
+replace github.com/portico-platform/portico/services/kit => ../services/kit

@@ -10,7 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/portico-platform/portico/services/contracttest"
-	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/kit/contract"
+	"github.com/portico-platform/portico/services/kit/kittest"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
@@ -27,7 +28,7 @@ func TestContract(t *testing.T) {
 	t.Run("carried", func(t *testing.T) {
 		contracttest.WatchHub(t, func(t *testing.T) contracttest.HubSetup {
 			setup := open(t)
-			setup.Hub = contracttest.Remote(t, rpc.WatchHub, setup.Hub)
+			setup.Hub = kittest.Remote(t, contract.WatchHub, setup.Hub)
 			return setup
 		})
 	})

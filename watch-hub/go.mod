@@ -40,6 +40,7 @@ require (
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
+	github.com/portico-platform/portico/services/kit v0.0.0
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.70.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
@@ -80,3 +81,5 @@ require (
 )
 
 replace github.com/portico-platform/portico/services => ../services
+
+replace github.com/portico-platform/portico/services/kit => ../services/kit

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/watch-hub/internal/keys"
 )
 
@@ -21,7 +21,7 @@ func Service() run.Service {
 	return run.Service{
 		Name:   "watch-hub",
 		About:  "follows etcd, publishes every change on NATS, replays and compacts history",
-		Offers: []run.Dependency{rpc.WatchHub},
+		Offers: []run.Dependency{contract.WatchHub},
 		Needs:  []run.Dependency{etcd.Client, bus.Conn},
 		Flags:  flags,
 		Start:  start,
@@ -54,7 +54,7 @@ func start(ctx context.Context, n *run.Node) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	rpc.WatchHub.Offer(n, hub)
+	contract.WatchHub.Offer(n, hub)
 	return nil
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/watch-hub/embedded"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
@@ -32,12 +32,12 @@ func parts(t *testing.T, member *testbed.Etcd, source *changes.Source) run.App {
 		embedded.Service(),
 		Service(),
 		{
-			Name: "follower", Needs: []run.Dependency{bus.Conn, rpc.WatchHub},
+			Name: "follower", Needs: []run.Dependency{bus.Conn, contract.WatchHub},
 			Start: func(ctx context.Context, n *run.Node) (err error) {
 				if source.Bus, err = bus.Conn.Use(ctx, n); err != nil {
 					return err
 				}
-				source.Hub, err = rpc.WatchHub.Use(ctx, n)
+				source.Hub, err = contract.WatchHub.Use(ctx, n)
 				return err
 			},
 		},

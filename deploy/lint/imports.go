@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -13,15 +14,17 @@ import (
 
 const (
 	project = "github.com/portico-platform/portico/"
-	// shared is the module that everybody may import, deploy the one that may
-	// import everybody.
-	shared, composer = "services", "deploy"
+	// contracts is the module that everybody may import, kit the one that every
+	// service may import too, composer the one that may import everybody.
+	contracts, kit, composer = "services", "services/kit", "deploy"
 )
 
 func importRules() []Rule {
 	return []Rule{
-		{"a module imports services and no sibling",
-			"talk to the other service through its contract: take it from services/rpc with Use", checkImports},
+		{"a module imports services and services/kit, and no sibling",
+			"talk to the other service through its contract: take it from services/kit/contract with Use", checkImports},
+		{"the contracts are light to depend on",
+			"move what needs the dependency to services/kit: who implements a contract gets all of services/go.mod", checkContracts},
 		{"the layers of the front door import downwards",
 			"move the package to the layer that it belongs to, or what it needs into a layer below: see layers in deploy/lint/imports.go", checkLayers},
 		{"one version of each dependency",
@@ -31,16 +34,58 @@ func importRules() []Rule {
 
 func checkImports(w *Workspace) (found []Finding) {
 	for _, p := range w.Packages {
-		module, _, _ := strings.Cut(filepath.ToSlash(p.Dir), "/")
+		module := moduleOf(filepath.ToSlash(p.Dir))
 		for _, f := range p.Files {
 			for _, spec := range f.AST.Imports {
 				path, _ := strconv.Unquote(spec.Path.Value)
 				inside, ours := strings.CutPrefix(path, project)
-				other, _, _ := strings.Cut(inside, "/")
-				if ours && other != module && other != shared && module != composer {
+				if ours && !mayImport(module, moduleOf(inside)) {
 					found = append(found, Finding{w.at(f, spec), "imports " + path})
 				}
 			}
+		}
+	}
+	return found
+}
+
+// moduleOf returns the module of a folder of the workspace.
+func moduleOf(dir string) string {
+	if dir == kit || strings.HasPrefix(dir, kit+"/") {
+		return kit
+	}
+	module, _, _ := strings.Cut(dir, "/")
+	return module
+}
+
+// mayImport reports whether packages of one module may import those of another.
+func mayImport(module, other string) bool {
+	switch module {
+	case other, composer:
+		return true
+	case contracts:
+		return false
+	}
+	return other == contracts || other == kit
+}
+
+// heavy are words in the names of modules that only the run kit and the services need.
+func heavy() []string {
+	return []string{"etcd", "nats", "client-go", "prometheus", "portico"}
+}
+
+// checkContracts finds heavy modules among the requirements of the contracts, direct
+// or indirect.
+func checkContracts(w *Workspace) (found []Finding) {
+	if !slices.Contains(w.Modules, contracts) {
+		return nil
+	}
+	requires, err := requirements(filepath.Join(w.root, contracts))
+	if err != nil {
+		return []Finding{{contracts, err.Error()}}
+	}
+	for _, path := range slices.Sorted(maps.Keys(requires)) {
+		if slices.ContainsFunc(heavy(), func(word string) bool { return strings.Contains(path, word) }) {
+			found = append(found, Finding{contracts + "/go.mod", "requires " + path})
 		}
 	}
 	return found

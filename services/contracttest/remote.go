@@ -1,75 +1,40 @@
-// Package contracttest holds the conformance suite of every contract, and runs it
-// against an implementation both ways that a service may be used: directly, and
-// from another process over gRPC with mutual TLS. A suite checks what the
-// contract says and nothing that only one implementation does.
 package contracttest
 
 import (
-	"context"
 	"errors"
+	"net"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
-// LocalAndRemote runs a suite against the implementation that open makes, directly and
-// carried.
-func LocalAndRemote[T any](t *testing.T, contract *run.Contract[T], open func(*testing.T) T, suite func(*testing.T, func(*testing.T) T)) {
-	t.Run("direct", func(t *testing.T) { suite(t, open) })
-	t.Run("carried", func(t *testing.T) {
-		suite(t, func(t *testing.T) T { return Remote(t, contract, open(t)) })
+// Remote returns a client of impl over gRPC on the loopback interface. It ends with
+// the test.
+func Remote[T any](t testing.TB, register func(grpc.ServiceRegistrar, T), client func(grpc.ClientConnInterface) T, impl T) T {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	register(server, impl)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
 	})
-}
-
-// Remote returns a client of impl: what a front door in another process would
-// use. It ends with the test.
-func Remote[T any](t testing.TB, contract *run.Contract[T], impl T) T {
-	t.Helper()
-	return RemoteOver(t, contract, impl, func(address string) string { return address })
-}
-
-// RemoteOver is Remote with something between the two: between is given the address
-// of the service and returns where the client connects.
-func RemoteOver[T any](t testing.TB, contract *run.Contract[T], impl T, between func(address string) string) T {
-	t.Helper()
-	authority, err := peertls.NewAuthority()
+	conn, err := grpc.NewClient("passthrough:///"+listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := start(t, authority, run.Service{
-		Name: contract.Name, Offers: []run.Dependency{contract},
-		Start: func(_ context.Context, n *run.Node) error {
-			contract.Offer(n, impl)
-			return nil
-		},
-	}, "--rpc-address=127.0.0.1:0")
-	var client T
-	start(t, authority, run.Service{
-		Name: "frontdoor", Needs: []run.Dependency{contract},
-		Start: func(ctx context.Context, n *run.Node) (err error) {
-			client, err = contract.Use(ctx, n)
-			return err
-		},
-	}, "--"+contract.Name+"-address="+between(server.RPCAddress()))
-	return client
-}
-
-// start runs a service as a process of its own would, until the test ends.
-func start(t testing.TB, authority *peertls.Authority, s run.Service, args ...string) *run.Running {
-	t.Helper()
-	files, err := authority.Issue(t.TempDir(), s.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	args = append(append(args, "--log-level=error"), files.Flags()...)
-	running, err := run.Start(t.Context(), run.App{Name: s.Name, Services: []run.Service{s}}, args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(running.Stop)
-	return running
+	t.Cleanup(func() { _ = conn.Close() })
+	return client(conn)
 }
 
 // wantReason fails the test unless err is a Status with that reason.

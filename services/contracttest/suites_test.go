@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 
+	"google.golang.org/grpc"
+
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest"
 	"github.com/portico-platform/portico/services/rpc"
@@ -44,36 +46,44 @@ func (o oneName) Validate(_ context.Context, r services.AdmissionRequest) (servi
 	return services.AdmissionResponse{}, nil
 }
 
+// ways returns how a suite can open an implementation: directly, and over gRPC.
+func ways[T any](register func(grpc.ServiceRegistrar, T), client func(grpc.ClientConnInterface) T, impl T) map[string]func(*testing.T) T {
+	return map[string]func(*testing.T) T{
+		"direct": func(*testing.T) T { return impl },
+		"remote": func(t *testing.T) T { return contracttest.Remote(t, register, client, impl) },
+	}
+}
+
 func TestAuthn(t *testing.T) {
 	user := services.UserInfo{Name: "jane", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v", "w"}}}
-	contracttest.LocalAndRemote(t, rpc.Authn,
-		func(*testing.T) services.Authn { return oneToken{user} },
-		func(t *testing.T, open func(*testing.T) services.Authn) {
+	for way, open := range ways(rpc.RegisterAuthn, rpc.NewAuthn, services.Authn(oneToken{user})) {
+		t.Run(way, func(t *testing.T) {
 			contracttest.Authn(t, open, contracttest.AuthnExample{
 				Valid: services.Credentials{BearerToken: "secret"}, User: user,
 				Invalid: services.Credentials{BearerToken: "guessed", Headers: http.Header{"X-Any": {"\xff"}}},
 			})
 		})
+	}
 }
 
 func TestAuthz(t *testing.T) {
-	contracttest.LocalAndRemote(t, rpc.Authz,
-		func(*testing.T) services.Authz { return oneUser("jane") },
-		func(t *testing.T, open func(*testing.T) services.Authz) {
+	for way, open := range ways(rpc.RegisterAuthz, rpc.NewAuthz, services.Authz(oneUser("jane"))) {
+		t.Run(way, func(t *testing.T) {
 			contracttest.Authz(t, open, contracttest.AuthzExample{
 				Allowed: services.Attributes{User: services.UserInfo{Name: "jane"}, Verb: "get", Path: "/version"},
 				Refused: services.Attributes{User: services.UserInfo{Name: "joe"}, Verb: "get", Path: "/version"},
 			})
 		})
+	}
 }
 
 func TestAdmission(t *testing.T) {
-	contracttest.LocalAndRemote(t, rpc.Admission,
-		func(*testing.T) services.Admission { return oneName("good") },
-		func(t *testing.T, open func(*testing.T) services.Admission) {
+	for way, open := range ways(rpc.RegisterAdmission, rpc.NewAdmission, services.Admission(oneName("good"))) {
+		t.Run(way, func(t *testing.T) {
 			contracttest.Admission(t, open, contracttest.AdmissionExample{
 				Admitted: services.AdmissionRequest{Operation: services.OperationCreate, Resource: "pods", Name: "good", Object: []byte(`{}`)},
 				Rejected: services.AdmissionRequest{Operation: services.OperationCreate, Resource: "pods", Name: "bad", Object: []byte(`{}`)},
 			})
 		})
+	}
 }

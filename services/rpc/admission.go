@@ -14,7 +14,7 @@ type admissionServer struct {
 	impl services.Admission
 }
 
-func serveAdmission(s grpc.ServiceRegistrar, impl services.Admission) {
+func RegisterAdmission(s grpc.ServiceRegistrar, impl services.Admission) {
 	pb.RegisterAdmissionServer(s, admissionServer{impl: impl})
 }
 
@@ -28,7 +28,7 @@ func (s admissionServer) Validate(ctx context.Context, m *pb.AdmissionRequest) (
 
 type admissionClient struct{ peer pb.AdmissionClient }
 
-func newAdmissionClient(c grpc.ClientConnInterface) services.Admission {
+func NewAdmission(c grpc.ClientConnInterface) services.Admission {
 	return admissionClient{pb.NewAdmissionClient(c)}
 }
 

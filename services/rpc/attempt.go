@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/kit/run/breaker"
 	"github.com/portico-platform/portico/services/resource"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
@@ -50,7 +49,7 @@ func (c *storeClient) write(ctx context.Context, key resource.Key, a services.At
 		m, err := call(asking, attemptOut(a), grpc.Peer(&sent))
 		cancel()
 		// A question that was not asked is no answer, although it is one to a first call.
-		if err == nil || !breaker.Refused(err) && (!lost(err) || !away(err)) {
+		if err == nil || !Refused(err) && (!lost(err) || !away(err)) {
 			return c.object(ctx, key, m, err)
 		}
 		select {

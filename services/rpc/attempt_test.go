@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/kit/run/breaker"
 	"github.com/portico-platform/portico/services/resource"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
@@ -34,7 +33,7 @@ func (s *cutStore) Create(_ context.Context, r *pb.CreateRequest, options ...grp
 		}
 		return nil, status.Error(codes.Unavailable, "error reading from server: EOF")
 	case len(s.calls) <= 1+s.away:
-		return nil, breaker.Refusal("store")
+		return nil, Refusal("store")
 	}
 	return &pb.Object{Key: r.GetKey(), Revision: 7, Json: r.GetContent().GetJson()}, nil
 }

@@ -15,7 +15,7 @@ type authnServer struct {
 	impl services.Authn
 }
 
-func serveAuthn(s grpc.ServiceRegistrar, impl services.Authn) {
+func RegisterAuthn(s grpc.ServiceRegistrar, impl services.Authn) {
 	pb.RegisterAuthnServer(s, authnServer{impl: impl})
 }
 
@@ -35,7 +35,7 @@ func (s authnServer) Authenticate(ctx context.Context, m *pb.Credentials) (*pb.A
 
 type authnClient struct{ peer pb.AuthnClient }
 
-func newAuthnClient(c grpc.ClientConnInterface) services.Authn {
+func NewAuthn(c grpc.ClientConnInterface) services.Authn {
 	return authnClient{pb.NewAuthnClient(c)}
 }
 

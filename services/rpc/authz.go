@@ -14,7 +14,7 @@ type authzServer struct {
 	impl services.Authz
 }
 
-func serveAuthz(s grpc.ServiceRegistrar, impl services.Authz) {
+func RegisterAuthz(s grpc.ServiceRegistrar, impl services.Authz) {
 	pb.RegisterAuthzServer(s, authzServer{impl: impl})
 }
 
@@ -48,7 +48,7 @@ func (s authzServer) Rules(ctx context.Context, m *pb.RulesRequest) (*pb.RulesRe
 
 type authzClient struct{ peer pb.AuthzClient }
 
-func newAuthzClient(c grpc.ClientConnInterface) services.Authz {
+func NewAuthz(c grpc.ClientConnInterface) services.Authz {
 	return authzClient{pb.NewAuthzClient(c)}
 }
 

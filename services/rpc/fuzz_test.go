@@ -85,11 +85,11 @@ func (s *served) RegisterService(d *grpc.ServiceDesc, server any) {
 // answered or refused with a status.
 func FuzzRequests(f *testing.F) {
 	var all served
-	serveStore(&all, silentStore{})
-	serveWatchHub(&all, silentHub{})
-	serveAuthn(&all, silentAuthn{})
-	serveAuthz(&all, silentAuthz{})
-	serveAdmission(&all, silentAdmission{})
+	RegisterStore(&all, silentStore{})
+	RegisterWatchHub(&all, silentHub{})
+	RegisterAuthn(&all, silentAuthn{})
+	RegisterAuthz(&all, silentAuthz{})
+	RegisterAdmission(&all, silentAdmission{})
 	f.Fuzz(func(t *testing.T, message []byte) {
 		for i, d := range all.descriptions {
 			for _, m := range d.Methods {

@@ -12,6 +12,21 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
+type partKey struct{}
+
+// WithPart returns the context of a call whose caller may change only one member of
+// an object, as in status.used. The server of the contract enforces it.
+func WithPart(ctx context.Context, part string) context.Context {
+	return context.WithValue(ctx, partKey{}, part)
+}
+
+// callersPart returns the member that the caller may change; empty when there is no
+// such limit.
+func callersPart(ctx context.Context) string {
+	part, _ := ctx.Value(partKey{}).(string)
+	return part
+}
+
 // onlyPart returns an update that changes nothing but one member of the object;
 // Forbidden when r changes more. The revision of the update makes sure that what it
 // was compared with is what it replaces.

@@ -140,7 +140,7 @@ func fill(v reflect.Value) {
 
 func TestStoreCarriesEveryField(t *testing.T) {
 	e := &echo{}
-	store := contracttest.Remote[services.Store](t, rpc.Store, e)
+	store := contracttest.Remote[services.Store](t, rpc.RegisterStore, rpc.NewStore, e)
 	carries(t, e, store.Get)
 	carries(t, e, store.List)
 	carries(t, e, store.Create)
@@ -154,38 +154,38 @@ func TestStoreCarriesEveryField(t *testing.T) {
 
 func TestWatchHubCarriesEveryField(t *testing.T) {
 	e := &echo{}
-	hub := contracttest.Remote[services.WatchHub](t, rpc.WatchHub, e)
+	hub := contracttest.Remote[services.WatchHub](t, rpc.RegisterWatchHub, rpc.NewWatchHub, e)
 	carries(t, e, hub.Replay)
 	carries(t, e, hub.Keys)
 }
 
 func TestAuthnCarriesEveryField(t *testing.T) {
 	e := &echo{}
-	carries(t, e, contracttest.Remote[services.Authn](t, rpc.Authn, e).Authenticate)
+	carries(t, e, contracttest.Remote[services.Authn](t, rpc.RegisterAuthn, rpc.NewAuthn, e).Authenticate)
 }
 
 func TestAuthzCarriesEveryField(t *testing.T) {
 	e := &echo{}
-	authz := contracttest.Remote[services.Authz](t, rpc.Authz, e)
+	authz := contracttest.Remote[services.Authz](t, rpc.RegisterAuthz, rpc.NewAuthz, e)
 	carries(t, e, authz.Authorize, func(d *services.Decision) { d.Denied = false })
 	carries(t, e, authz.Rules)
 }
 
 func TestAdmissionCarriesEveryField(t *testing.T) {
 	e := &echo{}
-	admission := contracttest.Remote[services.Admission](t, rpc.Admission, e)
+	admission := contracttest.Remote[services.Admission](t, rpc.RegisterAdmission, rpc.NewAdmission, e)
 	carries(t, e, admission.Mutate)
 	carries(t, e, admission.Validate, func(r *services.AdmissionResponse) { r.Object = nil })
 }
 
 func TestAnswersThatBreakTheContractAreFaults(t *testing.T) {
 	e := &echo{}
-	store := contracttest.Remote[services.Store](t, rpc.Store, e)
+	store := contracttest.Remote[services.Store](t, rpc.RegisterStore, rpc.NewStore, e)
 	e.answer = services.Object{Key: resource.Key{Name: "other"}}
 	_, err := store.Get(t.Context(), services.GetRequest{Key: resource.Key{Name: "asked"}})
 	wantReason(t, err, services.ReasonInternalError)
 
-	hub := contracttest.Remote[services.WatchHub](t, rpc.WatchHub, e)
+	hub := contracttest.Remote[services.WatchHub](t, rpc.RegisterWatchHub, rpc.NewWatchHub, e)
 	e.answer = services.Replay{Changes: []services.Change{{Type: 99}}}
 	_, err = hub.Replay(t.Context(), services.ReplayRequest{})
 	wantReason(t, err, services.ReasonInternalError)
@@ -196,7 +196,7 @@ func TestAnswersThatBreakTheContractAreFaults(t *testing.T) {
 
 func TestErrorsCrossTheWire(t *testing.T) {
 	e := &echo{}
-	store := contracttest.Remote[services.Store](t, rpc.Store, e)
+	store := contracttest.Remote[services.Store](t, rpc.RegisterStore, rpc.NewStore, e)
 	var full services.Status
 	fill(reflect.ValueOf(&full).Elem())
 	for _, want := range []*services.Status{

@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/resource"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
@@ -17,7 +16,7 @@ type storeServer struct {
 	impl services.Store
 }
 
-func serveStore(s grpc.ServiceRegistrar, impl services.Store) {
+func RegisterStore(s grpc.ServiceRegistrar, impl services.Store) {
 	pb.RegisterStoreServer(s, storeServer{impl: impl})
 }
 
@@ -65,7 +64,7 @@ func (s storeServer) Create(ctx context.Context, m *pb.CreateRequest) (*pb.Objec
 func (s storeServer) Update(ctx context.Context, m *pb.UpdateRequest) (*pb.Object, error) {
 	r := services.UpdateRequest{Key: keyIn(m.GetKey()), Revision: m.GetRevision(), Content: contentIn(m.GetContent()), Attempt: attemptIn(m.GetAttempt())}
 	// A repeated write is never applied anew, only its outcome is looked up.
-	if part := run.Part(ctx); part != "" && !r.Attempt.Repeated {
+	if part := callersPart(ctx); part != "" && !r.Attempt.Repeated {
 		var err error
 		if r, err = s.onlyPart(ctx, r, part); err != nil {
 			return nil, errorOut(err)
@@ -86,7 +85,7 @@ type storeClient struct {
 	seen atomic.Int64
 }
 
-func newStoreClient(c grpc.ClientConnInterface) services.Store {
+func NewStore(c grpc.ClientConnInterface) services.Store {
 	return &storeClient{peer: pb.NewStoreClient(c)}
 }
 

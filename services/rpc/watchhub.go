@@ -15,7 +15,7 @@ type watchHubServer struct {
 	impl services.WatchHub
 }
 
-func serveWatchHub(s grpc.ServiceRegistrar, impl services.WatchHub) {
+func RegisterWatchHub(s grpc.ServiceRegistrar, impl services.WatchHub) {
 	pb.RegisterWatchHubServer(s, watchHubServer{impl: impl})
 }
 
@@ -39,7 +39,7 @@ func (s watchHubServer) Keys(ctx context.Context, m *pb.KeysRequest) (*pb.KeysRe
 
 type watchHubClient struct{ peer pb.WatchHubClient }
 
-func newWatchHubClient(c grpc.ClientConnInterface) services.WatchHub {
+func NewWatchHub(c grpc.ClientConnInterface) services.WatchHub {
 	return watchHubClient{pb.NewWatchHubClient(c)}
 }
 

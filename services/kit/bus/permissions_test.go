@@ -18,7 +18,7 @@ import (
 )
 
 // shipped is the configuration that operators are given.
-const shipped = "../../deploy/nats/"
+const shipped = "../../../deploy/nats/"
 
 // configured starts a server with the permissions of a configuration file.
 func configured(t *testing.T, file string, tls *peertls.Files) string {

@@ -4,19 +4,19 @@ import (
 	"context"
 
 	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 )
 
 // source is the one Source of a process, made when it is used first.
 var source = &run.Contract[Source]{Name: "changes", Dial: newSource}
 
 // Use returns the Source of this process. A service that calls it needs
-// rpc.WatchHub and bus.Conn. It is called from run.Service.Start.
+// contract.WatchHub and bus.Conn. It is called from run.Service.Start.
 func Use(ctx context.Context, n *run.Node) (Source, error) { return source.Use(ctx, n) }
 
 func newSource(ctx context.Context, n *run.Node) (Source, error) {
-	hub, err := rpc.WatchHub.Use(ctx, n)
+	hub, err := contract.WatchHub.Use(ctx, n)
 	if err != nil {
 		return Source{}, err
 	}

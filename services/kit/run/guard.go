@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/rpc"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -56,7 +57,7 @@ func (g guard) intercept(ctx context.Context, r any, info *grpc.UnaryServerInfo,
 		return nil, status.Errorf(codes.PermissionDenied, "%q may not call %s for %q", names, info.FullMethod, subject.String())
 	}
 	if part != "" {
-		ctx = context.WithValue(ctx, partKey{}, part)
+		ctx = rpc.WithPart(ctx, part)
 	}
 	return next(ctx, r)
 }
@@ -123,16 +124,6 @@ func onlyFields(m proto.Message, known ...protoreflect.Name) bool {
 		return only
 	})
 	return only
-}
-
-type partKey struct{}
-
-// Part returns the member of an object that the caller of a carried call may
-// change, as in status.used; empty when there is no such limit. The contract's
-// transport enforces it.
-func Part(ctx context.Context) string {
-	part, _ := ctx.Value(partKey{}).(string)
-	return part
 }
 
 // callerNames returns the services that the caller's certificate names.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
-	"github.com/portico-platform/portico/services/rpc"
 )
 
 // gate is a store whose Revision waits until it is let go.
@@ -71,8 +71,8 @@ func issue(t *testing.T, a *peertls.Authority, names ...string) peertls.Files {
 }
 
 func storeService(impl services.Store) run.Service {
-	return run.Service{Name: "store", Offers: []run.Dependency{rpc.Store}, Start: func(_ context.Context, n *run.Node) error {
-		rpc.Store.Offer(n, impl)
+	return run.Service{Name: "store", Offers: []run.Dependency{contract.Store}, Start: func(_ context.Context, n *run.Node) error {
+		contract.Store.Offer(n, impl)
 		return nil
 	}}
 }
@@ -86,8 +86,8 @@ func serve(t *testing.T, impl services.Store, files peertls.Files, address strin
 func dial(t *testing.T, files peertls.Files, address string) services.Store {
 	t.Helper()
 	var client services.Store
-	user := run.Service{Name: "user", Needs: []run.Dependency{rpc.Store}, Start: func(ctx context.Context, n *run.Node) (err error) {
-		client, err = rpc.Store.Use(ctx, n)
+	user := run.Service{Name: "user", Needs: []run.Dependency{contract.Store}, Start: func(ctx context.Context, n *run.Node) (err error) {
+		client, err = contract.Store.Use(ctx, n)
 		return err
 	}}
 	start(t, app(user), append(files.Flags(), "--store-address="+address)...)
@@ -205,8 +205,8 @@ func TestAStartWaitsForItsPeer(t *testing.T) {
 	address := first.RPCAddress()
 	first.Stop()
 	asked, answered := make(chan struct{}), make(chan error, 1)
-	user := run.Service{Name: "user", Needs: []run.Dependency{rpc.Store}, Start: func(ctx context.Context, n *run.Node) error {
-		client, err := rpc.Store.Use(ctx, n)
+	user := run.Service{Name: "user", Needs: []run.Dependency{contract.Store}, Start: func(ctx context.Context, n *run.Node) error {
+		client, err := contract.Store.Use(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -337,7 +337,7 @@ func TestCertificatesAreRenewedByTheirFiles(t *testing.T) {
 func TestWrongCarriageFlags(t *testing.T) {
 	authority := newAuthority(t)
 	files := issue(t, authority, "authz")
-	user := run.Service{Name: "user", Needs: []run.Dependency{rpc.Store}, Start: func(context.Context, *run.Node) error { return nil }}
+	user := run.Service{Name: "user", Needs: []run.Dependency{contract.Store}, Start: func(context.Context, *run.Node) error { return nil }}
 	store := storeService(openGate())
 	for _, c := range []struct {
 		service run.Service

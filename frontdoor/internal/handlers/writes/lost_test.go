@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/kit/kittest/fake"
 )
 
 // losing is a store whose outcomes get lost while lose is set: the write is done, and

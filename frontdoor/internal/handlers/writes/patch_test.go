@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/kit/kittest/fake"
 )
 
 // TestPatchedMetadata: what patches and updates may do to what names an object.

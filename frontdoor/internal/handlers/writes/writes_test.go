@@ -7,7 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/kit/kittest/fake"
 )
 
 const (

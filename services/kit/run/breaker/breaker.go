@@ -11,20 +11,17 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	"github.com/portico-platform/portico/services"
-	pb "github.com/portico-platform/portico/services/rpc/porticov1"
+	"github.com/portico-platform/portico/services/rpc"
 )
 
 // patience is how long calls wait for a service that has just been lost.
@@ -59,7 +56,7 @@ type Breaker struct {
 
 // New returns a Breaker that lets calls through.
 func New(c Config) *Breaker {
-	b := &Breaker{config: c, calls: map[*call]struct{}{}, error: Refusal(c.Service),
+	b := &Breaker{config: c, calls: map[*call]struct{}{}, error: rpc.Refusal(c.Service),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "portico_peer_refused_calls_total",
 			Help: "Calls that were not made because the service was away.", ConstLabels: prometheus.Labels{"peer": c.Service}})}
 	if c.Metrics != nil {
@@ -73,32 +70,6 @@ func New(c Config) *Breaker {
 			}))
 	}
 	return b
-}
-
-// Refusal is the error of a call that has not been made: the whole Status goes with
-// it, so that whoever asked knows that it is safe to ask again.
-func Refusal(service string) error {
-	s := services.Unavailable("%s cannot be reached", service)
-	plain := status.New(codes.Unavailable, s.Message)
-	detailed, err := plain.WithDetails(&pb.Status{Code: http.StatusServiceUnavailable, Reason: s.Reason, Message: s.Message,
-		Details: &pb.StatusDetails{RetryAfterSeconds: s.Details.RetryAfterSeconds}})
-	if err != nil {
-		return &refused{plain.Err()}
-	}
-	return &refused{detailed.Err()}
-}
-
-// refused is the error of a call that has not been made.
-type refused struct{ error }
-
-// GRPCStatus returns the status of the error, as gRPC's own errors do.
-func (r *refused) GRPCStatus() *status.Status { return status.Convert(r.error) }
-
-// Refused reports whether err says that a call has not been made because the service
-// is away. It says nothing about earlier calls for the same thing.
-func Refused(err error) bool {
-	var r *refused
-	return errors.As(err, &r)
 }
 
 // Options are what a client of the service needs to be watched over.

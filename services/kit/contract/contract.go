@@ -1,10 +1,8 @@
-// Package rpc carries the contracts over gRPC: portico.proto, and one Go file per
-// contract with both ends of the wire. It translates, and checks that an answer
-// is one that the contract allows; it decides nothing else. Errors cross the wire
-// as whole Status values. EncodeChange and its kin do the same for the messages on
-// the bus. It serves "What the
-// service does" of the specification.
-package rpc
+// Package contract declares the contracts as services of the suite offer and use them:
+// each with the flag, the certificate name and the gRPC transport that reach it in
+// another process. How calls are spread, repeated and given up is decided here; what
+// goes over the wire is decided in package rpc.
+package contract
 
 import (
 	"context"
@@ -14,15 +12,16 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/rpc"
 )
 
 // The contracts, as services offer and use them.
 var (
-	Store     = contract("store", newStoreClient, serveStore)
-	WatchHub  = contract("watch-hub", newWatchHubClient, serveWatchHub)
-	Authn     = contract("authn", newAuthnClient, serveAuthn)
-	Authz     = contract("authz", newAuthzClient, serveAuthz)
-	Admission = contract("admission", newAdmissionClient, serveAdmission)
+	Store     = declare("store", rpc.NewStore, rpc.RegisterStore)
+	WatchHub  = declare("watch-hub", rpc.NewWatchHub, rpc.RegisterWatchHub)
+	Authn     = declare("authn", rpc.NewAuthn, rpc.RegisterAuthn)
+	Authz     = declare("authz", rpc.NewAuthz, rpc.RegisterAuthz)
+	Admission = declare("admission", rpc.NewAdmission, rpc.RegisterAdmission)
 )
 
 // calls spreads calls over all replicas of a service and lets them wait until one
@@ -58,9 +57,9 @@ func repeatable(method string) bool {
 	return false
 }
 
-// contract declares a contract whose flag, peer and certificate have one name:
+// declare returns a contract whose flag, peer and certificate have one name:
 // that of the service that offers it.
-func contract[T any](name string, client func(grpc.ClientConnInterface) T, serve func(grpc.ServiceRegistrar, T)) *run.Contract[T] {
+func declare[T any](name string, client func(grpc.ClientConnInterface) T, serve func(grpc.ServiceRegistrar, T)) *run.Contract[T] {
 	return &run.Contract[T]{
 		Name:  name,
 		Flags: func(fs *pflag.FlagSet) { run.PeerFlag(fs, name) },

@@ -1,4 +1,4 @@
-package rpc_test
+package contract_test
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -101,14 +101,14 @@ func newSite(t *testing.T, l *ledger, flags ...string) *site {
 		t.Fatal(err)
 	}
 	s := &site{t: t, authority: authority, flags: flags}
-	offers := []run.Dependency{rpc.Store, rpc.WatchHub, rpc.Authn, rpc.Authz, rpc.Admission}
+	offers := []run.Dependency{contract.Store, contract.WatchHub, contract.Authn, contract.Authz, contract.Admission}
 	running := s.start([]string{"store", "watch-hub", "authn", "authz", "admission"}, run.Service{
 		Name: "all", Offers: offers, Start: func(_ context.Context, n *run.Node) error {
-			rpc.Store.Offer(n, l)
-			rpc.WatchHub.Offer(n, l)
-			rpc.Authn.Offer(n, l)
-			rpc.Authz.Offer(n, l)
-			rpc.Admission.Offer(n, l)
+			contract.Store.Offer(n, l)
+			contract.WatchHub.Offer(n, l)
+			contract.Authn.Offer(n, l)
+			contract.Authz.Offer(n, l)
+			contract.Admission.Offer(n, l)
 			return nil
 		},
 	}, "--rpc-address=127.0.0.1:0")
@@ -139,21 +139,21 @@ func (s *site) as(names ...string) (c contracts) {
 		args = append(args, "--"+peer+"-address="+s.address)
 	}
 	s.start(names, run.Service{
-		Name: "user", Needs: []run.Dependency{rpc.Store, rpc.WatchHub, rpc.Authn, rpc.Authz, rpc.Admission},
+		Name: "user", Needs: []run.Dependency{contract.Store, contract.WatchHub, contract.Authn, contract.Authz, contract.Admission},
 		Start: func(ctx context.Context, n *run.Node) (err error) {
-			if c.store, err = rpc.Store.Use(ctx, n); err != nil {
+			if c.store, err = contract.Store.Use(ctx, n); err != nil {
 				return err
 			}
-			if c.hub, err = rpc.WatchHub.Use(ctx, n); err != nil {
+			if c.hub, err = contract.WatchHub.Use(ctx, n); err != nil {
 				return err
 			}
-			if c.authn, err = rpc.Authn.Use(ctx, n); err != nil {
+			if c.authn, err = contract.Authn.Use(ctx, n); err != nil {
 				return err
 			}
-			if c.authz, err = rpc.Authz.Use(ctx, n); err != nil {
+			if c.authz, err = contract.Authz.Use(ctx, n); err != nil {
 				return err
 			}
-			c.admission, err = rpc.Admission.Use(ctx, n)
+			c.admission, err = contract.Admission.Use(ctx, n)
 			return err
 		},
 	}, args...)

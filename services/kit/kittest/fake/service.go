@@ -5,18 +5,18 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/rpc"
 )
 
 // Service offers the cluster to the services that are started after it.
 func (c *Cluster) Service() run.Service {
 	return run.Service{
 		Name: "fake", About: "a small cluster in memory",
-		Offers: []run.Dependency{rpc.Store, rpc.WatchHub, bus.Conn},
+		Offers: []run.Dependency{contract.Store, contract.WatchHub, bus.Conn},
 		Start: func(_ context.Context, n *run.Node) error {
-			rpc.Store.Offer(n, readOnly{c})
-			rpc.WatchHub.Offer(n, c)
+			contract.Store.Offer(n, readOnly{c})
+			contract.WatchHub.Offer(n, c)
 			bus.Conn.Offer(n, c.bus)
 			return nil
 		},

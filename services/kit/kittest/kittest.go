@@ -1,0 +1,69 @@
+// Package kittest runs an implementation of a contract as the suite does: in this
+// process, or as a process of its own that others reach over gRPC with mutual TLS.
+package kittest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
+)
+
+// LocalAndRemote runs a suite against the implementation that open makes, directly and
+// over gRPC.
+func LocalAndRemote[T any](t *testing.T, contract *run.Contract[T], open func(*testing.T) T, suite func(*testing.T, func(*testing.T) T)) {
+	t.Run("direct", func(t *testing.T) { suite(t, open) })
+	t.Run("remote", func(t *testing.T) {
+		suite(t, func(t *testing.T) T { return Remote(t, contract, open(t)) })
+	})
+}
+
+// Remote returns a client of impl: what a front door in another process would
+// use. It ends with the test.
+func Remote[T any](t testing.TB, contract *run.Contract[T], impl T) T {
+	t.Helper()
+	return RemoteOver(t, contract, impl, func(address string) string { return address })
+}
+
+// RemoteOver is Remote with something between the two: between is given the address
+// of the service and returns where the client connects.
+func RemoteOver[T any](t testing.TB, contract *run.Contract[T], impl T, between func(address string) string) T {
+	t.Helper()
+	authority, err := peertls.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, authority, run.Service{
+		Name: contract.Name, Offers: []run.Dependency{contract},
+		Start: func(_ context.Context, n *run.Node) error {
+			contract.Offer(n, impl)
+			return nil
+		},
+	}, "--rpc-address=127.0.0.1:0")
+	var client T
+	start(t, authority, run.Service{
+		Name: "frontdoor", Needs: []run.Dependency{contract},
+		Start: func(ctx context.Context, n *run.Node) (err error) {
+			client, err = contract.Use(ctx, n)
+			return err
+		},
+	}, "--"+contract.Name+"-address="+between(server.RPCAddress()))
+	return client
+}
+
+// start runs a service as a process of its own would, until the test ends.
+func start(t testing.TB, authority *peertls.Authority, s run.Service, args ...string) *run.Running {
+	t.Helper()
+	files, err := authority.Issue(t.TempDir(), s.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append(append(args, "--log-level=error"), files.Flags()...)
+	running, err := run.Start(t.Context(), run.App{Name: s.Name, Services: []run.Service{s}}, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(running.Stop)
+	return running
+}

@@ -1,0 +1,36 @@
+package rpc
+
+import (
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// Refusal returns the error of a call that has not been made because the service is
+// away: the whole Status goes with it, so that whoever asked knows that it is safe to
+// ask again.
+func Refusal(service string) error {
+	s := services.Unavailable("%s cannot be reached", service)
+	plain := status.New(codes.Unavailable, s.Message)
+	detailed, err := plain.WithDetails(statusOut(s))
+	if err != nil {
+		return &refused{plain.Err()}
+	}
+	return &refused{detailed.Err()}
+}
+
+// refused is the error of a call that has not been made.
+type refused struct{ error }
+
+// GRPCStatus returns the status of the error, as gRPC's own errors do.
+func (r *refused) GRPCStatus() *status.Status { return status.Convert(r.error) }
+
+// Refused reports whether err says that a call has not been made because the service
+// is away. It says nothing about earlier calls for the same thing.
+func Refused(err error) bool {
+	var r *refused
+	return errors.As(err, &r)
+}
