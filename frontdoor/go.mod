@@ -6,10 +6,12 @@ require (
 	github.com/coder/websocket v1.8.15
 	github.com/go-jose/go-jose/v4 v4.1.4
 	github.com/google/gnostic-models v0.7.0
+	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/klauspost/compress v1.20.3
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822
 	github.com/portico-platform/portico/services v0.0.0
 	github.com/prometheus/client_golang v1.24.0
+	github.com/robfig/cron/v3 v3.0.1
 	github.com/spf13/pflag v1.0.10
 	golang.org/x/net v0.61.0
 	golang.org/x/sync v0.24.0
@@ -23,6 +25,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2
 	sigs.k8s.io/yaml v1.6.0
 )
+
+require github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
