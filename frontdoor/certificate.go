@@ -2,52 +2,23 @@ package frontdoor
 
 import (
 	"crypto/tls"
-	"os"
-	"sync"
+	"log/slog"
 	"time"
+
+	"github.com/portico-platform/portico/services/kit/run/reload"
 )
 
-// certificate is the service's certificate, read again when its file changes.
-type certificate struct {
-	certFile, keyFile string
+// certificateCheck is how often the files of the certificate are looked at, at most:
+// handshakes are what clients without any credentials can ask for.
+const certificateCheck = time.Second
 
-	mu      sync.Mutex
-	current *tls.Certificate
-	read    time.Time // modification time of the file that current came from
-	checked time.Time
-}
-
-// certificateCheck is how often the file is looked at.
-const certificateCheck = 10 * time.Second
-
-func newCertificate(certFile, keyFile string) (*certificate, error) {
-	c := &certificate{certFile: certFile, keyFile: keyFile}
-	return c, c.load()
-}
-
-func (c *certificate) load() error {
-	info, err := os.Stat(c.certFile)
-	if err != nil {
-		return err
-	}
-	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
-	if err != nil {
-		return err
-	}
-	c.current, c.read, c.checked = &pair, info.ModTime(), time.Now()
-	return nil
-}
-
-// get is for tls.Config. A file that cannot be read now leaves the certificate as
-// it is.
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if time.Since(c.checked) > certificateCheck {
-		c.checked = time.Now()
-		if info, err := os.Stat(c.certFile); err == nil && !info.ModTime().Equal(c.read) {
-			_ = c.load()
-		}
-	}
-	return c.current, nil
+// openCertificate reads the service's certificate, which follows its files.
+func openCertificate(certFile, keyFile string, log *slog.Logger) (*reload.Files[*tls.Certificate], error) {
+	return reload.Open(reload.Config[*tls.Certificate]{
+		What: "serving certificate", Paths: []string{certFile, keyFile}, Every: certificateCheck, Log: log,
+		Parse: func(content [][]byte) (*tls.Certificate, error) {
+			pair, err := tls.X509KeyPair(content[0], content[1])
+			return &pair, err
+		},
+	})
 }

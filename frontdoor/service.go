@@ -91,7 +91,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	listener, err := c.listen()
+	listener, err := c.listen(n.Log)
 	if err != nil {
 		return err
 	}
@@ -130,11 +130,11 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 
 // listen opens the port with TLS. Client certificates are asked for and not
 // verified here: authn does that. The certificate is read again when it changes.
-func (c *config) listen() (net.Listener, error) {
+func (c *config) listen(log *slog.Logger) (net.Listener, error) {
 	if c.certFile == "" || c.keyFile == "" {
 		return nil, run.Usagef("--tls-cert-file and --tls-private-key-file are required")
 	}
-	certificate, err := newCertificate(c.certFile, c.keyFile)
+	certificate, err := openCertificate(c.certFile, c.keyFile, log)
 	if err != nil {
 		return nil, run.Usagef("--tls-cert-file, --tls-private-key-file: %v", err)
 	}
@@ -144,7 +144,7 @@ func (c *config) listen() (net.Listener, error) {
 	}
 	return tls.NewListener(plain, &tls.Config{
 		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate: certificate.get,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate.Get(), nil },
 	}), nil
 }
 

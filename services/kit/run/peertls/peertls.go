@@ -9,7 +9,6 @@
 package peertls
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -17,10 +16,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"sync"
 
 	"google.golang.org/grpc/credentials"
+
+	"github.com/portico-platform/portico/services/kit/run/reload"
 )
 
 // Files names the PEM files of one process.
@@ -32,36 +31,35 @@ type Files struct {
 
 // Identity is what a process proves who it is with. It reads its files again at
 // every handshake, so that certificates are renewed by replacing the files.
-type Identity struct {
-	files Files
-	log   *slog.Logger
+type Identity struct{ files *reload.Files[material] }
 
-	mu      sync.Mutex
-	current material
-	refused material // the last content that could not be used: logged once
-}
-
-// material is the content of the files, and what it means.
+// material is what the files mean.
 type material struct {
-	ca, cert, key []byte
-	roots         *x509.CertPool
-	pair          tls.Certificate
+	roots *x509.CertPool
+	pair  tls.Certificate
 }
 
 // Load reads the files for the first time.
 func Load(files Files, log *slog.Logger) (*Identity, error) {
-	m, err := read(files)
-	if err == nil {
-		err = m.parse()
+	read, err := reload.Open(reload.Config[material]{
+		What: "peer certificate", Paths: []string{files.CA, files.Cert, files.Key}, Parse: parse, Log: log,
+	})
+	return &Identity{read}, err
+}
+
+func parse(content [][]byte) (m material, err error) {
+	if m.pair, err = tls.X509KeyPair(content[1], content[2]); err != nil {
+		return m, fmt.Errorf("certificate and key: %w", err)
 	}
-	if err != nil {
-		return nil, err
+	m.roots = x509.NewCertPool()
+	if !m.roots.AppendCertsFromPEM(content[0]) {
+		return m, errors.New("the CA file holds no certificate")
 	}
-	return &Identity{files: files, log: log, current: m}, nil
+	return m, nil
 }
 
 // Services returns the names that the process's own certificate gives it.
-func (i *Identity) Services() []string { return i.material().pair.Leaf.DNSNames }
+func (i *Identity) Services() []string { return i.files.Get().pair.Leaf.DNSNames }
 
 // Server returns the credentials of a listening process: it takes no connection
 // without a certificate of the CA.
@@ -69,7 +67,7 @@ func (i *Identity) Server() credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS13,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			m := i.material()
+			m := i.files.Get()
 			return &tls.Config{
 				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{m.pair},
 				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: m.roots,
@@ -108,56 +106,11 @@ func (c *client) ClientHandshake(ctx context.Context, _ string, conn net.Conn) (
 func (c *client) Clone() credentials.TransportCredentials { return c.identity.Client(c.service) }
 
 func (i *Identity) dialing(service string) credentials.TransportCredentials {
-	m := i.material()
+	m := i.files.Get()
 	return credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: service,
 		RootCAs: m.roots, Certificates: []tls.Certificate{m.pair},
 	})
-}
-
-// material returns what the files hold now, or held last when they cannot be used.
-func (i *Identity) material() material {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	m, err := read(i.files)
-	if err != nil || m.same(i.current) || m.same(i.refused) {
-		return i.current
-	}
-	if err := m.parse(); err != nil {
-		i.refused = m
-		i.log.Warn("new peer certificate refused, keeping the one in use", "error", err)
-		return i.current
-	}
-	i.current = m
-	i.log.Info("peer certificate renewed", "names", m.pair.Leaf.DNSNames, "until", m.pair.Leaf.NotAfter)
-	return m
-}
-
-func read(files Files) (m material, err error) {
-	for _, f := range []struct {
-		path string
-		into *[]byte
-	}{{files.CA, &m.ca}, {files.Cert, &m.cert}, {files.Key, &m.key}} {
-		if *f.into, err = os.ReadFile(f.path); err != nil {
-			return m, err
-		}
-	}
-	return m, nil
-}
-
-func (m *material) parse() (err error) {
-	if m.pair, err = tls.X509KeyPair(m.cert, m.key); err != nil {
-		return fmt.Errorf("certificate and key: %w", err)
-	}
-	m.roots = x509.NewCertPool()
-	if !m.roots.AppendCertsFromPEM(m.ca) {
-		return errors.New("the CA file holds no certificate")
-	}
-	return nil
-}
-
-func (m material) same(o material) bool {
-	return bytes.Equal(m.ca, o.ca) && bytes.Equal(m.cert, o.cert) && bytes.Equal(m.key, o.key)
 }
 
 var _ credentials.TransportCredentials = (*client)(nil)
