@@ -117,7 +117,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		return nil, err
 	}
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
-	d.access = &authfilters.Control{Authn: b.authn, Authz: b.authz, Vocabulary: n.Vocabulary, Log: n.Log,
+	d.access = &authfilters.Control{Authn: b.authn, Authz: b.authz, Identities: authfilters.NewIdentities(), Vocabulary: n.Vocabulary, Log: n.Log,
 		Reads: inflight.New(c.reads, seatWait), Writes: inflight.New(c.writes, seatWait), Memory: inflight.NewBytes(requestMemory),
 		HealthOpened: make(chan struct{}, 1)}
 	inflight.Register(n.Metrics, d.access.Reads, d.access.Writes, d.access.Memory)

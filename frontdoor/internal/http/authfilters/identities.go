@@ -3,18 +3,18 @@ package authfilters
 import (
 	"context"
 	"crypto/sha256"
-	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/portico-platform/portico/services"
 )
 
-// identities remembers who a bearer token belongs to, for as long as authn allows.
+// Identities remembers who a bearer token belongs to, for as long as authn allows.
 // Requests that come with a client certificate are not remembered: headers may
 // count for them too.
-type identities struct {
-	mu    sync.RWMutex
-	known map[[sha256.Size]byte]identity
+type Identities struct {
+	known *lru.Cache[[sha256.Size]byte, identity]
 }
 
 type identity struct {
@@ -22,32 +22,30 @@ type identity struct {
 	until time.Time
 }
 
-// identitiesKept bounds the memory; beyond it everything is asked again.
+// identitiesKept bounds the memory; beyond it the least recently used are forgotten.
 const identitiesKept = 10_000
 
+// NewIdentities returns Identities that know nobody.
+func NewIdentities() *Identities {
+	known, err := lru.New[[sha256.Size]byte, identity](identitiesKept)
+	if err != nil {
+		panic(err) // only for a size that is not positive
+	}
+	return &Identities{known}
+}
+
 // authenticate asks authn, unless it knows the answer.
-func (i *identities) authenticate(ctx context.Context, authn services.Authn, c services.Credentials) (services.Authentication, error) {
+func (i *Identities) authenticate(ctx context.Context, authn services.Authn, c services.Credentials) (services.Authentication, error) {
 	if c.BearerToken == "" || len(c.Certificates) > 0 {
 		return authn.Authenticate(ctx, c)
 	}
 	key := sha256.Sum256([]byte(c.BearerToken))
-	i.mu.RLock()
-	known, ok := i.known[key]
-	i.mu.RUnlock()
-	if ok && time.Now().Before(known.until) {
+	if known, ok := i.known.Get(key); ok && time.Now().Before(known.until) {
 		return known.Authentication, nil
 	}
 	a, err := authn.Authenticate(ctx, c)
 	if err == nil && a.CacheFor > 0 {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		if len(i.known) >= identitiesKept {
-			clear(i.known)
-		}
-		if i.known == nil {
-			i.known = map[[sha256.Size]byte]identity{}
-		}
-		i.known[key] = identity{a, time.Now().Add(a.CacheFor)}
+		i.known.Add(key, identity{a, time.Now().Add(a.CacheFor)})
 	}
 	return a, err
 }

@@ -29,6 +29,8 @@ type Control struct {
 	Authz      services.Authz
 	Vocabulary vocabulary.Vocabulary
 	Log        *slog.Logger
+	// Identities saves asking Authn about tokens that are known.
+	Identities *Identities
 	// Reads and Writes hand out the seats in which requests are served, and Memory the
 	// bytes that they hold.
 	Reads, Writes *inflight.Limiter
@@ -36,7 +38,6 @@ type Control struct {
 	// HealthOpened wakes FollowHealth; it holds one element.
 	HealthOpened chan struct{}
 
-	known  identities
 	health atomic.Pointer[openHealth]
 }
 
@@ -49,7 +50,7 @@ func (c *Control) Authenticated(next request.Handler) request.Handler {
 				credentials.Certificates = append(credentials.Certificates, cert.Raw)
 			}
 		}
-		a, err := c.known.authenticate(r.Context(), c.Authn, credentials)
+		a, err := c.Identities.authenticate(r.Context(), c.Authn, credentials)
 		if err != nil {
 			return err
 		}
