@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -80,9 +81,7 @@ func (d *door) answered(ctx context.Context, ask func() error) error {
 			return err
 		}
 		d.log.Warn("not ready, trying again", "error", err)
-		select {
-		case <-time.After(askAgain):
-		case <-ctx.Done():
+		if !retry.Pause(ctx, askAgain) {
 			return err
 		}
 	}

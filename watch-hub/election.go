@@ -9,6 +9,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/portico-platform/portico/services/kit/retry"
 )
 
 const (
@@ -54,7 +56,7 @@ func (e *election) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := e.term(ctx, succeed); err != nil && ctx.Err() == nil {
 			e.log.Warn("election of the publishing hub", "error", err)
-			pause(ctx, retryEvery)
+			retry.Pause(ctx, retryEvery)
 		}
 		succeed = false
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd/epoch"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/history"
 	"github.com/portico-platform/portico/watch-hub/internal/keys"
@@ -137,16 +138,8 @@ func (h *Hub) followAlways(ctx context.Context) {
 			h.window.Reset(compacted.Through, h.window.Epoch())
 		default:
 			h.config.Log.Warn("following etcd again", "revision", h.window.Progress().Through, "error", err)
-			pause(ctx, retryEvery)
+			retry.Pause(ctx, retryEvery)
 		}
-	}
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
 

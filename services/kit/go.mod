@@ -7,6 +7,7 @@ require github.com/portico-platform/portico/services v0.0.0
 replace github.com/portico-platform/portico/services => ../
 
 require (
+	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 	github.com/nats-io/nkeys v0.4.16

@@ -15,6 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -108,9 +109,7 @@ func (p *Plugin) account(ctx context.Context, r *review.Review, name string) (Ac
 		if name != fallback || attempt == attempts || !p.exists(ctx, r.Namespace) {
 			return Account{}, r.Forbid("error looking up service account %s/%s: serviceaccount %q not found", r.Namespace, name, name)
 		}
-		select {
-		case <-time.After(between):
-		case <-ctx.Done():
+		if !retry.Pause(ctx, between) {
 			return Account{}, ctx.Err()
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/retry"
 )
 
 const (
@@ -81,7 +82,7 @@ func NewOIDC(config OIDCConfig, now func() time.Time) (*OIDC, error) {
 // alive until that ends.
 func (m *OIDC) Run(ctx context.Context) error {
 	ctx = oidc.ClientContext(ctx, m.client)
-	for pause := firstDiscovery; ; pause = min(2*pause, slowestDiscovery) {
+	for pauses := retry.NewBackoff(firstDiscovery, slowestDiscovery); ; {
 		provider, err := oidc.NewProvider(ctx, m.config.IssuerURL)
 		if err == nil {
 			algorithms := make([]string, len(signatures))
@@ -96,9 +97,7 @@ func (m *OIDC) Run(ctx context.Context) error {
 			return nil
 		}
 		m.config.Log.Warn("the OpenID Connect issuer does not answer", "issuer", m.config.IssuerURL, "error", err)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !pauses.Pause(ctx) {
 			return nil
 		}
 	}

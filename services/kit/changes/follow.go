@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/bus"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/rpc"
 )
@@ -97,7 +97,7 @@ func (s Source) Follow(ctx context.Context, gr resource.GroupResource, after int
 // Replay asks the hub what happened, and again as long as it cannot answer. An
 // error is one that it would give every time, as Expired (410), or that of ctx.
 func (s Source) Replay(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
-	for pause := firstRetry; ; pause = min(2*pause, slowestTry) {
+	for pauses := retry.NewBackoff(firstRetry, slowestTry); ; {
 		replay, err := s.Hub.Replay(ctx, r)
 		if ctx.Err() != nil {
 			return services.Replay{}, ctx.Err()
@@ -105,19 +105,9 @@ func (s Source) Replay(ctx context.Context, r services.ReplayRequest) (services.
 		if err == nil || permanent(err) {
 			return replay, err
 		}
-		if err := rest(ctx, pause); err != nil {
-			return services.Replay{}, err
+		if !pauses.Pause(ctx) {
+			return services.Replay{}, ctx.Err()
 		}
-	}
-}
-
-// rest waits about as long as pause; the error is that of ctx.
-func rest(ctx context.Context, pause time.Duration) error {
-	select {
-	case <-time.After(pause/2 + rand.N(pause)):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -169,7 +159,7 @@ func (s *Stream) Refresh() {
 
 // catchUp replays until something new is there or nothing is missing any more.
 func (s *Stream) catchUp(ctx context.Context) (Batch, error) {
-	for pause := firstRetry; ; pause = min(2*pause, slowestTry) {
+	for pauses := retry.NewBackoff(firstRetry, slowestTry); ; {
 		batch, err := s.replay(ctx)
 		if ctx.Err() != nil {
 			return Batch{}, ctx.Err()
@@ -177,8 +167,8 @@ func (s *Stream) catchUp(ctx context.Context) (Batch, error) {
 		if permanent(err) || batch.Through > 0 || err == nil && !s.behind {
 			return batch, err
 		}
-		if err := rest(ctx, pause); err != nil {
-			return Batch{}, err
+		if !pauses.Pause(ctx) {
+			return Batch{}, ctx.Err()
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -78,21 +79,17 @@ func NewMirror[T any](config MirrorConfig[T]) *Mirror[T] {
 
 // Run keeps the mirror up to date until ctx ends, and then returns nil.
 func (m *Mirror[T]) Run(ctx context.Context) error {
-	for pause := firstRetry; ctx.Err() == nil; {
+	for pauses := retry.NewBackoff(firstRetry, slowestTry); ctx.Err() == nil; {
 		revision, epoch, err := m.list(ctx)
 		if err == nil {
-			pause = firstRetry
+			pauses.Reset()
 			err = m.follow(ctx, revision, epoch)
 		}
 		if ctx.Err() != nil {
 			break
 		}
 		m.config.Log.Warn("mirror starts again", "resource", m.config.GroupResource.String(), "error", err)
-		select {
-		case <-time.After(pause):
-			pause = min(2*pause, slowestTry)
-		case <-ctx.Done():
-		}
+		pauses.Pause(ctx)
 	}
 	return nil
 }

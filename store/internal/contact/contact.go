@@ -16,6 +16,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/portico-platform/portico/services/kit/retry"
 )
 
 const (
@@ -104,7 +106,7 @@ func (c *Contact) Run(ctx context.Context) {
 			c.config.Log.Warn("etcd does not answer, requests that need it are refused", "error", err)
 			c.state.Load().lose(ErrAway)
 		}
-		pause(ctx, wait)
+		retry.Pause(ctx, wait)
 	}
 }
 
@@ -136,14 +138,5 @@ func (c *Contact) ask(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

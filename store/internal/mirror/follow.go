@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services/kit/etcd"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/object"
 )
@@ -41,7 +42,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	defer proving.Wait()
 	proving.Go(func() { m.proveAlways(ctx) })
 	proving.Go(func() { m.contact.Run(ctx) })
-	loaded, delay := false, retryDelay
+	loaded, delays := false, retry.NewBackoff(retryDelay, maxRetryDelay)
 	for ctx.Err() == nil {
 		before, void := m.reached()
 		var err error
@@ -62,10 +63,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 		case ctx.Err() == nil:
 			m.log.Warn("following etcd failed, trying again", "error", err)
 			if now > before {
-				delay = retryDelay
+				delays.Reset()
 			}
-			pause(ctx, delay)
-			delay = min(2*delay, maxRetryDelay)
+			delays.Pause(ctx)
 		}
 	}
 	return nil
@@ -85,15 +85,6 @@ func (m *Mirror) proveAlways(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd"
+	"github.com/portico-platform/portico/services/kit/retry"
 )
 
 const (
@@ -62,7 +63,7 @@ func (s *Swapper) settle(ctx context.Context, w Swap, cause error, read func(con
 	done := s.Time("settle")
 	for {
 		o, err := s.try(ctx, w, read)
-		if err == nil || final(err) || !pause(ctx, retryWait) {
+		if err == nil || final(err) || !retry.Pause(ctx, retryWait) {
 			done(err)
 			if err != nil {
 				err = services.OutcomeUnknown("%v; then: %v", cause, err)
@@ -192,17 +193,5 @@ func (s *Swapper) find(ctx context.Context, w Swap, through int64) (int64, error
 				return 0, nil
 			}
 		}
-	}
-}
-
-// pause waits; false when ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

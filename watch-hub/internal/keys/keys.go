@@ -17,6 +17,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/kit/seal"
 )
 
@@ -87,10 +88,7 @@ func (k *Keys) Run(ctx context.Context) {
 			return
 		}
 		k.log.Warn("following the keys again", "error", err)
-		select {
-		case <-time.After(retryEvery):
-		case <-ctx.Done():
-		}
+		retry.Pause(ctx, retryEvery)
 	}
 }
 

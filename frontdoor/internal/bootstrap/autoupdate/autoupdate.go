@@ -17,6 +17,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -122,19 +123,17 @@ func (k *Keeper) keep(ctx context.Context) {
 			return
 		}
 	}
-	retry := firstRetry
+	retries := retry.NewBackoff(firstRetry, slowestRetry)
 	for ctx.Err() == nil {
 		pause := rest
 		if err := k.pass(ctx); err != nil && ctx.Err() == nil {
 			k.Log.Warn("default roles could not be restored, trying again", "error", err)
 			k.wake()
-			pause, retry = retry, min(2*retry, slowestRetry)
+			pause = retries.Next()
 		} else {
-			retry = firstRetry
+			retries.Reset()
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !retry.Pause(ctx, pause) {
 			return
 		}
 		select {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -105,17 +106,14 @@ func (r *ring) after(revision int64) []*Entry {
 // again from the present: watchers then bridge the distance from the hub's
 // history, or are told that it is gone.
 func (f *feed) run(ctx context.Context) {
-	for backoff := 10 * time.Millisecond; ctx.Err() == nil; backoff = min(2*backoff, time.Second) {
+	for pauses := retry.NewBackoff(10*time.Millisecond, time.Second); ctx.Err() == nil; {
 		head, err := f.config.Head(ctx)
 		if err == nil {
 			f.reset(head)
-			backoff = 10 * time.Millisecond
+			pauses.Reset()
 			f.follow(ctx, head)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(backoff):
-		}
+		pauses.Pause(ctx)
 	}
 }
 

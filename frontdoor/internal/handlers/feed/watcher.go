@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -142,9 +143,7 @@ func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
 	if replay.Through <= w.position {
 		// The hub has not come as far as the ring, which began at a revision that
 		// etcd had confirmed: let it catch up instead of asking in a circle.
-		select {
-		case <-time.After(hubLag):
-		case <-ctx.Done():
+		if !retry.Pause(ctx, hubLag) {
 			return nil, ctx.Err()
 		}
 	}

@@ -1,0 +1,49 @@
+package retry_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/portico-platform/portico/services/kit/retry"
+)
+
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		if !retry.Pause(ctx, time.Second) || time.Since(start) != time.Second {
+			t.Errorf("a pause of a second took %s", time.Since(start))
+		}
+		if retry.Pause(ctx, time.Hour) || time.Since(start) != time.Minute {
+			t.Errorf("a pause went on until %s, the context ended after a minute", time.Since(start))
+		}
+		if retry.Pause(ctx, 0) {
+			t.Error("a pause says to go on although the context has ended")
+		}
+	})
+}
+
+// TestBackoff checks every pause against its bounds: half to one and a half of what
+// doubling gives.
+func TestBackoff(t *testing.T) {
+	const first, most = 100 * time.Millisecond, time.Second
+	b := retry.NewBackoff(first, most)
+	for range 3 {
+		middle, different := first, false
+		for range 20 {
+			pause := b.Next()
+			if pause < middle/2 || pause > middle*3/2+1 {
+				t.Errorf("a pause of %s, want about %s", pause, middle)
+			}
+			different = different || pause != middle
+			middle = min(2*middle, most)
+		}
+		if !different {
+			t.Error("the pauses have no jitter")
+		}
+		b.Reset()
+	}
+}
