@@ -103,6 +103,7 @@ func anywhere() *pflag.FlagSet {
 	fs.String("vocabulary", "platform", "`names` that the API speaks: platform (the specification's) or k8s (stock clients'); stays the same for the life of the data")
 	fs.String("log-level", "info", "least `level` to log: debug, info, warn or error")
 	fs.String("log-format", "text", "`format` of log lines, on standard error: text or json")
+	fs.Bool("memory-release", true, "return memory to the system when the process has come to rest, at the price of a garbage collection after a burst")
 	fs.String("status-address", "", "`address` to answer /livez, /readyz and /metrics on, in plain HTTP; empty: nowhere")
 	return fs
 }

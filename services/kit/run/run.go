@@ -70,8 +70,10 @@ func Run(ctx context.Context, app App, args []string) error {
 	if err != nil || running == nil {
 		return err
 	}
-	tidying, done := context.WithCancel(ctx)
-	go memory.Tidy(tidying)
+	resting, done := context.WithCancel(ctx)
+	if release, err := running.base.Flags.GetBool("memory-release"); err == nil && release {
+		go memory.Tidy(resting)
+	}
 	select {
 	case <-ctx.Done():
 		err = running.announce()
