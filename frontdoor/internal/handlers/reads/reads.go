@@ -41,6 +41,7 @@ type Handlers struct {
 	// served.
 	CustomSince int64
 	open        atomic.Int64
+	flushCost   costEstimate
 }
 
 // expired reports whether what was there at a revision is not known any more because

@@ -15,15 +15,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-const (
-	// bookmarkPeriod is how often a watcher that wants bookmarks gets one.
-	bookmarkPeriod = time.Minute
-	// flushCost is what handing a piece of a watch to the connection costs, and
-	// flushShare which part of a core all watchers together may spend on that.
-	flushCost   = 14 * time.Microsecond
-	flushShare  = 0.6
-	longestPace = 50 * time.Millisecond
-)
+// bookmarkPeriod is how often a watcher that wants bookmarks gets one.
+const bookmarkPeriod = time.Minute
 
 // watching is one watch under way.
 type watching struct {
@@ -266,28 +259,13 @@ func (x *watching) write() error {
 }
 
 func (x *watching) flush() error {
+	start := time.Now()
 	if len(x.buffer) > 0 {
 		if err := x.write(); err != nil {
 			return err
 		}
 	}
-	return x.out.flush()
-}
-
-// pace lets changes gather between two flushes of a watch, so that all watchers
-// together cost what flushShare allows: nothing for a few of them, some ten
-// milliseconds for a thousand. They wake at the same moments, so that the frames
-// of those that share a connection leave together.
-func (h *Handlers) pace(ctx context.Context) {
-	pause := min(time.Duration(float64(h.open.Load())*float64(flushCost)/flushShare), longestPace)
-	if pause < time.Millisecond {
-		return
-	}
-	now := time.Now()
-	timer := time.NewTimer(now.Truncate(pause).Add(pause).Sub(now))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	err := x.out.flush()
+	x.flushCost.add(time.Since(start))
+	return err
 }
