@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -39,11 +40,11 @@ type Options struct {
 // New returns the engine of a catalogue. An error is a mistake in the data that is
 // built in.
 func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
-	schemas, err := schema.New(types, o.Vocabulary)
+	set, err := builtin.Read()
 	if err != nil {
 		return nil, err
 	}
-	return build(types, schemas, o), nil
+	return build(types, schema.New(types, o.Vocabulary, set.Definitions), o), nil
 }
 
 // With returns an engine that knows these custom types, and no others, beside the

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 )
@@ -54,11 +55,11 @@ func (e *Engine) BodyType(t *catalogue.Type, s *catalogue.Subresource) *catalogu
 }
 
 // scaleColumns are the columns of a scale's Table.
-var scaleColumns = []catalogue.Column{
+var scaleColumns = []kinds.Column{
 	{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name"},
 	{Name: "Desired", Type: "integer", Cell: ".spec.replicas", Description: "Number of replicas that are wanted."},
 	{Name: "Available", Type: "integer", Cell: ".status.replicas", Description: "Number of replicas that there are."},
-	{Name: "Age", Type: "string", Cell: catalogue.CellAge, Description: "Time since the creation of the object."},
+	{Name: "Age", Type: "string", Cell: kinds.CellAge, Description: "Time since the creation of the object."},
 }
 
 func apiVersion(group, version string) string {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -29,10 +30,10 @@ func newCodec(v vocabulary.Vocabulary) *wire.Codec {
 
 var (
 	configMaps = &catalogue.Type{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", ListKind: "ConfigMapList", Namespaced: true,
-		Columns: []catalogue.Column{
+		Columns: []kinds.Column{
 			{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name"},
-			{Name: "Data", Type: "integer", Cell: catalogue.CellConfigMapData},
-			{Name: "Age", Type: "string", Cell: catalogue.CellAge},
+			{Name: "Data", Type: "integer", Cell: kinds.CellConfigMapData},
+			{Name: "Age", Type: "string", Cell: kinds.CellAge},
 		}}
 	widgets = &catalogue.Type{Group: "example.com", Version: "v1", Resource: "widgets", Kind: "Widget", Custom: true, ListKind: "WidgetList"}
 )

@@ -51,7 +51,7 @@ type GroupVersion struct {
 	Types   []*Type
 }
 
-// New builds the catalogue: the source's types, completed by the overlay.
+// New builds the catalogue: the source's types, completed by the described.
 func New(o Options) (*Catalogue, error) {
 	source := o.Source
 	if source == nil {
@@ -64,7 +64,7 @@ func New(o Options) (*Catalogue, error) {
 	if err := o.RuntimeConfig.check(surface.Types); err != nil {
 		return nil, err
 	}
-	overlay, err := readOverlay(o.Vocabulary)
+	described, err := readKinds(o.Vocabulary)
 	if err != nil {
 		return nil, err
 	}
@@ -81,16 +81,16 @@ func New(o Options) (*Catalogue, error) {
 		t.Definition = c.bodies[kindID{t.Group, t.Version, t.Kind}]
 		t.Schema = c.definitions[t.Definition]
 	}
-	if err := overlay.complete(surface.Types); err != nil {
+	if err := described.complete(surface.Types); err != nil {
 		return nil, err
 	}
 	for _, t := range surface.Types {
 		c.describeColumns(t)
 	}
-	c.stored = overlay.store(surface.Types)
+	c.stored = described.store(surface.Types)
 	c.reserved = c.reserve(surface.Types)
 	served := slices.DeleteFunc(surface.Types, func(t *Type) bool { return !o.RuntimeConfig.serves(t) })
-	c.index(served, overlay.groups)
+	c.index(served, described.groups)
 	c.converter = sync.OnceValues(func() (managedfields.TypeConverter, error) {
 		return managedfields.NewTypeConverter(forOwnership(c.definitions), false)
 	})

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -46,25 +47,25 @@ func TestTypes(t *testing.T) {
 			subresources             string
 			stored                   string
 			key                      resource.GroupResource
-			names                    NameRule
+			names                    kinds.NameRule
 		}{
-			{"", "v1", "pods", "Pod", true, allVerbs, "attach binding ephemeralcontainers eviction exec log portforward proxy status", "v1", resource.GroupResource{Resource: "pods"}, NameSubdomain},
-			{"", "v1", "namespaces", "Namespace", false, without("deletecollection"), "finalize status", "v1", resource.GroupResource{Resource: "namespaces"}, NameLabel},
-			{"", "v1", "services", "Service", true, without("deletecollection"), "proxy status", "v1", resource.GroupResource{Resource: "services"}, NameLabel1035},
-			{"", "v1", "serviceaccounts", "ServiceAccount", true, allVerbs, "token", "v1", resource.GroupResource{Resource: "serviceaccounts"}, NameSubdomain},
-			{"", "v1", "bindings", "Binding", true, []string{"create"}, "", "v1", resource.GroupResource{Resource: "bindings"}, NameSubdomain},
-			{"", "v1", "componentstatuses", "ComponentStatus", false, []string{"get", "list"}, "", "v1", resource.GroupResource{Resource: "componentstatuses"}, NameSubdomain},
-			{"", "v1", "events", "Event", true, allVerbs, "", "v1", resource.GroupResource{Resource: "events"}, NameSubdomain},
-			{"events.", "v1", "events", "Event", true, allVerbs, "", "v1", resource.GroupResource{Resource: "events"}, NameSubdomain},
-			{"apps", "v1", "deployments", "Deployment", true, allVerbs, "scale status", "apps/v1", resource.GroupResource{Group: "apps", Resource: "deployments"}, NameSubdomain},
-			{"batch", "v1", "cronjobs", "CronJob", true, allVerbs, "status", "batch/v1", resource.GroupResource{Group: "batch", Resource: "cronjobs"}, NameSubdomain},
-			{"autoscaling", "v2beta2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", true, allVerbs, "status", "autoscaling/v1", resource.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}, NameSubdomain},
-			{"extensions", "v1beta1", "ingresses", "Ingress", true, allVerbs, "status", v.Group("networking.") + "/v1", resource.GroupResource{Group: v.Group("networking."), Resource: "ingresses"}, NameSubdomain},
-			{"certificates.", "v1beta1", "certificatesigningrequests", "CertificateSigningRequest", false, allVerbs, "approval status", v.Group("certificates.") + "/v1", resource.GroupResource{Group: v.Group("certificates."), Resource: "certificatesigningrequests"}, NamePathSegment},
-			{"rbac.authorization.", "v1", "roles", "Role", true, allVerbs, "", v.Group("rbac.authorization.") + "/v1", resource.GroupResource{Group: v.Group("rbac.authorization."), Resource: "roles"}, NamePathSegment},
-			{"authorization.", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", true, []string{"create"}, "", v.Group("authorization.") + "/v1", resource.GroupResource{Group: v.Group("authorization."), Resource: "localsubjectaccessreviews"}, NameSubdomain},
-			{"apiextensions.", "v1", "customresourcedefinitions", "CustomResourceDefinition", false, allVerbs, "status", v.Group("apiextensions.") + "/v1", resource.GroupResource{Group: v.Group("apiextensions."), Resource: "customresourcedefinitions"}, NameSubdomain},
-			{"apiregistration.", "v1", "apiservices", "APIService", false, allVerbs, "status", v.Group("apiregistration.") + "/v1", resource.GroupResource{Group: v.Group("apiregistration."), Resource: "apiservices"}, NamePathSegment},
+			{"", "v1", "pods", "Pod", true, allVerbs, "attach binding ephemeralcontainers eviction exec log portforward proxy status", "v1", resource.GroupResource{Resource: "pods"}, kinds.NameSubdomain},
+			{"", "v1", "namespaces", "Namespace", false, without("deletecollection"), "finalize status", "v1", resource.GroupResource{Resource: "namespaces"}, kinds.NameLabel},
+			{"", "v1", "services", "Service", true, without("deletecollection"), "proxy status", "v1", resource.GroupResource{Resource: "services"}, kinds.NameLabel1035},
+			{"", "v1", "serviceaccounts", "ServiceAccount", true, allVerbs, "token", "v1", resource.GroupResource{Resource: "serviceaccounts"}, kinds.NameSubdomain},
+			{"", "v1", "bindings", "Binding", true, []string{"create"}, "", "v1", resource.GroupResource{Resource: "bindings"}, kinds.NameSubdomain},
+			{"", "v1", "componentstatuses", "ComponentStatus", false, []string{"get", "list"}, "", "v1", resource.GroupResource{Resource: "componentstatuses"}, kinds.NameSubdomain},
+			{"", "v1", "events", "Event", true, allVerbs, "", "v1", resource.GroupResource{Resource: "events"}, kinds.NameSubdomain},
+			{"events.", "v1", "events", "Event", true, allVerbs, "", "v1", resource.GroupResource{Resource: "events"}, kinds.NameSubdomain},
+			{"apps", "v1", "deployments", "Deployment", true, allVerbs, "scale status", "apps/v1", resource.GroupResource{Group: "apps", Resource: "deployments"}, kinds.NameSubdomain},
+			{"batch", "v1", "cronjobs", "CronJob", true, allVerbs, "status", "batch/v1", resource.GroupResource{Group: "batch", Resource: "cronjobs"}, kinds.NameSubdomain},
+			{"autoscaling", "v2beta2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", true, allVerbs, "status", "autoscaling/v1", resource.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}, kinds.NameSubdomain},
+			{"extensions", "v1beta1", "ingresses", "Ingress", true, allVerbs, "status", v.Group("networking.") + "/v1", resource.GroupResource{Group: v.Group("networking."), Resource: "ingresses"}, kinds.NameSubdomain},
+			{"certificates.", "v1beta1", "certificatesigningrequests", "CertificateSigningRequest", false, allVerbs, "approval status", v.Group("certificates.") + "/v1", resource.GroupResource{Group: v.Group("certificates."), Resource: "certificatesigningrequests"}, kinds.NamePathSegment},
+			{"rbac.authorization.", "v1", "roles", "Role", true, allVerbs, "", v.Group("rbac.authorization.") + "/v1", resource.GroupResource{Group: v.Group("rbac.authorization."), Resource: "roles"}, kinds.NamePathSegment},
+			{"authorization.", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", true, []string{"create"}, "", v.Group("authorization.") + "/v1", resource.GroupResource{Group: v.Group("authorization."), Resource: "localsubjectaccessreviews"}, kinds.NameSubdomain},
+			{"apiextensions.", "v1", "customresourcedefinitions", "CustomResourceDefinition", false, allVerbs, "status", v.Group("apiextensions.") + "/v1", resource.GroupResource{Group: v.Group("apiextensions."), Resource: "customresourcedefinitions"}, kinds.NameSubdomain},
+			{"apiregistration.", "v1", "apiservices", "APIService", false, allVerbs, "status", v.Group("apiregistration.") + "/v1", resource.GroupResource{Group: v.Group("apiregistration."), Resource: "apiservices"}, kinds.NamePathSegment},
 		} {
 			got, ok := c.Lookup(v.Group(want.group), want.version, want.resource)
 			if !ok {
@@ -159,7 +160,7 @@ func TestEveryTypeIsWhole(t *testing.T) {
 
 // Column cells are paths that the schema knows, or cells that columns.go names.
 func TestColumns(t *testing.T) {
-	source, err := os.ReadFile("columns.go")
+	source, err := os.ReadFile("../kinds/columns.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ type Source interface {
 	Surface(vocabulary.Vocabulary) (*Surface, error)
 }
 
-// Surface is what a source knows: types without their overlay, and the schemas
+// Surface is what a source knows: types as the document has them, and the schemas
 // that they and their bodies refer to, by definition name.
 type Surface struct {
 	Types       []*Type

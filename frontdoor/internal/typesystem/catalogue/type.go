@@ -1,7 +1,7 @@
 // Package catalogue knows every resource type as data: what a path addresses,
 // which verbs and subresources it has, how its objects look and where they are
-// kept. Built-in types come from the published 1.21 document, joined with small
-// overlay files in our own words. Everybody else asks it and nobody else lists
+// kept. Built-in types come from the published 1.21 document, completed by the
+// files of package kinds. Everybody else asks it and nobody else lists
 // types. It does no I/O per request. It serves "Resources and their fields",
 // "Path shapes" and "Groups and paths" of the specification.
 package catalogue
@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -55,11 +56,11 @@ type Type struct {
 	// metadata.namespace, to where their values stand.
 	Selectable []SelectableField
 	// Columns of the Table; empty for the default two.
-	Columns []Column
+	Columns []kinds.Column
 	// NameRule says which names are valid.
-	NameRule NameRule
+	NameRule kinds.NameRule
 	// Deprecation is set for versions that are on their way out.
-	Deprecation *Deprecation
+	Deprecation *kinds.Deprecation
 	// Going is true while the definition of a custom type is being deleted: its objects
 	// may be changed, so that they can go, but there are no new ones.
 	Going bool
@@ -107,39 +108,6 @@ type SelectableField struct {
 	Name    string   // as in spec.nodeName
 	Path    []string // where the value stands in the stored version
 	Default string   // what an absent value counts as
-}
-
-// Column is one column of a type's Table.
-type Column struct {
-	Name        string `json:"name"`
-	Type        string `json:"type"`
-	Format      string `json:"format,omitempty"`
-	Description string `json:"description,omitempty"`
-	Priority    int32  `json:"priority,omitempty"`
-	// Cell is how the value is made: a path (.spec.size) or the name of a
-	// computed cell (see columns.go).
-	Cell string `json:"cell"`
-	// Absent is shown when the path holds nothing, as in <none>.
-	Absent string `json:"absent,omitempty"`
-}
-
-// NameRule says which names of objects are valid.
-type NameRule string
-
-const (
-	NameSubdomain   NameRule = "subdomain"    // RFC 1123 subdomain, the default
-	NameLabel       NameRule = "label"        // RFC 1123 label
-	NameLabel1035   NameRule = "label1035"    // RFC 1035 label (services)
-	NamePathSegment NameRule = "path-segment" // anything but . .. / % (roles and bindings)
-)
-
-// Deprecation tells when a version goes and what comes in its place.
-type Deprecation struct {
-	Since       string // release, as in 1.19
-	Removed     string // release; empty when not announced
-	Replacement string // group/version and kind; may be empty
-	// Warning is what clients are told, in the words of who defines the type.
-	Warning string
 }
 
 // GroupResource names the type independently of its version.

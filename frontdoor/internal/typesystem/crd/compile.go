@@ -27,6 +27,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conversion"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -206,7 +207,7 @@ func (c *compiler) compile(version map[string]any) *catalogue.Type {
 	t := &catalogue.Type{
 		Group: d.Group, Version: text(version, "name"), Resource: d.Names.Plural, Singular: d.Names.Singular,
 		Kind: d.Names.Kind, ListKind: d.Names.ListKind, ShortNames: d.Names.ShortNames, Categories: d.Names.Categories,
-		Namespaced: c.namespaced, Custom: true, DefinitionUID: d.uid, Verbs: verbs, NameRule: catalogue.NameSubdomain,
+		Namespaced: c.namespaced, Custom: true, DefinitionUID: d.uid, Verbs: verbs, NameRule: kinds.NameSubdomain,
 		Key:     resource.GroupResource{Group: d.Group, Resource: d.Names.Plural, Custom: true},
 		Columns: columns(children(version, "additionalPrinterColumns"), c.vocabulary), Webhook: c.webhook,
 		Going: c.going, Since: d.since,
@@ -216,7 +217,7 @@ func (c *compiler) compile(version map[string]any) *catalogue.Type {
 	}
 	t.Subresources = subresources(t, child(version, "subresources"))
 	if version["deprecated"] == true {
-		t.Deprecation = &catalogue.Deprecation{Warning: text(version, "deprecationWarning")}
+		t.Deprecation = &kinds.Deprecation{Warning: text(version, "deprecationWarning")}
 		if t.Deprecation.Warning == "" {
 			t.Deprecation.Warning = t.APIVersion() + " " + t.Kind + " is deprecated" + c.replacement(t)
 		}
@@ -264,15 +265,15 @@ func path(text string) []string {
 
 // columns returns the columns of the Table: the name and those that the version
 // asks for; the default ones when it asks for none, or for one that has no path.
-func columns(asked []map[string]any, v vocabulary.Vocabulary) []catalogue.Column {
-	list := []catalogue.Column{{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name",
+func columns(asked []map[string]any, v vocabulary.Vocabulary) []kinds.Column {
+	list := []kinds.Column{{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name",
 		Description: "Name of the object, unique within its scope."}}
 	for _, m := range asked {
 		path := cell(text(m, "jsonPath"))
 		if jsonpath.New("").Parse("{"+path+"}") != nil {
 			return defaultColumns(v, list)
 		}
-		list = append(list, catalogue.Column{Name: text(m, "name"), Type: text(m, "type"), Format: text(m, "format"),
+		list = append(list, kinds.Column{Name: text(m, "name"), Type: text(m, "type"), Format: text(m, "format"),
 			Description: cmp.Or(text(m, "description"), "Custom resource definition column (in JSONPath format): "+text(m, "jsonPath")),
 			Priority:    int32(number(m, "priority")), Cell: path})
 	}
@@ -283,11 +284,11 @@ func columns(asked []map[string]any, v vocabulary.Vocabulary) []catalogue.Column
 }
 
 // defaultColumns adds the age to the name, or leaves both to the default of any type.
-func defaultColumns(v vocabulary.Vocabulary, list []catalogue.Column) []catalogue.Column {
+func defaultColumns(v vocabulary.Vocabulary, list []kinds.Column) []kinds.Column {
 	if !v.Behaviour.CustomAge {
 		return nil
 	}
-	return append(list[:1], catalogue.Column{Name: "Age", Type: "date", Cell: ".metadata.creationTimestamp",
+	return append(list[:1], kinds.Column{Name: "Age", Type: "date", Cell: ".metadata.creationTimestamp",
 		Description: "Time of the object's creation, set by the server."})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -51,8 +52,11 @@ func makeWorld(v vocabulary.Vocabulary) (world, error) {
 	if err != nil {
 		return world{}, err
 	}
-	schemas, err := schema.New(types, v)
-	return world{v, types, schemas}, err
+	set, err := builtin.Read()
+	if err != nil {
+		return world{}, err
+	}
+	return world{v, types, schema.New(types, v, set.Definitions)}, nil
 }
 
 // rules check definitions.

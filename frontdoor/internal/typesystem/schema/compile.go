@@ -7,7 +7,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/k8stypes"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/overlay"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 )
 
 // kind is the shape that a value must have.
@@ -39,7 +39,7 @@ type node struct {
 	blank    []string           // fields of an object that are checked even when left out
 	standing map[string]any     // fields that exist even when left out, and as what; nil for an object
 	item     *node              // of a dictionary or list
-	rules    *overlay.Rules     // of an object; nil when there are none
+	rules    *kinds.Rules       // of an object; nil when there are none
 	marked   bool               // plain is known
 	plain    bool               // nothing below can be invalid
 	custom   *structure         // of a custom type; nil in built-in ones
@@ -48,7 +48,7 @@ type node struct {
 // member is a field of an object.
 type member struct {
 	*node
-	rules *overlay.Field // nil when there are none
+	rules *kinds.Field // nil when there are none
 	// sparing is true when an empty value is the same as none, and not kept.
 	sparing bool
 }
@@ -75,7 +75,7 @@ func (e *Engine) compileDefinition(definition string) *node {
 		n.kind = quantity
 		return n
 	}
-	e.fill(n, s, e.overlay[short])
+	e.fill(n, s, e.rules[short])
 	n.follow(k8stypes.Shapes()[short], strings.HasSuffix(short, "Status"))
 	if short == "meta.v1.MicroTime" {
 		n.kind = microTime
@@ -158,7 +158,7 @@ func (e *Engine) schema(s *spec.Schema) *node {
 }
 
 // fill compiles a schema into a node.
-func (e *Engine) fill(n *node, s *spec.Schema, r *overlay.Rules) {
+func (e *Engine) fill(n *node, s *spec.Schema, r *kinds.Rules) {
 	switch {
 	case len(s.Properties) > 0:
 		e.fillObject(n, s, r)
@@ -191,7 +191,7 @@ func (e *Engine) fill(n *node, s *spec.Schema, r *overlay.Rules) {
 // stringKinds are the formats of strings that have a kind of their own.
 var stringKinds = map[string]kind{"int-or-string": intOrString, "date-time": timestamp, "byte": binary}
 
-func (e *Engine) fillObject(n *node, s *spec.Schema, r *overlay.Rules) {
+func (e *Engine) fillObject(n *node, s *spec.Schema, r *kinds.Rules) {
 	n.kind, n.rules = object, r
 	n.fields = make(map[string]*member, len(s.Properties))
 	for name := range s.Properties {

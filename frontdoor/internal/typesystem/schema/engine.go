@@ -1,11 +1,9 @@
 // Package schema checks objects against what is known of their types, and fills in
-// what they leave out. A definition of the document and the overlay's rules for it
-// are compiled once, on first use, into a tree of nodes; two walks go over an
+// what they leave out. A definition of the document and the rules of package kinds for
+// it are compiled once, on first use, into a tree of nodes; two walks go over an
 // object: Prepare drops or reports unknown fields, refuses wrong JSON types and
 // applies defaults, and Validate finds everything that is wrong and says where.
 //
-// The overlay is a manual in YAML, one file per kind (package overlay); the few
-// rules that compare several fields are small Go functions that the overlay names.
 // The package reads no other object and stores nothing: what depends on the
 // cluster is admission's. It serves "Resources and their fields", "Event resource,
 // version v1" and "Removals" of the specification.
@@ -19,7 +17,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/overlay"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -35,7 +33,7 @@ type Types interface {
 type Engine struct {
 	definitions map[string]*spec.Schema
 	vocabulary  vocabulary.Vocabulary
-	overlay     overlay.Overlay
+	rules       map[string]*kinds.Rules // by the short names of definitions
 
 	mu       sync.RWMutex
 	compiled map[string]*node // by definition
@@ -45,14 +43,10 @@ type Engine struct {
 	customTypes *customTypes
 }
 
-// New returns an engine; nothing is compiled yet. An error is a mistake in the
-// overlay.
-func New(types Types, v vocabulary.Vocabulary) (*Engine, error) {
-	o, err := overlay.Read()
-	if err != nil {
-		return nil, err
-	}
-	return &Engine{definitions: types.Definitions(), vocabulary: v, overlay: o, compiled: map[string]*node{}}, nil
+// New returns an engine that applies these rules, by the short names of definitions;
+// nothing is compiled yet.
+func New(types Types, v vocabulary.Vocabulary, rules map[string]*kinds.Rules) *Engine {
+	return &Engine{definitions: types.Definitions(), vocabulary: v, rules: rules, compiled: map[string]*node{}}
 }
 
 // FieldValidation says what becomes of fields that a type does not have: the
@@ -133,28 +127,35 @@ type Change struct {
 // when ctx is over first.
 func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
 	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Subresource: ch.Subresource}, budget: budget.New(ctx)}
-	c.Metadata(ch.Type, ch.Object, ch.Old)
+	c.metadata(ch)
 	if root := e.node(ch.Type.Definition); root != nil {
 		c.value(root, ch.Object, ch.Old, nil)
 	}
-	c.Scale(ch.Type, ch.Object)
+	c.scale(ch)
 	if err := c.budget.Err(); err != nil {
 		return err
 	}
 	return c.status(ch.Type, ch.Object)
 }
 
+// metadata checks the metadata of an object; operations need none.
+func (c *check) metadata(ch Change) {
+	if t := ch.Type; !t.Virtual {
+		c.Metadata(rules.Identity{Names: t.NameRule.Format(), Namespaced: t.Namespaced,
+			AnyFinalizer: t.Custom || t.Kind == "CustomResourceDefinition"}, ch.Object, ch.Old)
+	}
+}
+
+// scale checks what the scale of a custom type shows.
+func (c *check) scale(ch Change) {
+	if s := ch.Type.Subresources["scale"]; ch.Type.Custom && s != nil && s.Scale != nil {
+		c.Scale(rules.ScalePaths(*s.Scale), ch.Object)
+	}
+}
+
 // Validate is ValidateChange for a write of the object itself.
 func (e *Engine) Validate(ctx context.Context, t *catalogue.Type, object, old map[string]any) error {
 	return e.ValidateChange(ctx, Change{Type: t, Object: object, Old: old})
-}
-
-// ValidateMeta is Validate for the metadata alone, which has the same rules in
-// all types.
-func (e *Engine) ValidateMeta(t *catalogue.Type, object, old map[string]any) error {
-	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: object}}
-	c.Metadata(t, object, old)
-	return c.status(t, object)
 }
 
 // node returns the compiled definition; nil when the document has none.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -119,11 +120,11 @@ func newEngine(t testing.TB) (*catalogue.Catalogue, *Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := New(c, vocabulary.Platform())
+	set, err := builtin.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, e
+	return c, New(c, vocabulary.Platform(), set.Definitions)
 }
 
 func decode(t testing.TB, text string) map[string]any {
@@ -160,7 +161,7 @@ func TestOverlayNamesTheDocument(t *testing.T) {
 		}
 		known[shortName(name)] = fields
 	}
-	for name, r := range engine.overlay {
+	for name, r := range engine.rules {
 		fields, ok := known[name]
 		if !ok {
 			t.Errorf("the document has no definition %s", name)

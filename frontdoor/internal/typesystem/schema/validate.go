@@ -6,8 +6,8 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/overlay"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services"
 )
@@ -57,7 +57,7 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// reported checks a status that is written. Only what the overlay says about it
+// reported checks a status that is written. Only what the rules say about it
 // holds, and nothing below: otherwise it is taken as its controller reports it.
 func (c *check) reported(n *node, value, old any, at *field.Path) {
 	status, ok := value.(map[string]any)
@@ -107,8 +107,8 @@ func (c *check) value(n *node, value, old any, at *field.Path) {
 	}
 }
 
-// ruleset checks what the overlay says about an object as a whole.
-func (c *check) ruleset(r *overlay.Rules, m, old map[string]any, at *field.Path) {
+// ruleset checks what the rules say about an object as a whole.
+func (c *check) ruleset(r *kinds.Rules, m, old map[string]any, at *field.Path) {
 	c.oneOf(r, m, at)
 	if old != nil {
 		for _, name := range r.Fixed {
@@ -125,13 +125,13 @@ func (c *check) ruleset(r *overlay.Rules, m, old map[string]any, at *field.Path)
 	if r.Choice != nil {
 		c.choice(r.Choice, m, at)
 	}
-	for _, compare := range r.Comparisons {
+	for _, compare := range r.CheckFuncs {
 		compare(&c.Check, m, old, at)
 	}
 }
 
 // oneOf checks fields that exclude each other.
-func (c *check) oneOf(r *overlay.Rules, m map[string]any, at *field.Path) {
+func (c *check) oneOf(r *kinds.Rules, m map[string]any, at *field.Path) {
 	for _, group := range []struct {
 		fields   []string
 		required bool
@@ -161,7 +161,7 @@ func (c *check) oneOf(r *overlay.Rules, m map[string]any, at *field.Path) {
 }
 
 // choice checks that the field is given that belongs to what is chosen, and no other.
-func (c *check) choice(r *overlay.Choice, m map[string]any, at *field.Path) {
+func (c *check) choice(r *kinds.Choice, m map[string]any, at *field.Path) {
 	chosen, _ := m[r.By].(string)
 	mine, known := r.Of[chosen]
 	if mine != "" && !r.Optional && m[mine] == nil {
@@ -175,7 +175,7 @@ func (c *check) choice(r *overlay.Choice, m map[string]any, at *field.Path) {
 }
 
 // field checks the value of one field, and each item of a list.
-func (c *check) field(r *overlay.Field, value any, at *field.Path) {
+func (c *check) field(r *kinds.Field, value any, at *field.Path) {
 	if r.Forbidden != "" && !rules.Empty(value) {
 		c.Forbidden(at, r.Forbidden)
 		return
@@ -210,7 +210,7 @@ func (c *check) field(r *overlay.Field, value any, at *field.Path) {
 	}
 }
 
-func (c *check) listField(r *overlay.Field, items []any, at *field.Path) {
+func (c *check) listField(r *kinds.Field, items []any, at *field.Path) {
 	if r.NotEmpty && len(items) == 0 {
 		c.Required(at, "")
 	}
@@ -267,7 +267,7 @@ func identityOf(item any, by []string, at *field.Path) (key string, value any, w
 }
 
 // scalar checks one value that is neither object nor list.
-func (c *check) scalar(r *overlay.Field, value any, at *field.Path) {
+func (c *check) scalar(r *kinds.Field, value any, at *field.Path) {
 	if i, ok := rules.Whole(value); ok {
 		c.number(r, value, i, at)
 		return
@@ -298,7 +298,7 @@ func (c *check) scalar(r *overlay.Field, value any, at *field.Path) {
 }
 
 // number checks that a number is within its bounds.
-func (c *check) number(r *overlay.Field, value any, i int64, at *field.Path) {
+func (c *check) number(r *kinds.Field, value any, i int64, at *field.Path) {
 	below, above := r.Min != nil && i < *r.Min, r.Max != nil && i > *r.Max
 	switch {
 	case !below && !above || r.None(value):

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
 )
 
@@ -21,19 +21,19 @@ const (
 // generalCells are computed from the value at a path; "" gives way to what the
 // column shows for absent values.
 var generalCells = map[string]func(rawjson.Value) any{
-	catalogue.CellAge:         ageOf,
-	catalogue.CellCount:       func(v rawjson.Value) any { return int64(v.Len()) },
-	catalogue.CellNames:       func(v rawjson.Value) any { return joinMember(v, "name") },
-	catalogue.CellImages:      func(v rawjson.Value) any { return joinMember(v, "image") },
-	catalogue.CellText:        func(v rawjson.Value) any { return v.Text() },
-	catalogue.CellJoin:        func(v rawjson.Value) any { return join(v, ",", rawjson.Value.Text) },
-	catalogue.CellReference:   reference,
-	catalogue.CellAccessModes: accessModes,
-	catalogue.CellLabels:      func(v rawjson.Value) any { return cmp.Or(labels(v), none) },
-	catalogue.CellSelector:    func(v rawjson.Value) any { return cmp.Or(selector(v), none) },
-	catalogue.CellBool:        func(v rawjson.Value) any { return json.RawMessage(strconv.FormatBool(v.True())) },
-	catalogue.CellYesNo:       yesNo,
-	catalogue.CellNumber:      number,
+	kinds.CellAge:         ageOf,
+	kinds.CellCount:       func(v rawjson.Value) any { return int64(v.Len()) },
+	kinds.CellNames:       func(v rawjson.Value) any { return joinMember(v, "name") },
+	kinds.CellImages:      func(v rawjson.Value) any { return joinMember(v, "image") },
+	kinds.CellText:        func(v rawjson.Value) any { return v.Text() },
+	kinds.CellJoin:        func(v rawjson.Value) any { return join(v, ",", rawjson.Value.Text) },
+	kinds.CellReference:   reference,
+	kinds.CellAccessModes: accessModes,
+	kinds.CellLabels:      func(v rawjson.Value) any { return cmp.Or(labels(v), none) },
+	kinds.CellSelector:    func(v rawjson.Value) any { return cmp.Or(selector(v), none) },
+	kinds.CellBool:        func(v rawjson.Value) any { return json.RawMessage(strconv.FormatBool(v.True())) },
+	kinds.CellYesNo:       yesNo,
+	kinds.CellNumber:      number,
 }
 
 // ageOf is since for a timestamp that may be absent.

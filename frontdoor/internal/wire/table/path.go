@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
 )
 
@@ -88,7 +88,7 @@ func (p path) evaluate(o *object) rawjson.Value {
 
 // shown returns the value at a path in the type of the column, and nil when it
 // is of another type.
-func shown(c catalogue.Column, v rawjson.Value) any {
+func shown(c kinds.Column, v rawjson.Value) any {
 	if !v.Exists() || c.Absent != "" && string(v) == `""` {
 		return orAbsent(c, nil)
 	}
@@ -118,7 +118,7 @@ func shown(c catalogue.Column, v rawjson.Value) any {
 }
 
 // orAbsent puts what a column shows in the place of a missing value.
-func orAbsent(c catalogue.Column, value any) any {
+func orAbsent(c kinds.Column, value any) any {
 	if value != nil && value != "" || c.Absent == "" {
 		return value
 	}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -32,7 +32,7 @@ type Definition struct {
 }
 
 type column struct {
-	catalogue.Column
+	kinds.Column
 	// value finds the value to show: nil, a string, an int64, a json.RawMessage
 	// or the time.Time since when.
 	value func(*object) any
@@ -40,7 +40,7 @@ type column struct {
 
 // Define returns the definition of a type's columns; none are the default two,
 // Name and Created At.
-func Define(columns []catalogue.Column, names vocabulary.Vocabulary) *Definition {
+func Define(columns []kinds.Column, names vocabulary.Vocabulary) *Definition {
 	d := &Definition{names: names}
 	if len(columns) == 0 {
 		d.columns = defaultColumns()
@@ -56,8 +56,8 @@ func Define(columns []catalogue.Column, names vocabulary.Vocabulary) *Definition
 }
 
 func defaultColumns() []column {
-	name := catalogue.Column{Name: "Name", Type: "string", Format: "name", Description: "Name of the object, unique within its scope.", Cell: ".metadata.name"}
-	created := catalogue.Column{Name: "Created At", Type: "date", Description: "Time of the object's creation, set by the server."}
+	name := kinds.Column{Name: "Name", Type: "string", Format: "name", Description: "Name of the object, unique within its scope.", Cell: ".metadata.name"}
+	created := kinds.Column{Name: "Created At", Type: "date", Description: "Time of the object's creation, set by the server."}
 	return []column{
 		{name, finder(name)},
 		{created, func(o *object) any { return o.metadata.Get("creationTimestamp").String() }},
@@ -66,13 +66,13 @@ func defaultColumns() []column {
 
 // finder returns how the value of a column is found. A column that names no
 // known cell stays empty: a test of the catalogue's columns finds it.
-func finder(c catalogue.Column) func(*object) any {
+func finder(c kinds.Column) func(*object) any {
 	name, path := c.Computed()
 	if name == "" {
 		at := parsePath(path)
 		return func(o *object) any { return shown(c, at.find(o)) }
 	}
-	if name == catalogue.CellAge && path == "" {
+	if name == kinds.CellAge && path == "" {
 		return func(o *object) any { return since(o.metadata.Get("creationTimestamp")) }
 	}
 	if general, ok := generalCells[name]; ok {
@@ -86,7 +86,7 @@ func finder(c catalogue.Column) func(*object) any {
 }
 
 // Known reports whether the cell of a column can be found.
-func Known(c catalogue.Column) bool {
+func Known(c kinds.Column) bool {
 	name, _ := c.Computed()
 	return name == "" || generalCells[name] != nil || specialCells[name] != nil
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/table"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -28,7 +29,7 @@ func types(t *testing.T) *catalogue.Catalogue {
 }
 
 // cells returns the cells of an object by the names of their columns.
-func cells(t *testing.T, columns []catalogue.Column, object []byte) map[string]any {
+func cells(t *testing.T, columns []kinds.Column, object []byte) map[string]any {
 	t.Helper()
 	d := table.Define(columns, vocabulary.K8s())
 	text := "[" + string(d.Cells(object).Append(nil, now)) + "]"
@@ -150,7 +151,7 @@ func TestPaths(t *testing.T) {
 		{".spec.list[", "string", "", nil},
 		{"nonsense", "string", "", nil},
 	} {
-		got := cells(t, []catalogue.Column{{Name: "x", Type: c.kind, Cell: c.cell, Absent: c.absent}}, object)["x"]
+		got := cells(t, []kinds.Column{{Name: "x", Type: c.kind, Cell: c.cell, Absent: c.absent}}, object)["x"]
 		if got != c.want {
 			t.Errorf("%s as %s is %v, want %v", c.cell, c.kind, got, c.want)
 		}
@@ -159,7 +160,7 @@ func TestPaths(t *testing.T) {
 
 // TestAgesPass shows one row at two times.
 func TestAgesPass(t *testing.T) {
-	d := table.Define([]catalogue.Column{{Name: "Age", Type: "string", Cell: "age"}, {Name: "Name", Type: "string", Cell: ".metadata.name"}}, vocabulary.K8s())
+	d := table.Define([]kinds.Column{{Name: "Age", Type: "string", Cell: "age"}, {Name: "Name", Type: "string", Cell: ".metadata.name"}}, vocabulary.K8s())
 	row := d.Cells([]byte(`{"metadata":{"name":"a","creationTimestamp":"2026-01-06T00:00:00Z"}}`))
 	for _, c := range []struct {
 		after time.Duration
@@ -177,7 +178,7 @@ func TestRowConditions(t *testing.T) {
 	pods, _ := c.ByKind("", "v1", "Pod")
 	jobs, _ := c.ByKind("batch", "v1", "Job")
 	for _, test := range []struct {
-		columns []catalogue.Column
+		columns []kinds.Column
 		phase   string
 		want    string
 	}{

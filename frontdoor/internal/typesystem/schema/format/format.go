@@ -1,5 +1,5 @@
-// Package format holds the formats of single texts that the overlay of package
-// schema may name: labels, domains, ports, schedules and the like. A format says
+// Package format holds the formats of single texts that files of package
+// kinds may name: labels, domains, ports, schedules and the like. A format says
 // what is wrong with a text and knows nothing of where it stands. It serves the
 // fields of the kinds that the specification lists.
 package format
@@ -22,7 +22,7 @@ import (
 // Format returns what is wrong with a text; nil when nothing is.
 type Format func(value string) []string
 
-// formats are those that the overlay may name.
+// formats are those that files may name.
 var formats = map[string]Format{
 	"dns-label":           validation.IsDNS1123Label,
 	"dns-1035-label":      validation.IsDNS1035Label,

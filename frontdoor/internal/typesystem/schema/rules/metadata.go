@@ -9,7 +9,6 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
 )
@@ -17,12 +16,17 @@ import (
 // maxAnnotations bounds the keys and values of an object's annotations, in bytes.
 const maxAnnotations = 256 << 10
 
+// Identity is what a type says of the metadata of its objects.
+type Identity struct {
+	Names      format.Format // what names have to be like
+	Namespaced bool
+	// AnyFinalizer allows finalizers that are not qualified by a domain.
+	AnyFinalizer bool
+}
+
 // Metadata checks the metadata of an object (section "Common object metadata").
-// Labels and the rest of what is in the document's ObjectMeta are in the overlay.
-func (c *Check) Metadata(t *catalogue.Type, object, old map[string]any) {
-	if t.Virtual {
-		return // operations need no name
-	}
+// Labels and the rest of the document's ObjectMeta are in kinds/meta/metadata.yaml.
+func (c *Check) Metadata(t Identity, object, old map[string]any) {
 	at := &field.Path{Name: "metadata"}
 	metadata, _ := object["metadata"].(map[string]any)
 	before, _ := old["metadata"].(map[string]any)
@@ -41,10 +45,10 @@ func (c *Check) Metadata(t *catalogue.Type, object, old map[string]any) {
 }
 
 // names checks name, generateName and namespace.
-func (c *Check) names(t *catalogue.Type, metadata map[string]any, at *field.Path) {
+func (c *Check) names(t Identity, metadata map[string]any, at *field.Path) {
 	name, _ := metadata["name"].(string)
 	prefix, _ := metadata["generateName"].(string)
-	valid := nameFormat(t.NameRule)
+	valid := t.Names
 	if prefix != "" {
 		for _, problem := range valid(completed(prefix)) {
 			c.Invalid(at.Field("generateName"), prefix, problem)
@@ -79,20 +83,7 @@ func completed(prefix string) string {
 	return prefix
 }
 
-// nameFormat returns the format of names that follow a rule.
-func nameFormat(rule catalogue.NameRule) format.Format {
-	switch rule {
-	case catalogue.NameLabel:
-		return validation.IsDNS1123Label
-	case catalogue.NameLabel1035:
-		return validation.IsDNS1035Label
-	case catalogue.NamePathSegment:
-		return format.PathSegment
-	}
-	return validation.IsDNS1123Subdomain
-}
-
-// annotations checks their size; the overlay checks their keys.
+// annotations checks their size; the file checks their keys.
 func (c *Check) annotations(metadata map[string]any, at *field.Path) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	size := 0
@@ -140,7 +131,7 @@ func (c *Check) owners(metadata map[string]any, at *field.Path) {
 
 // finalizers checks their names, and that an object that is being deleted gets no
 // further ones (section "Two-phase deletion of a resource").
-func (c *Check) finalizers(t *catalogue.Type, metadata, before map[string]any, at *field.Path) {
+func (c *Check) finalizers(t Identity, metadata, before map[string]any, at *field.Path) {
 	names, had := Texts(metadata, "finalizers"), Texts(before, "finalizers")
 	at = at.Field("finalizers")
 	var added []string
@@ -152,7 +143,7 @@ func (c *Check) finalizers(t *catalogue.Type, metadata, before map[string]any, a
 		for _, problem := range validation.IsQualifiedName(name) {
 			c.Invalid(at, name, problem)
 		}
-		if !strings.Contains(name, "/") && !c.OwnFinalizer(name) && !anyFinalizer(t) {
+		if !strings.Contains(name, "/") && !c.OwnFinalizer(name) && !t.AnyFinalizer {
 			c.Invalid(at.Item(i), name, "name is neither a standard finalizer name nor is it fully qualified")
 		}
 		if !held[name] {
@@ -166,12 +157,6 @@ func (c *Check) finalizers(t *catalogue.Type, metadata, before map[string]any, a
 		slices.Sort(added)
 		c.Forbidden(at, fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added))
 	}
-}
-
-// anyFinalizer reports whether finalizers of a type need not be qualified by a domain:
-// those of custom types, and of their definitions.
-func anyFinalizer(t *catalogue.Type) bool {
-	return t.Custom || t.Kind == "CustomResourceDefinition"
 }
 
 // OwnFinalizer reports whether a finalizer is one of the service itself, which needs no

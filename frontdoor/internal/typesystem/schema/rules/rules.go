@@ -1,10 +1,8 @@
-// Package rules is the ground for what the overlay of package schema can only name:
-// defaults that follow from other fields, and comparisons of several fields. Each is
-// a small function in the package of its subject, below this one; which object it is
-// for, the overlay says. What every object has, its metadata, and what many kinds
-// have, selectors, is here. None of them reads another object. It serves the
-// sections that each kind has in the specification, and what users of that kind
-// expect.
+// Package rules is what checks and defaults of single kinds are written with: the
+// collector of mistakes, readers of objects, and the checks that all kinds have, of
+// metadata and selectors. The functions of single kinds are below package kinds; they
+// and these read no other object. It serves "Common object metadata" of the
+// specification, and what users of each kind expect.
 package rules
 
 import (
@@ -33,16 +31,16 @@ func (c *Check) Must(be format.Format, value string, at *field.Path) {
 	}
 }
 
-// Comparison checks what several fields of an object, or the object and its old
+// CheckFunc checks what several fields of an object, or the object and its old
 // state, have to do with each other. old is nil for a create.
-type Comparison func(c *Check, m, old map[string]any, at *field.Path)
+type CheckFunc func(c *Check, m, old map[string]any, at *field.Path)
 
-// Derivation computes defaults of an object from its other fields, in place. It
+// DeriveFunc computes defaults of an object from its other fields, in place. It
 // runs after the constant defaults.
-type Derivation func(m map[string]any, v vocabulary.Vocabulary)
+type DeriveFunc func(m map[string]any, v vocabulary.Vocabulary)
 
-// Comparisons are those that the overlay may name for any kind.
-var Comparisons = map[string]Comparison{
+// Comparisons are those that files of package kinds may name for any kind.
+var Comparisons = map[string]CheckFunc{
 	"values for the operator": OperatorValues,
 }
 

@@ -6,26 +6,27 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 )
 
+// ScalePaths are where an object of a custom type has what its scale shows.
+type ScalePaths struct {
+	Replicas, StatusReplicas []string
+	Selector                 []string // empty when there is none
+}
+
 // Scale checks what the scale of a custom type shows of an object, which its schema
 // may leave open. A write of the status is about the status alone.
-func (c *Check) Scale(t *catalogue.Type, object map[string]any) {
-	s := t.Subresources["scale"]
-	if !t.Custom || s == nil || s.Scale == nil {
-		return
-	}
+func (c *Check) Scale(at ScalePaths, object map[string]any) {
 	if c.Subresource != "status" {
-		c.replicas(object, s.Scale.Replicas)
+		c.replicas(object, at.Replicas)
 	}
-	c.replicas(object, s.Scale.StatusReplicas)
-	if len(s.Scale.Selector) == 0 {
+	c.replicas(object, at.StatusReplicas)
+	if len(at.Selector) == 0 {
 		return
 	}
-	if text, _, err := unstructured.NestedString(object, s.Scale.Selector...); err != nil {
-		c.Invalid(pathOf(s.Scale.Selector), text, err.Error())
+	if text, _, err := unstructured.NestedString(object, at.Selector...); err != nil {
+		c.Invalid(pathOf(at.Selector), text, err.Error())
 	}
 }
 

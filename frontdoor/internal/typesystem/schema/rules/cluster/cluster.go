@@ -12,8 +12,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Comparisons are those that the overlay may name.
-var Comparisons = map[string]rules.Comparison{
+// Comparisons are those that files of package kinds may name.
+var Comparisons = map[string]rules.CheckFunc{
 	"rule about resources or paths":      policyRule,
 	"rules about resources only":         namespacedRules,
 	"selectors of an aggregation":        aggregation,
@@ -51,8 +51,8 @@ var Comparisons = map[string]rules.Comparison{
 	"runtime classes of a policy":        policyRuntimeClasses,
 }
 
-// Derivations are those that the overlay may name.
-var Derivations = map[string]rules.Derivation{
+// Derivations are those that files of package kinds may name.
+var Derivations = map[string]rules.DeriveFunc{
 	"name label":             nameLabel,
 	"group of the role":      roleGroup,
 	"group of the subject":   subjectGroup,

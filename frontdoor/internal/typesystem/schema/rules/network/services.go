@@ -15,8 +15,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Comparisons are those that the overlay may name.
-var Comparisons = map[string]rules.Comparison{
+// Comparisons are those that files of package kinds may name.
+var Comparisons = map[string]rules.CheckFunc{
 	"service ports":                  servicePorts,
 	"fields of the service type":     serviceType,
 	"cluster address":                clusterAddress,
@@ -40,8 +40,8 @@ var Comparisons = map[string]rules.Comparison{
 	"addresses of their type":        sliceAddresses,
 }
 
-// Derivations are those that the overlay may name.
-var Derivations = map[string]rules.Derivation{
+// Derivations are those that files of package kinds may name.
+var Derivations = map[string]rules.DeriveFunc{
 	"target port is port":                           targetPort,
 	"affinity is not configured when there is none": noAffinity,
 	"egress when there are egress rules":            policyTypes,

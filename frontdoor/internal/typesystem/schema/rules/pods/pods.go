@@ -12,8 +12,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Comparisons are those that the overlay may name.
-var Comparisons = map[string]rules.Comparison{
+// Comparisons are those that files of package kinds may name.
+var Comparisons = map[string]rules.CheckFunc{
 	"new pod":                         newPod,
 	"changes that a pod allows":       podChanges,
 	"annotations of a pod":            podAnnotations,
@@ -51,8 +51,8 @@ var Comparisons = map[string]rules.Comparison{
 	"metadata of a claim to be":       claimMetadata,
 }
 
-// Derivations are those that the overlay may name.
-var Derivations = map[string]rules.Derivation{
+// Derivations are those that files of package kinds may name.
+var Derivations = map[string]rules.DeriveFunc{
 	"pull policy by image tag":       pullPolicy,
 	"service account alias":          serviceAccountAlias,
 	"requests are limits":            podRequests,

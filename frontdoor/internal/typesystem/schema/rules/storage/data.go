@@ -13,8 +13,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Comparisons are those that the overlay may name.
-var Comparisons = map[string]rules.Comparison{
+// Comparisons are those that files of package kinds may name.
+var Comparisons = map[string]rules.CheckFunc{
 	"keys in one place":            keysInOnePlace,
 	"at most 1 MiB of data":        dataSize,
 	"immutable data":               immutableData,

@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Derivations are those that the overlay may name.
-var Derivations = map[string]rules.Derivation{
+// Derivations are those that files of package kinds may name.
+var Derivations = map[string]rules.DeriveFunc{
 	"volumes persist unless told otherwise": persistent,
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Comparisons are those that the overlay may name.
-var Comparisons = map[string]rules.Comparison{
+// Comparisons are those that files of package kinds may name.
+var Comparisons = map[string]rules.CheckFunc{
 	"selector matches the template":      selectorMatches,
 	"template of a workload":             workloadTemplate,
 	"template of a job":                  jobTemplate,
@@ -44,8 +44,8 @@ var Comparisons = map[string]rules.Comparison{
 	"conditions of a status":             conditions,
 }
 
-// Derivations are those that the overlay may name.
-var Derivations = map[string]rules.Derivation{
+// Derivations are those that files of package kinds may name.
+var Derivations = map[string]rules.DeriveFunc{
 	"selector and labels of template": labelsOfTemplate,
 	"claim templates":                 claimTemplates,
 	"completions and parallelism":     completions,

@@ -1,0 +1,122 @@
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// described is what the files of package kinds say, by type.
+type described struct {
+	vocabulary vocabulary.Vocabulary
+	groups     []string // in the order of the list of groups
+	kinds      map[resource.GroupResource]*kinds.Kind
+}
+
+func readKinds(v vocabulary.Vocabulary) (*described, error) {
+	set, err := kinds.Read()
+	if err != nil {
+		return nil, err
+	}
+	d := &described{vocabulary: v, kinds: map[resource.GroupResource]*kinds.Kind{}}
+	for _, group := range set.Groups {
+		d.groups = append(d.groups, v.Group(group))
+	}
+	for _, k := range set.Kinds {
+		d.kinds[resource.GroupResource{Group: v.Group(k.Group), Resource: k.Resource}] = k
+	}
+	return d, nil
+}
+
+// complete adds what the files say to the types. A file about a type that is not
+// there is a fault.
+func (d *described) complete(types []*Type) error {
+	unused := map[resource.GroupResource]bool{}
+	for gr := range d.kinds {
+		unused[gr] = true
+	}
+	for _, t := range types {
+		t.Singular = strings.ToLower(t.Kind)
+		t.NameRule = kinds.NameSubdomain
+		t.Key = t.GroupResource()
+		t.Virtual = slices.Equal(t.Verbs, []string{"create"})
+		if k := d.kinds[t.Key]; k != nil {
+			delete(unused, t.Key)
+			d.describe(t, k)
+		}
+	}
+	for gr := range unused {
+		return fmt.Errorf("%s is described, and there is no such type", gr)
+	}
+	return nil
+}
+
+func (d *described) describe(t *Type, k *kinds.Kind) {
+	if k.Singular != "" {
+		t.Singular = k.Singular
+	}
+	if k.Names != "" {
+		t.NameRule = k.Names
+	}
+	if k.StoredIn != nil {
+		t.Key.Group = d.vocabulary.Group(*k.StoredIn)
+	}
+	t.ShortNames, t.Categories, t.Columns = k.ShortNames, k.Categories, k.Columns
+	for _, s := range k.Selectable {
+		at := s.At
+		if at == "" {
+			at = s.Name
+		}
+		t.Selectable = append(t.Selectable, SelectableField{Name: s.Name, Path: strings.Split(at, "."), Default: s.Default})
+	}
+	for _, name := range k.Subresources {
+		t.Subresources[name] = &Subresource{Name: name, Kind: t.Kind, Verbs: []string{"get", "patch", "update"}}
+	}
+	if deprecation, ok := k.Deprecated[t.Version]; ok {
+		deprecation.Replacement = d.replacement(deprecation.Replacement)
+		t.Deprecation = &deprecation
+	}
+}
+
+// replacement writes a replacement's group in the vocabulary: "networking./v1
+// Ingress" is the maker's networking group.
+func (d *described) replacement(text string) string {
+	group, rest, ok := strings.Cut(text, "/")
+	if !ok {
+		return text
+	}
+	return d.vocabulary.Group(group) + "/" + rest
+}
+
+// store settles which version of each type is kept, and tells all versions.
+func (d *described) store(types []*Type) map[resource.GroupResource]*Type {
+	kept := map[resource.GroupResource]*Type{}
+	for _, t := range types {
+		if t.GroupResource() != t.Key {
+			continue
+		}
+		best := kept[t.Key]
+		if best == nil || d.storage(t) || !d.storage(best) && byVersion(t.Version, best.Version) < 0 {
+			kept[t.Key] = t
+		}
+	}
+	stored := map[resource.GroupResource]*Type{}
+	for _, t := range types {
+		t.Stored = kept[t.Key]
+		stored[t.GroupResource()] = t.Stored
+		if t.Virtual {
+			t.Stored = t
+		}
+	}
+	return stored
+}
+
+// storage reports whether a file names this version as the one to keep.
+func (d *described) storage(t *Type) bool {
+	k := d.kinds[t.GroupResource()]
+	return k != nil && k.Storage == t.Version
+}

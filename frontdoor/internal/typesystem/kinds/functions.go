@@ -1,0 +1,64 @@
+package kinds
+
+import (
+	"fmt"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are the Go functions that files may name, by the names that they have in Go.
+// Each folder with such functions has a table of them; package builtin joins the tables.
+type Functions struct {
+	Checks map[string]rules.CheckFunc
+	Derive map[string]rules.DeriveFunc
+}
+
+// Join adds the functions of another table. It returns an error when both have a name.
+func (f Functions) Join(other Functions) error {
+	if err := join(f.Checks, other.Checks); err != nil {
+		return err
+	}
+	return join(f.Derive, other.Derive)
+}
+
+func join[F any](all, more map[string]F) error {
+	for name, function := range more {
+		if _, taken := all[name]; taken {
+			return fmt.Errorf("two functions are called %s", name)
+		}
+		all[name] = function
+	}
+	return nil
+}
+
+// Resolve looks up the functions that the files name. An error is a name without a
+// function. It modifies the set: only package builtin, which does it once, may call it.
+func (s *Set) Resolve(f Functions) error {
+	done := map[*Rules]bool{}
+	for name, r := range s.Definitions {
+		if done[r] {
+			continue
+		}
+		done[r] = true
+		var err error
+		if r.DeriveFuncs, err = named(r.Derive, f.Derive); err == nil {
+			r.CheckFuncs, err = named(r.Checks, f.Checks)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func named[F any](names []string, functions map[string]F) ([]F, error) {
+	var found []F
+	for _, name := range names {
+		function, ok := functions[name]
+		if !ok {
+			return nil, fmt.Errorf("there is no function %s", name)
+		}
+		found = append(found, function)
+	}
+	return found, nil
+}

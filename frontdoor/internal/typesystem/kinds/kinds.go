@@ -1,0 +1,97 @@
+// Package kinds holds what is known of each built-in kind and is not in the published
+// OpenAPI document: names, columns, behaviour on writes, defaults and validation, one
+// YAML file per resource in <group>/<resource>.yaml. What data cannot say is a Go
+// function in the same folder, which the file names. This package reads and checks the
+// files; package catalogue turns them into types, package schema applies their rules.
+// It serves "Resources and their fields" of the specification.
+package kinds
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed groups.yaml */*.yaml
+var files embed.FS
+
+// Set is all files.
+type Set struct {
+	// Groups in the order of discovery, in their short form.
+	Groups []string
+	// Kinds are the files about resources.
+	Kinds []*Kind
+	// Definitions are the rules of all files by the short names of definitions.
+	Definitions map[string]*Rules
+}
+
+// Read returns what the files say. They are read once: all callers share the set and
+// must not modify it. An error is a mistake in a file.
+var Read = sync.OnceValues(read)
+
+func read() (*Set, error) {
+	set := &Set{Definitions: map[string]*Rules{}}
+	if err := parse("groups.yaml", &set.Groups); err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(files, "*/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		k := &Kind{}
+		err := parse(name, k)
+		if err == nil {
+			err = set.add(k)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return set, nil
+}
+
+// parse reads a file. Unknown and repeated keys are errors; whole numbers become int64,
+// as in objects.
+func parse(file string, into any) error {
+	content, err := files.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	asJSON, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		return err
+	}
+	strict, err := kjson.UnmarshalStrict(asJSON, into, kjson.DisallowUnknownFields)
+	if err == nil && len(strict) > 0 {
+		err = strict[0]
+	}
+	return err
+}
+
+func (s *Set) add(k *Kind) error {
+	if k.Resource != "" {
+		if slices.ContainsFunc(s.Kinds, func(other *Kind) bool { return other.Group == k.Group && other.Resource == k.Resource }) {
+			return fmt.Errorf("%s of %q is described twice", k.Resource, k.Group)
+		}
+		s.Kinds = append(s.Kinds, k)
+	}
+	for names, r := range k.Definitions {
+		if err := r.compile(); err != nil {
+			return fmt.Errorf("%s: %w", names, err)
+		}
+		for name := range strings.FieldsSeq(names) {
+			if s.Definitions[name] != nil {
+				return fmt.Errorf("%s is described twice", name)
+			}
+			s.Definitions[name] = r
+		}
+	}
+	return nil
+}
