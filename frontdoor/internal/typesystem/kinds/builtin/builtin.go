@@ -7,12 +7,26 @@ import (
 	"sync"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/admissionregistration"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/apiextensions"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/apiregistration"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/apps"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/autoscaling"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/batch"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/certificates"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/services"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/discovery"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/events"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/flowcontrol"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/meta"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/networking"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/policy"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/rbac"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/scheduling"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/storage"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules/cluster"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules/network"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules/pods"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules/storage"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules/workloads"
 )
 
 // Read returns what is known of the built-in kinds, with all functions found. All
@@ -33,10 +47,7 @@ var Read = sync.OnceValues(func() (*kinds.Set, error) {
 
 // tables are the functions of all folders.
 var tables = [...]kinds.Functions{
-	{Checks: rules.Comparisons},
-	{Checks: pods.Comparisons, Derive: pods.Derivations},
-	{Checks: workloads.Comparisons, Derive: workloads.Derivations},
-	{Checks: network.Comparisons, Derive: network.Derivations},
-	{Checks: storage.Comparisons, Derive: storage.Derivations},
-	{Checks: cluster.Comparisons, Derive: cluster.Derivations},
+	meta.Functions, core.Functions, pods.Functions, services.Functions, apps.Functions, batch.Functions, autoscaling.Functions,
+	networking.Functions, discovery.Functions, policy.Functions, rbac.Functions, certificates.Functions, scheduling.Functions, events.Functions,
+	flowcontrol.Functions, storage.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions,
 }

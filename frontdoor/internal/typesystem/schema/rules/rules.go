@@ -39,14 +39,9 @@ type CheckFunc func(c *Check, m, old map[string]any, at *field.Path)
 // runs after the constant defaults.
 type DeriveFunc func(m map[string]any, v vocabulary.Vocabulary)
 
-// Comparisons are those that files of package kinds may name for any kind.
-var Comparisons = map[string]CheckFunc{
-	"values for the operator": OperatorValues,
-}
-
-// OperatorValues: In and NotIn need values, Exists and DoesNotExist have none, Gt
-// and Lt one.
-func OperatorValues(c *Check, m, _ map[string]any, at *field.Path) {
+// OperatorValues checks the values of a requirement: In and NotIn need values, Exists
+// and DoesNotExist have none, Gt and Lt one.
+func (c *Check) OperatorValues(m map[string]any, at *field.Path) {
 	n := len(List(m, "values"))
 	switch operator := Text(m, "operator"); {
 	case (operator == "In" || operator == "NotIn") && n == 0:

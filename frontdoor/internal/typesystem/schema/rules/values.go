@@ -164,3 +164,14 @@ func Complete(m, defaults map[string]any) {
 		}
 	}
 }
+
+// ConditionsOf returns the conditions of an object that are of a type; "" means all.
+func ConditionsOf(m map[string]any, kind string) []map[string]any {
+	var of []map[string]any
+	for _, condition := range Objects(Object(m, "status"), "conditions") {
+		if kind == "" || Text(condition, "type") == kind {
+			of = append(of, condition)
+		}
+	}
+	return of
+}

@@ -1,0 +1,19 @@
+// Package admissionregistration holds the functions of webhook configurations. The admission service calls the
+// webhooks. It serves "Resources and their fields" of the specification.
+package admissionregistration
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"resourceStars":      resourceStars,
+		"reviewVersions":     reviewVersions,
+		"reviewVersionsOnce": reviewVersionsOnce,
+		"starAlone":          starAlone,
+		"whereWebhook":       whereWebhook,
+	},
+}

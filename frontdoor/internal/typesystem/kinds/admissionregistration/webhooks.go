@@ -1,0 +1,80 @@
+package admissionregistration
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// reviewVersions: a webhook must understand a review that is sent here.
+func reviewVersions(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	versions := rules.Texts(m, "admissionReviewVersions")
+	if len(versions) > 0 && !slices.Contains(versions, "v1") && !slices.Contains(versions, "v1beta1") {
+		c.Invalid(at.Field("admissionReviewVersions"), versions, "must include at least one of v1, v1beta1")
+	}
+}
+
+// whereWebhook: a webhook is at a URL or is a service.
+func whereWebhook(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if rules.Empty(m["url"]) == (m["service"] == nil) {
+		c.Required(at, "exactly one of url or service is required")
+	}
+}
+
+// reviewVersionsOnce: a version of reviews is named once.
+func reviewVersionsOnce(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	versions := rules.Texts(m, "admissionReviewVersions")
+	seen := make(map[string]bool, len(versions))
+	for i, version := range versions {
+		if seen[version] {
+			c.Invalid(at.Field("admissionReviewVersions").Item(i), version, "duplicate version")
+		}
+		seen[version] = true
+	}
+}
+
+// starAlone: who means all names nothing else.
+func starAlone(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for _, name := range [...]string{"operations", "apiGroups", "apiVersions"} {
+		if values := rules.Texts(m, name); len(values) > 1 && slices.Contains(values, "*") {
+			c.Invalid(at.Field(name), values, "if '*' is present, must not specify other "+plain[name])
+		}
+	}
+	for _, name := range [...]string{"apiVersions", "resources"} {
+		for i, value := range rules.Texts(m, name) {
+			if value == "" {
+				c.Required(at.Field(name).Item(i), "")
+			}
+		}
+	}
+}
+
+// plain is how messages speak of fields.
+var plain = map[string]string{"operations": "operations", "apiGroups": "API groups", "apiVersions": "API versions"}
+
+// resourceStars: the same for resources and their subresources.
+func resourceStars(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	resources, at := rules.Texts(m, "resources"), at.Field("resources")
+	names := make(map[string]bool, len(resources))
+	for _, name := range resources {
+		names[name] = true
+	}
+	has := func(name string) bool { return names[name] }
+	if has("*/*") && len(resources) > 1 {
+		c.Invalid(at, resources, "if '*/*' is present, must not specify other resources")
+	}
+	for i, name := range resources {
+		of, sub, nested := strings.Cut(name, "/")
+		switch {
+		case !nested && name != "*" && has("*"):
+			c.Invalid(at, resources, "if '*' is present, must not specify other resources without subresources")
+			return
+		case nested && sub != "*" && has(of+"/*"):
+			c.Invalid(at.Item(i), name, "if '"+of+"/*' is present, must not specify "+name)
+		case nested && of != "*" && has("*/"+sub):
+			c.Invalid(at.Item(i), name, "if '*/"+sub+"' is present, must not specify "+name)
+		}
+	}
+}

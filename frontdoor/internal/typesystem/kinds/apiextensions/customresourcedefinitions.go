@@ -1,0 +1,44 @@
+package apiextensions
+
+import (
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// customNames completes the names of a custom resource type.
+func customNames(m map[string]any, _ vocabulary.Vocabulary) {
+	names := rules.Object(m, "names")
+	if kind := rules.Text(names, "kind"); kind != "" {
+		rules.Complete(names, map[string]any{"singular": strings.ToLower(kind), "listKind": kind + "List"})
+	}
+}
+
+// customStored names the version to store where a status says nothing of those in
+// which objects may be kept.
+func customStored(m map[string]any, _ vocabulary.Vocabulary) {
+	status := rules.Object(m, "status")
+	if kept, _ := status["storedVersions"].([]any); status == nil || len(kept) > 0 {
+		return
+	}
+	for _, version := range rules.Objects(rules.Object(m, "spec"), "versions") {
+		if version["storage"] == true {
+			status["storedVersions"] = []any{rules.Text(version, "name")}
+			return
+		}
+	}
+}
+
+// customVersions lets an old definition name its one version in either way.
+func customVersions(m map[string]any, _ vocabulary.Vocabulary) {
+	versions, version := rules.Objects(m, "versions"), rules.Text(m, "version")
+	switch {
+	case version == "" && len(versions) > 0:
+		if first := rules.Text(versions[0], "name"); first != "" {
+			m["version"] = first
+		}
+	case version != "" && len(versions) == 0:
+		m["versions"] = []any{map[string]any{"name": version, "served": true, "storage": true}}
+	}
+}

@@ -1,0 +1,17 @@
+// Package apiextensions holds the defaults of CustomResourceDefinitions. Package crd checks them and sets
+// their status. It serves "Resources and their fields" of the specification.
+package apiextensions
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Derive: map[string]rules.DeriveFunc{
+		"customNames":    customNames,
+		"customStored":   customStored,
+		"customVersions": customVersions,
+	},
+}

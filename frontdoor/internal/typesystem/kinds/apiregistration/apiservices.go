@@ -1,0 +1,57 @@
+package apiregistration
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// apiServiceName: a service of another group is named after what it serves.
+func apiServiceName(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	spec := rules.Object(m, "spec")
+	version, group := rules.Text(spec, "version"), rules.Text(spec, "group")
+	want := version + "." + group
+	if name := rules.Text(rules.Object(m, "metadata"), "name"); name != want {
+		c.Invalid(at.Field("metadata").Field("name"), name, "must be `spec.version+\".\"+spec.group`: "+field.Display(want))
+	}
+	at = at.Field("spec")
+	for _, problem := range validation.IsDNS1035Label(version) {
+		c.Invalid(at.Field("version"), version, problem)
+	}
+	if group == "" && version != "v1" {
+		c.Required(at.Field("group"), "only v1 may have an empty group and it better be legacy kube")
+	}
+}
+
+// apiServiceTrust: one trusts a service by its certificate, or without.
+func apiServiceTrust(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	bundle, insecure := !rules.Empty(m["caBundle"]), m["insecureSkipTLSVerify"] == true
+	if service := rules.Object(m, "service"); service != nil {
+		for _, name := range [...]string{"namespace", "name"} {
+			if rules.Text(service, name) == "" {
+				c.Required(at.Field("service").Field(name), "")
+			}
+		}
+		if bundle && insecure {
+			c.Invalid(at.Field("insecureSkipTLSVerify"), true, "may not be true if caBundle is present")
+		}
+		return
+	}
+	if bundle {
+		c.Invalid(at.Field("caBundle"), "<certificate data>", "local APIServices may not have a caBundle")
+	}
+	if insecure {
+		c.Invalid(at.Field("insecureSkipTLSVerify"), true, "local APIServices may not have insecureSkipTLSVerify")
+	}
+}
+
+// apiServiceStatus: a condition holds, or does not, or nobody knows.
+func apiServiceStatus(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for i, condition := range rules.ConditionsOf(m, "") {
+		switch state := rules.Text(condition, "status"); state {
+		case "True", "False", "Unknown":
+		default:
+			c.NotSupported(at.Field("status").Field("conditions").Item(i).Field("status"), state, "True", "False", "Unknown")
+		}
+	}
+}

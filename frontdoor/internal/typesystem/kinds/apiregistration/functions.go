@@ -1,0 +1,16 @@
+// Package apiregistration holds the functions of APIServices, the registrations of served group versions. It serves "Resources and their fields" of the specification.
+package apiregistration
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"apiServiceName":   apiServiceName,
+		"apiServiceStatus": apiServiceStatus,
+		"apiServiceTrust":  apiServiceTrust,
+	},
+}

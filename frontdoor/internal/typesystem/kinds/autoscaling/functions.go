@@ -1,0 +1,23 @@
+// Package autoscaling holds the functions of HorizontalPodAutoscalers in all their versions. It serves "Resources and their fields" of the specification.
+package autoscaling
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"externalMetricTarget": externalMetricTarget,
+		"metricTarget":         metricTarget,
+		"minimumBelowMaximum":  minimumBelowMaximum,
+		"objectMetricTarget":   objectMetricTarget,
+		"podsMetricTarget":     podsMetricTarget,
+		"resourceMetricTarget": resourceMetricTarget,
+		"scalingPolicies":      scalingPolicies,
+	},
+	Derive: map[string]rules.DeriveFunc{
+		"oldestTarget": oldestTarget,
+	},
+}

@@ -1,0 +1,92 @@
+package autoscaling
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// usualTarget is the CPU utilization, in percent, that an autoscaler aims at when it
+// names no metric.
+const usualTarget = int64(80)
+
+// oldestTarget is the target of a v1 autoscaler. When its other metrics are in an
+// annotation, it need not have that of CPU.
+func oldestTarget(m map[string]any, v vocabulary.Vocabulary) {
+	annotations := rules.Object(m, "metadata", "annotations")
+	if _, others := annotations[v.Qualified("autoscaling.alpha", "metrics")]; others {
+		return
+	}
+	if spec := rules.Object(m, "spec"); spec != nil && spec["targetCPUUtilizationPercentage"] == nil {
+		spec["targetCPUUtilizationPercentage"] = usualTarget
+	}
+}
+
+func minimumBelowMaximum(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if maximum, ok := rules.Whole(m["maxReplicas"]); ok && maximum < rules.Number(m, "minReplicas") {
+		c.Invalid(at.Field("maxReplicas"), maximum, "must be greater than or equal to `minReplicas`")
+	}
+}
+
+// metricTarget: a target says of which kind it is. What it is, is a matter of its
+// source.
+func metricTarget(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	switch kind := rules.Text(m, "type"); kind {
+	case "Utilization", "Value", "AverageValue":
+	case "":
+		c.Required(at.Field("type"), "must specify a metric target type")
+	default:
+		c.Invalid(at.Field("type"), kind, "must be either Utilization, Value, or AverageValue")
+	}
+}
+
+// source is what the target of a metric from some source says.
+type source struct {
+	// either lists the fields of which one is needed, that which is missed first.
+	either []string
+	why    string
+	// alone is the field that none of the others may be with; "" when they may.
+	alone, whyAlone string
+}
+
+func resourceMetricTarget(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	source{[]string{"averageUtilization", "averageValue"}, "must set either a target raw value or a target utilization",
+		"averageValue", "may not set both a target raw value and a target utilization"}.check(c, m, at)
+}
+
+func podsMetricTarget(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	source{[]string{"averageValue"}, "must specify a positive target averageValue", "", ""}.check(c, m, at)
+}
+
+func objectMetricTarget(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	source{[]string{"averageValue", "value"}, "must set either a target value or averageValue", "", ""}.check(c, m, at)
+}
+
+func externalMetricTarget(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	source{[]string{"averageValue", "value"}, "must set either a target value for metric or a per-pod target",
+		"value", "may not set both a target value for metric and a per-pod target"}.check(c, m, at)
+}
+
+// check checks the target of a metric.
+func (s source) check(c *rules.Check, m map[string]any, at *field.Path) {
+	target, at := rules.Object(m, "target"), at.Field("target")
+	given := 0
+	for _, name := range s.either {
+		if target[name] != nil {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		c.Required(at.Field(s.either[0]), s.why)
+	case given > 1 && s.alone != "":
+		c.Forbidden(at.Field(s.alone), s.whyAlone)
+	}
+}
+
+// scalingPolicies: a rule says by which steps it scales.
+func scalingPolicies(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if policies, given := m["policies"]; given && rules.Empty(policies) {
+		c.Required(at.Field("policies"), "must specify at least one Policy")
+	}
+}

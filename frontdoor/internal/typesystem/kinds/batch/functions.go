@@ -1,0 +1,23 @@
+// Package batch holds the functions of Jobs and CronJobs, and of the templates that CronJobs have. It serves "Resources and their fields" of the specification.
+package batch
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"cronJobName":        cronJobName,
+		"indexedJob":         indexedJob,
+		"jobChanges":         jobChanges,
+		"jobSelectorMatches": jobSelectorMatches,
+		"jobTemplate":        jobTemplate,
+		"noJobSelector":      noJobSelector,
+	},
+	Derive: map[string]rules.DeriveFunc{
+		"jobCompletions": jobCompletions,
+		"labelsOfJob":    labelsOfJob,
+	},
+}

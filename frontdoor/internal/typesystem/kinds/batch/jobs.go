@@ -1,0 +1,124 @@
+package batch
+
+import (
+	"fmt"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/apps"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Labels by which the pods of a job are told from those of others.
+const (
+	uidLabel  = "controller-uid"
+	nameLabel = "job-name"
+)
+
+// maxIndexed bounds how many pods of an indexed job run at a time.
+const maxIndexed = 100000
+
+// jobSelectorMatches: a job selects the pods that its template makes, and by its own
+// uid unless it says that it does not.
+func jobSelectorMatches(c *rules.Check, m, old map[string]any, at *field.Path) {
+	spec, where := rules.Object(m, "spec"), at.Field("spec")
+	if spec["selector"] == nil {
+		c.Required(where.Field("selector"), "")
+	}
+	apps.CheckSelector(c, spec, where)
+	if old == nil && spec["manualSelector"] != true && spec["selector"] != nil {
+		ownSelector(c, m, where)
+	}
+}
+
+// ownSelector: the selector and the labels that a job is given are those of nobody
+// else.
+func ownSelector(c *rules.Check, m map[string]any, where *field.Path) {
+	spec, metadata := rules.Object(m, "spec"), rules.Object(m, "metadata")
+	own := map[string]any{uidLabel: metadata["uid"], nameLabel: metadata["name"]}
+	labels := rules.Object(spec, "template", "metadata", "labels")
+	at := where.Field("template").Field("metadata").Field("labels")
+	for _, name := range []string{uidLabel, nameLabel} {
+		must := fmt.Sprintf("must be '%v'", own[name])
+		if label, given := labels[name]; !given {
+			c.Required(at.Entry(name), must)
+		} else if label != own[name] {
+			c.Invalid(at.Entry(name), labels, must)
+		}
+	}
+	if selector := rules.Object(spec, "selector"); !rules.Selects(selector, own) {
+		c.Invalid(where.Field("selector"), selector, "`selector` not auto-generated")
+	}
+}
+
+// indexedJob: who counts pods by index knows how many there are.
+func indexedJob(c *rules.Check, spec, _ map[string]any, at *field.Path) {
+	if spec["completionMode"] != "Indexed" {
+		return
+	}
+	if spec["completions"] == nil {
+		c.Required(at.Field("completions"), "when completion mode is Indexed")
+	}
+	if parallel := rules.Number(spec, "parallelism"); parallel > maxIndexed {
+		c.Invalid(at.Field("parallelism"), parallel, "must be less than or equal to 100000 when completion mode is Indexed")
+	}
+}
+
+// jobChanges: a job that runs keeps what its pods are and how many; the jobs that a
+// cron job is going to make may become others.
+func jobChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
+	spec, before := rules.Object(m, "spec"), rules.Object(old, "spec")
+	for _, name := range []string{"completions", "selector", "template", "completionMode"} {
+		if old != nil && !rules.Same(spec[name], before[name]) {
+			c.Invalid(at.Field("spec").Field(name), spec[name], "field is immutable")
+		}
+	}
+}
+
+// noJobSelector: the jobs of a cron job select their pods by their own uids.
+func noJobSelector(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	spec, at := rules.Object(m, "spec"), at.Field("spec")
+	if spec["manualSelector"] == true {
+		c.NotSupported(at.Field("manualSelector"), true, "nil", "false")
+	}
+	if spec["selector"] != nil {
+		c.Invalid(at.Field("selector"), spec["selector"], "`selector` will be auto-generated")
+	}
+}
+
+// maxCronJobName leaves room for what a job's name adds.
+const maxCronJobName = 52
+
+func cronJobName(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if name := rules.Text(rules.Object(m, "metadata"), "name"); old == nil && len(name) > maxCronJobName {
+		c.Invalid(at.Field("metadata").Field("name"), name, "must be no more than 52 characters")
+	}
+}
+
+// jobCompletions makes a job without both fields run once.
+func jobCompletions(m map[string]any, _ vocabulary.Vocabulary) {
+	spec := rules.Object(m, "spec")
+	if spec == nil {
+		return
+	}
+	if spec["completions"] == nil && spec["parallelism"] == nil {
+		spec["completions"] = int64(1)
+	}
+	if spec["parallelism"] == nil {
+		spec["parallelism"] = int64(1)
+	}
+}
+
+// labelsOfJob lets a job without labels have those of its pods.
+func labelsOfJob(m map[string]any, _ vocabulary.Vocabulary) {
+	labels := rules.Object(m, "spec", "template", "metadata", "labels")
+	if len(labels) > 0 && len(rules.Object(m, "metadata", "labels")) == 0 {
+		rules.Complete(m, map[string]any{"metadata": map[string]any{"labels": labels}})
+	}
+}
+
+// jobTemplate: what should end is not started again when it has.
+func jobTemplate(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	apps.CheckRestartPolicy(c, m, at, "OnFailure", "Never")
+	apps.CheckNoEphemeralContainers(c, m, at)
+}

@@ -1,0 +1,63 @@
+package builtin
+
+import (
+	"maps"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+)
+
+// TestFunctions: files name functions as Go does, so that one search finds both, and
+// there is no function that no file names. Read finds names without a function.
+func TestFunctions(t *testing.T) {
+	set, err := Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	note := func(lists ...[]string) {
+		for _, names := range lists {
+			for _, name := range names {
+				used[name] = true
+			}
+		}
+	}
+	for _, r := range set.Definitions {
+		note(r.Checks, r.Derive)
+	}
+	for _, table := range tables {
+		check(t, table.Checks, used)
+		check(t, table.Derive, used)
+	}
+}
+
+func check[F any](t *testing.T, functions map[string]F, used map[string]bool) {
+	for name, function := range functions {
+		full := runtime.FuncForPC(reflect.ValueOf(function).Pointer()).Name()
+		if goName := full[strings.LastIndex(full, ".")+1:]; goName != name {
+			t.Errorf("%s is called %s in Go", name, goName)
+		}
+		if !used[name] {
+			t.Errorf("no file names %s", name)
+		}
+	}
+}
+
+// TestUnknownFunction: a name that no function has is an error that says where it stands.
+func TestUnknownFunction(t *testing.T) {
+	set := &kinds.Set{Definitions: map[string]*kinds.Rules{"core.v1.Pod": {Checks: []string{"nothingSuch"}}}}
+	if err := set.Resolve(kinds.Functions{}); err == nil || !strings.Contains(err.Error(), "core.v1.Pod") || !strings.Contains(err.Error(), "nothingSuch") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTwoFunctions: no two folders have functions of one name.
+func TestTwoFunctions(t *testing.T) {
+	table := tables[1]
+	if err := (kinds.Functions{Checks: maps.Clone(table.Checks)}).Join(table); err == nil {
+		t.Error("two functions of one name were accepted")
+	}
+}

@@ -1,0 +1,129 @@
+package certificates
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"slices"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// signerOfV1: the signer that takes anything is not for version v1.
+func signerOfV1(c *rules.Check, m, old map[string]any, at *field.Path) {
+	legacy := c.Vocabulary.Signers.LegacyUnknown
+	if signer := rules.Text(rules.Object(m, "spec"), "signerName"); old == nil && signer == legacy {
+		c.Invalid(at.Field("spec").Field("signerName"), signer, "the legacy signerName is not allowed via this API version")
+	}
+}
+
+// certificateStatus holds the rules on status of section
+// "CertificateSigningRequest".
+func certificateStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
+	oldCertificateStatus(c, m, old, at)
+	seen := map[string]bool{}
+	at = at.Field("status")
+	for i, condition := range rules.ConditionsOf(m, "") {
+		where, kind := at.Field("conditions").Item(i).Field("type"), rules.Text(condition, "type")
+		switch {
+		case kind == "":
+			c.Required(where, "")
+		case seen[kind]:
+			c.Duplicate(where, kind)
+		}
+		seen[kind] = true
+	}
+	certificate, before := rules.Text(rules.Object(m, "status"), "certificate"), rules.Text(rules.Object(old, "status"), "certificate")
+	if certificate != "" && certificate != before {
+		if problem := certificatesOnly(certificate); problem != "" {
+			c.Invalid(at.Field("certificate"), "<certificate data>", problem)
+		}
+	}
+	if before != "" && certificate != before {
+		c.Forbidden(at.Field("certificate"), "updates may not modify existing certificate content")
+	}
+}
+
+// oldCertificateStatus holds the rules that the older version has too: what is decided
+// stays decided, and only an approval decides.
+func oldCertificateStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
+	at = at.Field("status").Field("conditions")
+	for i, condition := range rules.ConditionsOf(m, "") {
+		where, allowed := at.Item(i).Field("status"), []string{"False", "True", "Unknown"}
+		if slices.Contains(decisions, rules.Text(condition, "type")) {
+			allowed = allowed[1:2]
+		}
+		switch state := rules.Text(condition, "status"); {
+		case state == "":
+			c.Required(where, "")
+		case !slices.Contains(allowed, state):
+			c.NotSupported(where, state, allowed...)
+		}
+	}
+	both := func(m map[string]any) bool {
+		return rules.ConditionsOf(m, "Approved") != nil && rules.ConditionsOf(m, "Denied") != nil
+	}
+	if both(m) && !both(old) {
+		c.Invalid(at, "Denied", "Approved and Denied conditions are mutually exclusive")
+	}
+	if old == nil {
+		return
+	}
+	for _, kind := range decisions {
+		now, before := rules.ConditionsOf(m, kind), rules.ConditionsOf(old, kind)
+		mayDecide := c.Subresource == "approval" || kind == "Failed"
+		switch {
+		case len(now) < len(before):
+			c.Forbidden(at, fmt.Sprintf("updates may not remove a condition of type %q", kind))
+		case len(now) > len(before) && !mayDecide:
+			c.Forbidden(at, fmt.Sprintf("updates may not add a condition of type %q", kind))
+		}
+	}
+}
+
+// decisions are the conditions that say what became of a request.
+var decisions = []string{"Approved", "Denied", "Failed"}
+
+// certificatesOnly checks PEM in base64: blocks of certificates without headers,
+// with any text around them.
+func certificatesOnly(encoded string) string {
+	rest, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return "must be base64"
+	}
+	count := 0
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		switch {
+		case block.Type != "CERTIFICATE":
+			return fmt.Sprintf("only CERTIFICATE PEM blocks are allowed, found %q", block.Type)
+		case len(block.Headers) > 0:
+			return "no PEM block headers are permitted"
+		}
+		switch found, err := x509.ParseCertificates(block.Bytes); {
+		case err != nil:
+			return err.Error()
+		case len(found) == 0:
+			return "found CERTIFICATE PEM block containing 0 certificates"
+		}
+		count++
+	}
+	if count == 0 {
+		return "must contain at least one CERTIFICATE PEM block"
+	}
+	return ""
+}
+
+// signerOfOldRequest gives a request of the older version, which names no signer, the one
+// that accepts anything.
+func signerOfOldRequest(m map[string]any, v vocabulary.Vocabulary) {
+	if rules.Empty(m["signerName"]) {
+		m["signerName"] = v.Signers.LegacyUnknown
+	}
+}

@@ -1,0 +1,19 @@
+// Package certificates holds the functions of CertificateSigningRequests. The module csr-signer signs them. It serves "Resources and their fields" of the specification.
+package certificates
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"certificateStatus":    certificateStatus,
+		"oldCertificateStatus": oldCertificateStatus,
+		"signerOfV1":           signerOfV1,
+	},
+	Derive: map[string]rules.DeriveFunc{
+		"signerOfOldRequest": signerOfOldRequest,
+	},
+}

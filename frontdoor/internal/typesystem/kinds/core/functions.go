@@ -1,0 +1,46 @@
+// Package core holds the functions of kinds of the core group: nodes, namespaces, quotas and limits,
+// ConfigMaps and Secrets, volumes and claims. Pods and Services have folders of their own. It serves "Resources and their fields" of the specification.
+package core
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"capacityStorage":     capacityStorage,
+		"claimChanges":        claimChanges,
+		"claimStorage":        claimStorage,
+		"dataSize":            dataSize,
+		"gotCapacity":         gotCapacity,
+		"hostRootNotRecycled": hostRootNotRecycled,
+		"immutableData":       immutableData,
+		"inlineVolume":        inlineVolume,
+		"keysInOnePlace":      keysInOnePlace,
+		"limitsOfType":        limitsOfType,
+		"localVolume":         localVolume,
+		"namespacedSecrets":   namespacedSecrets,
+		"namespaceFinalizers": namespaceFinalizers,
+		"namespacePhase":      namespacePhase,
+		"nodeChanges":         nodeChanges,
+		"nodeCIDRs":           nodeCIDRs,
+		"nodeStatus":          nodeStatus,
+		"nodeTaints":          nodeTaints,
+		"quotaResources":      quotaResources,
+		"quotaScopes":         quotaScopes,
+		"quotaStatus":         quotaStatus,
+		"scopeOperator":       scopeOperator,
+		"secretKeys":          secretKeys,
+		"volumeChanges":       volumeChanges,
+	},
+	Derive: map[string]rules.DeriveFunc{
+		"allocatableIsCapacity": allocatableIsCapacity,
+		"dataFromText":          dataFromText,
+		"labelsOfTemplate":      labelsOfTemplate,
+		"limitDefaults":         limitDefaults,
+		"namespaceNameLabel":    namespaceNameLabel,
+		"sameCIDRs":             sameCIDRs,
+	},
+}

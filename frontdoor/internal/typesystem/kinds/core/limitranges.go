@@ -1,0 +1,113 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// limitsOfType: the limits of a range go up from the least to the most, and only
+// containers have defaults.
+func limitsOfType(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	kind := rules.Text(m, "type")
+	if kind == "Pod" {
+		for _, name := range [...]string{"default", "defaultRequest"} {
+			if len(rules.Object(m, name)) > 0 {
+				c.Forbidden(at.Field(name), "may not be specified when `type` is 'Pod'")
+			}
+		}
+	}
+	least, most := rules.Object(m, "min"), rules.Object(m, "max")
+	if kind == "PersistentVolumeClaim" && least["storage"] == nil && most["storage"] == nil {
+		c.Required(at.Field("limits"), "either minimum or maximum storage value is required, but neither was provided")
+	}
+	limitNames(c, m, at)
+	ascending := [...]string{"min", "defaultRequest", "default", "max"}
+	for i, low := range ascending {
+		for _, high := range ascending[i+1:] {
+			below(c, m, [2]string{low, high}, at)
+		}
+	}
+	ratios(c, m, at)
+}
+
+// limitNames: there is a range of known types, and of what containers can ask for.
+// What cannot be shared is asked for in full.
+func limitNames(c *rules.Check, m map[string]any, at *field.Path) {
+	kind := rules.Text(m, "type")
+	pods := kind == "Pod" || kind == "Container"
+	problems := validation.IsQualifiedName(kind)
+	if len(problems) == 0 && !pods && kind != "PersistentVolumeClaim" && !strings.Contains(kind, "/") {
+		problems = []string{"must be a standard limit type or fully qualified"}
+	}
+	for _, problem := range problems {
+		c.Invalid(at.Field("type"), kind, problem)
+	}
+	for _, bound := range [...]string{"min", "max", "default", "defaultRequest", "maxLimitRequestRatio"} {
+		for name := range rules.Object(m, bound) {
+			if pods && !strings.Contains(name, "/") && !ofContainers(name) {
+				c.Invalid(at.Field(bound).Entry(name), name, "must be a standard resource for containers")
+			}
+		}
+	}
+	limits := rules.Object(m, "default")
+	for name, value := range rules.Object(m, "defaultRequest") {
+		limit, given := limits[name]
+		shared := ofContainers(name) && !strings.HasPrefix(name, "hugepages-") || !isCounted(c, name) && strings.Contains(name, "/")
+		if given && !shared && !rules.Same(limit, value) {
+			c.Invalid(at.Field("defaultRequest").Entry(name), value, fmt.Sprintf("default value %v must equal to defaultRequest value %v in %s", limit, value, name))
+		}
+	}
+}
+
+// ofContainers reports whether a name without a domain is of what containers use.
+func ofContainers(name string) bool {
+	return name == "cpu" || name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-")
+}
+
+// below checks that no limit of the first kind is above one of the second kind.
+func below(c *rules.Check, m map[string]any, kinds [2]string, at *field.Path) {
+	low, high := kinds[0], kinds[1]
+	upper, blamed := rules.Object(m, high), low
+	if low == "min" && high != "max" {
+		blamed = high // defaults have to keep to the range, not the range to them
+	}
+	for name, value := range rules.Object(m, low) {
+		bound, bounded := upper[name]
+		if a, b := rules.Quantity(value), rules.Quantity(bound); bounded && a.Cmp(b) > 0 {
+			c.Invalid(at.Field(blamed).Entry(name), rules.Object(m, blamed)[name], low+" value "+field.Display(value)+" is greater than "+high+" value "+field.Display(bound))
+		}
+	}
+}
+
+// ratios: a limit is at least what is asked for, and at most what the range allows.
+func ratios(c *rules.Check, m map[string]any, at *field.Path) {
+	least, most := rules.Object(m, "min"), rules.Object(m, "max")
+	for name, value := range rules.Object(m, "maxLimitRequestRatio") {
+		where, ratio := at.Field("maxLimitRequestRatio").Entry(name), rules.Quantity(value)
+		if ratio.MilliValue() < 1000 {
+			c.Invalid(where, value, "ratio "+field.Display(value)+" is less than 1")
+		}
+		low, high := rules.Quantity(least[name]), rules.Quantity(most[name])
+		if low.Sign() > 0 && high.Sign() > 0 && ratio.AsApproximateFloat64() > high.AsApproximateFloat64()/low.AsApproximateFloat64() {
+			c.Invalid(where, value, "ratio "+field.Display(value)+" is greater than max/min")
+		}
+	}
+}
+
+// limitDefaults derives the defaults of a limit range for containers: what is not
+// given is taken from the stricter neighbour.
+func limitDefaults(m map[string]any, _ vocabulary.Vocabulary) {
+	if m["type"] != "Container" {
+		return
+	}
+	for _, step := range [...][2]string{{"default", "max"}, {"defaultRequest", "default"}, {"defaultRequest", "min"}} {
+		if from := rules.Object(m, step[1]); len(from) > 0 {
+			rules.Complete(m, map[string]any{step[0]: from})
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package core
+
+import (
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// nodeCIDRs: a node's pods have one range, or one of each family.
+func nodeCIDRs(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	ranges, at := rules.Texts(m, "podCIDRs"), at.Field("podCIDRs")
+	if len(ranges) > 2 || len(ranges) == 2 && strings.Contains(ranges[0], ":") == strings.Contains(ranges[1], ":") {
+		c.Invalid(at, ranges, "may specify no more than one CIDR for each IP family")
+	}
+}
+
+// sameCIDRs: the one range of a node's pods is the first of them; where they differ,
+// the one counts.
+func sameCIDRs(m map[string]any, _ vocabulary.Vocabulary) {
+	first, ranges := rules.Text(m, "podCIDR"), rules.Texts(m, "podCIDRs")
+	switch {
+	case first == "" && len(ranges) > 0:
+		m["podCIDR"] = ranges[0]
+	case first != "" && (len(ranges) == 0 || ranges[0] != first):
+		m["podCIDRs"] = []any{first}
+	}
+}
+
+// nodeTaints: taints have names like labels, and a key has at most one of each effect.
+// What is wrong with them is told of the metadata, whose like they are.
+func nodeTaints(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	at = at.Field("metadata").Field("taints")
+	seen := map[[2]string]bool{}
+	for i, taint := range rules.Objects(rules.Object(m, "spec"), "taints") {
+		where, key, value, effect := at.Item(i), rules.Text(taint, "key"), rules.Text(taint, "value"), rules.Text(taint, "effect")
+		for _, problem := range validation.IsQualifiedName(key) {
+			c.Invalid(where.Field("key"), key, problem)
+		}
+		c.Must(validation.IsValidLabelValue, value, where.Field("value"))
+		switch effect {
+		case "NoSchedule", "PreferNoSchedule", "NoExecute":
+		case "":
+			c.Required(where.Field("effect"), "")
+		default:
+			c.NotSupported(where.Field("effect"), effect, "NoSchedule", "PreferNoSchedule", "NoExecute")
+		}
+		if id := [2]string{key, effect}; seen[id] {
+			c.Duplicate(where, taint)
+		} else {
+			seen[id] = true
+		}
+	}
+}
+
+// nodeStatus: a node has not less than nothing of a resource, and is at an address
+// once.
+func nodeStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
+	status, at := rules.Object(m, "status"), at.Field("status")
+	for _, of := range [...]string{"capacity", "allocatable"} {
+		for name, value := range rules.Object(status, of) {
+			amount(c, value, isCounted(c, name), at.Field(of).Field(name))
+		}
+	}
+	if old == nil {
+		return
+	}
+	seen := map[[2]string]bool{}
+	for i, address := range rules.Objects(status, "addresses") {
+		id := [2]string{rules.Text(address, "type"), rules.Text(address, "address")}
+		if seen[id] {
+			c.Duplicate(at.Field("addresses").Item(i), address)
+		}
+		seen[id] = true
+	}
+}
+
+// nodeChanges: what a node was given once, it keeps.
+func nodeChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if old == nil {
+		return
+	}
+	if !rules.Empty(old["podCIDRs"]) && !rules.Same(m["podCIDRs"], old["podCIDRs"]) {
+		c.Forbidden(at.Field("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid")
+	}
+	if !rules.Empty(old["providerID"]) && !rules.Same(m["providerID"], old["providerID"]) {
+		c.Forbidden(at.Field("providerID"), "node updates may not change providerID except from \"\" to valid")
+	}
+	if !rules.Same(m["externalID"], old["externalID"]) {
+		c.Forbidden(at.Field("externalID"), "may not be updated")
+	}
+}
+
+// allocatableIsCapacity: a node that does not say what it keeps for itself keeps nothing.
+func allocatableIsCapacity(m map[string]any, _ vocabulary.Vocabulary) {
+	if capacity := rules.Object(m, "capacity"); len(capacity) > 0 && m["allocatable"] == nil {
+		rules.Complete(m, map[string]any{"allocatable": capacity})
+	}
+}

@@ -1,0 +1,93 @@
+package core
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// claimStorage: a claim says how much it needs.
+func claimStorage(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	where := at.Field("resources").Entry("storage")
+	asked, ok := rules.Object(m, "resources", "requests")["storage"]
+	if !ok {
+		c.Required(where, "")
+	} else if q := rules.Quantity(asked); q.Sign() <= 0 {
+		c.Invalid(where, asked, "must be greater than zero")
+	}
+}
+
+// claimChanges: a claim stays as it was made, but is bound to a volume, and when it
+// is bound may ask for more.
+func claimChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
+	before, after := rules.Object(old, "spec"), rules.Object(m, "spec")
+	if old == nil || c.Subresource != "" {
+		return
+	}
+	at = at.Field("spec")
+	bound := rules.Text(rules.Object(m, "status"), "phase") == "Bound"
+	was, is := fixedClaim(before, before, bound), fixedClaim(after, before, bound)
+	if classMoved(c, m, old) {
+		delete(is, "storageClassName")
+	} else {
+		sameClassAnnotation(c, m, old)
+	}
+	if !rules.Same(was, is) {
+		c.Forbidden(at, "spec is immutable after creation except resources.requests for bound claims")
+	}
+	had, asked := rules.Object(before, "resources", "requests")["storage"], rules.Object(after, "resources", "requests")["storage"]
+	if less, q := rules.Quantity(had), rules.Quantity(asked); q.Cmp(less) < 0 {
+		c.Forbidden(at.Field("resources").Field("requests").Field("storage"), "field can not be less than previous value")
+	}
+	if !rules.Same(before["volumeMode"], after["volumeMode"]) {
+		c.Invalid(&field.Path{Name: "volumeMode"}, after["volumeMode"], "field is immutable")
+	}
+}
+
+// fixedClaim returns what may not change of a claim's spec.
+func fixedClaim(spec, before map[string]any, bound bool) map[string]any {
+	fixed := rules.Without(spec, "resources")
+	if rules.Text(before, "volumeName") == "" {
+		delete(fixed, "volumeName")
+	}
+	limits, requests := rules.Object(spec, "resources", "limits"), rules.Object(spec, "resources", "requests")
+	if bound && requests != nil {
+		requests = rules.Without(requests, "storage")
+	}
+	fixed["limits"], fixed["requests"] = limits, requests
+	return fixed
+}
+
+// classMoved reports whether the class of a claim, which stood in an annotation, has
+// moved into its field.
+func classMoved(c *rules.Check, m, old map[string]any) bool {
+	name := classAnnotation(c)
+	before, had := rules.Object(old, "metadata", "annotations")[name]
+	after, has := rules.Object(m, "metadata", "annotations")[name]
+	return had && rules.Object(old, "spec")["storageClassName"] == nil && rules.Object(m, "spec")["storageClassName"] == before &&
+		(!has || after == before)
+}
+
+func sameClassAnnotation(c *rules.Check, m, old map[string]any) {
+	name := classAnnotation(c)
+	after := rules.Text(rules.Object(m, "metadata", "annotations"), name)
+	if after != rules.Text(rules.Object(old, "metadata", "annotations"), name) {
+		c.Invalid((&field.Path{Name: "metadata"}).Field("annotations").Field(name), after, "field is immutable")
+	}
+}
+
+func classAnnotation(c *rules.Check) string {
+	return c.Vocabulary.Qualified("volume.beta", "storage-class")
+}
+
+// gotCapacity checks what a claim got, when its controller reports it.
+func gotCapacity(c *rules.Check, m, _ map[string]any, _ *field.Path) {
+	if c.Subresource != "status" {
+		return
+	}
+	at := (&field.Path{Name: "status"}).Field("capacity")
+	for name, value := range rules.Object(m, "status", "capacity") {
+		if q := rules.Quantity(value); q.Sign() < 0 {
+			c.Invalid(at.Entry(name), value, "must be a valid resource quantity")
+		}
+	}
+}

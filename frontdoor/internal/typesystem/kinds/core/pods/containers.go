@@ -1,0 +1,153 @@
+package pods
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// podContainers: names are unique among all containers, and what they mount is
+// there.
+func podContainers(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	volumes := volumesOf(c, m)
+	seen := map[string]bool{}
+	for _, kind := range [...]string{"containers", "initContainers", "ephemeralContainers"} {
+		for i, container := range rules.Objects(m, kind) {
+			where := &field.Path{Parent: &field.Path{Parent: at, Name: kind}, Index: i}
+			name := rules.Text(container, "name")
+			if seen[name] && name != "" {
+				c.Duplicate(where.Field("name"), name)
+			}
+			seen[name] = true
+			mounts(c, container, volumes, where)
+			devices(c, container, volumes, where)
+			switch kind {
+			case "initContainers":
+				runsOnce(c, container, where)
+			case "ephemeralContainers":
+				debugs(c, container, seen, where)
+			}
+		}
+	}
+}
+
+// volumesOf returns the volumes that containers can mount, by name. A stateful set
+// gives its pods those of its claims.
+func volumesOf(c *rules.Check, spec map[string]any) map[string]map[string]any {
+	volumes := map[string]map[string]any{}
+	for _, volume := range rules.Objects(spec, "volumes") {
+		volumes[rules.Text(volume, "name")] = volume
+	}
+	for _, claim := range rules.Objects(rules.Object(c.Root, "spec"), "volumeClaimTemplates") {
+		volumes[rules.Text(rules.Object(claim, "metadata"), "name")] = aClaim
+	}
+	return volumes
+}
+
+// aClaim is a volume that is a claim.
+var aClaim = map[string]any{"persistentVolumeClaim": map[string]any{}}
+
+// runsOnce: a container that runs to its end before the others has no probes.
+func runsOnce(c *rules.Check, container map[string]any, at *field.Path) {
+	for _, name := range [...]string{"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"} {
+		if container[name] != nil {
+			c.Forbidden(at.Field(name), "must not be set for init containers")
+		}
+	}
+}
+
+// debugs: an ephemeral container looks at another one, and is guaranteed nothing.
+func debugs(c *rules.Check, container map[string]any, containers map[string]bool, at *field.Path) {
+	if target := rules.Text(container, "targetContainerName"); target != "" && !containers[target] {
+		c.NotFound(at.Field("targetContainerName"), target)
+	}
+	if resources := rules.Object(container, "resources"); len(rules.Object(resources, "limits"))+len(rules.Object(resources, "requests")) > 0 {
+		c.Forbidden(at.Field("resources"), "cannot be set for an Ephemeral Container")
+	}
+}
+
+// hostNetworkPorts: on the host's network a container's port is the host's, and no
+// two containers that run at a time have the same. Init containers run one by one.
+func hostNetworkPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for _, list := range containerLists {
+		var taken map[string]bool
+		for i, container := range rules.Objects(m, list) {
+			if list == "initContainers" {
+				taken = nil
+			}
+			for j, port := range rules.Objects(container, "ports") {
+				host := rules.Number(port, "hostPort")
+				wrong := m["hostNetwork"] == true && list == "containers" && host != rules.Number(port, "containerPort")
+				if host == 0 && !wrong {
+					continue
+				}
+				where := at.Field(list).Item(i).Field("ports").Item(j)
+				if wrong {
+					c.Invalid(where.Field("containerPort"), port["containerPort"], "must match `hostPort` when `hostNetwork` is true")
+				}
+				if taken == nil {
+					taken = map[string]bool{}
+				}
+				hostPort(c, port, taken, where)
+			}
+		}
+	}
+}
+
+// hostPort checks that a port of the host is free, and takes it.
+func hostPort(c *rules.Check, port map[string]any, taken map[string]bool, at *field.Path) {
+	host := rules.Number(port, "hostPort")
+	if host == 0 {
+		return
+	}
+	key := fmt.Sprintf("%s/%s/%d", rules.Text(port, "protocol"), rules.Text(port, "hostIP"), host)
+	if taken[key] {
+		c.Duplicate(at.Field("hostPort"), key)
+	}
+	taken[key] = true
+}
+
+// containerPorts: named ports are told apart.
+func containerPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	ports := rules.Objects(m, "ports")
+	if len(ports) < 2 {
+		return
+	}
+	seen := make(map[string]bool, len(ports))
+	for i, port := range ports {
+		name := rules.Text(port, "name")
+		if name != "" && seen[name] {
+			c.Duplicate(at.Field("ports").Item(i).Field("name"), name)
+		}
+		seen[name] = true
+	}
+}
+
+// containerProbes: what is alive or started once is so.
+func containerProbes(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for _, name := range [...]string{"livenessProbe", "startupProbe"} {
+		if probe := rules.Object(m, name); probe != nil && probe["successThreshold"] != nil && rules.Number(probe, "successThreshold") != 1 {
+			c.Invalid(at.Field(name).Field("successThreshold"), probe["successThreshold"], "must be 1")
+		}
+	}
+	if rules.Number(rules.Object(m, "readinessProbe"), "terminationGracePeriodSeconds") != 0 {
+		c.Invalid(at.Field("readinessProbe").Field("terminationGracePeriodSeconds"),
+			rules.Object(m, "readinessProbe")["terminationGracePeriodSeconds"], "must not be set for readinessProbes")
+	}
+}
+
+// defaultPullPolicy pulls an image that can change each time.
+func defaultPullPolicy(m map[string]any, _ vocabulary.Vocabulary) {
+	if !rules.Empty(m["imagePullPolicy"]) {
+		return
+	}
+	m["imagePullPolicy"] = "IfNotPresent"
+	name, _, pinned := strings.Cut(rules.Text(m, "image"), "@")
+	repository := name[strings.LastIndex(name, "/")+1:]
+	if _, tag, tagged := strings.Cut(repository, ":"); !pinned && !tagged || tag == "latest" {
+		m["imagePullPolicy"] = "Always"
+	}
+}

@@ -1,0 +1,131 @@
+package pods
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// ofContainers are the resources that every container can have.
+var ofContainers = map[string]bool{"cpu": true, "memory": true, "ephemeral-storage": true}
+
+const hugePagePrefix = "hugepages-"
+
+// containerResources: nobody asks for more than what is allowed. Resources of
+// extensions are whole, and asked for exactly.
+func containerResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	resources := rules.Object(m, "resources")
+	limits, requests := rules.Object(resources, "limits"), rules.Object(resources, "requests")
+	if len(limits)+len(requests) == 0 {
+		return
+	}
+	at = at.Field("resources")
+	for _, side := range [...]string{"limits", "requests"} {
+		for name, value := range rules.Object(resources, side) {
+			if !ofContainers[name] {
+				uncommon(c, name, value, at.Field(side).Entry(name))
+			}
+		}
+	}
+	for name, value := range requests {
+		if limit, limited := limits[name]; !limited && !overcommitted(c, name) {
+			c.Required(at.Field("limits"), "Limit must be set for non overcommitable resources")
+		} else if problem := within(name, value, limit, overcommitted(c, name)); limited && problem != "" {
+			c.Invalid(at.Field("requests"), value, problem)
+		}
+	}
+	if pages, others := hugePages(limits, requests); pages && !others {
+		c.Forbidden(at, "HugePages require cpu or memory")
+	}
+}
+
+// native reports whether a resource is the maker's own, and not an extension's.
+func native(c *rules.Check, name string) bool {
+	return !strings.Contains(name, "/") || strings.Contains(name, c.Vocabulary.Qualified("", ""))
+}
+
+// overcommitted reports whether less of a resource may be asked for than is allowed.
+func overcommitted(c *rules.Check, name string) bool {
+	return native(c, name) && !strings.HasPrefix(name, hugePagePrefix)
+}
+
+// uncommon checks a resource that not every container has.
+func uncommon(c *rules.Check, name string, value any, at *field.Path) {
+	problems := validation.IsQualifiedName(name)
+	for _, problem := range problems {
+		c.Invalid(at, name, problem)
+	}
+	q := rules.Quantity(value)
+	switch size, pages := strings.CutPrefix(name, hugePagePrefix); {
+	case pages:
+		if page := rules.Quantity(size); page.Value() <= 0 || q.Value()%page.Value() != 0 {
+			c.Invalid(at, value, q.String()+" is not positive integer multiple of "+name)
+		}
+	case !strings.Contains(name, "/"):
+		c.Invalid(at, name, "must be a standard resource for containers")
+		if !ofQuotas[name] && len(problems) == 0 {
+			c.Invalid(at, name, "must be a standard resource type or fully qualified")
+		}
+	case native(c, name):
+	default:
+		if strings.HasPrefix(name, "requests.") || len(validation.IsQualifiedName("requests."+name)) > 0 {
+			c.Invalid(at, name, "doesn't follow extended resource name standard")
+		}
+		if q.MilliValue()%1000 != 0 {
+			c.Invalid(at, value, "must be an integer")
+		}
+	}
+}
+
+// ofQuotas are the names that count for quotas and claims, and not in containers.
+var ofQuotas = map[string]bool{"storage": true, "pods": true, "services": true, "replicationcontrollers": true,
+	"resourcequotas": true, "secrets": true, "configmaps": true, "persistentvolumeclaims": true}
+
+// within says what is wrong with a request beside its limit; "" when nothing is.
+func within(name string, value, limit any, less bool) string {
+	if value == limit {
+		return ""
+	}
+	asked, allowed := rules.Quantity(value), rules.Quantity(limit)
+	switch order := asked.Cmp(allowed); {
+	case order != 0 && !less:
+		return fmt.Sprintf("must be equal to %s limit of %v", name, limit)
+	case order > 0:
+		return fmt.Sprintf("must be less than or equal to %s limit of %v", name, limit)
+	}
+	return ""
+}
+
+// hugePages reports whether large pages are used, and whether CPU or memory are.
+func hugePages(all ...map[string]any) (pages, others bool) {
+	for _, side := range all {
+		for name := range side {
+			pages = pages || strings.HasPrefix(name, hugePagePrefix)
+			others = others || name == "cpu" || name == "memory"
+		}
+	}
+	return pages, others
+}
+
+// podRequests asks for what the limits allow, where nothing is asked for.
+func podRequests(m map[string]any, _ vocabulary.Vocabulary) {
+	for _, name := range containerLists {
+		for _, container := range rules.Objects(rules.Object(m, "spec"), name) {
+			resources := rules.Object(container, "resources")
+			limits := rules.Object(resources, "limits")
+			if len(limits) == 0 {
+				continue
+			}
+			requests := rules.Object(resources, "requests")
+			if requests == nil {
+				requests = map[string]any{}
+				resources["requests"] = requests
+			}
+			rules.Complete(requests, limits)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package pods
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+func tolerationOperator(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	operator, value := rules.Text(m, "operator"), rules.Text(m, "value")
+	if rules.Text(m, "key") == "" && operator != "Exists" {
+		c.Invalid(at.Field("operator"), operator, "operator must be Exists when `key` is empty, which means \"match all values and all keys\"")
+	}
+	switch operator {
+	case "", "Equal":
+		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+			c.Invalid(at.Field("operator"), value, strings.Join(problems, ";"))
+		}
+	case "Exists":
+		if value != "" {
+			c.Invalid(at.Field("operator"), value, "value must be empty when `operator` is 'Exists'")
+		}
+	}
+	if m["tolerationSeconds"] != nil && rules.Text(m, "effect") != "NoExecute" {
+		c.Invalid(at.Field("effect"), rules.Text(m, "effect"), "effect must be 'NoExecute' when `tolerationSeconds` is set")
+	}
+}
+
+// notAnOperator is what users know of all operators that selectors do not have.
+const notAnOperator = "not a valid selector operator"
+
+// nodeTerm checks what a pod asks of a node: of its labels, and of its name, the only
+// field that can be asked for.
+func nodeTerm(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for i, want := range rules.Objects(m, "matchExpressions") {
+		nodeLabel(c, want, at.Field("matchExpressions").Item(i))
+	}
+	for i, want := range rules.Objects(m, "matchFields") {
+		nodeField(c, want, at.Field("matchFields").Item(i))
+	}
+}
+
+func nodeLabel(c *rules.Check, want map[string]any, at *field.Path) {
+	operator := rules.Text(want, "operator")
+	if !slices.Contains([]string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"}, operator) {
+		c.Invalid(at.Field("operator"), operator, notAnOperator)
+	}
+	c.OperatorValues(want, at)
+	for _, problem := range validation.IsQualifiedName(rules.Text(want, "key")) {
+		c.Invalid(at.Field("key"), rules.Text(want, "key"), problem)
+	}
+}
+
+func nodeField(c *rules.Check, want map[string]any, at *field.Path) {
+	switch operator := rules.Text(want, "operator"); {
+	case operator != "In" && operator != "NotIn":
+		c.Invalid(at.Field("operator"), operator, notAnOperator)
+	case len(rules.List(want, "values")) != 1:
+		c.Required(at.Field("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector")
+	}
+	if key := rules.Text(want, "key"); key != "metadata.name" {
+		c.Invalid(at.Field("key"), key, "not a valid field selector key")
+		return
+	}
+	for i, name := range rules.Texts(want, "values") {
+		for _, problem := range validation.IsDNS1123Subdomain(name) {
+			c.Invalid(at.Field("values").Item(i), name, problem)
+		}
+	}
+}
+
+// spreadOnce: pods are spread over a kind of place in one way.
+func spreadOnce(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	const list = "topologySpreadConstraints"
+	constraints := rules.Objects(m, list)
+	if len(constraints) < 2 {
+		return
+	}
+	type way struct{ key, action string }
+	later := make(map[way]bool, len(constraints))
+	for i := len(constraints) - 1; i >= 0; i-- {
+		w := way{rules.Text(constraints[i], "topologyKey"), rules.Text(constraints[i], "whenUnsatisfiable")}
+		if later[w] {
+			c.Duplicate(at.Field(list).Item(i).Field("{topologyKey, whenUnsatisfiable}"), "{"+w.key+", "+w.action+"}")
+		}
+		later[w] = true
+	}
+}

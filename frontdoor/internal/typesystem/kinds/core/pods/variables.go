@@ -1,0 +1,150 @@
+package pods
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// sources are the fields of which one says where a variable's value comes from.
+var sources = [...]string{"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"}
+
+// valueOrSource: a variable has a value or says where it comes from.
+func valueOrSource(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	from := rules.Object(m, "valueFrom")
+	if from == nil {
+		return
+	}
+	given := 0
+	for _, name := range sources {
+		if from[name] != nil {
+			given++
+		}
+	}
+	at = at.Field("valueFrom")
+	switch valued := rules.Text(m, "value") != ""; {
+	case given == 0:
+		c.Invalid(at, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`")
+	case valued:
+		c.Invalid(at, "", "may not be specified when `value` is not empty")
+	case given > 1:
+		c.Invalid(at, "", "may not have more than one field specified at a time")
+	}
+}
+
+// envSource: all of something's entries are taken, and mistakes are told of the list.
+func envSource(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	switch first, second := m["configMapRef"] != nil, m["secretRef"] != nil; {
+	case !first && !second:
+		c.Invalid(at.Parent, "", "must specify one of: `configMapRef` or `secretRef`")
+	case first && second:
+		c.Invalid(at.Parent, "", "may not have more than one field specified at a time")
+	}
+}
+
+// Fields of a pod that variables and files can have as their value, and those that
+// are known beside them.
+var (
+	ofVariables = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+		"status.hostIP", "status.podIP", "status.podIPs"}
+	ofFiles = []string{"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"}
+	ofPods  = slices.Concat(ofVariables, ofFiles, []string{"spec.restartPolicy", "spec.schedulerName", "status.phase"})
+)
+
+func envField(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	podField(c, rules.Object(m, "fieldRef"), ofVariables, at.Field("fieldRef"))
+}
+
+// volumeField checks where the content of a file in a volume comes from; at is the
+// file, and mistakes are told of the volume.
+func volumeField(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	at = at.Parent.Parent
+	fieldOfPod, amount := rules.Object(m, "fieldRef"), rules.Object(m, "resourceFieldRef")
+	podField(c, fieldOfPod, ofFiles, at.Field("fieldRef"))
+	switch {
+	case fieldOfPod == nil && amount == nil:
+		c.Required(at, "one of fieldRef and resourceFieldRef is required")
+	case fieldOfPod != nil && amount != nil:
+		c.Invalid(at, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
+	case amount != nil && rules.Text(amount, "containerName") == "":
+		c.Required(at.Field("resourceFieldRef").Field("containerName"), "")
+	}
+}
+
+// podField checks a reference to a field of the pod, or to a single label or
+// annotation.
+func podField(c *rules.Check, reference map[string]any, allowed []string, at *field.Path) {
+	path := rules.Text(reference, "fieldPath")
+	if path == "" {
+		return // required, and reported as such
+	}
+	unknown := func(why string) { c.Invalid(at.Field("fieldPath"), path, "error converting fieldPath: "+why) }
+	if version := rules.Text(reference, "apiVersion"); version != "v1" {
+		unknown("unsupported pod version: " + version)
+		return
+	}
+	if single, subscripted := strings.CutSuffix(path, "']"); subscripted && strings.Contains(single, "['") {
+		name, key, _ := strings.Cut(single, "['")
+		switch name {
+		case "metadata.annotations":
+			key = strings.ToLower(key)
+		case "metadata.labels":
+		default:
+			unknown("field label does not support subscript: " + path)
+			return
+		}
+		for _, problem := range validation.IsQualifiedName(key) {
+			c.Invalid(at, key, problem)
+		}
+		return
+	}
+	if path == "spec.host" {
+		path = "spec.nodeName" // its first name
+	}
+	switch {
+	case !slices.Contains(ofPods, path):
+		unknown("field label not supported: " + path)
+	case !slices.Contains(allowed, path):
+		c.NotSupported(at.Field("fieldPath"), path, allowed...)
+	}
+}
+
+// divisors are the units that amounts of a resource can be told in.
+var divisors = struct{ cpu, bytes []string }{
+	cpu:   []string{"1m", "1"},
+	bytes: []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"},
+}
+
+// resourceField: a value can be what a container may use, or asks for.
+func resourceField(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	name := rules.Text(m, "resource")
+	side, resource, _ := strings.Cut(name, ".")
+	known := (side == "limits" || side == "requests") && (ofContainers[resource] || strings.HasPrefix(resource, hugePagePrefix))
+	if name == "" {
+		return
+	}
+	if !known {
+		c.NotSupported(at.Field("resource"), name, "limits.cpu", "limits.ephemeral-storage", "limits.memory",
+			"requests.cpu", "requests.ephemeral-storage", "requests.memory")
+		return
+	}
+	units, called := divisors.bytes, resource
+	switch {
+	case resource == "cpu":
+		units = divisors.cpu
+	case resource == "ephemeral-storage":
+		called = "local ephemeral storage"
+	case strings.HasPrefix(resource, hugePagePrefix):
+		called = "hugepages"
+	}
+	if divisor := rules.Text(m, "divisor"); divisor != "" && divisor != "0" && !slices.Contains(units, divisor) {
+		listed := strings.Join(units, ", ")
+		if resource == "cpu" {
+			listed = strings.Join(units, " and ")
+		}
+		c.Invalid(at.Field("divisor"), name, "only divisor's values "+listed+" are supported with the "+called+" resource")
+	}
+}

@@ -1,0 +1,164 @@
+package pods
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// defaultEmptyDir is what a volume without a source is.
+func defaultEmptyDir(m map[string]any, _ vocabulary.Vocabulary) {
+	if _, named := m["name"]; len(m) == 0 || named && len(m) == 1 {
+		m["emptyDir"] = map[string]any{}
+	}
+}
+
+// projectedPaths: no two sources of a volume write the same file, and each is of one
+// sort.
+func projectedPaths(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	seen := map[string]bool{}
+	once := func(path string) {
+		if path != "" && seen[path] {
+			c.Invalid(at, path, "conflicting duplicate paths")
+		}
+		seen[path] = true
+	}
+	for i, source := range rules.Objects(m, "sources") {
+		if len(source) > 1 {
+			c.Forbidden(at.Field("sources").Item(i), "may not specify more than 1 volume type")
+		}
+		for _, kind := range [...]string{"secret", "configMap", "downwardAPI"} {
+			for _, item := range rules.Objects(rules.Object(source, kind), "items") {
+				once(rules.Text(item, "path"))
+			}
+		}
+		once(rules.Text(rules.Object(source, "serviceAccountToken"), "path"))
+	}
+}
+
+func emptyDirSizeLimit(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if limit := rules.Quantity(m["sizeLimit"]); limit.Sign() < 0 {
+		c.Forbidden(at.Field("sizeLimit"), "SizeLimit field must be a valid resource quantity")
+	}
+}
+
+// Bounds of how long a token is for, in seconds.
+const shortestToken, longestToken = 10 * 60, 1 << 32
+
+func tokenLifetime(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	at = at.Field("expirationSeconds")
+	switch seconds, given := rules.Whole(m["expirationSeconds"]); {
+	case !given:
+	case seconds < shortestToken:
+		c.Invalid(at, seconds, "may not specify a duration less than 10 minutes")
+	case seconds > longestToken:
+		c.Invalid(at, seconds, "may not specify a duration larger than 2^32 seconds")
+	}
+}
+
+// volumeSecretName: who has a secret names it.
+func volumeSecretName(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for _, name := range [...]string{"secretRef", "nodePublishSecretRef"} {
+		if reference := rules.Object(m, name); reference != nil && rules.Text(reference, "name") == "" {
+			c.Required(at.Field(name).Field("name"), "")
+		}
+	}
+}
+
+// Where Azure keeps disks: those that it manages, and those that somebody made.
+const (
+	managedDisk = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
+	blobDisk    = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
+)
+
+func azureDisk(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	form := blobDisk
+	if m["kind"] == "Managed" {
+		form = managedDisk
+	}
+	beginning, _, _ := strings.Cut(form, "{")
+	if uri := rules.Text(m, "diskURI"); !strings.HasPrefix(uri, beginning) {
+		c.NotSupported(at.Field("diskURI"), uri, form)
+	}
+}
+
+// flockerSet: a data set has a name or an identifier.
+func flockerSet(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	name, id := rules.Text(m, "datasetName"), rules.Text(m, "datasetUUID")
+	switch {
+	case name == "" && id == "":
+		c.Required(at, "one of datasetName and datasetUUID is required")
+	case name != "" && id != "":
+		c.Invalid(at, "resource", "datasetName and datasetUUID can not be specified simultaneously")
+	}
+	if strings.Contains(name, "/") {
+		c.Invalid(at.Field("datasetName"), name, "must not contain '/'")
+	}
+}
+
+// longestTenant is that of a UUID, with what may be around it.
+const longestTenant = 64
+
+func quobyteRegistry(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	registries := rules.Text(m, "registry")
+	for address := range strings.SplitSeq(registries, ",") {
+		if _, _, err := net.SplitHostPort(address); err != nil && registries != "" {
+			c.Invalid(at.Field("registry"), address, "must be a host:port pair or multiple pairs separated by commas")
+		}
+	}
+	if len(rules.Text(m, "tenant")) > longestTenant {
+		c.Required(at.Field("tenant"), fmt.Sprintf("must be a UUID and may not exceed a length of %d characters", longestTenant))
+	}
+}
+
+// flexOptions: a driver is told in the maker's words only what the maker tells.
+func flexOptions(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	const group = "meta."
+	domain, groups := c.Vocabulary.Domain, strings.TrimPrefix(c.Vocabulary.Group(group), group)
+	both := domain
+	if groups != domain {
+		both += " and " + groups
+	}
+	for key := range rules.Object(m, "options") {
+		namespace, _, named := strings.Cut(strings.ToLower(key), "/")
+		if named && (under(namespace, domain) || under(namespace, groups)) {
+			c.Invalid(at.Field("options").Entry(key), key, both+" namespaces are reserved")
+		}
+	}
+}
+
+func under(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
+
+// claimMetadata: a claim that is made with its pod gets labels and annotations; the
+// rest follows from the pod.
+func claimMetadata(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for name, value := range rules.Object(m, "metadata") {
+		if name != "labels" && name != "annotations" && !rules.Empty(value) {
+			c.Forbidden(at.Field("metadata").Field(name), "cannot be set")
+		}
+	}
+}
+
+// chapSecret: authentication needs something to authenticate with.
+func chapSecret(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if (m["chapAuthDiscovery"] == true || m["chapAuthSession"] == true) && m["secretRef"] == nil {
+		c.Required(at.Field("secretRef"), "")
+	}
+}
+
+// fibreChannel: a disk is known by target and number, or by identifiers.
+func fibreChannel(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	targets, ids := len(rules.List(m, "targetWWNs")), len(rules.List(m, "wwids"))
+	switch {
+	case targets == 0 && ids == 0:
+		c.Required(at.Field("targetWWNs"), "must specify either targetWWNs or wwids, but not both")
+	case targets > 0 && ids > 0:
+		c.Invalid(at.Field("targetWWNs"), m["targetWWNs"], "targetWWNs and wwids can not be specified simultaneously")
+	case targets > 0 && m["lun"] == nil:
+		c.Required(at.Field("lun"), "lun is required if targetWWNs is specified")
+	}
+}

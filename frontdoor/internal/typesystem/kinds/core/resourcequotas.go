@@ -1,0 +1,122 @@
+package core
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// counted are the resources of a quota that are counted and so are whole; compute are
+// those that the containers of pods use, and others what else may be summed up.
+var (
+	counted = []string{"pods", "services", "services.nodeports", "services.loadbalancers", "replicationcontrollers", "resourcequotas",
+		"secrets", "configmaps", "persistentvolumeclaims"}
+	compute = []string{"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
+	others  = []string{"ephemeral-storage", "requests.storage", "requests.ephemeral-storage", "limits.ephemeral-storage"}
+)
+
+// standardOfQuota reports whether a name without a domain is one that a quota may have.
+func standardOfQuota(name string) bool {
+	return slices.Contains(counted, name) || slices.Contains(compute, name) || slices.Contains(others, name) ||
+		strings.HasPrefix(name, "hugepages-") || strings.HasPrefix(name, "requests.hugepages-")
+}
+
+// quotaResources: a quota is on what is known, or on names with a domain.
+func quotaResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	quotaAmounts(c, rules.Object(m, "hard"), at.Field("hard"))
+}
+
+// quotaStatus: what is told of a quota is what a quota may be on.
+func quotaStatus(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for _, name := range [...]string{"hard", "used"} {
+		quotaAmounts(c, rules.Object(m, "status", name), at.Field("status").Field(name))
+	}
+}
+
+func quotaAmounts(c *rules.Check, amounts map[string]any, at *field.Path) {
+	for name, value := range amounts {
+		where := at.Entry(name)
+		if !strings.Contains(name, "/") && !standardOfQuota(name) {
+			c.Invalid(where, name, "must be a standard resource for quota")
+		}
+		amount(c, value, isCounted(c, name), where)
+	}
+}
+
+// isCounted reports whether there is only a whole number of a resource: of objects, and
+// of what a domain of its own has.
+func isCounted(c *rules.Check, name string) bool {
+	domain, _, qualified := strings.Cut(name, "/")
+	return slices.Contains(counted, name) ||
+		qualified && !strings.Contains(domain, c.Vocabulary.Domain) && !strings.HasPrefix(domain, "requests.")
+}
+
+// amount: there is not less than nothing of a resource.
+func amount(c *rules.Check, value any, whole bool, at *field.Path) {
+	switch q := rules.Quantity(value); {
+	case q.Sign() < 0:
+		c.Invalid(at, value, "must be greater than or equal to 0")
+	case whole && q.MilliValue()%1000 != 0:
+		c.Invalid(at, value, "must be an integer")
+	}
+}
+
+// quotaScopes: scopes that exclude each other leave nothing, and a scope is for what
+// pods use. That of pods without requests is for their number only.
+func quotaScopes(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	scopes, selected := rules.Texts(m, "scopes"), []string{}
+	for _, expression := range rules.Objects(rules.Object(m, "scopeSelector"), "matchExpressions") {
+		if scope := rules.Text(expression, "scopeName"); slices.Contains(quotaScopeNames, scope) {
+			selected = append(selected, scope) // of another, its expression is told
+		}
+	}
+	checkScopes(c, scopes, rules.Object(m, "hard"), at.Field("scopes"))
+	checkScopes(c, selected, rules.Object(m, "hard"), at.Field("scopeSelector").Field("matchExpressions"))
+}
+
+func checkScopes(c *rules.Check, scopes []string, hard map[string]any, at *field.Path) {
+	has := func(scope string) bool { return slices.Contains(scopes, scope) }
+	for _, scope := range scopes {
+		if !slices.Contains(quotaScopeNames, scope) {
+			c.Invalid(at, scopes, "unsupported scope")
+		}
+		for name := range hard {
+			fits := name == "pods" || scope != "BestEffort" && slices.Contains(compute, name)
+			if !fits && standardOfQuota(name) {
+				c.Invalid(at, scopes, "unsupported scope applied to resource")
+			}
+		}
+	}
+	if has("Terminating") && has("NotTerminating") || has("BestEffort") && has("NotBestEffort") {
+		c.Invalid(at, scopes, "conflicting scopes")
+	}
+}
+
+var quotaScopeNames = []string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"}
+
+// scopeOperator: only priority classes have values to choose from. What is wrong is
+// told of the list of expressions, not of one of them.
+func scopeOperator(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	operator, values, at := rules.Text(m, "operator"), rules.List(m, "values"), at.Parent
+	switch scope := rules.Text(m, "scopeName"); {
+	case !slices.Contains(quotaScopeNames, scope):
+		c.Invalid(at.Field("scopeName"), scope, "unsupported scope")
+	case scope != "PriorityClass" && operator != "Exists":
+		c.Invalid(at.Field("operator"), operator, "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "+
+			"ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity")
+	}
+	switch operator {
+	case "In", "NotIn":
+		if len(values) == 0 {
+			c.Required(at.Field("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector")
+		}
+	case "Exists", "DoesNotExist":
+		if len(values) > 0 {
+			c.Invalid(at.Field("values"), values, "must be no value when `operator` is 'Exists' or 'DoesNotExist' for scope selector")
+		}
+	default:
+		c.Invalid(at.Field("operator"), operator, "not a valid selector operator")
+	}
+}

@@ -1,0 +1,35 @@
+package core
+
+import (
+	"encoding/base64"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// dataFromText moves a secret's stringData, which is write-only, into data. What is no
+// text stays, to be refused.
+func dataFromText(m map[string]any, _ vocabulary.Vocabulary) {
+	plain := rules.Object(m, "stringData")
+	data := map[string]any{}
+	for key, value := range plain {
+		text, ok := value.(string)
+		if !ok && value != nil { // null counts as empty here
+			return
+		}
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	if _, given := m["stringData"]; !given || plain == nil && m["stringData"] != nil {
+		return
+	}
+	delete(m, "stringData")
+	if len(data) == 0 {
+		return
+	}
+	rules.Complete(m, map[string]any{"data": map[string]any{}})
+	if into := rules.Object(m, "data"); into != nil {
+		for key, value := range data {
+			into[key] = value
+		}
+	}
+}

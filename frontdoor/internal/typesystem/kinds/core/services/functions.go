@@ -1,0 +1,26 @@
+// Package services holds the functions of Services and Endpoints. Which addresses are free is decided by
+// package serviceips. It serves "Resources and their fields" of the specification.
+package services
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"balancerAddresses":  balancerAddresses,
+		"clusterAddress":     clusterAddress,
+		"endpointAddress":    endpointAddress,
+		"endpointSubset":     endpointSubset,
+		"serviceExternalIPs": serviceExternalIPs,
+		"servicePorts":       servicePorts,
+		"serviceType":        serviceType,
+		"sourceRanges":       sourceRanges,
+	},
+	Derive: map[string]rules.DeriveFunc{
+		"defaultTargetPort": defaultTargetPort,
+		"noAffinityConfig":  noAffinityConfig,
+	},
+}

@@ -1,0 +1,71 @@
+package services
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// sourceRanges: who may reach a load balancer stands in the field, or in the
+// annotation that was there before it.
+func sourceRanges(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	ranges, where := rules.Texts(m, "loadBalancerSourceRanges"), at.Field("LoadBalancerSourceRanges") // the name that clients know
+	name := c.Vocabulary.Qualified("service.beta", "load-balancer-source-ranges")
+	annotation, annotated := rules.Object(c.Root, "metadata", "annotations")[name].(string)
+	if len(ranges) == 0 && !annotated {
+		return
+	}
+	item := func(i int) *field.Path { return where.Item(i) }
+	if len(ranges) == 0 {
+		where = (&field.Path{Name: "metadata"}).Field("annotations").Entry(name)
+		item = func(int) *field.Path { return where }
+		if annotation = strings.TrimSpace(annotation); annotation != "" {
+			ranges = strings.Split(annotation, ",")
+		}
+	}
+	if m["type"] != "LoadBalancer" {
+		c.Forbidden(where, "may only be used when `type` is 'LoadBalancer'")
+	}
+	for i, text := range ranges {
+		if _, err := netip.ParsePrefix(strings.TrimSpace(text)); err != nil {
+			c.Invalid(item(i), text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+		}
+	}
+}
+
+// oneProtocol: a load balancer serves ports of one protocol.
+func oneProtocol(c *rules.Check, ports []map[string]any, at *field.Path) {
+	for _, port := range ports {
+		if port["protocol"] != ports[0]["protocol"] {
+			c.Invalid(at, ports, "cannot create an external load balancer with mix protocols")
+			return
+		}
+	}
+}
+
+// balancerAddresses checks where a load balancer can be reached, when its controller
+// reports it.
+func balancerAddresses(c *rules.Check, m, _ map[string]any, _ *field.Path) {
+	if c.Subresource != "status" {
+		return // it was checked when it was reported
+	}
+	at := (&field.Path{Name: "status"}).Field("loadBalancer").Field("ingress")
+	for i, point := range rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress") {
+		if ip := rules.Text(point, "ip"); ip != "" && !isIP(ip) {
+			c.Invalid(at.Item(i).Field("ip"), ip, "must be a valid IP address")
+		}
+		host := rules.Text(point, "hostname")
+		c.Must(validation.IsDNS1123Subdomain, host, at.Item(i).Field("hostname"))
+		if isIP(host) {
+			c.Invalid(at.Item(i).Field("hostname"), host, "must be a DNS name, not an IP address")
+		}
+	}
+}
+
+func isIP(text string) bool {
+	_, err := netip.ParseAddr(text)
+	return err == nil
+}

@@ -1,0 +1,203 @@
+package services
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// loadBalancer is the type of services that the world reaches.
+const loadBalancer = "LoadBalancer"
+
+// nodeAgentPort is that of the agent on each node, which is not for the world.
+const nodeAgentPort = 10250
+
+// servicePorts: all but headless and external services have ports, and several
+// ports need names.
+func servicePorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	ports, at := rules.Objects(m, "ports"), at.Field("ports")
+	if len(ports) == 0 && rules.Text(m, "clusterIP") != "None" && m["type"] != "ExternalName" {
+		c.Required(at, "")
+	}
+	names, taken := map[string]bool{}, map[string]bool{}
+	for i, port := range ports {
+		name, where := rules.Text(port, "name"), at.Item(i)
+		switch {
+		case name == "" && len(ports) > 1:
+			c.Required(where.Field("name"), "")
+		case name != "" && names[name]:
+			c.Duplicate(where.Field("name"), name)
+		}
+		names[name] = true
+		if rules.Number(port, "nodePort") != 0 {
+			key := field.Display(port["nodePort"]) + "/" + rules.Text(port, "protocol")
+			if taken[key] {
+				c.Duplicate(where.Field("nodePort"), port["nodePort"])
+			}
+			taken[key] = true
+		}
+		if m["type"] == loadBalancer && rules.Number(port, "port") == nodeAgentPort {
+			c.Invalid(where, port["port"], "may not expose port 10250 externally since it is used by kubelet")
+		}
+	}
+	if m["type"] == loadBalancer {
+		oneProtocol(c, ports, at)
+	}
+}
+
+// serviceType: some fields belong to some types.
+func serviceType(c *rules.Check, m, old map[string]any, at *field.Path) {
+	kind := rules.Text(m, "type")
+	outside, balanced := kind == "NodePort" || kind == loadBalancer, kind == loadBalancer
+	if policy := m["externalTrafficPolicy"]; !outside && !rules.Empty(policy) {
+		c.Invalid(at.Field("externalTrafficPolicy"), policy, "may only be set for externally-accessible services")
+	}
+	if outside && rules.Text(m, "clusterIP") == "None" {
+		c.Invalid(at.Field("clusterIPs").Item(0), "None", "may not be set to 'None' for "+kind+" services")
+	}
+	for i, port := range rules.Objects(m, "ports") {
+		if kind == "ClusterIP" && rules.Number(port, "nodePort") != 0 {
+			c.Forbidden(at.Field("ports").Item(i).Field("nodePort"), "may not be used when `type` is 'ClusterIP'")
+		}
+	}
+	if !balanced {
+		for _, name := range [...]string{"loadBalancerClass", "allocateLoadBalancerNodePorts"} {
+			forbid(c, m[name], "may only be used when `type` is 'LoadBalancer'", at.Field(name))
+		}
+	} else if was := rules.Text(old, "loadBalancerClass"); old["type"] == kind && was != rules.Text(m, "loadBalancerClass") {
+		c.Invalid(at.Field("loadBalancerClass"), m["loadBalancerClass"], "may not change once set")
+	}
+	if rules.Number(m, "healthCheckNodePort") != 0 && (!balanced || m["externalTrafficPolicy"] != "Local") {
+		c.Invalid(at.Field("healthCheckNodePort"), m["healthCheckNodePort"],
+			"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'")
+	}
+}
+
+// forbid notes a value that is given.
+func forbid(c *rules.Check, value any, why string, at *field.Path) {
+	if !rules.Empty(value) {
+		c.Forbidden(at, why)
+	}
+}
+
+// externalName: a service can be another name for one elsewhere, and has no address.
+func externalName(c *rules.Check, m map[string]any, at *field.Path) {
+	name := strings.TrimSuffix(rules.Text(m, "externalName"), ".")
+	if name == "" {
+		c.Required(at.Field("externalName"), "")
+	}
+	c.Must(validation.IsDNS1123Subdomain, name, at.Field("externalName"))
+	for _, name := range [...]string{"clusterIPs", "ipFamilies", "ipFamilyPolicy"} {
+		forbid(c, m[name], "may not be set for ExternalName services", at.Field(name))
+	}
+}
+
+// clusterAddress: the addresses of a service are None, or an IP of each family, and
+// the first one stays.
+func clusterAddress(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if m["type"] == "ExternalName" {
+		externalName(c, m, at)
+		return
+	}
+	address, all, at := rules.Text(m, "clusterIP"), rules.Texts(m, "clusterIPs"), at.Field("clusterIPs")
+	if before := rules.Text(old, "clusterIP"); before != "" && address != "" && address != before && old["type"] != "ExternalName" {
+		c.Invalid(at.Item(0), address, "may not change once set")
+	}
+	switch {
+	case address == "" && len(all) > 0:
+		c.Invalid(at, all, "must be empty when `clusterIP` is not specified")
+	case address != "" && len(all) == 0:
+		c.Required(at, "")
+	case address != "" && all[0] != address:
+		c.Invalid(at, all, "first value must match `clusterIP`")
+	}
+	if addressesOfFamilies(c, all, at) && (len(all) == 0 || all[0] != "None") {
+		addressesOfTheirFamilies(c, all, rules.Texts(m, "ipFamilies"), at)
+	}
+}
+
+// addressesOfFamilies reports whether there is None, or a valid address of each family.
+func addressesOfFamilies(c *rules.Check, all []string, at *field.Path) bool {
+	valid, ipv4 := true, 0
+	for i, text := range all {
+		if i == 0 && text == "None" {
+			if len(all) > 1 {
+				c.Invalid(at, all, "'None' must be the first and only value")
+			}
+			continue
+		}
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			c.Invalid(at.Item(i), text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+			valid = false
+		}
+		if ip.Unmap().Is4() {
+			ipv4++
+		}
+	}
+	if len(all) > 2 {
+		c.Invalid(at, all, "may only hold up to 2 values")
+	}
+	if !valid || len(all) < 2 || all[0] == "None" {
+		return valid
+	}
+	if len(all)-ipv4 != 1 || ipv4 != 1 {
+		c.Invalid(at, all, "may specify no more than one IP for each IP family")
+	}
+	return len(all) == 2
+}
+
+// addressesOfTheirFamilies holds addresses against the families that are given.
+func addressesOfTheirFamilies(c *rules.Check, all, families []string, at *field.Path) {
+	for i, text := range all[:min(len(all), len(families))] {
+		ip, _ := netip.ParseAddr(text)
+		if family := families[i]; ip.Unmap().Is4() && family == "IPv6" || !ip.Unmap().Is4() && family == "IPv4" {
+			c.Invalid(at.Item(i), text, "expected an "+family+" value as indicated by `ipFamilies["+strconv.Itoa(i)+"]`")
+		}
+	}
+}
+
+func serviceExternalIPs(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for i, address := range rules.Texts(m, "externalIPs") {
+		CheckNotSpecialIP(c, address, at.Field("externalIPs").Item(i))
+	}
+}
+
+// CheckNotSpecialIP checks that an address may be that of a machine. One that is none has its
+// fault reported elsewhere.
+func CheckNotSpecialIP(c *rules.Check, address string, at *field.Path) {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return
+	}
+	switch ip = ip.Unmap(); {
+	case ip.IsUnspecified():
+		c.Invalid(at, address, "may not be unspecified ("+address+")")
+	case ip.IsLoopback():
+		c.Invalid(at, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+	case ip.IsLinkLocalUnicast():
+		c.Invalid(at, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+	case ip.IsLinkLocalMulticast():
+		c.Invalid(at, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+	}
+}
+
+// noAffinityConfig drops what says how long clients stay with a pod, when they do not.
+func noAffinityConfig(m map[string]any, _ vocabulary.Vocabulary) {
+	if m["sessionAffinity"] == "None" {
+		delete(m, "sessionAffinityConfig")
+	}
+}
+
+func defaultTargetPort(m map[string]any, _ vocabulary.Vocabulary) {
+	if target := m["targetPort"]; target == nil || target == "" || target == int64(0) {
+		if port, ok := m["port"]; ok {
+			m["targetPort"] = port
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package discovery
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/services"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// sliceAddresses: all addresses of a slice are of the type that it says.
+func sliceAddresses(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	kind := rules.Text(m, "addressType")
+	for i, endpoint := range rules.Objects(m, "endpoints") {
+		for j, address := range rules.Texts(endpoint, "addresses") {
+			where := &field.Path{Parent: &field.Path{Parent: &field.Path{Parent: &field.Path{Parent: at, Name: "endpoints"}, Index: i}, Name: "addresses"}, Index: j}
+			ip, err := netip.ParseAddr(address)
+			switch {
+			case kind == "FQDN":
+				if address == "" {
+					c.Required(where, "")
+				}
+				c.Must(validation.IsDNS1123Subdomain, strings.TrimSuffix(address, "."), where)
+			case kind == "IPv4" && (err != nil || !ip.Is4()):
+				c.Invalid(where, address, "must be a valid IPv4 address")
+			case kind == "IPv6" && (err != nil || !ip.Is6()):
+				c.Invalid(where, address, "must be a valid IPv6 address")
+			default:
+				services.CheckNotSpecialIP(c, address, where)
+			}
+		}
+	}
+}

@@ -1,0 +1,14 @@
+// Package discovery holds the functions of EndpointSlices, which share rules with Endpoints. It serves "Resources and their fields" of the specification.
+package discovery
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"sliceAddresses": sliceAddresses,
+	},
+}

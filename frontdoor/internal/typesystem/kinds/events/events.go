@@ -1,0 +1,121 @@
+package events
+
+import (
+	"fmt"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// longestSeen and longestNote bound what an event says of who saw what, in bytes.
+const (
+	longestSeen = 128
+	longestNote = 1024
+)
+
+// eventNames are the fields of an event by their names in the core group, with those
+// that they have in the events group. Events are kept in the core group's form, and
+// what is wrong with one is told by its names.
+var eventNames = map[string]string{"involvedObject": "regarding", "message": "note", "source": "deprecatedSource",
+	"firstTimestamp": "deprecatedFirstTimestamp", "lastTimestamp": "deprecatedLastTimestamp", "count": "deprecatedCount",
+	"type": "type", "eventTime": "eventTime", "action": "action", "reason": "reason", "related": "related",
+	"reportingController": "reportingController", "reportingInstance": "reportingInstance"}
+
+// newEvent holds the rules of section "Event resource, version v1": what a new event
+// must say. Of one that is there only the series changes.
+func newEvent(c *rules.Check, m, old map[string]any, at *field.Path) {
+	anyEvent(c, m, old, at)
+	if old == nil {
+		firstOfNew(c, m, at)
+	}
+	for core, name := range eventNames {
+		if old != nil && !rules.Same(m[name], old[name]) {
+			c.Invalid(at.Field(core), m[name], "field is immutable")
+		}
+	}
+	if last := rules.Object(m, "series"); last != nil && !rules.Same(last, old["series"]) {
+		series(c, last, at.Field("series"))
+	}
+}
+
+// firstOfNew: a new event says when it happened, and does not speak in the fields of
+// an older version.
+func firstOfNew(c *rules.Check, m map[string]any, at *field.Path) {
+	if rules.Empty(m["eventTime"]) {
+		c.Required(at.Field("eventTime"), "")
+	}
+	if kind := rules.Text(m, "type"); kind != "Normal" && kind != "Warning" {
+		c.Invalid(at.Field("type"), "", "has invalid value")
+	}
+	for _, core := range [...]string{"firstTimestamp", "lastTimestamp", "count"} {
+		if value := m[eventNames[core]]; !rules.Empty(value) && value != int64(0) {
+			c.Invalid(at.Field(core), "", "needs to be unset")
+		}
+	}
+	if source := rules.Object(m, eventNames["source"]); rules.Text(source, "component") != "" || rules.Text(source, "host") != "" {
+		c.Invalid(at.Field("source"), "", "needs to be unset")
+	}
+}
+
+// series: an event that happened once is none.
+func series(c *rules.Check, series map[string]any, at *field.Path) {
+	if rules.Number(series, "count") < 2 {
+		c.Invalid(at.Field("count"), "", "should be at least 2")
+	}
+	if rules.Empty(series["lastObservedTime"]) {
+		c.Required(at.Field("lastObservedTime"), "")
+	}
+}
+
+// anyEvent holds the rules of events in all versions. One that says when it happened
+// is of the newer kind, and says the rest too.
+func anyEvent(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	about, reporter, note := rules.Object(m, "involvedObject"), "reportingComponent", rules.Text(m, "message")
+	if about == nil {
+		about, reporter, note = rules.Object(m, "regarding"), "reportingController", rules.Text(m, "note")
+	}
+	fresh := !rules.Empty(m["eventTime"])
+	if of := rules.Text(about, "namespace"); !mayTellOf(c, of, fresh) {
+		c.Invalid(at.Field("involvedObject").Field("namespace"), of, "does not match event.namespace")
+	}
+	if !fresh {
+		return
+	}
+	name := rules.Text(m, reporter)
+	if name == "" {
+		c.Required(at.Field(reporter), "")
+	}
+	for _, problem := range validation.IsQualifiedName(name) {
+		c.Invalid(at.Field(reporter), name, problem)
+	}
+	for _, name := range [...]string{"reportingInstance", "action", "reason"} {
+		value := rules.Text(m, name)
+		if value == "" {
+			c.Required(at.Field(name), "")
+		}
+		atMost(c, value, longestSeen, at.Field(name))
+	}
+	atMost(c, note, longestNote, at.Field("message"))
+}
+
+// mayTellOf reports whether an event about an object of a namespace stands where it
+// should. Of an object without one is told in the default namespace, and by newer
+// events in the system's; newer events about all others may stand anywhere.
+func mayTellOf(c *rules.Check, of string, fresh bool) bool {
+	namespace := rules.Text(rules.Object(c.Root, "metadata"), "namespace")
+	switch {
+	case of == "":
+		return namespace == "default" || fresh && namespace == c.Vocabulary.Namespace("system")
+	case fresh:
+		return true
+	}
+	return of == namespace
+}
+
+// atMost bounds a text, which may be too long to be shown.
+func atMost(c *rules.Check, value string, limit int, at *field.Path) {
+	if len(value) > limit {
+		c.Invalid(at, "", fmt.Sprintf("can have at most %d characters", limit))
+	}
+}

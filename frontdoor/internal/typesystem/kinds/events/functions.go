@@ -1,0 +1,15 @@
+// Package events holds the functions of Events, in the core group and in events/v1, which share objects. It serves "Resources and their fields" of the specification.
+package events
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"anyEvent": anyEvent,
+		"newEvent": newEvent,
+	},
+}

@@ -1,0 +1,28 @@
+// Package networking holds the functions of Ingresses, IngressClasses and NetworkPolicies. It serves "Resources and their fields" of the specification.
+package networking
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"blockOrSelectors":  blockOrSelectors,
+		"classParameters":   classParameters,
+		"ingressBackend":    ingressBackend,
+		"ingressClass":      ingressClass,
+		"ingressHost":       ingressHost,
+		"ingressPath":       ingressPath,
+		"ingressRules":      ingressRules,
+		"ipBlockExceptions": ipBlockExceptions,
+		"oldIngressBackend": oldIngressBackend,
+		"policyPortRange":   policyPortRange,
+		"tlsSecrets":        tlsSecrets,
+		"twoPolicyTypes":    twoPolicyTypes,
+	},
+	Derive: map[string]rules.DeriveFunc{
+		"defaultPolicyTypes": defaultPolicyTypes,
+	},
+}

@@ -1,0 +1,164 @@
+package networking
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+func ingressRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if len(rules.List(m, "rules")) == 0 && m["defaultBackend"] == nil && m["backend"] == nil {
+		c.Invalid(at, rules.List(m, "rules"), "either `defaultBackend` or `rules` must be specified")
+	}
+}
+
+// tlsSecrets checks the names of secrets, which the older versions have never looked
+// at: an ingress that has a bad one may keep it.
+func tlsSecrets(c *rules.Check, m, old map[string]any, at *field.Path) {
+	for _, tls := range rules.Objects(old, "tls") {
+		if name := rules.Text(tls, "secretName"); name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return
+		}
+	}
+	for i, tls := range rules.Objects(m, "tls") {
+		c.Must(validation.IsDNS1123Subdomain, rules.Text(tls, "secretName"), at.Field("tls").Item(i).Field("secretName"))
+	}
+}
+
+// ingressClass: the field replaces the annotation, and does not stand beside it.
+func ingressClass(c *rules.Check, m, old map[string]any, at *field.Path) {
+	name := c.Vocabulary.Qualified("", "ingress.class")
+	_, annotated := rules.Object(m, "metadata", "annotations")[name]
+	if old == nil && annotated && rules.Object(m, "spec")["ingressClassName"] != nil {
+		c.Invalid((&field.Path{Name: "annotations"}).Field(name), rules.Object(m, "metadata", "annotations")[name],
+			"can not be set when the class field is also set")
+	}
+}
+
+// ingressPath: paths that are matched as paths start with a slash and are clean.
+func ingressPath(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	kind, value := rules.Text(m, "pathType"), rules.Text(m, "path")
+	if kind != "Exact" && kind != "Prefix" {
+		return
+	}
+	at = at.Field("path")
+	if value == "" {
+		c.Invalid(at, value, "must be an absolute path")
+	}
+	for _, part := range [...]string{"//", "/./", "/../", "%2f", "%2F"} {
+		if strings.Contains(value, part) {
+			c.Invalid(at, value, "must not contain '"+part+"'")
+		}
+	}
+	for _, end := range [...]string{"/..", "/."} {
+		if strings.HasSuffix(value, end) {
+			c.Invalid(at, value, "cannot end with '"+end+"'")
+		}
+	}
+}
+
+// ingressHost: an ingress goes by names.
+func ingressHost(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	host := rules.Text(m, "host")
+	if _, err := netip.ParseAddr(host); err == nil {
+		c.Invalid(at.Field("host"), host, "must be a DNS name, not an IP address")
+		return
+	}
+	c.Must(format.DNSName, host, at.Field("host"))
+}
+
+// oldIngressBackend holds the rules of a backend in the older versions, where typed clients
+// always write a port.
+func oldIngressBackend(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	name, port := rules.Text(m, "serviceName"), m["servicePort"]
+	unset := rules.Empty(port) || port == int64(0)
+	if m["resource"] != nil {
+		if name != "" || !unset {
+			c.Invalid(at, "", "cannot set both resource and service backends")
+		}
+		backendObject(c, m, at)
+		return
+	}
+	if name == "" {
+		c.Required(at.Field("serviceName"), "")
+	}
+	c.Must(validation.IsDNS1035Label, name, at.Field("serviceName"))
+	if unset {
+		c.Required(at.Field("servicePort"), "port name or number is required")
+	} else {
+		checkPort(c, port, at.Field("servicePort"))
+	}
+}
+
+// checkPort checks a port by its name or its number.
+func checkPort(c *rules.Check, port any, at *field.Path) {
+	name, _ := port.(string)
+	c.Must(validation.IsValidPortName, name, at)
+	if number, ok := rules.Whole(port); ok {
+		for _, problem := range validation.IsValidPortNum(int(number)) {
+			c.Invalid(at, number, problem)
+		}
+	}
+}
+
+// ingressBackend: it is a service or another object in the namespace.
+func ingressBackend(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	switch {
+	case m["service"] != nil && m["resource"] != nil:
+		c.Invalid(at, "", "cannot set both resource and service backends")
+	case m["resource"] != nil:
+		backendObject(c, m, at)
+	case m["service"] != nil:
+		backendPort(c, rules.Object(m, "service", "port"), at)
+	default:
+		c.Invalid(at, "", "resource or service backend is required")
+	}
+}
+
+// backendPort: the port of a service has a name or a number.
+func backendPort(c *rules.Check, port map[string]any, at *field.Path) {
+	name, number := rules.Text(port, "name"), rules.Number(port, "number")
+	switch {
+	case name != "" && number != 0:
+		c.Invalid(at, "", "cannot set both port name & port number")
+	case name == "" && number == 0:
+		c.Required(at, "port name or number is required")
+	case name == "":
+		checkPort(c, number, at.Field("service").Field("port").Field("number"))
+	}
+}
+
+// backendObject: the name of another object, and its kind, can stand in a path.
+func backendObject(c *rules.Check, m map[string]any, at *field.Path) {
+	object, at := rules.Object(m, "resource"), at.Field("resource")
+	if group, given := object["apiGroup"].(string); given {
+		for _, problem := range validation.IsDNS1123Subdomain(group) {
+			c.Invalid(at.Field("apiGroup"), group, problem)
+		}
+	}
+	for _, name := range [...]string{"kind", "name"} {
+		c.Must(format.PathSegment, rules.Text(object, name), at.Field(name))
+	}
+}
+
+// classParameters: parameters stand in a namespace when their scope says so.
+func classParameters(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	switch namespace := rules.Text(m, "namespace"); rules.Text(m, "scope") {
+	case "Namespace":
+		if namespace == "" {
+			c.Required(at.Field("namespace"), "`parameters.scope` is set to 'Namespace'")
+		}
+	case "Cluster":
+		if namespace != "" {
+			c.Forbidden(at.Field("namespace"), "`parameters.scope` is set to 'Cluster'")
+		}
+	case "":
+		if namespace != "" {
+			c.Forbidden(at.Field("namespace"), "`parameters.scope` is not set")
+		}
+	}
+}

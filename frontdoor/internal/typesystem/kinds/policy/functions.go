@@ -1,0 +1,18 @@
+// Package policy holds the functions of PodDisruptionBudgets and PodSecurityPolicies. Evictions and
+// admission apply them. It serves "Resources and their fields" of the specification.
+package policy
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"oneKindOfBudget":      oneKindOfBudget,
+		"policyRuntimeClasses": policyRuntimeClasses,
+		"securityPolicy":       securityPolicy,
+		"statusConditions":     statusConditions,
+	},
+}

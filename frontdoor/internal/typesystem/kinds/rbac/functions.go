@@ -1,0 +1,22 @@
+// Package rbac holds the functions of roles and their bindings. Package authz decides by them. It serves "Resources and their fields" of the specification.
+package rbac
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"aggregationSelectors": aggregationSelectors,
+		"namespacedRules":      namespacedRules,
+		"policyRule":           policyRule,
+		"roleRefGroupIs":       roleRefGroupIs,
+		"subjectOfKind":        subjectOfKind,
+	},
+	Derive: map[string]rules.DeriveFunc{
+		"roleRefGroup": roleRefGroup,
+		"subjectGroup": subjectGroup,
+	},
+}

@@ -1,0 +1,60 @@
+package storage
+
+import (
+	"fmt"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// defaultLifecycleMode is the one mode of a driver that names none.
+func defaultLifecycleMode(m map[string]any, _ vocabulary.Vocabulary) {
+	if rules.Empty(m["volumeLifecycleModes"]) {
+		m["volumeLifecycleModes"] = []any{"Persistent"}
+	}
+}
+
+func fixedAttachment(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if old != nil && !rules.Same(m["attachRequired"], old["attachRequired"]) {
+		c.Invalid(at.Field("attachedRequired"), m["attachRequired"], "field is immutable") // the name that clients know
+	}
+}
+
+// longestNodeID bounds what a driver calls a node, in bytes.
+const longestNodeID = 128
+
+// driverNode checks what a driver calls a node, and the labels that say where it is,
+// whose faults are reported as those of the driver.
+func driverNode(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if id := rules.Text(m, "nodeID"); len(id) > longestNodeID {
+		c.Invalid(at.Field("nodeID"), id, fmt.Sprintf("must be %d characters or less", longestNodeID))
+	}
+	seen := map[string]bool{}
+	for _, key := range rules.Texts(m, "topologyKeys") {
+		if key == "" {
+			c.Required(at, "")
+		}
+		if seen[key] {
+			c.Duplicate(at, key)
+		}
+		seen[key] = true
+		for _, problem := range validation.IsQualifiedName(key) {
+			c.Invalid(at, m["topologyKeys"], problem)
+		}
+	}
+}
+
+// sameDrivers: drivers come and go, and do not change in between.
+func sameDrivers(c *rules.Check, m, old map[string]any, at *field.Path) {
+	before := map[string]map[string]any{}
+	for _, driver := range rules.Objects(old, "drivers") {
+		before[rules.Text(driver, "name")] = driver
+	}
+	for _, driver := range rules.Objects(m, "drivers") {
+		if was := before[rules.Text(driver, "name")]; was != nil && !rules.Same(driver, was) {
+			c.Invalid(at.Field("drivers"), driver, "field is immutable")
+		}
+	}
+}

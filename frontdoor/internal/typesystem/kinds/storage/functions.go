@@ -1,0 +1,23 @@
+// Package storage holds the functions of StorageClasses, CSI drivers and VolumeAttachments. It serves "Resources and their fields" of the specification.
+package storage
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"allowedTopologies": allowedTopologies,
+		"attachedVolume":    attachedVolume,
+		"attachmentReport":  attachmentReport,
+		"driverNode":        driverNode,
+		"fixedAttachment":   fixedAttachment,
+		"parameterSize":     parameterSize,
+		"sameDrivers":       sameDrivers,
+	},
+	Derive: map[string]rules.DeriveFunc{
+		"defaultLifecycleMode": defaultLifecycleMode,
+	},
+}

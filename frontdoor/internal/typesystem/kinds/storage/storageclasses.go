@@ -1,0 +1,50 @@
+package storage
+
+import (
+	"encoding/json"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Bounds of the parameters of a class.
+const (
+	maxParameters      = 512
+	maxParameterLength = 256 << 10
+)
+
+func parameterSize(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	parameters, size := rules.Object(m, "parameters"), 0
+	for key, value := range parameters {
+		s, _ := value.(string)
+		if size += len(key) + len(s); key == "" {
+			c.Invalid(at.Field("parameters"), key, "field can not be empty")
+		}
+	}
+	if len(parameters) > maxParameters {
+		c.TooLong(at.Field("parameters"), maxParameters)
+	}
+	if size > maxParameterLength {
+		c.TooLong(at.Field("parameters"), maxParameterLength)
+	}
+}
+
+// allowedTopologies of a class say something, and each something else.
+func allowedTopologies(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	seen := map[string]bool{} // by JSON, which sorts keys
+	for i, term := range rules.Objects(m, "allowedTopologies") {
+		keys := map[string]any{}
+		for _, requirement := range rules.Objects(term, "matchLabelExpressions") {
+			values := map[string]any{}
+			for _, value := range rules.Texts(requirement, "values") {
+				values[value] = true
+			}
+			keys[rules.Text(requirement, "key")] = values
+		}
+		written, err := json.Marshal(keys)
+		if len(keys) == 0 || err != nil || seen[string(written)] {
+			c.Duplicate(at.Field("allowedTopologies").Item(i).Field("matchLabelExpressions"), "")
+		}
+		seen[string(written)] = true
+	}
+}
