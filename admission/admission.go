@@ -24,7 +24,7 @@ func (c *chain) Mutate(ctx context.Context, request services.AdmissionRequest) (
 				continue
 			}
 			if err := p.Mutate(ctx, r); err != nil {
-				return services.AdmissionResponse{}, err
+				return r.Notes(), err
 			}
 		}
 	}
@@ -39,7 +39,7 @@ func (c *chain) Validate(ctx context.Context, request services.AdmissionRequest)
 			continue
 		}
 		if err := p.Validate(ctx, r); err != nil {
-			return services.AdmissionResponse{}, err
+			return r.Notes(), err
 		}
 	}
 	return r.Response()

@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -230,6 +232,43 @@ func TestWebhooksInDryRuns(t *testing.T) {
 	}
 	if _, err := a.Mutate(t.Context(), create("here")); err != nil || len(s.calls()) != 1 {
 		t.Errorf("a real request: %v", err)
+	}
+}
+
+// TestWebhooksExplainRefusals: what a webhook says beside a refusal counts, and so does
+// what others said before.
+func TestWebhooksExplainRefusals(t *testing.T) {
+	c, s := cluster(t), serve(t)
+	s.on("before", `"allowed":true,"warnings":["before"]`)
+	s.on("refuses", `"allowed":false,"warnings":["why"],"auditAnnotations":{"k":"v"}`)
+	for _, kind := range []string{"mutating", "validating"} {
+		configure(t, c, kind, "all", s.hook("before"), s.hook("refuses"))
+	}
+	a := started(t, c)
+	for kind, ask := range map[string]func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error){
+		"mutating": a.Mutate, "validating": a.Validate} {
+		got, err := ask(t.Context(), create("here"))
+		if !services.IsReason(err, services.ReasonBadRequest) || !slices.Equal(got.Warnings, []string{"before", "why"}) ||
+			got.AuditAnnotations["refuses/k"] != "v" || got.Object != nil {
+			t.Errorf("%s: %v, %+v", kind, err, got)
+		}
+	}
+}
+
+// TestWebhooksSeeTheKindOfTheBody: the body of a subresource may be of another group.
+func TestWebhooksSeeTheKindOfTheBody(t *testing.T) {
+	c, s := cluster(t), serve(t)
+	configure(t, c, "validating", "a", s.hook("evictions", `rules: [{operations: ["*"], apiGroups: [""], apiVersions: [v1], resources: [pods/eviction]}]`))
+	_, err := started(t, c).Validate(t.Context(), services.AdmissionRequest{Operation: services.OperationCreate, Version: "v1", Resource: "pods",
+		Subresource: "eviction", Kind: "Eviction", KindGroup: "policy", KindVersion: "v1beta1", Namespace: "here", Name: "p", Object: []byte(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := s.reviews["evictions"]["request"].(map[string]any)
+	want := map[string]any{"group": "policy", "version": "v1beta1", "kind": "Eviction"}
+	if !reflect.DeepEqual(request["kind"], want) || !reflect.DeepEqual(request["requestKind"], want) ||
+		!reflect.DeepEqual(request["resource"], map[string]any{"group": "", "version": "v1", "resource": "pods"}) {
+		t.Errorf("asked about %v", request)
 	}
 }
 

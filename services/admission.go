@@ -7,11 +7,12 @@ import "context"
 // AdmissionReview. Only the front door may call it.
 type Admission interface {
 	// Mutate lets the plugins change the object, in their order. The error is a
-	// *Status when a plugin rejects the request.
+	// *Status when a plugin rejects the request. The warnings and annotations of the
+	// response count in either case.
 	Mutate(ctx context.Context, r AdmissionRequest) (AdmissionResponse, error)
 
 	// Validate lets the plugins reject the final object. The Object of the answer
-	// is always nil. The error is a *Status when a plugin rejects the request.
+	// is always nil. The error, and what counts beside it, are as in Mutate.
 	Validate(ctx context.Context, r AdmissionRequest) (AdmissionResponse, error)
 }
 
@@ -27,18 +28,25 @@ const (
 
 // AdmissionRequest is one request in the eyes of admission.
 type AdmissionRequest struct {
-	UID         string // of this review
-	Operation   Operation
+	UID       string // of this review
+	Operation Operation
+	// Group, Version, Resource and Subresource are those of the path.
 	Group       string
 	Version     string
-	Kind        string
 	Resource    string
 	Subresource string
+	// Kind is that of the objects, and KindGroup and KindVersion where it is defined:
+	// an Eviction of policy is sent to pods/eviction. An empty KindVersion stands for
+	// Group and Version.
+	Kind        string
+	KindGroup   string
+	KindVersion string
 	Namespace   string
 	Name        string // empty on create with generateName
 	User        UserInfo
 	// Object is the new object, OldObject the stored one, both JSON in the
-	// version of the request; nil where the operation has none.
+	// version of the request; nil where the operation has none. The Object of a
+	// connect are its options (PodExecOptions ...).
 	Object    []byte
 	OldObject []byte
 	// Options are the options of the operation (CreateOptions ...), JSON.

@@ -37,7 +37,7 @@ func (c admissionClient) Mutate(ctx context.Context, r services.AdmissionRequest
 	if err != nil {
 		return services.AdmissionResponse{}, errorIn(ctx, "admission", err)
 	}
-	return admissionResponseIn(m), nil
+	return admissionResponseIn(m)
 }
 
 func (c admissionClient) Validate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
@@ -48,14 +48,14 @@ func (c admissionClient) Validate(ctx context.Context, r services.AdmissionReque
 	if len(m.GetObject()) > 0 {
 		return services.AdmissionResponse{}, faultf("admission: validating changed the object")
 	}
-	return admissionResponseIn(m), nil
+	return admissionResponseIn(m)
 }
 
 func admissionRequestOut(r services.AdmissionRequest) *pb.AdmissionRequest {
 	return &pb.AdmissionRequest{
 		Uid: r.UID, Operation: string(r.Operation),
 		Group: r.Group, Version: r.Version, Kind: r.Kind, Resource: r.Resource, Subresource: r.Subresource,
-		Namespace: r.Namespace, Name: r.Name, User: userOut(r.User),
+		KindGroup: r.KindGroup, KindVersion: r.KindVersion, Namespace: r.Namespace, Name: r.Name, User: userOut(r.User),
 		Object: r.Object, OldObject: r.OldObject, Options: r.Options, DryRun: r.DryRun,
 		OwnerTypes: ownerTypesOut(r.OwnerTypes),
 	}
@@ -81,21 +81,33 @@ func admissionRequestIn(m *pb.AdmissionRequest) services.AdmissionRequest {
 	return services.AdmissionRequest{
 		UID: m.GetUid(), Operation: services.Operation(m.GetOperation()),
 		Group: m.GetGroup(), Version: m.GetVersion(), Kind: m.GetKind(), Resource: m.GetResource(), Subresource: m.GetSubresource(),
-		Namespace: m.GetNamespace(), Name: m.GetName(), User: userIn(m.GetUser()),
+		KindGroup: m.GetKindGroup(), KindVersion: m.GetKindVersion(), Namespace: m.GetNamespace(), Name: m.GetName(), User: userIn(m.GetUser()),
 		Object: m.GetObject(), OldObject: m.GetOldObject(), Options: m.GetOptions(), DryRun: m.GetDryRun(),
 		OwnerTypes: ownerTypesIn(m.GetOwnerTypes()),
 	}
 }
 
+// admissionAnswer puts a refusal into the answer when there is more to say beside it,
+// because the error of a call carries nothing else.
 func admissionAnswer(r services.AdmissionResponse, err error) (*pb.AdmissionResponse, error) {
-	if err != nil {
+	m := &pb.AdmissionResponse{Object: r.Object, Warnings: r.Warnings, AuditAnnotations: r.AuditAnnotations}
+	switch {
+	case err == nil:
+		return m, nil
+	case len(r.Warnings) == 0 && len(r.AuditAnnotations) == 0:
 		return nil, errorOut(err)
 	}
-	return &pb.AdmissionResponse{Object: r.Object, Warnings: r.Warnings, AuditAnnotations: r.AuditAnnotations}, nil
+	m.Object, m.Refusal = nil, statusOut(services.AsStatus(err))
+	return m, nil
 }
 
-func admissionResponseIn(m *pb.AdmissionResponse) services.AdmissionResponse {
-	return services.AdmissionResponse{Object: m.GetObject(), Warnings: m.GetWarnings(), AuditAnnotations: m.GetAuditAnnotations()}
+func admissionResponseIn(m *pb.AdmissionResponse) (services.AdmissionResponse, error) {
+	r := services.AdmissionResponse{Object: m.GetObject(), Warnings: m.GetWarnings(), AuditAnnotations: m.GetAuditAnnotations()}
+	if m.GetRefusal() != nil {
+		r.Object = nil
+		return r, statusIn(m.GetRefusal())
+	}
+	return r, nil
 }
 
 var (

@@ -171,6 +171,30 @@ func TestAuthzCarriesEveryField(t *testing.T) {
 	carries(t, e, authz.Rules)
 }
 
+// explaining is an admission that refuses, and says why beside the refusal.
+type explaining struct{ services.AdmissionResponse }
+
+func (e explaining) Mutate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
+	return e.AdmissionResponse, services.Forbidden("", "pods", "a", "no")
+}
+
+func (e explaining) Validate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
+	return e.Mutate(ctx, r)
+}
+
+// TestRefusalsOfAdmissionKeepTheirNotes: warnings and annotations travel with a refusal.
+func TestRefusalsOfAdmissionKeepTheirNotes(t *testing.T) {
+	for _, notes := range []services.AdmissionResponse{{}, {Warnings: []string{"a", "b"}}, {AuditAnnotations: map[string]string{"k": "v"}}} {
+		admission := contracttest.Remote[services.Admission](t, rpc.Admission, explaining{notes})
+		for _, ask := range []func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error){admission.Mutate, admission.Validate} {
+			got, err := ask(t.Context(), services.AdmissionRequest{})
+			if s := services.AsStatus(err); s == nil || s.Code != 403 || s.Details == nil || s.Details.Name != "a" || !reflect.DeepEqual(got, notes) {
+				t.Errorf("%+v, %+v, want the Forbidden with %+v", got, err, notes)
+			}
+		}
+	}
+}
+
 func TestAdmissionCarriesEveryField(t *testing.T) {
 	e := &echo{}
 	admission := contracttest.Remote[services.Admission](t, rpc.RegisterAdmission, rpc.NewAdmission, e)

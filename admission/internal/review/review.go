@@ -144,9 +144,14 @@ func (r *Review) Annotate(annotations map[string]string) {
 	maps.Copy(r.annotations, annotations)
 }
 
+// Notes is what admission has to add, whether or not a plugin refuses.
+func (r *Review) Notes() services.AdmissionResponse {
+	return services.AdmissionResponse{Warnings: r.warnings, AuditAnnotations: r.annotations}
+}
+
 // Response is what admission has to add, when no plugin refuses.
 func (r *Review) Response() (services.AdmissionResponse, error) {
-	response := services.AdmissionResponse{Warnings: r.warnings, AuditAnnotations: r.annotations}
+	response := r.Notes()
 	var err error
 	if r.changed {
 		response.Object, err = r.Current()

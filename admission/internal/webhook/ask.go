@@ -25,7 +25,7 @@ const mostAnswered = 8 << 20
 // mostCode is the last status code of HTTP that means an error (RFC 9110 section 15).
 const mostCode = 599
 
-// answer is what a webhook says that admits the object.
+// answer is what a webhook says, whether it admits the object or refuses.
 type answer = admissionv1.AdmissionResponse
 
 // callFailure is why there is no valid answer: the webhook's failure policy
@@ -35,7 +35,8 @@ type callFailure struct{ err error }
 func (f *callFailure) Error() string { return f.err.Error() }
 
 // ask puts the request before a webhook. A refusal, and a dry run that the webhook
-// must not see, are a Status; else an error is a callFailure.
+// must not see, are a Status; else an error is a callFailure. The warnings and
+// annotations of a refusal are in the answer.
 func (w *Webhooks) ask(ctx context.Context, h *hook, r *review.Review) (answer, error) {
 	if r.DryRun && !h.pure {
 		return answer{}, services.BadRequest("admission webhook %q does not support dry run", h.name)
@@ -55,7 +56,7 @@ func (w *Webhooks) ask(ctx context.Context, h *hook, r *review.Review) (answer, 
 			w.Log.Warn("a webhook refused with a code that is no HTTP error", "webhook", h.name, "configuration", h.configuration,
 				"code", said.Code, "answered", refusal.Code)
 		}
-		return answer{}, refusal
+		return *reply.Response, refusal
 	}
 	return *reply.Response, nil
 }
@@ -63,6 +64,9 @@ func (w *Webhooks) ask(ctx context.Context, h *hook, r *review.Review) (answer, 
 // question describes the request. The caller has seen to it that Object is current.
 func question(r *review.Review) *admissionv1.AdmissionRequest {
 	kind := metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+	if r.KindVersion != "" {
+		kind.Group, kind.Version = r.KindGroup, r.KindVersion
+	}
 	of := metav1.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
 	q := &admissionv1.AdmissionRequest{
 		UID: uuid.NewUUID(), Kind: kind, Resource: of, SubResource: r.Subresource,

@@ -65,10 +65,10 @@ func (w *Webhooks) change(ctx context.Context, hook *hook, r *review.Review, ind
 		return nil
 	}
 	answer, err := w.ask(ctx, hook, r)
+	hook.pass(r, answer)
 	if err != nil {
 		return w.judge(ctx, hook, r, outcome{err: err, kind: "mutating", index: index})
 	}
-	hook.pass(r, answer)
 	after := before
 	if len(answer.Patch) > 0 {
 		if after, err = patched(ctx, before, answer.Patch); err != nil {
@@ -145,13 +145,15 @@ func (w *Webhooks) Validate(ctx context.Context, r *review.Review) error {
 	}
 	group.Wait()
 	for i, hook := range asked {
-		if errs[i] != nil {
-			if err := w.judge(ctx, hook, r, outcome{err: errs[i], kind: "validating", index: i}); err != nil {
-				return err
-			}
+		hook.pass(r, answers[i])
+	}
+	for i, hook := range asked {
+		if errs[i] == nil {
 			continue
 		}
-		hook.pass(r, answers[i])
+		if err := w.judge(ctx, hook, r, outcome{err: errs[i], kind: "validating", index: i}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

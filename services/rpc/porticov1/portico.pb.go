@@ -2536,6 +2536,8 @@ type AdmissionRequest struct {
 	Options       []byte                 `protobuf:"bytes,13,opt,name=options,proto3" json:"options,omitempty"`
 	DryRun        bool                   `protobuf:"varint,14,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	OwnerTypes    []*OwnerType           `protobuf:"bytes,15,rep,name=owner_types,json=ownerTypes,proto3" json:"owner_types,omitempty"`
+	KindGroup     string                 `protobuf:"bytes,16,opt,name=kind_group,json=kindGroup,proto3" json:"kind_group,omitempty"`
+	KindVersion   string                 `protobuf:"bytes,17,opt,name=kind_version,json=kindVersion,proto3" json:"kind_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2675,6 +2677,20 @@ func (x *AdmissionRequest) GetOwnerTypes() []*OwnerType {
 	return nil
 }
 
+func (x *AdmissionRequest) GetKindGroup() string {
+	if x != nil {
+		return x.KindGroup
+	}
+	return ""
+}
+
+func (x *AdmissionRequest) GetKindVersion() string {
+	if x != nil {
+		return x.KindVersion
+	}
+	return ""
+}
+
 type OwnerType struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ApiVersion    string                 `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
@@ -2748,8 +2764,11 @@ type AdmissionResponse struct {
 	Object           []byte                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
 	Warnings         []string               `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	AuditAnnotations map[string]string      `protobuf:"bytes,3,rep,name=audit_annotations,json=auditAnnotations,proto3" json:"audit_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// refusal is set when a plugin refuses and has more to say than that. A refusal
+	// without more is the error of the call.
+	Refusal       *Status `protobuf:"bytes,4,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AdmissionResponse) Reset() {
@@ -2799,6 +2818,13 @@ func (x *AdmissionResponse) GetWarnings() []string {
 func (x *AdmissionResponse) GetAuditAnnotations() map[string]string {
 	if x != nil {
 		return x.AuditAnnotations
+	}
+	return nil
+}
+
+func (x *AdmissionResponse) GetRefusal() *Status {
+	if x != nil {
+		return x.Refusal
 	}
 	return nil
 }
@@ -3006,7 +3032,7 @@ const file_portico_proto_rawDesc = "" +
 	"\x0eresource_names\x18\x04 \x03(\tR\rresourceNames\"=\n" +
 	"\x0fNonResourceRule\x12\x14\n" +
 	"\x05verbs\x18\x01 \x03(\tR\x05verbs\x12\x14\n" +
-	"\x05paths\x18\x02 \x03(\tR\x05paths\"\xc2\x03\n" +
+	"\x05paths\x18\x02 \x03(\tR\x05paths\"\x84\x04\n" +
 	"\x10AdmissionRequest\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x14\n" +
@@ -3025,7 +3051,10 @@ const file_portico_proto_rawDesc = "" +
 	"\aoptions\x18\r \x01(\fR\aoptions\x12\x17\n" +
 	"\adry_run\x18\x0e \x01(\bR\x06dryRun\x126\n" +
 	"\vowner_types\x18\x0f \x03(\v2\x15.portico.v1.OwnerTypeR\n" +
-	"ownerTypes\"|\n" +
+	"ownerTypes\x12\x1d\n" +
+	"\n" +
+	"kind_group\x18\x10 \x01(\tR\tkindGroup\x12!\n" +
+	"\fkind_version\x18\x11 \x01(\tR\vkindVersion\"|\n" +
 	"\tOwnerType\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
@@ -3033,11 +3062,12 @@ const file_portico_proto_rawDesc = "" +
 	"\bresource\x18\x03 \x01(\tR\bresource\x12\x1e\n" +
 	"\n" +
 	"namespaced\x18\x04 \x01(\bR\n" +
-	"namespaced\"\xee\x01\n" +
+	"namespaced\"\x9c\x02\n" +
 	"\x11AdmissionResponse\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\fR\x06object\x12\x1a\n" +
 	"\bwarnings\x18\x02 \x03(\tR\bwarnings\x12`\n" +
-	"\x11audit_annotations\x18\x03 \x03(\v23.portico.v1.AdmissionResponse.AuditAnnotationsEntryR\x10auditAnnotations\x1aC\n" +
+	"\x11audit_annotations\x18\x03 \x03(\v23.portico.v1.AdmissionResponse.AuditAnnotationsEntryR\x10auditAnnotations\x12,\n" +
+	"\arefusal\x18\x04 \x01(\v2\x12.portico.v1.StatusR\arefusal\x1aC\n" +
 	"\x15AuditAnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01*L\n" +
@@ -3184,38 +3214,39 @@ var file_portico_proto_depIdxs = []int32{
 	31, // 42: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
 	40, // 43: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
 	49, // 44: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	32, // 45: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 46: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 47: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 48: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	16, // 49: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	18, // 50: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	19, // 51: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	23, // 52: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	25, // 53: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
-	28, // 54: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	33, // 55: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	35, // 56: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	39, // 57: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	39, // 58: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	8,  // 59: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 60: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 61: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 62: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 63: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 64: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	24, // 65: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	26, // 66: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
-	30, // 67: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	34, // 68: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	36, // 69: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	41, // 70: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	41, // 71: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	59, // [59:72] is the sub-list for method output_type
-	46, // [46:59] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	2,  // 45: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
+	32, // 46: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 47: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 48: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 49: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	16, // 50: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	18, // 51: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	19, // 52: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	23, // 53: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	25, // 54: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
+	28, // 55: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	33, // 56: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	35, // 57: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	39, // 58: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	39, // 59: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	8,  // 60: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 61: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 62: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 63: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 64: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 65: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	24, // 66: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	26, // 67: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
+	30, // 68: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	34, // 69: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	36, // 70: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	41, // 71: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	41, // 72: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	60, // [60:73] is the sub-list for method output_type
+	47, // [47:60] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }
