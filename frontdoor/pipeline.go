@@ -106,7 +106,7 @@ func (d *door) dispatch(w http.ResponseWriter, r *request.Request) error {
 	case r.Type.Virtual:
 		return d.review.Review(w, r)
 	case r.Subresource != nil && r.Subresource.Connect:
-		return d.connect(w, r)
+		return d.actions.Connect(w, r)
 	}
 	switch r.Verb {
 	case "get":

@@ -12,8 +12,10 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
-	"github.com/portico-platform/portico/frontdoor/internal/http/warning"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
@@ -30,16 +32,20 @@ type Handlers struct {
 	Vocabulary vocabulary.Vocabulary
 }
 
-// Review answers a virtual type (section "Terminology").
+// question is what a review asks, read from its spec and checked; it returns the status.
+type question func(context.Context) (any, error)
+
+// Review answers a virtual type (section "Terminology"). A dry-run is answered like any
+// other: nothing is stored anyway, and admission hears of it.
 func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
-	answers := map[string]func(context.Context, *request.Request, []byte) (any, error){
+	questions := map[string]func(*request.Request, []byte) (question, error){
 		"tokenreviews":              h.reviewToken,
 		"subjectaccessreviews":      h.reviewSubjectAccess,
 		"localsubjectaccessreviews": h.reviewSubjectAccess,
 		"selfsubjectaccessreviews":  h.reviewSelfAccess,
 		"selfsubjectrulesreviews":   h.reviewSelfRules,
 	}
-	answer, ok := answers[r.Type.Resource]
+	read, ok := questions[r.Type.Resource]
 	if !ok {
 		return request.NoMethod()
 	}
@@ -51,37 +57,89 @@ func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	sent, err := r.ReadBody(w)
+	call := admit.Write(h.Admission, r, options)
+	object, err := h.readObject(w, r, options.FieldValidation, call)
 	if err != nil {
 		return err
 	}
-	body, err := h.Codec.Decode(r.Header.Get("Content-Type"), sent, r.Type)
+	object, status, err := h.answer(r, object, call, read)
+	call.SendWarnings(w.Header())
 	if err != nil {
 		return err
 	}
-	warnings, err := r.Engine.Schemas.Prepare(r.Context(), r.Type, body.Object, options.FieldValidation, body.Strict...)
+	raw, err := withStatus(object, status)
 	if err != nil {
-		return err
-	}
-	warning.Send(w.Header(), warnings...)
-	if err := settleNamespace(r, body.Object); err != nil {
-		return err
-	}
-	raw, err := tree.Encode(body.Object)
-	if err != nil {
-		return err
-	}
-	if err := h.admitReview(r, raw); err != nil {
-		return err
-	}
-	status, err := answer(r.Context(), r, raw)
-	if err != nil {
-		return err
-	}
-	if raw, err = withStatus(body.Object, status); err != nil {
 		return err
 	}
 	return h.Codec.Encoder(form, r.Type).Object(w, h.Vocabulary.Behaviour.CreatedStatus, services.Object{JSON: raw})
+}
+
+// readObject reads the review that a client has sent.
+func (h *Handlers) readObject(w http.ResponseWriter, r *request.Request, validation schema.FieldValidation, call *admit.Call) (map[string]any, error) {
+	sent, err := r.ReadBody(w)
+	if err != nil {
+		return nil, err
+	}
+	body, err := h.Codec.Decode(r.Header.Get("Content-Type"), sent, r.Type)
+	if err != nil {
+		return nil, err
+	}
+	warnings, err := r.Engine.Schemas.Prepare(r.Context(), r.Type, body.Object, validation, body.Strict...)
+	call.Warn(warnings...)
+	if err != nil {
+		return nil, err
+	}
+	return body.Object, settleNamespace(r, body.Object)
+}
+
+// answer lets admission change the review, checks it, lets admission accept it, and
+// answers it. It returns the review as it has become, and its status.
+func (h *Handlers) answer(r *request.Request, object map[string]any, call *admit.Call,
+	read func(*request.Request, []byte) (question, error)) (map[string]any, any, error) {
+	name, _ := strategy.Metadata(object)["name"].(string)
+	review := call.Review(admit.Subject{Operation: services.OperationCreate, Type: r.Type, Namespace: r.Namespace, Name: name})
+	object, raw, err := mutate(r, review, object)
+	if err != nil {
+		return nil, nil, err
+	}
+	ask, err := read(r, raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := review.Validate(r.Context(), admit.Object{JSON: raw}); err != nil {
+		return nil, nil, err
+	}
+	status, err := ask(r.Context())
+	return object, status, err
+}
+
+// mutate returns the review as mutating admission leaves it: the object and its JSON.
+func mutate(r *request.Request, review *admit.Review, object map[string]any) (map[string]any, []byte, error) {
+	raw, err := tree.Encode(object)
+	if err != nil {
+		return nil, nil, err
+	}
+	changed, err := review.Mutate(r.Context(), admit.Object{JSON: raw})
+	if err != nil || changed == nil {
+		return object, raw, err
+	}
+	mutated, err := tree.Decode(changed)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := typesystem.CheckIdentity(object, mutated); err != nil {
+		return nil, nil, err
+	}
+	// What admission adds and the type does not have is dropped without a word: the client
+	// is not to blame.
+	if _, err := r.Engine.Schemas.Prepare(r.Context(), r.Type, mutated, schema.Ignore); err != nil {
+		return nil, nil, err
+	}
+	if err := settleNamespace(r, mutated); err != nil {
+		return nil, nil, err
+	}
+	raw, err = tree.Encode(mutated)
+	return mutated, raw, err
 }
 
 // settleNamespace gives a review the namespace of its path, which it may repeat. One of
@@ -97,17 +155,6 @@ func settleNamespace(r *request.Request, object map[string]any) error {
 		meta["namespace"] = r.Namespace
 	}
 	return nil
-}
-
-// admitReview asks admission, which sees every create.
-func (h *Handlers) admitReview(r *request.Request, raw []byte) error {
-	review := services.AdmissionRequest{Operation: services.OperationCreate, Group: r.Type.Group, Version: r.Type.Version,
-		Kind: r.Type.Kind, Resource: r.Type.Resource, Namespace: r.Namespace, User: r.User, Object: raw}
-	if _, err := h.Admission.Mutate(r.Context(), review); err != nil {
-		return err
-	}
-	_, err := h.Admission.Validate(r.Context(), review)
-	return err
 }
 
 // withStatus returns the JSON of an object with another status.
@@ -128,7 +175,7 @@ func readSpec[T any](raw []byte) (T, error) {
 }
 
 // reviewToken answers a TokenReview (section "TokenReview").
-func (h *Handlers) reviewToken(ctx context.Context, r *request.Request, raw []byte) (any, error) {
+func (h *Handlers) reviewToken(_ *request.Request, raw []byte) (question, error) {
 	spec, err := readSpec[authenticationv1.TokenReviewSpec](raw)
 	if err != nil {
 		return nil, err
@@ -136,6 +183,11 @@ func (h *Handlers) reviewToken(ctx context.Context, r *request.Request, raw []by
 	if spec.Token == "" {
 		return nil, services.BadRequest("token is required for TokenReview in authentication")
 	}
+	return func(ctx context.Context) (any, error) { return h.tokenStatus(ctx, spec) }, nil
+}
+
+// tokenStatus asks authentication the question of a review.
+func (h *Handlers) tokenStatus(ctx context.Context, spec authenticationv1.TokenReviewSpec) (any, error) {
 	a, err := h.Authn.Authenticate(ctx, services.Credentials{BearerToken: spec.Token, Audiences: spec.Audiences})
 	if services.IsReason(err, services.ReasonUnauthorized) {
 		return authenticationv1.TokenReviewStatus{Error: why(err)}, nil
@@ -166,7 +218,7 @@ type accessSpec struct {
 	Group []string `json:"group"`
 }
 
-func (h *Handlers) reviewSubjectAccess(ctx context.Context, r *request.Request, raw []byte) (any, error) {
+func (h *Handlers) reviewSubjectAccess(r *request.Request, raw []byte) (question, error) {
 	spec, err := readSpec[accessSpec](raw)
 	if err != nil {
 		return nil, err
@@ -182,10 +234,10 @@ func (h *Handlers) reviewSubjectAccess(ctx context.Context, r *request.Request, 
 		extra[key] = values
 	}
 	user := services.UserInfo{Name: spec.User, UID: spec.UID, Groups: spec.Groups, Extra: extra}
-	return h.accessStatus(ctx, user, spec.SubjectAccessReviewSpec)
+	return func(ctx context.Context) (any, error) { return h.accessStatus(ctx, user, spec.SubjectAccessReviewSpec) }, nil
 }
 
-func (h *Handlers) reviewSelfAccess(ctx context.Context, r *request.Request, raw []byte) (any, error) {
+func (h *Handlers) reviewSelfAccess(r *request.Request, raw []byte) (question, error) {
 	spec, err := readSpec[authorizationv1.SubjectAccessReviewSpec](raw)
 	if err != nil {
 		return nil, err
@@ -193,7 +245,7 @@ func (h *Handlers) reviewSelfAccess(ctx context.Context, r *request.Request, raw
 	if err := checkAccess(r, raw, spec); err != nil {
 		return nil, err
 	}
-	return h.accessStatus(ctx, r.User, spec)
+	return func(ctx context.Context) (any, error) { return h.accessStatus(ctx, r.User, spec) }, nil
 }
 
 // accessStatus asks authorization the question of a review.
@@ -213,7 +265,7 @@ func (h *Handlers) accessStatus(ctx context.Context, user services.UserInfo, spe
 		Reason: decision.Reason, EvaluationError: decision.EvaluationError}, nil
 }
 
-func (h *Handlers) reviewSelfRules(ctx context.Context, r *request.Request, raw []byte) (any, error) {
+func (h *Handlers) reviewSelfRules(r *request.Request, raw []byte) (question, error) {
 	spec, err := readSpec[authorizationv1.SelfSubjectRulesReviewSpec](raw)
 	if err != nil {
 		return nil, err
@@ -221,7 +273,13 @@ func (h *Handlers) reviewSelfRules(ctx context.Context, r *request.Request, raw 
 	if spec.Namespace == "" {
 		return nil, services.BadRequest("no namespace on request")
 	}
-	rules, err := h.Authz.Rules(ctx, services.RulesRequest{User: r.User, Namespace: spec.Namespace})
+	asked := services.RulesRequest{User: r.User, Namespace: spec.Namespace}
+	return func(ctx context.Context) (any, error) { return h.rulesStatus(ctx, asked) }, nil
+}
+
+// rulesStatus asks authorization the question of a review.
+func (h *Handlers) rulesStatus(ctx context.Context, asked services.RulesRequest) (any, error) {
+	rules, err := h.Authz.Rules(ctx, asked)
 	if err != nil {
 		return nil, err
 	}

@@ -6,17 +6,15 @@
 package subresources
 
 import (
-	"context"
 	"net/http"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
-	"github.com/portico-platform/portico/frontdoor/internal/http/warning"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
@@ -67,7 +65,8 @@ type action struct {
 	options  request.WriteOptions
 	bodyType *catalogue.Type
 	body     map[string]any
-	warnings []string
+	// admission collects the warnings, too.
+	admission *admit.Call
 }
 
 // read reads the body, of the first of the given types that it is of, and completes
@@ -81,7 +80,7 @@ func (h *Handlers) read(w http.ResponseWriter, r *request.Request, types ...*cat
 	if err != nil {
 		return nil, err
 	}
-	a := &action{Request: r, options: options}
+	a := &action{Request: r, options: options, admission: admit.Write(h.Admission, r, options)}
 	var body wire.Body
 	for _, a.bodyType = range types {
 		if body, err = h.Codec.Decode(r.Header.Get("Content-Type"), sent, a.bodyType); err == nil {
@@ -92,8 +91,9 @@ func (h *Handlers) read(w http.ResponseWriter, r *request.Request, types ...*cat
 		return nil, err
 	}
 	a.body = body.Object
-	a.warnings, err = r.Engine.Schemas.PrepareBody(r.Context(), schema.Body{Definition: a.bodyType.Definition, Version: a.bodyType.Version,
+	warnings, err := r.Engine.Schemas.PrepareBody(r.Context(), schema.Body{Definition: a.bodyType.Definition, Version: a.bodyType.Version,
 		Kind: a.bodyType.Kind}, a.body, options.FieldValidation, body.Strict...)
+	a.admission.Warn(warnings...)
 	if err != nil {
 		return nil, err
 	}
@@ -119,36 +119,30 @@ func (a *action) nameBody() error {
 	return nil
 }
 
-// admit lets admission see the request, and change its body.
-func (h *Handlers) admit(ctx context.Context, a *action) error {
-	review := services.AdmissionRequest{UID: string(uuid.NewUUID()), Operation: services.OperationCreate, Group: a.Type.Group,
-		Version: a.Type.Version, Kind: a.bodyType.Kind, Resource: a.Type.Resource, Subresource: a.SubresourceName(),
-		Namespace: a.Namespace, User: a.User, DryRun: a.options.DryRun}
-	review.Name, _ = strategy.Metadata(a.body)["name"].(string)
-	var err error
-	if review.Object, err = tree.Encode(a.body); err != nil {
+// admit lets admission see the request, and change its body. The warnings of the request
+// go into the headers of w, be it admitted or not.
+func (h *Handlers) admit(w http.ResponseWriter, a *action) error {
+	defer a.admission.SendWarnings(w.Header())
+	ctx := a.Context()
+	raw, err := tree.Encode(a.body)
+	if err != nil {
 		return err
 	}
-	for _, ask := range []func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error){h.Admission.Mutate, h.Admission.Validate} {
-		response, err := ask(ctx, review)
-		if err != nil {
+	name, _ := strategy.Metadata(a.body)["name"].(string)
+	review := a.admission.Review(admit.Subject{Operation: services.OperationCreate, Type: a.bodyType, Namespace: a.Namespace, Name: name})
+	changed, err := review.Mutate(ctx, admit.Object{JSON: raw})
+	if err != nil {
+		return err
+	}
+	if changed != nil {
+		if err := a.takeMutated(changed); err != nil {
 			return err
 		}
-		a.warnings = append(a.warnings, response.Warnings...)
-		for key, value := range response.AuditAnnotations {
-			a.Audit.Annotate(key, value)
-		}
-		if response.Object == nil {
-			continue
-		}
-		if err := a.takeMutated(response.Object); err != nil {
-			return err
-		}
-		if review.Object, err = tree.Encode(a.body); err != nil {
+		if raw, err = tree.Encode(a.body); err != nil {
 			return err
 		}
 	}
-	return nil
+	return review.Validate(ctx, admit.Object{JSON: raw})
 }
 
 // takeMutated replaces the body by the one that mutating admission has returned. What
@@ -176,12 +170,7 @@ func (a *action) takeMutated(raw []byte) error {
 
 // done answers an action that leaves nothing to show.
 func (h *Handlers) done(w http.ResponseWriter, a *action) {
-	a.warn(w)
 	wire.WriteStatus(w, a.Request.Request, h.Vocabulary, &services.Status{Code: int32(h.Vocabulary.Behaviour.CreatedStatus)})
-}
-
-func (a *action) warn(w http.ResponseWriter) {
-	warning.Send(w.Header(), a.warnings...)
 }
 
 // as reads an object, or a part of one, into its Go type.

@@ -25,7 +25,7 @@ func (h *Handlers) bind(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.admit(r.Context(), a); err != nil {
+	if err := h.admit(w, a); err != nil {
 		return err
 	}
 	binding, err := as[corev1.Binding](a.body)

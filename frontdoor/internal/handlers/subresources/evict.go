@@ -38,7 +38,7 @@ func (h *Handlers) evict(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.admit(r.Context(), a); err != nil {
+	if err := h.admit(w, a); err != nil {
 		return err
 	}
 	eviction, err := as[policyv1.Eviction](a.body)

@@ -36,7 +36,7 @@ func (h *Handlers) issue(w http.ResponseWriter, r *request.Request) error {
 	if audiences, _ := tree.Object(a.body, "spec")["audiences"].([]any); len(audiences) == 0 {
 		tree.Object(a.body, "spec")["audiences"] = listOf(h.Tokens.Audiences)
 	}
-	if err := h.admit(r.Context(), a); err != nil {
+	if err := h.admit(w, a); err != nil {
 		return err
 	}
 	if err := r.Engine.Schemas.Validate(r.Context(), bodyType, a.body, nil); err != nil {
@@ -53,7 +53,6 @@ func (h *Handlers) issue(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	a.warn(w)
 	return h.Codec.Encoder(form, bodyType).Object(w, h.Vocabulary.Behaviour.CreatedStatus, services.Object{JSON: raw})
 }
 

@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/uuid"
-
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
@@ -18,7 +17,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/tree"
 )
 
 // fieldManager returns the field manager of the request.
@@ -115,7 +113,7 @@ func (c *change) put(ctx context.Context, body map[string]any) (map[string]any, 
 	if t := c.Engine.BodyType(c.Type, c.Subresource); t != c.Type {
 		warnings, err := c.Engine.Schemas.PrepareBody(ctx, schema.Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind},
 			body, c.options.FieldValidation, c.body.Strict...)
-		c.warnings.Add(warnings...)
+		c.admission.Warn(warnings...)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +124,7 @@ func (c *change) put(ctx context.Context, body map[string]any) (map[string]any, 
 // prepare drops or reports unknown fields and sets defaults.
 func (h *Handlers) prepare(ctx context.Context, c *change) error {
 	warnings, err := c.Engine.Schemas.Prepare(ctx, c.Type, c.next, c.options.FieldValidation, c.body.Strict...)
-	c.warnings.Add(warnings...)
+	c.admission.Warn(warnings...)
 	var malformed schema.Malformed
 	if c.Verb == "patch" && !c.applies() && errors.As(err, &malformed) {
 		return c.unfit(c.next, malformed.Why)
@@ -146,7 +144,7 @@ func (c *change) dedupOwnerReferences(mutated bool) {
 		so = " after mutating admission happens; API server dedups owner references in 1.20+, " +
 			"and may reject such requests as early as 1.24; please fix your requests"
 	}
-	c.warnings.Add(".metadata.ownerReferences contains duplicate entries" + so + "; duplicate UID(s) observed: " + strings.Join(repeated, ", "))
+	c.admission.Warn(".metadata.ownerReferences contains duplicate entries" + so + "; duplicate UID(s) observed: " + strings.Join(repeated, ", "))
 }
 
 // applies reports whether the request is an apply, which records itself who owns what.
@@ -193,36 +191,22 @@ func (h *Handlers) validate(ctx context.Context, c *change) error {
 	return rules.Check(c.next, c.live)
 }
 
-// review returns the change as admission sees it.
-func (c *change) review(h *Handlers) services.AdmissionRequest {
-	r := services.AdmissionRequest{
-		UID: string(uuid.NewUUID()), Operation: services.OperationUpdate,
-		Group: c.Type.Group, Version: c.Type.Version, Kind: c.Type.Kind, Resource: c.Type.Resource, Subresource: c.SubresourceName(),
-		Namespace: c.Namespace, Name: c.Name, User: c.User, Object: c.nextRaw, DryRun: c.options.DryRun,
-		OwnerTypes: c.Engine.OwnerTypes(c.next),
-	}
+// review begins the review of the change by admission.
+func (c *change) review(ctx context.Context) (*admit.Review, error) {
+	subject := admit.Subject{Operation: services.OperationUpdate, Type: c.Type, Namespace: c.Namespace, Name: c.Name}
 	if !c.exists() {
-		r.Operation = services.OperationCreate
-		r.Name, _ = strategy.Metadata(c.next)["name"].(string)
-	} else if raw, err := c.Engine.View(c.Context(), c.current, c.Type); err == nil {
-		r.OldObject = raw.JSON
+		subject.Operation = services.OperationCreate
+		subject.Name, _ = strategy.Metadata(c.next)["name"].(string)
+		return c.admission.Review(subject), nil
 	}
-	r.Options = c.reviewOptions(h)
-	return r
+	old, err := c.Engine.View(ctx, c.current, c.Type)
+	subject.Old = old.JSON
+	return c.admission.Review(subject), err
 }
 
-// reviewOptions returns the options of the write as admission reads them.
-func (c *change) reviewOptions(h *Handlers) []byte {
-	options := map[string]any{"kind": c.OptionsKind(),
-		"apiVersion": h.Vocabulary.Group("meta.") + "/v1", "fieldManager": c.fieldManager()}
-	if c.options.DryRun {
-		options["dryRun"] = []any{"All"}
-	}
-	if c.options.Force {
-		options["force"] = true
-	}
-	raw, _ := tree.Encode(options) // plain values always encode
-	return raw
+// admitted is the object as admission sees it.
+func (c *change) admitted() admit.Object {
+	return admit.Object{JSON: c.nextRaw, Owners: c.Engine.OwnerTypes(c.next)}
 }
 
 // store is the last step: a dry-run stops before it. An object that a write makes

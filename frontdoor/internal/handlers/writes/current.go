@@ -24,7 +24,7 @@ func (h *Handlers) readCurrent(ctx context.Context, c *change) error {
 		return nil
 	}
 	read := services.Read{Mode: services.MostRecent}
-	if !c.newest && !c.own {
+	if !c.newest && c.admission.Asks() {
 		read.Mode, c.fromCache = services.AnyRevision, true
 	}
 	current, err := h.Store.Get(ctx, services.GetRequest{Key: c.Key(), Read: read})

@@ -3,21 +3,18 @@ package writes
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
-	"github.com/portico-platform/portico/frontdoor/internal/http/warning"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
@@ -31,18 +28,8 @@ type deletion struct {
 	options *metav1.DeleteOptions
 	dryRun  bool
 	now     time.Time
-	// own marks a deletion of the front door's own, as for a write.
-	own bool
-
-	mu       sync.Mutex // several objects may go at a time
-	warnings warning.List
-}
-
-// warn notes what the client has to be told.
-func (x *deletion) warn(texts []string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.warnings.Add(texts...)
+	// admission has no say in a deletion that the front door makes itself.
+	admission *admit.Call
 }
 
 // Delete serves the deletion of one object (section "Two-phase deletion of a
@@ -57,7 +44,7 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	object, removed, err := h.remove(r.Context(), x, r.Key())
-	warning.Send(w.Header(), x.warnings.Texts()...)
+	x.admission.SendWarnings(w.Header())
 	if err != nil {
 		return err
 	}
@@ -85,7 +72,7 @@ func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) e
 		return err
 	}
 	deleted, err := h.removeEach(r.Context(), x, list)
-	warning.Send(w.Header(), x.warnings.Texts()...)
+	x.admission.SendWarnings(w.Header())
 	if err != nil {
 		return err
 	}
@@ -149,6 +136,7 @@ func (h *Handlers) readDeletion(w http.ResponseWriter, r *request.Request) (*del
 	}
 	x.options.DryRun = append(x.options.DryRun, r.Query["dryRun"]...)
 	x.dryRun = request.DryRun(x.options.DryRun)
+	x.admission = admit.Delete(h.Admission, r, x.options)
 	return x, r.CheckDeleteOptions(x.options)
 }
 
@@ -172,8 +160,8 @@ func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key
 	if err := x.preconditions(current); err != nil {
 		return current, false, err
 	}
-	if !x.own {
-		if err := h.admitDelete(ctx, x, current); err != nil {
+	if x.admission.Asks() {
+		if err := x.admit(ctx, current); err != nil {
 			return current, false, err
 		}
 	}
@@ -243,30 +231,16 @@ func (x *deletion) preconditions(current services.Object) error {
 	return nil
 }
 
-// admitDelete asks admission.
-func (h *Handlers) admitDelete(ctx context.Context, x *deletion, current services.Object) error {
+// admit asks admission, which cannot change what is deleted.
+func (x *deletion) admit(ctx context.Context, current services.Object) error {
 	old, err := x.Engine.View(ctx, current, x.Type)
 	if err != nil {
 		return err
 	}
-	typed := *x.options
-	typed.Kind, typed.APIVersion = "DeleteOptions", h.Vocabulary.Group("meta.")+"/v1"
-	options, err := json.Marshal(typed)
-	if err != nil {
+	review := x.admission.Review(admit.Subject{Operation: services.OperationDelete, Type: x.Type,
+		Namespace: current.Key.Namespace, Name: current.Key.Name, Old: old.JSON})
+	if _, err := review.Mutate(ctx, admit.Object{}); err != nil {
 		return err
 	}
-	review := services.AdmissionRequest{UID: string(uuid.NewUUID()), Operation: services.OperationDelete,
-		Group: x.Type.Group, Version: x.Type.Version, Kind: x.Type.Kind, Resource: x.Type.Resource,
-		Namespace: current.Key.Namespace, Name: current.Key.Name, User: x.User, OldObject: old.JSON, Options: options, DryRun: x.dryRun}
-	for _, ask := range []func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error){h.Admission.Mutate, h.Admission.Validate} {
-		response, err := ask(ctx, review)
-		if err != nil {
-			return err
-		}
-		x.warn(response.Warnings)
-		for key, value := range response.AuditAnnotations {
-			x.Audit.Annotate(key, value)
-		}
-	}
-	return nil
+	return review.Validate(ctx, admit.Object{})
 }

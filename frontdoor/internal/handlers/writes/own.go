@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -69,7 +70,7 @@ type Removal struct {
 // Remove deletes an object as far as its options, which the caller has checked, and
 // finalizers let it.
 func (h *Handlers) Remove(ctx context.Context, r Removal) error {
-	x := &deletion{Request: r.Request, options: r.Options, dryRun: r.DryRun, now: time.Now(), own: true}
+	x := &deletion{Request: r.Request, options: r.Options, dryRun: r.DryRun, now: time.Now(), admission: admit.Exempt(r.Request)}
 	_, _, err := h.remove(ctx, x, r.Key)
 	return err
 }

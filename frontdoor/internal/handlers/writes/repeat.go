@@ -58,19 +58,23 @@ func (h *Handlers) repeat(ctx context.Context, c *change) (done bool, err error)
 	if !ok || !c.exists() || c.options.DryRun || o.revision != c.current.Revision || o.engine != c.Engine {
 		return false, nil
 	}
-	c.warnings.Add(o.warnings...)
+	c.admission.Warn(o.warnings...)
 	c.nextRaw = o.mutated
-	if r, err := c.admit(ctx, h, h.Admission.Mutate); err != nil || r.Object != nil {
+	review, err := c.review(ctx)
+	if err != nil {
+		return false, err
+	}
+	if changed, err := review.Mutate(ctx, c.admitted()); err != nil || changed != nil {
 		return false, err
 	}
 	c.nextRaw = o.checked
-	_, err = c.admit(ctx, h, h.Admission.Validate)
+	err = review.Validate(ctx, c.admitted())
 	return err == nil, err
 }
 
 // remember keeps a request that has turned out to change nothing.
 func (h *Handlers) remember(c *change) {
-	if c.shown == nil || c.own || len(c.nextRaw) > largestRepeat {
+	if c.shown == nil || !c.admission.Asks() || len(c.nextRaw) > largestRepeat {
 		return
 	}
 	o := *c.shown

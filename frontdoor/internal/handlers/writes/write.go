@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
-	"github.com/portico-platform/portico/frontdoor/internal/http/warning"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
@@ -36,9 +36,8 @@ type writing struct {
 	created       bool
 	// newest is true when only the store's newest state will do.
 	newest bool
-	// own marks a write of the front door itself, which nobody has to admit.
-	own      bool
-	warnings warning.List
+	// admission collects the warnings, too.
+	admission *admit.Call
 }
 
 // Write serves create, update and patch (sections "Path shapes" and "Dry-run"):
@@ -51,12 +50,14 @@ func (h *Handlers) Write(w http.ResponseWriter, r *request.Request) error {
 	}
 	for attempt := 1; ; attempt++ {
 		object, err := h.attempt(r.Context(), x)
-		if err == nil {
-			return applied(h.answerWrite(w, x, object))
+		if err != nil && x.mayRetry(err) && attempt < writeAttempts && r.Context().Err() == nil {
+			continue
 		}
-		if !x.mayRetry(err) || attempt >= writeAttempts || r.Context().Err() != nil {
+		x.admission.SendWarnings(w.Header())
+		if err != nil {
 			return err
 		}
+		return applied(h.answerWrite(w, x, object))
 	}
 }
 
@@ -181,13 +182,17 @@ func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
 	if c.nextRaw, err = c.encode(); err != nil {
 		return err
 	}
-	c.shown = &outcome{engine: c.Engine, mutated: c.nextRaw, warnings: c.warnings.Texts()}
-	response, err := c.admit(ctx, h, h.Admission.Mutate)
-	if err != nil || response.Object == nil {
+	c.shown = &outcome{engine: c.Engine, mutated: c.nextRaw, warnings: c.admission.Warnings()}
+	review, err := c.review(ctx)
+	if err != nil {
+		return err
+	}
+	mutated, err := review.Mutate(ctx, c.admitted())
+	if err != nil || mutated == nil {
 		return err
 	}
 	c.shown = nil
-	if err := h.takeMutated(c, response.Object); err != nil {
+	if err := h.takeMutated(c, mutated); err != nil {
 		return err
 	}
 	c.dedupOwnerReferences(true)
@@ -219,25 +224,11 @@ func (h *Handlers) check(ctx context.Context, c *change) error {
 	if err := h.validate(ctx, c); err != nil {
 		return err
 	}
-	_, err := c.admit(ctx, h, h.Admission.Validate)
-	return err
-}
-
-// admit asks one half of admission, and keeps what it has to say to the client and
-// for the record.
-func (c *change) admit(ctx context.Context, h *Handlers, ask func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error)) (services.AdmissionResponse, error) {
-	if c.own {
-		return services.AdmissionResponse{}, nil
-	}
-	r, err := ask(ctx, c.review(h))
+	review, err := c.review(ctx)
 	if err != nil {
-		return r, err
+		return err
 	}
-	c.warnings.Add(r.Warnings...)
-	for key, value := range r.AuditAnnotations {
-		c.Audit.Annotate(key, value)
-	}
-	return r, nil
+	return review.Validate(ctx, c.admitted())
 }
 
 // readWriting reads the options and the body of a write.
@@ -253,6 +244,7 @@ func (h *Handlers) readWriting(w http.ResponseWriter, r *request.Request) (*writ
 	if x.raw, err = r.ReadBody(w); err != nil {
 		return nil, err
 	}
+	x.admission = admit.Write(h.Admission, r, x.options)
 	x.subject = typesystem.SubjectOf(r.Subresource)
 	x.newest = !x.mayGlance()
 	if r.Verb != "create" {
@@ -272,7 +264,6 @@ func (h *Handlers) readWriting(w http.ResponseWriter, r *request.Request) (*writ
 
 // answerWrite sends the object as it is now.
 func (h *Handlers) answerWrite(w http.ResponseWriter, x *writing, object services.Object) error {
-	warning.Send(w.Header(), x.warnings.Texts()...)
 	status := http.StatusOK
 	if x.created {
 		status = h.Vocabulary.Behaviour.CreatedStatus

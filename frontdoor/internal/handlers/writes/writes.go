@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
@@ -49,7 +50,7 @@ func (h *Handlers) Create(ctx context.Context, e *typesystem.Engine, t *catalogu
 	namespace, _ := meta["namespace"].(string)
 	r := &request.Request{Request: (&http.Request{Header: http.Header{}}).WithContext(ctx), Engine: e, Verb: "create", Type: t,
 		Namespace: namespace, User: apiserver, Caller: apiserver, Audit: &audit.Record{}}
-	x := &writing{Request: r, subject: typesystem.SubjectOf(nil), own: true, body: wire.Body{Object: object}}
+	x := &writing{Request: r, subject: typesystem.SubjectOf(nil), admission: admit.Exempt(r), body: wire.Body{Object: object}}
 	x.options.Manager = "portico"
 	_, err := h.attempt(ctx, x)
 	if services.IsReason(err, services.ReasonAlreadyExists) {

@@ -62,7 +62,7 @@ func QueryDeleteOptions(q url.Values, o *metav1.DeleteOptions) error {
 		o.PropagationPolicy = &policy
 	}
 	if q.Has("orphanDependents") {
-		orphan := boolOption(q, "orphanDependents")
+		orphan := BoolOption(q, "orphanDependents")
 		o.OrphanDependents = &orphan //nolint:staticcheck // clients of 1.21 still send it
 	}
 	if uid := types.UID(q.Get("uid")); uid != "" {

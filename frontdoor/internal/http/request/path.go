@@ -167,7 +167,7 @@ func (p path) verb(method string, query url.Values) string {
 		switch {
 		case p.subresource != "" && !p.watch:
 			return "get"
-		case p.watch || p.name == "" && boolOption(query, "watch"):
+		case p.watch || p.name == "" && BoolOption(query, "watch"):
 			return "watch"
 		case p.name == "":
 			return "list"

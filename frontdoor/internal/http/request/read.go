@@ -42,7 +42,7 @@ func ParseReadOptions(r *Request) (ReadOptions, error) {
 	version := q.Get("resourceVersion")
 	o := ReadOptions{
 		Match: q.Get("resourceVersionMatch"), Token: q.Get("continue"), HasVersion: version != "",
-		LabelSelector: q.Get("labelSelector"), FieldSelector: q.Get("fieldSelector"), Bookmarks: boolOption(q, "allowWatchBookmarks"),
+		LabelSelector: q.Get("labelSelector"), FieldSelector: q.Get("fieldSelector"), Bookmarks: BoolOption(q, "allowWatchBookmarks"),
 	}
 	limit, err := intOption(q, "limit")
 	if err != nil {
@@ -55,7 +55,7 @@ func ParseReadOptions(r *Request) (ReadOptions, error) {
 	}
 	o.Timeout = time.Duration(seconds) * time.Second
 	if q.Has("sendInitialEvents") {
-		send := boolOption(q, "sendInitialEvents")
+		send := BoolOption(q, "sendInitialEvents")
 		o.InitialEvents = &send
 	}
 	if o.FieldSelector, err = r.ofDefinition(o.FieldSelector); err != nil {
@@ -193,8 +193,8 @@ func intOption(q url.Values, name string) (int64, error) {
 	return n, nil
 }
 
-// boolOption reads a flag: whatever is given is true, but false and 0.
-func boolOption(q url.Values, name string) bool {
+// BoolOption reads a flag: whatever is given is true, but false and 0.
+func BoolOption(q url.Values, name string) bool {
 	return q.Has(name) && q.Get(name) != "0" && !strings.EqualFold(q.Get(name), "false")
 }
 

@@ -24,7 +24,7 @@ type WriteOptions struct {
 // naming the parameter.
 func ParseWriteOptions(r *Request) (WriteOptions, error) {
 	q := r.Query
-	o := WriteOptions{DryRun: DryRun(q["dryRun"]), Manager: q.Get("fieldManager"), Force: boolOption(q, "force")}
+	o := WriteOptions{DryRun: DryRun(q["dryRun"]), Manager: q.Get("fieldManager"), Force: BoolOption(q, "force")}
 	var causes []services.StatusCause
 	if r.Verb == "patch" {
 		causes = patchCauses(q, r.MediaType())
