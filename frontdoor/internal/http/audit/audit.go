@@ -7,6 +7,7 @@ package audit
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -31,6 +32,13 @@ func (a *Record) Annotate(key, value string) {
 		a.annotations = map[string]string{}
 	}
 	a.annotations[key] = value
+}
+
+// Annotations returns a copy of all facts until now.
+func (a *Record) Annotations() map[string]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.annotations)
 }
 
 // Log writes a line of JSON per finished request; nil writes nothing.
@@ -97,7 +105,7 @@ func (l *Log) Write(o Outcome) {
 		Kind: "Event", APIVersion: l.apiVersion, Level: "Metadata", AuditID: o.Record.ID, Stage: "ResponseComplete",
 		RequestURI: o.Request.URL.RequestURI(), Verb: o.Verb, User: userOf(o.Caller), UserAgent: bounded(o.Request.UserAgent()),
 		SourceIPs: []string{o.Request.RemoteAddr}, ResponseStatus: map[string]int{"code": o.Status},
-		Received: o.Received, StageTimestamp: time.Now(), Annotations: o.Record.annotations, ObjectRef: o.Object,
+		Received: o.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations(), ObjectRef: o.Object,
 	}
 	if o.User.Name != o.Caller.Name {
 		impersonated := userOf(o.User)

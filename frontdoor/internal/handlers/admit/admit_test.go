@@ -1,0 +1,147 @@
+package admit
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// admission answers as it is told, and keeps what it was asked.
+type admission struct {
+	mu     sync.Mutex
+	asked  []services.AdmissionRequest
+	answer services.AdmissionResponse
+	err    error
+}
+
+func (a *admission) Mutate(_ context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked = append(a.asked, r)
+	return a.answer, a.err
+}
+
+func (a *admission) Validate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
+	return a.Mutate(ctx, r)
+}
+
+func newRequest(t *testing.T) *request.Request {
+	t.Helper()
+	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := typesystem.New(types, typesystem.Options{Vocabulary: vocabulary.K8s()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, ok := types.Lookup("", "v1", "pods")
+	if !ok {
+		t.Fatal("there are no pods")
+	}
+	return &request.Request{Engine: e, Verb: "patch", Type: pods, Subresource: pods.Subresources["eviction"], Namespace: "here", Name: "a",
+		User: services.UserInfo{Name: "jane"}, Audit: &audit.Record{}}
+}
+
+// TestQuestions: what admission is asked for each way to begin a call.
+func TestQuestions(t *testing.T) {
+	r := newRequest(t)
+	seconds := int64(5)
+	for name, x := range map[string]struct {
+		call      func(services.Admission) *Call
+		operation services.Operation
+		options   string
+		dryRun    bool
+	}{
+		"create": {func(a services.Admission) *Call { return Write(a, r, request.WriteOptions{DryRun: true, Manager: "m", Force: true}) },
+			services.OperationCreate, `{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"],"fieldManager":"m"}`, true},
+		"update by patch": {func(a services.Admission) *Call { return Write(a, r, request.WriteOptions{}) },
+			services.OperationUpdate, `{"kind":"UpdateOptions","apiVersion":"meta.k8s.io/v1"}`, false},
+		"delete": {func(a services.Admission) *Call {
+			return Delete(a, r, &metav1.DeleteOptions{GracePeriodSeconds: &seconds, DryRun: []string{"All"}})
+		}, services.OperationDelete, `{"kind":"DeleteOptions","apiVersion":"meta.k8s.io/v1","gracePeriodSeconds":5,"dryRun":["All"]}`, true},
+		"connect": {func(a services.Admission) *Call { return Connect(a, r) }, services.OperationConnect, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &admission{}
+			body := &catalogue.Type{Group: "policy", Version: "v1", Kind: "Eviction"}
+			owners := []services.OwnerType{{Kind: "Job"}}
+			review := x.call(a).Review(Subject{Operation: x.operation, Type: body, Namespace: "here", Name: "a", Old: []byte("{}")})
+			if _, err := review.Mutate(t.Context(), Object{[]byte(`{"a":1}`), owners}); err != nil {
+				t.Fatal(err)
+			}
+			if err := review.Validate(t.Context(), Object{JSON: []byte(`{"a":2}`)}); err != nil {
+				t.Fatal(err)
+			}
+			want := services.AdmissionRequest{Operation: x.operation, Version: "v1", Resource: "pods", Subresource: "eviction",
+				Kind: "Eviction", KindGroup: "policy", KindVersion: "v1", Namespace: "here", Name: "a", User: r.User,
+				Object: []byte(`{"a":1}`), OldObject: []byte("{}"), Options: json.RawMessage(x.options), DryRun: x.dryRun, OwnerTypes: owners}
+			if x.options == "" {
+				want.Options = nil
+			}
+			if len(a.asked) != 2 || a.asked[0].UID == "" || a.asked[0].UID == a.asked[1].UID {
+				t.Fatalf("asked %+v", a.asked)
+			}
+			want.UID = a.asked[0].UID
+			if !reflect.DeepEqual(a.asked[0], want) {
+				t.Errorf("asked %+v, want %+v", a.asked[0], want)
+			}
+			if string(a.asked[1].Object) != `{"a":2}` || a.asked[1].OwnerTypes != nil {
+				t.Errorf("asked to validate %+v", a.asked[1])
+			}
+		})
+	}
+}
+
+// TestNotes: warnings and annotations count whether or not admission refuses, and the
+// reviews of one call share them.
+func TestNotes(t *testing.T) {
+	r := newRequest(t)
+	a := &admission{answer: services.AdmissionResponse{Warnings: []string{"careful"}, AuditAnnotations: map[string]string{"k": "v"}},
+		err: services.Forbidden("", "pods", "a", "no")}
+	call := Write(a, r, request.WriteOptions{})
+	call.Warn("first")
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			review := call.Review(Subject{Operation: services.OperationUpdate, Type: r.Type})
+			if err := review.Validate(t.Context(), Object{}); !services.IsReason(err, services.ReasonForbidden) {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	h := http.Header{}
+	call.SendWarnings(h)
+	if got := h.Values("Warning"); !slices.Equal(got, []string{`299 - "first"`, `299 - "careful"`}) {
+		t.Errorf("warnings: %q", got)
+	}
+	if got := r.Audit.Annotations(); got["k"] != "v" {
+		t.Errorf("annotations: %v", got)
+	}
+}
+
+// TestExempt: a call of the front door's own changes nothing and is refused by nobody.
+func TestExempt(t *testing.T) {
+	call := Exempt(newRequest(t))
+	review := call.Review(Subject{Operation: services.OperationCreate})
+	changed, err := review.Mutate(t.Context(), Object{JSON: []byte("{}")})
+	if call.Asks() || changed != nil || err != nil || review.Validate(t.Context(), Object{}) != nil {
+		t.Errorf("%v, %s, %v", call.Asks(), changed, err)
+	}
+}
+
+var _ services.Admission = (*admission)(nil)
