@@ -77,15 +77,15 @@ func (c *Cluster) Client(t *testing.T) dynamic.Interface {
 func (c *Cluster) Ready(ctx context.Context) error {
 	paths := []string{"/readyz", "/api/v1/namespaces/default", "/api/v1/namespaces/" + c.Vocabulary.Namespace("system")}
 	for _, path := range paths {
-		if err := c.await(ctx, path); err != nil {
+		if err := c.Await(ctx, path); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return nil
 }
 
-// await asks until the answer is 200.
-func (c *Cluster) await(ctx context.Context, path string) error {
+// Await asks until the answer is 200.
+func (c *Cluster) Await(ctx context.Context, path string) error {
 	ticks := time.NewTicker(20 * time.Millisecond)
 	defer ticks.Stop()
 	for {
