@@ -50,11 +50,12 @@ func TestClients(t *testing.T) {
 		})
 	}
 	for name, body := range map[string]func(t *testing.T, c *cluster.Cluster){
-		"TypedProtobuf":  func(t *testing.T, c *cluster.Cluster) { typed(t, c, protobuf(c)) },
-		"TypedJSON":      func(t *testing.T, c *cluster.Cluster) { typed(t, c, c.Config()) },
-		"Pager":          pages,
-		"LeaderElection": leaders,
-		"RESTMapper":     mapper,
+		"TypedProtobuf":   func(t *testing.T, c *cluster.Cluster) { typed(t, c, protobuf(c)) },
+		"TypedExtensions": extendsByProtobuf,
+		"TypedJSON":       func(t *testing.T, c *cluster.Cluster) { typed(t, c, c.Config()) },
+		"Pager":           pages,
+		"LeaderElection":  leaders,
+		"RESTMapper":      mapper,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -47,10 +47,14 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
 	storagev1beta1 "k8s.io/api/storage/v1beta1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	apiregistrationv1beta1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1beta1"
 )
 
 // Types returns the Go types of the published API, by their original group,
@@ -62,6 +66,10 @@ var Types = sync.OnceValue(func() *runtime.Scheme {
 		metav1.AddMetaToScheme, metav1beta1.AddMetaToScheme,
 		admissionregistrationv1.AddToScheme,
 		admissionregistrationv1beta1.AddToScheme,
+		apiextensionsv1.AddToScheme,
+		apiextensionsv1beta1.AddToScheme,
+		apiregistrationv1.AddToScheme,
+		apiregistrationv1beta1.AddToScheme,
 		apiserverinternalv1alpha1.AddToScheme,
 		appsv1.AddToScheme,
 		authenticationv1.AddToScheme,

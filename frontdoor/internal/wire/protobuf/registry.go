@@ -60,6 +60,9 @@ type Message struct {
 	goType      reflect.Type
 	plan        *plan // nil when there is none
 	transcoders *sync.Pool
+	// extension is the prefix of schema extensions where it is not that of the published
+	// types; empty for kinds without schemas.
+	extension string
 }
 
 // Find returns the messages of a kind; an error when it has no Protobuf form.
@@ -81,6 +84,9 @@ func (r *Registry) Find(kind schema.GroupVersionKind) (*Message, error) {
 	m := &Message{Kind: kind, goType: reflect.TypeOf(object).Elem(), transcoders: r.transcoders}
 	if p, err := r.plans.plan(m.goType); err == nil {
 		m.plan = p
+	}
+	if kind.Kind == definitionKind && r.vocabulary.Extension != publishedExtension {
+		m.extension = r.vocabulary.Extension
 	}
 	r.found[kind] = m
 	return m, nil
@@ -117,6 +123,13 @@ func (m *Message) Append(dst, object []byte) ([]byte, error) {
 // encode takes the way through the published type.
 func (m *Message) encode(object []byte) ([]byte, error) {
 	o := reflect.New(m.goType).Interface().(generated)
+	if m.extension != "" {
+		renamed, err := m.published(object)
+		if err != nil {
+			return nil, fmt.Errorf("%s as Protobuf: %w", m.Kind, err)
+		}
+		object = renamed
+	}
 	if err := json.UnmarshalCaseSensitivePreserveInts(object, o); err != nil {
 		return nil, fmt.Errorf("%s as Protobuf: %w", m.Kind, err)
 	}
@@ -134,5 +147,8 @@ func (m *Message) Decode(body []byte) (map[string]any, error) {
 		return nil, err
 	}
 	object["apiVersion"], object["kind"] = m.Kind.GroupVersion().String(), m.Kind.Kind
+	if m.extension != "" {
+		renameExtensions(object, publishedExtension, m.extension)
+	}
 	return object, nil
 }

@@ -20,13 +20,14 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// everything returns the messages of all published kinds, in a fixed order.
+// everything returns the messages of all published kinds, in a fixed order. Definitions
+// have no plan, because parts of schemas decide themselves what their JSON is.
 func everything(tb testing.TB) []*Message {
 	tb.Helper()
 	r := NewRegistry(vocabulary.K8s())
 	var all []*Message
 	for kind := range r.types.AllKnownTypes() {
-		if m, err := r.Find(kind); err == nil && kind.Version != runtime.APIVersionInternal {
+		if m, err := r.Find(kind); err == nil && kind.Version != runtime.APIVersionInternal && !strings.HasPrefix(kind.Kind, definitionKind) {
 			all = append(all, m)
 		}
 	}
