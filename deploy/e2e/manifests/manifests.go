@@ -1,5 +1,5 @@
 // Package manifests has bodies about objects of every kind: what becomes of the smallest
-// manifest of each. It serves "Endpoints" and "Object metadata" of the specification.
+// manifest of each. It serves "Endpoints" of the specification.
 package manifests
 
 import (

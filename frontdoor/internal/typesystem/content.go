@@ -25,6 +25,9 @@ func (e *Engine) Content(ctx context.Context, object map[string]any, raw []byte,
 		if stored, err = e.convert(ctx, object, t.Stored); err != nil {
 			return services.Content{}, err
 		}
+		if t.Custom {
+			e.Schemas.Complete(t.Stored, stored) // whoever reads it in that version finds its defaults
+		}
 		raw = nil
 	}
 	meta := strategy.Metadata(stored)

@@ -3,6 +3,7 @@ package checks
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/portico-platform/portico/deploy/conformance/suite/harness"
 )
@@ -85,5 +86,42 @@ spec: {group: %s, %s names: {plural: things, kind: Thing}, versions: [{name: v1,
 	})
 	s.Check("REM-20", "SubjectAccessReview v1: spec.groups (v1beta1: spec.group)", func(t *T) {
 		t.Eq("allowed with spec.groups", t.AccessReview(`{user: sam, groups: ["system:masters"], resourceAttributes: {verb: get, resource: nodes}}`).Bool("allowed"), true)
+	})
+	// define makes a namespaced type Thing with a definition of a version.
+	define := func(t *T, version, spec string) (group string) {
+		group = "x" + RandomID(6) + ".example.com"
+		crds := All("apiextensions.platform.io/" + version + "/customresourcedefinitions")
+		t.POST(crds, fmt.Sprintf(`
+apiVersion: apiextensions.platform.io/%s
+kind: CustomResourceDefinition
+metadata: {name: things.%s}
+spec: {group: %s, scope: Namespaced, names: {plural: things, kind: Thing}, %s}`, version, group, group, spec)).OK()
+		t.Cleanup(func() { t.DELETE(crds+"/things."+group, nil) })
+		return group
+	}
+	s.Check("REM-21", "CRD v1beta1: preserveUnknownFields defaults to true; nothing that is written gets lost", func(t *T) {
+		group := define(t, "v1beta1", `version: v1, validation: {openAPIV3Schema: {properties: {spec: {properties: {s: {type: string}, any: {}}}}}}`)
+		things := t.In(group + "/v1/things")
+		body := `{apiVersion: ` + group + `/v1, kind: Thing, metadata: {name: a}, zz: 1, spec: {s: x, extra: {deep: [1, null]}, any: null}}`
+		t.Until(20*time.Second, "the type is served", func() bool { return t.GET(things).Code == 200 })
+		for _, o := range []Obj{t.POST(things, body).OK().Obj(), t.GET(things + "/a").OK().Obj(),
+			t.PATCH("application/merge-patch+json", things+"/a", `{metadata: {labels: {new: label}}}`).OK().Obj()} {
+			t.Eq("zz", o.Num("zz"), 1)
+			t.Eq("spec", o.Map("spec"), Obj{"s": "x", "extra": Obj{"deep": []any{1, nil}}, "any": nil})
+		}
+		t.POST(things, strings.NewReplacer("name: a", "name: b", "s: x", "s: 5").Replace(body)).Status(422, "Invalid")
+	}, PlatformOnly("gone from newer releases"))
+	s.Check("REM-22", "CRD: defaults of the stored version show on objects that were written through another one", func(t *T) {
+		group := define(t, "v1", `versions: [
+  {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: string}, b: {type: string, default: late}}}}}}},
+  {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: string}}}}}}}]`)
+		t.Until(20*time.Second, "the type is served", func() bool {
+			return t.GET(t.In(group+"/v2/things")).Code == 200 && t.GET(t.In(group+"/v1/things")).Code == 200
+		})
+		made := t.POST(t.In(group+"/v2/things"), `{apiVersion: `+group+`/v2, kind: Thing, metadata: {name: a}, spec: {a: x}}`).OK().Obj()
+		t.Eq("spec in v2", made.Map("spec"), Obj{"a": "x"})
+		t.Eq("spec in v1", t.GET(t.In(group+"/v1/things")+"/a").OK().Obj().Map("spec"), Obj{"a": "x", "b": "late"})
+		t.Eq("spec in the list of v1", t.GET(t.In(group+"/v1/things")).OK().Obj().Item("a").Map("spec"), Obj{"a": "x", "b": "late"})
+		t.Eq("spec in v2 again", t.GET(t.In(group+"/v2/things")+"/a").OK().Obj().Map("spec"), Obj{"a": "x"})
 	})
 }

@@ -69,6 +69,9 @@ type Type struct {
 	// versions want them: fields were dropped and defaults set.
 	Siblings map[string]*Type
 	Since    int64
+	// KeepsAll says that objects of a custom type are kept as they are sent, with fields
+	// that the type does not have and with null.
+	KeepsAll bool
 	// Webhook tells what an object of another version is in this one; nil where the
 	// versions differ in nothing but their names, or package convert knows.
 	Webhook Converter

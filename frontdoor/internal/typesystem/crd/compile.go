@@ -210,7 +210,7 @@ func (c *compiler) compile(version map[string]any) *catalogue.Type {
 		Namespaced: c.namespaced, Custom: true, DefinitionUID: d.uid, Verbs: verbs, NameRule: kinds.NameSubdomain,
 		Key:     resource.GroupResource{Group: d.Group, Resource: d.Names.Plural, Custom: true},
 		Columns: columns(children(version, "additionalPrinterColumns"), c.vocabulary), Webhook: c.webhook,
-		Going: c.going, Since: d.since,
+		Going: c.going, Since: d.since, KeepsAll: c.keepAll,
 	}
 	if c.going {
 		t.Verbs = verbsOfGoing

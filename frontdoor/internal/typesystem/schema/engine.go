@@ -66,7 +66,7 @@ const (
 // Wrong types, and unknown fields when they are Strict, are a BadRequest (400); an
 // object that defaults make too large is RequestEntityTooLarge (413).
 func (e *Engine) Prepare(ctx context.Context, t *catalogue.Type, object map[string]any, v FieldValidation, objections ...string) (warnings []string, err error) {
-	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind}, object, v, objections...)
+	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind, KeepsAll: t.KeepsAll}, object, v, objections...)
 }
 
 // Body is an object that is no resource type: what a subresource takes.
@@ -74,6 +74,8 @@ type Body struct {
 	Definition string // name in the document
 	Version    string
 	Kind       string
+	// KeepsAll is that of a resource type.
+	KeepsAll bool
 }
 
 // PrepareBody is Prepare for the body of a subresource.
@@ -82,7 +84,7 @@ func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any,
 	if root == nil {
 		return nil, nil // an object without a schema is kept as it is
 	}
-	p := preparation{vocabulary: e.vocabulary, objections: objections, budget: budget.New(ctx)}
+	p := preparation{vocabulary: e.vocabulary, objections: objections, asGiven: b.KeepsAll, keepsAll: b.KeepsAll, budget: budget.New(ctx)}
 	p.object(root, object, nil)
 	if err := p.budget.Err(); err != nil {
 		return nil, err

@@ -45,6 +45,7 @@ func (e *Engine) Drop(t *catalogue.Type, object map[string]any) {
 
 func (e *Engine) coerce(t *catalogue.Type, object map[string]any, p *preparation) {
 	if root := e.node(t.Definition); root != nil {
+		p.keepsAll, p.asGiven = t.KeepsAll, p.asGiven || t.KeepsAll
 		p.object(root, object, nil)
 	}
 }

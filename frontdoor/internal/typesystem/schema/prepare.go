@@ -24,6 +24,7 @@ import (
 type preparation struct {
 	vocabulary vocabulary.Vocabulary
 	asGiven    bool     // defaults are not set, and null stays
+	keepsAll   bool     // unknown fields of custom types stay
 	objections []string // of the decoder
 	unknown    []string // paths of fields that the type does not have; not all of too many
 	wrong      []string // values of a wrong type, each with its path; not all of too many
@@ -51,7 +52,7 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	}
 	for name, value := range m {
 		f, known := n.fields[name]
-		if !known && n.custom != nil && n.custom.keep {
+		if !known && n.custom != nil && (n.custom.keep || p.keepsAll) {
 			continue
 		}
 		if !known {
