@@ -6,28 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/portico-platform/portico/deploy/bench/internal/wire"
+	"github.com/portico-platform/portico/deploy/internal/servers"
 )
 
-const (
-	adminToken = "bench-admin"
-	// patience bounds what is waited for: the start of a target, the last of the
-	// changes to its watchers.
-	patience = time.Minute
-)
+// patience bounds what is waited for: the start of a target, the last of the
+// changes to its watchers.
+const patience = time.Minute
 
 // target is a server that is measured.
 type target struct {
 	name, url, token, version string
-	processes                 []*exec.Cmd
+	server                    *servers.Server // unless it was running before
 	pids                      []int
 
 	created atomic.Int64    // how many objects were created under numbered names
@@ -37,29 +31,12 @@ type target struct {
 }
 
 func newTarget(name, url string) *target {
-	return &target{name: name, url: strings.TrimSuffix(url, "/"), token: adminToken, listed: map[string]bool{}}
-}
-
-func (t *target) spawn(work, program string, args ...string) error {
-	log, err := os.Create(filepath.Join(work, t.name+"-"+filepath.Base(program)+".log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	command := exec.Command(program, args...)
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		return err
-	}
-	t.processes = append(t.processes, command)
-	t.pids = append(t.pids, command.Process.Pid)
-	return nil
+	return &target{name: name, url: strings.TrimSuffix(url, "/"), token: servers.AdminToken, listed: map[string]bool{}}
 }
 
 func (t *target) stop() {
-	for i := len(t.processes) - 1; i >= 0; i-- {
-		_ = t.processes[i].Process.Signal(syscall.SIGTERM)
-		_ = t.processes[i].Wait()
+	if t.server != nil {
+		t.server.Stop()
 	}
 }
 

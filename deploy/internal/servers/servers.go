@@ -1,0 +1,150 @@
+// Package servers starts API servers as programs on this machine, for tools that
+// measure or compare them: Portico in the original vocabulary, and the reference
+// server with an etcd of its own. Both know the same administrator, and neither
+// runs controllers. Only tools use it; nothing here is part of a service.
+package servers
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"debug/buildinfo"
+	"encoding/pem"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/portico-platform/portico/deploy/internal/loopback"
+)
+
+// AdminToken is the bearer token of a member of system:masters.
+const AdminToken = "tool-admin"
+
+// withoutWorkers starts Portico as the reference server is: it has its controllers
+// in another program, which is not run here.
+const withoutWorkers = "--controllers=-*"
+
+// Server is a server and the processes it consists of.
+type Server struct {
+	Name, URL string
+	// Version is the one that the program was built from, if it says so.
+	Version   string
+	processes []*exec.Cmd
+}
+
+// StartPortico starts the all-in-one with its data and its log below work. The
+// caller waits until it is ready, and stops what is returned, also with an error.
+func StartPortico(program, work string) (*Server, error) {
+	address, tokens, err := home(work, "portico")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Name: "portico", URL: "https://" + address}
+	host, port, _ := net.SplitHostPort(address)
+	return s, s.spawn(work, program, "--vocabulary=k8s", "--data-dir="+filepath.Join(work, "portico"), "--bind-address="+host, "--secure-port="+port,
+		"--token-auth-file="+tokens, "--disable-admission-plugins=ServiceAccount", withoutWorkers)
+}
+
+// StartPeer starts the reference server from the programs apiserver and etcd in a
+// folder; etcd counts as a part of it. The caller has the same duties.
+func StartPeer(programs, work string) (*Server, error) {
+	address, tokens, err := home(work, "peer")
+	if err != nil {
+		return nil, err
+	}
+	etcd, err := loopback.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	key, err := accountKey(work)
+	if err != nil {
+		return nil, err
+	}
+	apiserver := filepath.Join(programs, "apiserver")
+	s := &Server{Name: "peer", URL: "https://" + address, Version: moduleVersion(apiserver, "/kubernetes")}
+	if err := s.spawn(work, filepath.Join(programs, "etcd"), etcd, filepath.Join(work, "peer", "etcd")); err != nil {
+		return s, err
+	}
+	host, port, _ := net.SplitHostPort(address)
+	return s, s.spawn(work, apiserver, "--etcd-servers=http://"+etcd, "--cert-dir="+filepath.Join(work, "peer"),
+		"--bind-address="+host, "--secure-port="+port, "--token-auth-file="+tokens, "--authorization-mode=RBAC",
+		"--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.0.0.0/24", "--service-account-issuer=https://peer",
+		"--service-account-key-file="+key, "--service-account-signing-key-file="+key)
+}
+
+// Log returns where the output of one of the programs is.
+func Log(work, server, program string) string {
+	return filepath.Join(work, server+"-"+filepath.Base(program)+".log")
+}
+
+func (s *Server) spawn(work, program string, args ...string) error {
+	log, err := os.Create(Log(work, s.Name, program))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	command := exec.Command(program, args...)
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		return err
+	}
+	s.processes = append(s.processes, command)
+	return nil
+}
+
+// Processes returns the ids of the server's processes.
+func (s *Server) Processes() (ids []int) {
+	for _, p := range s.processes {
+		ids = append(ids, p.Process.Pid)
+	}
+	return ids
+}
+
+// Stop ends the processes, the youngest first, and waits for each.
+func (s *Server) Stop() {
+	for i := len(s.processes) - 1; i >= 0; i-- {
+		_ = s.processes[i].Process.Signal(syscall.SIGTERM)
+		_ = s.processes[i].Wait()
+	}
+}
+
+// moduleVersion finds the version of a module in a program: one built from the
+// module proxy was not told its own.
+func moduleVersion(program, module string) string {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return ""
+	}
+	for _, m := range info.Deps {
+		if strings.HasSuffix(m.Path, module) {
+			return m.Version
+		}
+	}
+	return ""
+}
+
+// home makes a server's folder with a token file, and finds a free address.
+func home(work, name string) (address, tokens string, err error) {
+	dir := filepath.Join(work, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", "", err
+	}
+	if address, err = loopback.FreeAddress(); err != nil {
+		return "", "", err
+	}
+	tokens = filepath.Join(work, name+"-tokens.csv")
+	return address, tokens, os.WriteFile(tokens, []byte(AdminToken+",admin,admin,\"system:masters\"\n"), 0o600)
+}
+
+// accountKey writes the key that the reference server wants for its tokens.
+func accountKey(work string) (string, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(work, "accounts.key")
+	return path, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600)
+}
