@@ -83,3 +83,8 @@ bench: build ## measure Portico
 bench-peer: build ## measure Portico beside the reference server, as ratios
 	GOWORK=off CGO_ENABLED=0 go -C deploy/bench/peer build -trimpath -o ../../../bin/peer/ ./...
 	go run ./deploy/bench -portico bin/portico -peer bin/peer $(ARGS)
+
+.PHONY: compare
+compare: build ## compare the answers of Portico with those of the reference server
+	GOWORK=off CGO_ENABLED=0 go -C deploy/bench/peer build -trimpath -o ../../../bin/peer/ ./...
+	go run ./deploy/compare -portico bin/portico -peer bin/peer $(ARGS)

@@ -1,0 +1,299 @@
+// Package normal brings the answers of two servers into a form in which they may
+// be compared: what every server chooses for itself, as uids, times and addresses,
+// becomes a placeholder, and fields that Portico's documents do not have go. It
+// never changes what a client may rely on.
+package normal
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/deploy/compare/internal/openapi"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Answer is what a server sent.
+type Answer struct {
+	Code   int
+	Header http.Header
+	Body   []byte
+}
+
+// Names are the placeholders of one case on one server: the first uid that it
+// shows is the first one on both sides.
+type Names struct {
+	document *openapi.Document
+	seen     map[string]map[string]string
+}
+
+// NewNames returns placeholders for a case; document says which fields are kept.
+func NewNames(document *openapi.Document) *Names {
+	return &Names{document: document, seen: map[string]map[string]string{}}
+}
+
+// Tree returns the normalised answer as a JSON value: its code, media type,
+// warnings and body. parsed is the body before that, if it is one JSON object.
+func (n *Names) Tree(a Answer) (tree, parsed map[string]any) {
+	tree = map[string]any{"code": fmt.Sprint(a.Code), "type": mediaType(a.Header.Get("Content-Type"))}
+	if warnings := a.Header.Values("Warning"); len(warnings) > 0 {
+		all := make([]any, len(warnings))
+		for i, w := range warnings {
+			all[i] = w
+		}
+		tree["warnings"] = n.replace("", all)
+	}
+	values := decode(a)
+	if len(values) == 1 {
+		parsed, _ = values[0].(map[string]any)
+		parsed = copyOf(parsed)
+	}
+	for i, value := range values {
+		values[i] = n.body(value)
+	}
+	if len(values) == 1 {
+		tree["body"] = values[0]
+	} else {
+		tree["body"] = values
+	}
+	return tree, parsed
+}
+
+// mediaType leaves out what says nothing, as the character set.
+func mediaType(header string) string {
+	base, params, err := mime.ParseMediaType(header)
+	if err != nil {
+		return header
+	}
+	delete(params, "charset")
+	return mime.FormatMediaType(base, params)
+}
+
+// decode returns the values of a body: one, or the events of a watch. What cannot
+// be decoded is text.
+func decode(a Answer) []any {
+	base, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	switch base {
+	case "application/json":
+		decoder := json.NewDecoder(strings.NewReader(string(a.Body)))
+		var values []any
+		for {
+			var value any
+			if err := decoder.Decode(&value); err == io.EOF {
+				return values
+			} else if err != nil {
+				return []any{string(a.Body)}
+			}
+			values = append(values, value)
+		}
+	case "application/yaml":
+		var value any
+		if yaml.Unmarshal(a.Body, &value) == nil {
+			return []any{value}
+		}
+	case vocabulary.K8s().Protobuf:
+		return []any{fromProtobuf(a.Body)}
+	}
+	return []any{string(a.Body)}
+}
+
+// fromProtobuf returns an object of a built-in kind as JSON.
+func fromProtobuf(body []byte) any {
+	made, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if runtime.IsNotRegisteredError(err) {
+		return "of an unknown kind"
+	}
+	if err != nil {
+		return "undecodable: " + err.Error()
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(made)
+	if err != nil {
+		return "undecodable: " + err.Error()
+	}
+	return roundTrip(fields)
+}
+
+func roundTrip(value any) (out any) {
+	content, _ := json.Marshal(value) // it was made of JSON
+	_ = json.Unmarshal(content, &out) // so is this
+	return out
+}
+
+func copyOf(value map[string]any) map[string]any {
+	out, _ := roundTrip(value).(map[string]any)
+	return out
+}
+
+func (n *Names) body(value any) any {
+	o, ok := value.(map[string]any)
+	if !ok {
+		return n.replace("", value)
+	}
+	if o["kind"] == "Status" {
+		return n.replace("", status(o))
+	}
+	if inner, ok := o["object"].(map[string]any); ok && o["type"] != nil { // an event of a watch
+		o["object"] = n.body(inner)
+		return o
+	}
+	n.prune(o)
+	_, list := o["items"].([]any)
+	if meta, ok := o["metadata"].(map[string]any); ok && (list || o["rows"] != nil) && meta["resourceVersion"] != nil {
+		meta["resourceVersion"] = "<version>"
+	}
+	return n.replace("", o)
+}
+
+// status makes causes comparable whatever their order.
+func status(o map[string]any) map[string]any {
+	details, _ := o["details"].(map[string]any)
+	causes, _ := details["causes"].([]any)
+	if len(causes) == 0 {
+		return o
+	}
+	byField := map[string]any{}
+	for _, c := range causes {
+		cause, _ := c.(map[string]any)
+		key := fmt.Sprint(cause["field"], " ", cause["reason"])
+		for _, taken := byField[key]; taken; _, taken = byField[key] {
+			key += "+"
+		}
+		byField[key] = cause["message"]
+	}
+	details["causes"] = byField
+	if o["reason"] == "Invalid" {
+		delete(o, "message") // it says the same
+	}
+	return o
+}
+
+// prune removes the fields that Portico's documents do not have.
+func (n *Names) prune(o map[string]any) {
+	kind := kindOf(o)
+	if kind.Kind == "Table" {
+		rows, _ := o["rows"].([]any)
+		for _, r := range rows {
+			row, _ := r.(map[string]any)
+			if inner, ok := row["object"].(map[string]any); ok {
+				n.prune(inner)
+			}
+		}
+		return
+	}
+	schema := n.document.Of(kind)
+	if items, ok := o["items"].([]any); ok {
+		var item *openapi.Schema
+		if schema != nil && schema.Properties["items"] != nil {
+			item = schema.Properties["items"].Items
+		}
+		for _, i := range items {
+			n.pruneOwners(i, item)
+		}
+	} else {
+		n.pruneOwners(o, schema)
+	}
+	if schema != nil {
+		n.document.Prune(o, schema)
+	}
+}
+
+func (n *Names) pruneOwners(value any, schema *openapi.Schema) {
+	o, _ := value.(map[string]any)
+	meta, _ := o["metadata"].(map[string]any)
+	entries, _ := meta["managedFields"].([]any)
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		delete(entry, "subresource")
+		if fields, ok := entry["fieldsV1"].(map[string]any); ok {
+			n.document.PruneOwned(fields, schema)
+		}
+	}
+	slices.SortFunc(entries, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+}
+
+func kindOf(o map[string]any) openapi.Kind {
+	apiVersion, _ := o["apiVersion"].(string)
+	kind, _ := o["kind"].(string)
+	group, version, found := strings.Cut(apiVersion, "/")
+	if !found {
+		group, version = "", apiVersion
+	}
+	return openapi.Kind{Group: group, Version: version, Kind: kind}
+}
+
+var (
+	uids      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	addresses = regexp.MustCompile(`\b10\.0\.0\.\d{1,3}\b`)
+	generated = regexp.MustCompile(`\bgen-[a-z0-9]{5}\b`)
+	quoted    = regexp.MustCompile(`(resourceVersion\\*":\\*")\d+`)
+	currently = regexp.MustCompile(`(current: |Time: \w+, version: )\d+`)
+	moments   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+\d\d:\d\d)`)
+)
+
+// replace puts placeholders for what a server chooses.
+func (n *Names) replace(key string, value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for k, inner := range v {
+			v[k] = n.replace(k, inner)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = n.replace(key, inner)
+		}
+	case string:
+		return n.text(key, v)
+	case float64:
+		if (key == "nodePort" || key == "healthCheckNodePort") && v >= 30000 && v < 32768 && v != 30999 {
+			return "<port>"
+		}
+	}
+	return value
+}
+
+func (n *Names) text(key, text string) string {
+	switch {
+	case key == "resourceVersion" && text != "" && strings.Trim(text, "0123456789") == "":
+		return n.nth("version", text)
+	case key == "continue" && text != "":
+		return "<token>"
+	}
+	text = uids.ReplaceAllStringFunc(text, func(found string) string { return n.nth("uid", found) })
+	text = addresses.ReplaceAllStringFunc(text, func(found string) string { return n.nth("address", found) })
+	text = generated.ReplaceAllString(text, "gen-<random>")
+	text = quoted.ReplaceAllString(text, "$1<number>")
+	text = currently.ReplaceAllString(text, "$1<number>")
+	return moments.ReplaceAllStringFunc(text, func(found string) string {
+		at, err := time.Parse(time.RFC3339Nano, found)
+		switch {
+		case err != nil || time.Since(at).Abs() > 48*time.Hour:
+			return found
+		case strings.Contains(found, "."):
+			return "<now, in fractions>"
+		}
+		return "<now>"
+	})
+}
+
+// nth names a value by when it was first seen.
+func (n *Names) nth(what, value string) string {
+	known := n.seen[what]
+	if known == nil {
+		known = map[string]string{}
+		n.seen[what] = known
+	}
+	if known[value] == "" {
+		known[value] = fmt.Sprintf("<%s %d>", what, len(known)+1)
+	}
+	return known[value]
+}

@@ -1,0 +1,104 @@
+// Package verdict says what does not agree between two answers, which of that is
+// intended, and prints the rest. It never asks a server.
+package verdict
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Difference is one thing in which the answers to a request differ.
+type Difference struct {
+	// Kind is plural.version.group; Step is the case and its step.
+	Kind, Step string
+	// Path leads to what differs: code, type, warnings or body and its fields.
+	Path string
+	// Portico and Peer are the two values as JSON; nothing where there is none.
+	Portico, Peer string
+}
+
+// Compare returns the differences between two normalised answers. Where the codes
+// differ, so does everything else: that is one difference.
+func Compare(kind, step string, portico, peer map[string]any) (all []Difference) {
+	if portico["code"] != peer["code"] {
+		return []Difference{{kind, step, "code", summary(portico), summary(peer)}}
+	}
+	found := func(path string, portico, peer any) {
+		all = append(all, Difference{Kind: kind, Step: step, Path: path, Portico: text(portico), Peer: text(peer)})
+	}
+	for _, key := range []string{"type", "warnings", "body"} {
+		compare(key, field(portico, key), field(peer, key), found)
+	}
+	return all
+}
+
+// absent is the value of a field or an item that is not there.
+type absent struct{}
+
+// compare calls found for each value that differs.
+func compare(path string, portico, peer any, found func(path string, portico, peer any)) {
+	switch a := portico.(type) {
+	case map[string]any:
+		if b, ok := peer.(map[string]any); ok {
+			for _, key := range keys(a, b) {
+				compare(path+"."+key, field(a, key), field(b, key), found)
+			}
+			return
+		}
+	case []any:
+		if b, ok := peer.([]any); ok {
+			for i := range max(len(a), len(b)) {
+				compare(fmt.Sprintf("%s[%d]", path, i), item(a, i), item(b, i), found)
+			}
+			return
+		}
+	}
+	if text(portico) != text(peer) {
+		found(path, portico, peer)
+	}
+}
+
+func keys(a, b map[string]any) []string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
+}
+
+func field(o map[string]any, key string) any {
+	if value, ok := o[key]; ok {
+		return value
+	}
+	return absent{}
+}
+
+func item(list []any, i int) any {
+	if i < len(list) {
+		return list[i]
+	}
+	return absent{}
+}
+
+// text is a value as JSON, and nothing for one that is absent.
+func text(value any) string {
+	if _, ok := value.(absent); ok {
+		return ""
+	}
+	content, _ := json.Marshal(value) // it was made of JSON
+	return string(content)
+}
+
+// summary is the code of an answer, and what a Status says beside it.
+func summary(answer map[string]any) string {
+	said := fmt.Sprint(answer["code"])
+	body, _ := answer["body"].(map[string]any)
+	if body["kind"] != "Status" {
+		return said
+	}
+	if message := body["message"]; message != nil {
+		return fmt.Sprint(said, " ", message)
+	}
+	details, _ := body["details"].(map[string]any)
+	return said + " " + text(details["causes"])
+}
