@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/authz"
 	csrsigner "github.com/portico-platform/portico/csr-signer"
 	"github.com/portico-platform/portico/deploy/internal/home"
+	"github.com/portico-platform/portico/deploy/internal/pki"
 	"github.com/portico-platform/portico/frontdoor"
 	"github.com/portico-platform/portico/lifecycle"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -24,7 +25,12 @@ import (
 	nats "github.com/portico-platform/portico/watch-hub/embedded"
 )
 
-func main() { run.Main(app(os.Args[1:])) }
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "pki" {
+		os.Exit(pki.Main(os.Args[2:], os.Stdout, os.Stderr))
+	}
+	run.Main(app(os.Args[1:]))
+}
 
 // app lists the services in the order of their start; they stop in the reverse.
 func app(args []string) run.App {
@@ -51,7 +57,8 @@ func app(args []string) run.App {
 		Name: "portico",
 		About: "A cluster API service: typed resources over HTTPS, kept in etcd, watched over NATS. " +
 			"This is the whole suite in one process, with etcd and NATS in it; --etcd-servers and --nats-url " +
-			"name an etcd cluster and NATS servers to use in their place.",
+			"name an etcd cluster and NATS servers to use in their place. The command pki makes the certificates " +
+			"of a suite of separate processes: portico pki --help.",
 		Services: services,
 	}
 }

@@ -1,0 +1,185 @@
+package pki
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+const manual = `portico pki makes what the services need when each is a process of its own.
+
+  portico pki init [flags]           make a folder with all identities; it must not exist
+  portico pki issue SERVICE [flags]  make the folder of one process, with new keys
+  portico pki renew [flags]          renew the certificates that expire soon, with the keys they have
+  portico pki inspect [flags]        print a table of all certificates
+
+Exit status: 0 done, 1 failed, or found what expires or what others may read, 2 called in a wrong way.
+docs/operations/certificates.md says which process gets which folder, and which flags the files are for.
+`
+
+// errUsage marks errors about how the command was called.
+var errUsage = errors.New("usage")
+
+// Main runs one command and returns the exit status of the process.
+func Main(args []string, out, errs io.Writer) int {
+	err := command(args, out)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(errs, "portico pki: %v (portico pki --help tells more)\n", err)
+		return 2
+	default:
+		fmt.Fprintf(errs, "portico pki: %v\n", err)
+		return 1
+	}
+}
+
+func usagef(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
+}
+
+func command(args []string, out io.Writer) error {
+	commands := map[string]func(*call) error{"init": initialize, "issue": issue, "renew": renew, "inspect": inspect}
+	if len(args) == 0 {
+		return usagef("a command is missing: init, issue, renew or inspect")
+	}
+	if args[0] == "--help" || args[0] == "-h" || args[0] == "help" {
+		_, err := io.WriteString(out, manual)
+		return err
+	}
+	run := commands[args[0]]
+	if run == nil {
+		return usagef("there is no command %q", args[0])
+	}
+	c := &call{flags: pflag.NewFlagSet(args[0], pflag.ContinueOnError), args: args[1:], out: out}
+	c.flags.SetOutput(io.Discard)
+	c.flags.StringVar(&c.dir, "dir", "./portico-pki", "`folder` of the identities")
+	err := run(c)
+	if errors.Is(err, pflag.ErrHelp) {
+		_, err = fmt.Fprintf(out, "%s\nFlags of %s:\n%s", manual, args[0], c.flags.FlagUsages())
+	}
+	return err
+}
+
+// call is one command with its arguments.
+type call struct {
+	flags *pflag.FlagSet
+	args  []string
+	out   io.Writer
+	dir   string
+}
+
+// parse reads the flags, and wants a number of other arguments.
+func (c *call) parse(arguments int) error {
+	if err := c.flags.Parse(c.args); errors.Is(err, pflag.ErrHelp) {
+		return err
+	} else if err != nil {
+		return usagef("%v", err)
+	}
+	if c.flags.NArg() != arguments {
+		return usagef("%s takes %d arguments, not %d", c.flags.Name(), arguments, c.flags.NArg())
+	}
+	return nil
+}
+
+func initialize(c *call) error {
+	var site Site
+	var remote string
+	c.flags.StringVar(&site.Server, "server", "https://127.0.0.1:6443", "`URL` at which the administrator reaches the front door")
+	c.flags.StringVar(&site.WorkersServer, "workers-server", "", "`URL` at which the workers reach the front door; --server when empty")
+	c.flags.StringSliceVar(&site.FrontdoorHosts, "frontdoor-hosts", nil, "more `names` and addresses of the front door, with commas between")
+	c.flags.StringSliceVar(&site.EtcdMembers, "etcd-members", []string{"etcd-1", "etcd-2", "etcd-3"}, "`hosts` of etcd's members; each gets a folder of that name")
+	c.flags.StringSliceVar(&site.NATSServers, "nats-servers", []string{"nats-1", "nats-2", "nats-3"}, "`hosts` of the NATS servers; each gets a folder of that name")
+	c.flags.DurationVar(&site.Validity.Duration, "validity", 365*24*time.Hour, "how long certificates are good; nothing revokes them before")
+	c.flags.DurationVar(&site.AuthorityValidity.Duration, "authority-validity", 10*365*24*time.Hour, "how long authorities are good")
+	c.flags.StringVar(&remote, "cas", "", "`file` with the authorities whose keys are elsewhere: a JSON object of smallstep's cas configurations, by the name of the authority")
+	if err := c.parse(0); err != nil {
+		return err
+	}
+	if site.WorkersServer == "" {
+		site.WorkersServer = site.Server
+	}
+	if remote != "" {
+		content, err := os.ReadFile(remote)
+		if err != nil {
+			return usagef("--cas: %v", err)
+		}
+		if err := json.Unmarshal(content, &site.CAS); err != nil {
+			return usagef("--cas: %v", err)
+		}
+	}
+	if err := site.check(); err != nil {
+		return usagef("%v", err)
+	}
+	if err := Init(c.dir, site); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(c.out, "made %s: a folder for each process; keep %s/%s away from all of them\n", c.dir, c.dir, authoritiesDir)
+	return err
+}
+
+func issue(c *call) error {
+	replace := c.flags.Bool("replace", false, "replace the folder of a process that has one, with new keys")
+	if err := c.parse(1); err != nil {
+		return err
+	}
+	p, err := Open(c.dir)
+	if err != nil {
+		return err
+	}
+	if err := p.Issue(c.flags.Arg(0), *replace); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "made %s\n", p.path(c.flags.Arg(0)))
+	return err
+}
+
+func renew(c *call) error {
+	days := c.flags.Int("days", 60, "renew what expires within so many `days`")
+	if err := c.parse(0); err != nil {
+		return err
+	}
+	p, err := Open(c.dir)
+	if err != nil {
+		return err
+	}
+	renewed, ending, err := p.Renew(time.Duration(*days) * 24 * time.Hour)
+	for _, r := range renewed {
+		fmt.Fprintf(c.out, "renewed %s until %s\n", r.File, r.Until.UTC().Format(time.RFC3339))
+	}
+	if err != nil {
+		return err
+	}
+	if len(ending) > 0 {
+		return fmt.Errorf("the authorities %q expire within %d days: make new identities with init", ending, *days)
+	}
+	if len(renewed) == 0 {
+		_, err = fmt.Fprintf(c.out, "nothing expires within %d days\n", *days)
+	}
+	return err
+}
+
+func inspect(c *call) error {
+	days := c.flags.Int("days", 0, "fail when something expires within so many `days`")
+	if err := c.parse(0); err != nil {
+		return err
+	}
+	p, err := Open(c.dir)
+	if err != nil {
+		return err
+	}
+	ending, open, err := p.Inspect(c.out, time.Duration(*days)*24*time.Hour)
+	if err != nil {
+		return err
+	}
+	if ending > 0 || open > 0 {
+		return fmt.Errorf("%d certificates expire within %d days, %d files can be read by others", ending, *days, open)
+	}
+	return nil
+}

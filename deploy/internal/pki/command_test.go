@@ -1,0 +1,148 @@
+package pki
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/smallstep/certificates/cas/apiv1"
+)
+
+func TestWrongCalls(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	target := filepath.Join(dir, "pki")
+	for want, args := range map[string][]string{
+		"a command is missing":               nil,
+		`no command "make"`:                  {"make"},
+		"unknown flag: --size":               {"init", "--size=4"},
+		"init takes 0 arguments, not 1":      {"init", "here"},
+		"issue takes 1 arguments, not 0":     {"issue"},
+		"--server: \"http://a\"":             {"init", "--server=http://a"},
+		"--workers-server: \"nowhere\"":      {"init", "--workers-server=nowhere"},
+		"--frontdoor-hosts: \"../x\"":        {"init", "--frontdoor-hosts=../x"},
+		"--nats-servers: \"a/b\"":            {"init", "--nats-servers=a/b"},
+		`"store" is the name of two folders`: {"init", "--etcd-members=store"},
+		`"same" is the name of two folders`:  {"init", "--etcd-members=same", "--nats-servers=same"},
+		`"authorities" is the name`:          {"init", "--nats-servers=authorities"},
+		"--validity: 1s is less":             {"init", "--validity=1s"},
+		"--authority-validity: 2h0m0s":       {"init", "--validity=3h", "--authority-validity=2h"},
+		"--cas: open":                        {"init", "--cas=" + dir + "/none"},
+		"--cas: invalid character":           {"init", "--cas=" + file("garbage", "garbage")},
+		`no authority is called "moon"`:      {"init", "--cas=" + file("moon", `{"moon":{"type":"stepcas"}}`)},
+		`"signing" is csr-signer's own`:      {"init", "--cas=" + file("signing", `{"signing":{"type":"stepcas"}}`)},
+		"unsupported cas type nocas":         {"init", "--cas=" + file("unknown", `{"peers":{"type":"nocas"}}`)},
+		`"peers" has no type`:                {"init", "--cas=" + file("untyped", `{"peers":{"type":"softcas"}}`)},
+	} {
+		var out, errs bytes.Buffer
+		if len(args) > 0 {
+			args = append(args, "--dir="+target)
+		}
+		if status := Main(args, &out, &errs); status != 2 || !strings.Contains(errs.String(), want) {
+			t.Errorf("%q: status %d, %s, want 2 and %q", args, status, errs.String(), want)
+		}
+	}
+	var out, errs bytes.Buffer
+	apiv1.Register(apiv1.StepCAS, func(context.Context, apiv1.Options) (apiv1.CertificateAuthorityService, error) {
+		return nil, errors.New("nobody answers")
+	})
+	remote := file("remote", `{"etcd":{"type":"stepcas","certificateAuthority":"https://127.0.0.1:1"}}`)
+	if status := Main([]string{"init", "--dir=" + target, "--cas=" + remote}, &out, &errs); status != 1 || !strings.Contains(errs.String(), "authority etcd: nobody answers") {
+		t.Errorf("an authority that is away: status %d, %s", status, errs.String())
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*pki*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("what failed has left %q, %v", left, err)
+	}
+	if status := Main([]string{"renew", "--dir=" + target}, &out, &errs); status != 1 {
+		t.Errorf("renewing nothing: status %d", status)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "deep", "pki")
+	for _, step := range []struct {
+		line   string
+		status int
+		want   string
+	}{
+		{"init --validity=720h", 0, "made "},
+		{"inspect", 0, "frontdoor/serving.crt"},
+		{"inspect --days=31", 1, ""},
+		{"renew --days=10", 0, "nothing expires within 10 days"},
+		{"renew --days=31", 0, "renewed store/peer.crt until "},
+		{"issue store", 1, ""},
+		{"issue store --replace", 0, "made "},
+		{"renew --days=4000", 1, ""},
+		{"init --help", 0, "--authority-validity"},
+		{"--help", 0, "portico pki renew"},
+	} {
+		var out, errs bytes.Buffer
+		args := strings.Fields(step.line)
+		if args[0] != "--help" {
+			args = append(args, "--dir="+dir)
+		}
+		if status := Main(args, &out, &errs); status != step.status || !strings.Contains(out.String(), step.want) {
+			t.Errorf("%s: status %d: %s%s", step.line, status, out.String(), errs.String())
+		}
+	}
+}
+
+// changing is an authority that signs something else than it was asked for.
+type changing struct {
+	apiv1.CertificateAuthorityService
+	change func(*x509.Certificate)
+}
+
+func (c changing) CreateCertificate(r *apiv1.CreateCertificateRequest) (*apiv1.CreateCertificateResponse, error) {
+	template := *r.Template
+	c.change(&template)
+	request := *r
+	request.Template = &template
+	return c.CertificateAuthorityService.CreateCertificate(&request)
+}
+
+// TestWhatIsSignedIsChecked has certificates signed by authorities with a mind of their
+// own, as remote ones have: none of them is used.
+func TestWhatIsSignedIsChecked(t *testing.T) {
+	p := made(t)
+	before := contents(t, p)["admin/user.crt"]
+	other, err := newKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*x509.Certificate){
+		"another key":                         func(c *x509.Certificate) { c.PublicKey = other.Public() },
+		"is of an":                            func(c *x509.Certificate) { c.IsCA = true },
+		"the certificate is for \"CN=admin\"": func(c *x509.Certificate) { c.Subject.Organization = nil },
+		"for the hosts":                       func(c *x509.Certificate) { c.DNSNames = []string{"store"} },
+		"incompatible key":                    func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} },
+	} {
+		fresh, err := Open(p.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := fresh.authority(users)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.service = changing{a.service, change}
+		if _, _, err := fresh.Renew(100 * 24 * 3600e9); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error about %q", err, want)
+		}
+	}
+	if contents(t, p)["admin/user.crt"] != before {
+		t.Error("the administrator has another certificate")
+	}
+}

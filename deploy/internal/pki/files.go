@@ -1,0 +1,100 @@
+package pki
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func (p *PKI) path(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
+
+// write puts a file in place in one step, readable by its owner alone. The owner of
+// the folder stays that of the files, when root writes them.
+func (p *PKI) write(name string, content []byte) error {
+	path := p.path(name)
+	dir := filepath.Dir(path)
+	if err := p.makeDir(dir); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".new-") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.Write(content)
+	if err := errors.Join(err, f.Sync(), f.Close(), own(f.Name(), dir)); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// makeDir makes the folder of a process.
+func (p *PKI) makeDir(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		if errors.Is(err, os.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	return own(dir, filepath.Dir(dir))
+}
+
+func (p *PKI) writeCertificates(name string, certs ...*x509.Certificate) error {
+	var text bytes.Buffer
+	for _, c := range certs {
+		if err := pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}); err != nil {
+			return err
+		}
+	}
+	return p.write(name, text.Bytes())
+}
+
+func (p *PKI) writeKey(name string, key crypto.PrivateKey) error {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return p.write(name, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
+// readCertificate returns the first certificate of a file.
+func (p *PKI) readCertificate(name string) (*x509.Certificate, error) {
+	content, err := os.ReadFile(p.path(name))
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(content)
+	if block == nil {
+		return nil, fmt.Errorf("%s: no PEM block", name)
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return cert, nil
+}
+
+func (p *PKI) readKey(name string) (crypto.Signer, error) {
+	content, err := os.ReadFile(p.path(name))
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(content)
+	if block == nil {
+		return nil, fmt.Errorf("%s: no PEM block", name)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("%s: a key of type %T cannot sign", name, key)
+	}
+	return signer, nil
+}

@@ -1,0 +1,116 @@
+package pki
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// accountsDir holds the keys that tokens of service accounts are signed with.
+const accountsDir = "accounts"
+
+const clientConfig = "kubeconfig"
+
+func (p *PKI) makeAccountKeys() error {
+	key, err := newKey()
+	if err != nil {
+		return err
+	}
+	if err := p.writeKey(accountsDir+"/service-account.key", key); err != nil {
+		return err
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return err
+	}
+	return p.write(accountsDir+"/service-account.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))
+}
+
+// makeFolder makes everything that a process gets, with new keys.
+func (p *PKI) makeFolder(f folder) error {
+	for file, authorities := range f.trust {
+		if err := p.concatenate(f.name+"/"+file, authorities); err != nil {
+			return err
+		}
+	}
+	for file, from := range f.copies {
+		content, err := os.ReadFile(p.path(from))
+		if err != nil {
+			return err
+		}
+		if err := p.write(f.name+"/"+file, content); err != nil {
+			return err
+		}
+	}
+	for _, r := range f.certificates {
+		key, err := newKey()
+		if err != nil {
+			return err
+		}
+		if err := p.writeKey(f.name+"/"+r.file+".key", key); err != nil {
+			return err
+		}
+		if _, err := p.issue(f.name+"/"+r.file+".crt", r, key); err != nil {
+			return err
+		}
+	}
+	if f.busRole != "" {
+		if err := p.makeSeed(f.name); err != nil {
+			return err
+		}
+	}
+	if f.server != "" {
+		return p.writeClientConfig(f)
+	}
+	return nil
+}
+
+// concatenate writes the certificates of authorities into one file.
+func (p *PKI) concatenate(file string, authorities []string) error {
+	var all bytes.Buffer
+	for _, name := range authorities {
+		content, err := os.ReadFile(p.path(authorityFile(name, ".crt")))
+		if err != nil {
+			return err
+		}
+		all.Write(content)
+	}
+	return p.write(file, all.Bytes())
+}
+
+// writeClientConfig writes the kubeconfig of a user of the API. A worker's names the
+// files beside it, which are read again when they change. The administrator's holds
+// them, so that it can be taken elsewhere.
+func (p *PKI) writeClientConfig(f folder) error {
+	cluster := &api.Cluster{Server: f.server, CertificateAuthority: "serving-ca.crt"}
+	user := &api.AuthInfo{ClientCertificate: "user.crt", ClientKey: "user.key"}
+	if f.administrator {
+		for _, e := range []struct {
+			file    *string
+			content *[]byte
+		}{
+			{&cluster.CertificateAuthority, &cluster.CertificateAuthorityData},
+			{&user.ClientCertificate, &user.ClientCertificateData},
+			{&user.ClientKey, &user.ClientKeyData},
+		} {
+			content, err := os.ReadFile(p.path(f.name + "/" + *e.file))
+			if err != nil {
+				return err
+			}
+			*e.file, *e.content = "", content
+		}
+	}
+	config := api.NewConfig()
+	config.Clusters["portico"], config.AuthInfos[f.name] = cluster, user
+	config.Contexts[f.name] = &api.Context{Cluster: "portico", AuthInfo: f.name}
+	config.CurrentContext = f.name
+	content, err := clientcmd.Write(*config)
+	if err != nil {
+		return err
+	}
+	return p.write(f.name+"/"+clientConfig, content)
+}

@@ -1,0 +1,121 @@
+package pki
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/nats-io/nkeys"
+)
+
+// role is what a user may do on NATS, as deploy/nats/permissions.conf says it.
+type role string
+
+const (
+	hub    role = "hub"
+	reader role = "reader"
+)
+
+// seedFile holds the seed of a process's user on NATS.
+const seedFile = "nats.seed"
+
+func (p *PKI) makeSeed(folder string) error {
+	user, err := nkeys.CreateUser()
+	if err != nil {
+		return err
+	}
+	defer user.Wipe()
+	seed, err := user.Seed()
+	if err != nil {
+		return err
+	}
+	return p.write(folder+"/"+seedFile, append(seed, '\n'))
+}
+
+// publicKey returns what NATS knows a user by.
+func (p *PKI) publicKey(folder string) (string, error) {
+	content, err := os.ReadFile(p.path(folder + "/" + seedFile))
+	if err != nil {
+		return "", err
+	}
+	user, err := nkeys.FromSeed([]byte(strings.TrimSpace(string(content))))
+	if err != nil {
+		return "", fmt.Errorf("%s/%s: %w", folder, seedFile, err)
+	}
+	defer user.Wipe()
+	return user.PublicKey()
+}
+
+// serverConfig is the configuration of one NATS server of a cluster: users by their
+// nkeys in an account of their own, mutual TLS to clients and to the other servers.
+const serverConfig = `# Written by portico pki. Start the server in this folder: names of files are relative to
+# where it is started. It reads all of them again at SIGHUP.
+server_name: %q
+listen: "0.0.0.0:4222"
+http: "127.0.0.1:8222"
+max_payload: 8MB
+
+tls {
+  ca_file: "nats-ca.crt"
+  cert_file: "server.crt"
+  key_file: "server.key"
+  verify: true
+  timeout: 5
+}
+
+cluster {
+  name: "portico"
+  listen: "0.0.0.0:6222"
+  # Clients know all servers by --nats-url. The addresses that a server would tell
+  # them of the others are not in the certificates.
+  no_advertise: true
+  tls {
+    ca_file: "nats-routes-ca.crt"
+    cert_file: "route.crt"
+    key_file: "route.key"
+    verify: true
+    timeout: 5
+  }
+  routes: [%s]
+}
+
+hub: { publish: { allow: "changes.>" }, subscribe: { deny: ">" } }
+reader: { publish: { deny: ">" }, subscribe: { allow: "changes.>" } }
+
+accounts {
+  PORTICO: {
+    users: [
+%s    ]
+  }
+}
+`
+
+// writeServerConfigs writes the configuration of every NATS server: all know the keys
+// of all users.
+func (p *PKI) writeServerConfigs() error {
+	var users strings.Builder
+	for _, f := range p.site.folders() {
+		if f.busRole == "" {
+			continue
+		}
+		key, err := p.publicKey(f.name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&users, "      { nkey: %q, permissions: $%s } # %s\n", key, f.busRole, f.name)
+	}
+	for _, host := range p.site.NATSServers {
+		var routes []string
+		for _, other := range p.site.NATSServers {
+			if other != host {
+				routes = append(routes, fmt.Sprintf("%q", "tls://"+net.JoinHostPort(other, "6222")))
+			}
+		}
+		content := fmt.Sprintf(serverConfig, host, strings.Join(routes, ", "), users.String())
+		if err := p.write(host+"/server.conf", []byte(content)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+// Package pki makes, renews and shows what the processes of a suite prove who they are
+// with: for every process one folder with its certificates, keys, seeds and client
+// configuration, and nothing of any other process. Certificates are signed by
+// smallstep/certificates, by default with keys in the folder "authorities".
+//
+// It decides what each process gets; which flags the files are for stands in
+// docs/operations/certificates.md. What is accepted by whom is separated by authority:
+// one signs for the services, another for the users of the API, another for etcd, so
+// that a certificate of one edge opens no other. It serves "Authentication" and "What
+// the service does" of the specification.
+package pki
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/smallstep/certificates/cas/apiv1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Site is what the files are made for. It is kept beside them, for what comes later.
+type Site struct {
+	// Server is the URL at which the administrator reaches the front door, and
+	// WorkersServer the one of the workers.
+	Server        string `json:"server"`
+	WorkersServer string `json:"workersServer"`
+	// FrontdoorHosts are the names and addresses that the serving certificate holds for.
+	FrontdoorHosts []string `json:"frontdoorHosts"`
+	// EtcdMembers and NATSServers are host names or addresses; each gets a folder.
+	EtcdMembers []string `json:"etcdMembers"`
+	NATSServers []string `json:"natsServers"`
+	// Validity is that of certificates, and AuthorityValidity that of their authorities.
+	Validity          metav1.Duration `json:"validity"`
+	AuthorityValidity metav1.Duration `json:"authorityValidity"`
+	// CAS configures, by name, the authorities whose keys are elsewhere, in the form
+	// of the "cas" section of smallstep's own configuration.
+	CAS map[string]apiv1.Options `json:"cas,omitempty"`
+}
+
+const siteFile = "site.json"
+
+// PKI is a folder of identities.
+type PKI struct {
+	dir  string
+	site Site
+	now  func() time.Time
+
+	authorities map[string]*authority // those in use
+}
+
+// Init makes the folder with everything in it, or nothing when it fails. It refuses a
+// folder that exists.
+func Init(dir string, site Site) error {
+	if err := site.check(); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+		return errors.Join(fmt.Errorf("%s exists: nothing is overwritten", dir), err)
+	}
+	parent := filepath.Dir(filepath.Clean(dir))
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return err
+	}
+	partial, err := os.MkdirTemp(parent, ".pki-") // mode 0700
+	if err != nil {
+		return err
+	}
+	p := &PKI{dir: partial, site: site, now: time.Now}
+	if err := p.makeAll(); err != nil {
+		return errors.Join(err, os.RemoveAll(partial))
+	}
+	return os.Rename(partial, dir)
+}
+
+// Open returns the identities in a folder that Init has made.
+func Open(dir string) (*PKI, error) {
+	content, err := os.ReadFile(filepath.Join(dir, siteFile))
+	if err != nil {
+		return nil, fmt.Errorf("no identities here: %w", err)
+	}
+	p := &PKI{dir: dir, now: time.Now}
+	if err := json.Unmarshal(content, &p.site); err != nil {
+		return nil, fmt.Errorf("%s: %w", siteFile, err)
+	}
+	return p, p.site.check()
+}
+
+func (p *PKI) makeAll() error {
+	content, err := json.MarshalIndent(p.site, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := p.write(siteFile, append(content, '\n')); err != nil {
+		return err
+	}
+	if err := p.makeAuthorities(); err != nil {
+		return err
+	}
+	if err := p.makeAccountKeys(); err != nil {
+		return err
+	}
+	for _, f := range p.site.folders() {
+		if err := p.makeFolder(f); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return p.writeServerConfigs()
+}
+
+// Issue makes the folder of one process, in the place of the one that is there when
+// replace is true: new keys, for those that were stolen. Certificates that were issued
+// before are good until they expire.
+func (p *PKI) Issue(name string, replace bool) error {
+	folders := p.site.folders()
+	i := slices.IndexFunc(folders, func(f folder) bool { return f.name == name })
+	if i < 0 {
+		var names []string
+		for _, f := range folders {
+			names = append(names, f.name)
+		}
+		return fmt.Errorf("no process is called %q; there are %q", name, names)
+	}
+	if _, err := os.Lstat(p.path(name)); err == nil && !replace {
+		return fmt.Errorf("%s exists: nothing is overwritten without --replace", p.path(name))
+	}
+	if err := p.makeFolder(folders[i]); err != nil {
+		return err
+	}
+	return p.writeServerConfigs()
+}
+
+// Renewed is a certificate that Renew has replaced.
+type Renewed struct {
+	File  string
+	Until time.Time
+}
+
+// Renew replaces the certificates that end within a time by new ones for the same keys,
+// so that each file is replaced in one step. The authorities that end within it, which
+// it does not replace, are in ending.
+func (p *PKI) Renew(within time.Duration) (renewed []Renewed, ending []string, err error) {
+	until := p.now().Add(within)
+	for _, name := range authorityNames() {
+		a, err := p.authority(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if a.root.NotAfter.Before(until) {
+			ending = append(ending, name)
+		}
+	}
+	for _, f := range p.site.folders() {
+		for _, r := range f.certificates {
+			file := f.name + "/" + r.file
+			cert, err := p.readCertificate(file + ".crt")
+			if errors.Is(err, os.ErrNotExist) {
+				continue // of a process that runs elsewhere
+			}
+			if err != nil {
+				return renewed, ending, err
+			}
+			if !cert.NotAfter.Before(until) {
+				continue
+			}
+			if cert, err = p.renewCertificate(f, r); err != nil {
+				return renewed, ending, fmt.Errorf("%s: %w", file, err)
+			}
+			renewed = append(renewed, Renewed{file + ".crt", cert.NotAfter})
+		}
+	}
+	return renewed, ending, nil
+}
+
+func (p *PKI) renewCertificate(f folder, r request) (*x509.Certificate, error) {
+	key, err := p.readKey(f.name + "/" + r.file + ".key")
+	if err != nil {
+		return nil, err
+	}
+	cert, err := p.issue(f.name+"/"+r.file+".crt", r, key)
+	if err != nil || !f.administrator {
+		return cert, err
+	}
+	return cert, p.writeClientConfig(f)
+}

@@ -1,0 +1,146 @@
+package pki
+
+// The authorities: one for each edge, because whoever trusts an authority trusts all
+// that it signs.
+const (
+	peers      = "peers"       // services, to each other
+	serving    = "serving"     // front doors, to their clients
+	users      = "users"       // the administrator and the workers, to authn
+	frontProxy = "front-proxy" // proxies that name users, to authn
+	signing    = "signing"     // signs approved requests; its key is csr-signer's
+	etcd       = "etcd"        // etcd and its clients
+	etcdPeers  = "etcd-peers"  // etcd's members, to each other
+	nats       = "nats"        // NATS and its clients
+	natsRoutes = "nats-routes" // NATS servers, to each other
+)
+
+func authorityNames() []string {
+	return []string{peers, serving, users, frontProxy, signing, etcd, etcdPeers, nats, natsRoutes}
+}
+
+// folder is everything that one process gets.
+type folder struct {
+	name         string
+	certificates []request
+	// trust lists the authorities whose certificates a file holds.
+	trust map[string][]string
+	// copies are files of the folder, by the file that they are made from.
+	copies map[string]string
+	// busRole is what its user may do on NATS; empty without one.
+	busRole role
+	// server is where its client configuration leads; empty without one.
+	server string
+	// administrator gets a client configuration that needs no other file.
+	administrator bool
+}
+
+// request is what a certificate says, and who signs it.
+type request struct {
+	file           string // in the folder, without .crt
+	authority      string
+	name           string
+	groups         []string
+	hosts          []string
+	server, client bool
+}
+
+// part adds to a folder what a process needs for one of its edges.
+type part func(*folder)
+
+// folders lists all processes and what each of them gets.
+func (s Site) folders() []folder {
+	worker := part(func(f *folder) { f.asUser(s.WorkersServer, "system:portico:"+f.name, nil) })
+	all := []folder{
+		newFolder("store", peer, etcdClient),
+		newFolder("watch-hub", peer, etcdClient, bus(hub)),
+		newFolder("authn", peer, authenticator),
+		newFolder("authz", peer, bus(reader)),
+		newFolder("admission", peer, bus(reader)),
+		newFolder("frontdoor", peer, bus(reader), s.door),
+		newFolder("csr-signer", worker, func(f *folder) {
+			f.copies["signing-ca.crt"], f.copies["signing-ca.key"] = authorityFile(signing, ".crt"), authorityFile(signing, ".key")
+		}),
+		newFolder("token-cleaner", worker),
+		newFolder("lifecycle", worker, func(f *folder) { f.copies["service-account.key"] = accountsDir + "/service-account.key" }),
+		newFolder("front-proxy", func(f *folder) {
+			f.add(request{file: "client", authority: frontProxy, name: "front-proxy-client", client: true})
+			f.trust["serving-ca.crt"] = []string{serving}
+		}),
+		newFolder("admin", etcdClient, func(f *folder) {
+			f.administrator = true
+			f.asUser(s.Server, "admin", []string{"system:masters"})
+		}),
+	}
+	for _, host := range s.EtcdMembers {
+		all = append(all, newFolder(host, etcdMember))
+	}
+	for _, host := range s.NATSServers {
+		all = append(all, newFolder(host, natsServer))
+	}
+	return all
+}
+
+func newFolder(name string, parts ...part) folder {
+	f := folder{name: name, trust: map[string][]string{}, copies: map[string]string{}}
+	for _, p := range parts {
+		p(&f)
+	}
+	return f
+}
+
+func (f *folder) add(r request) { f.certificates = append(f.certificates, r) }
+
+// asUser makes the process a user of the API.
+func (f *folder) asUser(server, name string, groups []string) {
+	f.server = server
+	f.add(request{file: "user", authority: users, name: name, groups: groups, client: true})
+	f.trust["serving-ca.crt"] = []string{serving}
+}
+
+// peer is a service among services: the name is what its callers look at.
+func peer(f *folder) {
+	f.add(request{file: "peer", authority: peers, name: f.name, hosts: []string{f.name}, server: true, client: true})
+	f.trust["peer-ca.crt"] = []string{peers}
+}
+
+func etcdClient(f *folder) {
+	f.add(request{file: "etcd", authority: etcd, name: f.name, client: true})
+	f.trust["etcd-ca.crt"] = []string{etcd}
+}
+
+// bus is a user of NATS: a certificate to be heard at all, and a seed that says who.
+func bus(r role) part {
+	return func(f *folder) {
+		f.add(request{file: "nats", authority: nats, name: f.name, client: true})
+		f.trust["nats-ca.crt"] = []string{nats}
+		f.busRole = r
+	}
+}
+
+// authenticator knows who signs what users show. It has no key to make any of it.
+func authenticator(f *folder) {
+	f.trust["users-ca.crt"] = []string{users, signing}
+	f.trust["front-proxy-ca.crt"] = []string{frontProxy}
+	f.copies["service-account.pub"] = accountsDir + "/service-account.pub"
+}
+
+func (s Site) door(f *folder) {
+	f.add(request{file: "serving", authority: serving, name: "frontdoor", hosts: s.servingHosts(), server: true})
+	f.copies["service-account.key"] = accountsDir + "/service-account.key"
+	f.copies["service-account.pub"] = accountsDir + "/service-account.pub"
+}
+
+func etcdMember(f *folder) {
+	f.add(request{file: "server", authority: etcd, name: f.name, hosts: machine(f.name), server: true, client: true})
+	f.add(request{file: "peer", authority: etcdPeers, name: f.name, hosts: machine(f.name), server: true, client: true})
+	f.trust["etcd-ca.crt"], f.trust["etcd-peers-ca.crt"] = []string{etcd}, []string{etcdPeers}
+}
+
+func natsServer(f *folder) {
+	f.add(request{file: "server", authority: nats, name: f.name, hosts: machine(f.name), server: true})
+	f.add(request{file: "route", authority: natsRoutes, name: f.name, hosts: machine(f.name), server: true, client: true})
+	f.trust["nats-ca.crt"], f.trust["nats-routes-ca.crt"] = []string{nats}, []string{natsRoutes}
+}
+
+// machine are the names of a server that is called by its host's name.
+func machine(host string) []string { return unique([]string{host, "localhost", "127.0.0.1", "::1"}) }
