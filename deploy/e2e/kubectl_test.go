@@ -61,7 +61,7 @@ func (k *kubectl) run(t *testing.T, line, input string) string {
 	return string(out)
 }
 
-const manifests = `
+const applied = `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -103,13 +103,13 @@ type step struct {
 }
 
 func kubectlSteps() []step {
-	changed := strings.ReplaceAll(manifests, "blue", "red")
+	changed := strings.ReplaceAll(applied, "blue", "red")
 	const path = "jsonpath={.metadata.labels.tier}{.metadata.annotations.note}"
 	return []step{
 		{"create namespace", "create namespace demo", "", []string{"namespace/demo created"}},
-		{"apply", "apply -n demo -f -", manifests, []string{
+		{"apply", "apply -n demo -f -", applied, []string{
 			"deployment.apps/web created", "service/web created", "configmap/settings created", "secret/password created", "cronjob.batch/nightly created"}},
-		{"apply again", "apply -n demo -f -", manifests, []string{"deployment.apps/web unchanged", "cronjob.batch/nightly unchanged"}},
+		{"apply again", "apply -n demo -f -", applied, []string{"deployment.apps/web unchanged", "cronjob.batch/nightly unchanged"}},
 		{"apply a change", "apply -n demo -f -", changed, []string{"configmap/settings configured", "service/web unchanged"}},
 		{"get wide", "get -n demo deployments,services,cronjobs -o wide", "", []string{"NAME", "READY", "IMAGES", "web:1", "CLUSTER-IP", "SCHEDULE", "0 3 * * *"}},
 		{"get yaml", "get -n demo configmap settings -o yaml", "", []string{"kind: ConfigMap", "color: red", "namespace: demo"}},

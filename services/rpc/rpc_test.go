@@ -185,7 +185,7 @@ func (e explaining) Validate(ctx context.Context, r services.AdmissionRequest) (
 // TestRefusalsOfAdmissionKeepTheirNotes: warnings and annotations travel with a refusal.
 func TestRefusalsOfAdmissionKeepTheirNotes(t *testing.T) {
 	for _, notes := range []services.AdmissionResponse{{}, {Warnings: []string{"a", "b"}}, {AuditAnnotations: map[string]string{"k": "v"}}} {
-		admission := contracttest.Remote[services.Admission](t, rpc.Admission, explaining{notes})
+		admission := contracttest.Remote[services.Admission](t, rpc.RegisterAdmission, rpc.NewAdmission, explaining{notes})
 		for _, ask := range []func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error){admission.Mutate, admission.Validate} {
 			got, err := ask(t.Context(), services.AdmissionRequest{})
 			if s := services.AsStatus(err); s == nil || s.Code != 403 || s.Details == nil || s.Details.Name != "a" || !reflect.DeepEqual(got, notes) {
