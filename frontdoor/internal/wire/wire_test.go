@@ -3,7 +3,6 @@ package wire_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,10 +16,9 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/golden"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 var now = time.Date(2026, 1, 6, 0, 0, 0, 0, time.UTC)
 
@@ -52,24 +50,6 @@ func request(accept, query string) *http.Request {
 	return r
 }
 
-// golden compares with a file of testdata.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
-	}
-}
-
 // TestGolden writes an object, a list, an empty list and a watch in each form.
 func TestGolden(t *testing.T) {
 	const platform = ";g=meta.platform.io;v="
@@ -94,14 +74,14 @@ func TestGolden(t *testing.T) {
 			if err := codec.Encoder(form, configMaps).Object(w, 200, configMap("a", 7)); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, c.name+".object", w.Body.Bytes())
+			golden.File(t, c.name+".object", w.Body.Bytes())
 
 			if form, err = codec.Negotiate(request(accept("List"), c.query), configMaps, wire.List); err != nil {
 				t.Fatal(err)
 			}
 			remaining := int64(5)
-			golden(t, c.name+".list", list(t, codec.Encoder(form, configMaps), wire.ListMeta{Revision: 9, Continue: "token", Remaining: &remaining}, 2))
-			golden(t, c.name+".empty", list(t, codec.Encoder(form, configMaps), wire.ListMeta{Revision: 9}, 0))
+			golden.File(t, c.name+".list", list(t, codec.Encoder(form, configMaps), wire.ListMeta{Revision: 9, Continue: "token", Remaining: &remaining}, 2))
+			golden.File(t, c.name+".empty", list(t, codec.Encoder(form, configMaps), wire.ListMeta{Revision: 9}, 0))
 
 			if strings.Contains(c.name, "yaml") {
 				return
@@ -109,7 +89,7 @@ func TestGolden(t *testing.T) {
 			if form, err = codec.Negotiate(request(accept(""), c.query), configMaps, wire.Watch); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, c.name+".watch", watched(t, codec.Encoder(form, configMaps).Events()))
+			golden.File(t, c.name+".watch", watched(t, codec.Encoder(form, configMaps).Events()))
 		})
 	}
 }

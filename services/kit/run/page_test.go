@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
+
+	"github.com/portico-platform/portico/services/golden"
 )
 
 func TestHelpReadsLikeAManualPage(t *testing.T) {
@@ -30,13 +31,7 @@ func TestHelpReadsLikeAManualPage(t *testing.T) {
 	if s, err := parse(app, []string{"--help"}, &page); s != nil || err != nil {
 		t.Fatalf("got %v, %v", s, err)
 	}
-	want, err := os.ReadFile("testdata/help.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := page.String(); got != string(want) {
-		t.Errorf("got\n%s", got)
-	}
+	golden.File(t, "help.txt", page.Bytes())
 	for line := range strings.Lines(page.String()) {
 		if len(line) > helpWidth+1 {
 			t.Errorf("longer than %d: %s", helpWidth, line)

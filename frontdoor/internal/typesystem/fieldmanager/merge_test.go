@@ -1,10 +1,8 @@
 package fieldmanager
 
 import (
+	"cmp"
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +12,10 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/golden"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
-
-var update = flag.Bool("update", false, "write what the cases give into their files")
 
 // story is one case: writes to one object, one after the other, each with the
 // object or the error that it gives. The file holds input and output together.
@@ -47,10 +44,6 @@ type step struct {
 // TestGolden runs all stories in testdata. After a wanted change, run it with
 // -update and read the difference.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no cases", err)
-	}
 	engines := map[string]*bench{}
 	for _, name := range []string{"platform", "k8s"} {
 		v, err := vocabulary.Parse(name)
@@ -59,35 +52,9 @@ func TestGolden(t *testing.T) {
 		}
 		engines[name] = newBench(t, v)
 	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			stories := map[string]story{}
-			if err := yaml.UnmarshalStrict(content, &stories); err != nil {
-				t.Fatal(err)
-			}
-			for name, want := range stories {
-				vocabularyName := want.Vocabulary
-				if vocabularyName == "" {
-					vocabularyName = "platform"
-				}
-				got := engines[vocabularyName].tell(t, want)
-				if *update {
-					stories[name] = got
-				} else if g, w := dump(t, got), dump(t, want); g != w {
-					t.Errorf("%s: got\n%s\nwant\n%s", name, g, w)
-				}
-			}
-			if *update {
-				if err := os.WriteFile(file, []byte(dump(t, stories)), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	golden.Run(t, func(t *testing.T, _ string, c story) story {
+		return engines[cmp.Or(c.Vocabulary, "platform")].tell(t, c)
+	})
 }
 
 // bench is an engine with a clock that moves a minute with each write.

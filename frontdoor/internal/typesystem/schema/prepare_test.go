@@ -2,9 +2,9 @@ package schema
 
 import (
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
+	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,14 +15,13 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/golden"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-var update = flag.Bool("update", false, "write what the cases give into their files")
-
-// golden is one case: an object, and what becomes of it. The file holds input and
+// testCase is one case: an object, and what becomes of it. The file holds input and
 // output together.
-type golden struct {
+type testCase struct {
 	Type  string          `json:"type"` // group/version/resource
 	Mode  FieldValidation `json:"mode,omitempty"`
 	Given map[string]any  `json:"given"`
@@ -39,49 +38,17 @@ type golden struct {
 // and read the difference.
 func TestGolden(t *testing.T) {
 	types, engine := newEngine(t)
-	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no cases", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var cases yamlCases
-			if err := yaml.UnmarshalStrict(content, &cases); err != nil {
-				t.Fatal(err)
-			}
-			for name, want := range cases {
-				got := run(t, types, engine, want)
-				if *update {
-					cases[name] = got
-					continue
-				}
-				if g, w := dump(t, got), dump(t, want); g != w {
-					t.Errorf("%s: got\n%s\nwant\n%s", name, g, w)
-				}
-			}
-			if *update {
-				if err := os.WriteFile(file, []byte(dump(t, cases)), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	golden.Run(t, func(t *testing.T, _ string, c testCase) testCase { return run(t, types, engine, c) })
 }
 
-type yamlCases map[string]golden
-
-func run(t *testing.T, types *catalogue.Catalogue, engine *Engine, c golden) golden {
+func run(t *testing.T, types *catalogue.Catalogue, engine *Engine, c testCase) testCase {
 	t.Helper()
 	part := strings.Split(c.Type, "/")
 	ty, ok := types.Lookup(part[0], part[1], part[2])
 	if !ok {
 		t.Fatalf("no type %s", c.Type)
 	}
-	got := golden{Type: c.Type, Mode: c.Mode, Given: c.Given, Old: c.Old, Subresource: c.Subresource}
+	got := testCase{Type: c.Type, Mode: c.Mode, Given: c.Given, Old: c.Old, Subresource: c.Subresource}
 	object := decode(t, dump(t, c.Given))
 	mode := c.Mode
 	if mode == "" {
@@ -193,8 +160,27 @@ func TestEveryTypeCompiles(t *testing.T) {
 				if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
 					t.Errorf("%s %s: %v", ty.APIVersion(), ty.Kind, err)
 				}
-				_ = engine.Validate(t.Context(), ty, object, nil)
+				wantNoFault(t, ty, engine.Validate(t.Context(), ty, object, nil))
 			}
+		}
+	}
+}
+
+// wantNoFault fails unless a validation found nothing, or what an object of a name alone
+// lacks: as many causes as it says, each with its field.
+func wantNoFault(t *testing.T, ty *catalogue.Type, err error) {
+	t.Helper()
+	var s *services.Status
+	if err == nil {
+		return
+	}
+	if !errors.As(err, &s) || s.Code != http.StatusUnprocessableEntity || s.Details == nil || len(s.Details.Causes) == 0 {
+		t.Errorf("%s %s: %v", ty.APIVersion(), ty.Kind, err)
+		return
+	}
+	for _, c := range s.Details.Causes {
+		if c.Field == "" || c.Message == "" {
+			t.Errorf("%s %s: a cause without a field or a message: %+v", ty.APIVersion(), ty.Kind, c)
 		}
 	}
 }
@@ -203,7 +189,8 @@ func TestEveryTypeCompiles(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	types, engine := newEngine(t)
 	var group sync.WaitGroup
-	for range 4 {
+	found := make([][]string, 4)
+	for i := range found {
 		group.Go(func() {
 			for _, name := range []string{"deployments", "statefulsets", "daemonsets", "replicasets"} {
 				ty, _ := types.Lookup("apps", "v1", name)
@@ -211,11 +198,18 @@ func TestConcurrentUse(t *testing.T) {
 				if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
 					t.Error(err)
 				}
-				_ = engine.Validate(t.Context(), ty, object, nil)
+				err := engine.Validate(t.Context(), ty, object, nil)
+				wantNoFault(t, ty, err)
+				found[i] = append(found[i], fmt.Sprint(object, err))
 			}
 		})
 	}
 	group.Wait()
+	for _, other := range found[1:] {
+		if !slices.Equal(found[0], other) {
+			t.Errorf("one found\n%s\nanother\n%s", found[0], other)
+		}
+	}
 }
 
 // FuzzPrepare sends any object through both walks: whatever it is, it is refused or

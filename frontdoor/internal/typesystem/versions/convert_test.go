@@ -6,8 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -20,13 +18,13 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/services/golden"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 var (
-	update = flag.Bool("update", false, "write what the cases give into their files")
-	first  = flag.Uint64("seed", 1, "the first seed of generated objects")
-	seeds  = flag.Uint64("seeds", 25, "how many objects are generated per pair of versions")
+	first = flag.Uint64("seed", 1, "the first seed of generated objects")
+	seeds = flag.Uint64("seeds", 25, "how many objects are generated per pair of versions")
 )
 
 // world is the catalogue and the conversions of a vocabulary.
@@ -179,9 +177,9 @@ func (w world) unknown(value any, s *spec.Schema, at string) (paths []string) {
 	return paths
 }
 
-// golden is one case: an object, the version it is shown in, what that gives, and
+// testCase is one case: an object, the version it is shown in, what that gives, and
 // what the way back gives where that is not the object itself.
-type golden struct {
+type testCase struct {
 	Vocabulary string         `json:"vocabulary,omitempty"`
 	Given      map[string]any `json:"given"`
 	As         string         `json:"as"`
@@ -192,39 +190,11 @@ type golden struct {
 // TestGolden runs all cases in testdata. After a wanted change, run it with -update
 // and read the difference.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no cases", err)
-	}
 	worlds := map[string]world{"": newWorld(t, vocabulary.Platform()), "k8s": newWorld(t, vocabulary.K8s())}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			cases := map[string]golden{}
-			if err := yaml.UnmarshalStrict(content, &cases); err != nil {
-				t.Fatal(err)
-			}
-			for name, want := range cases {
-				got := worlds[want.Vocabulary].run(t, want)
-				if *update {
-					cases[name] = got
-				} else if g, w := dump(t, got), dump(t, want); g != w {
-					t.Errorf("%s: got\n%s\nwant\n%s", name, g, w)
-				}
-			}
-			if *update {
-				if err := os.WriteFile(file, []byte(dump(t, cases)), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	golden.Run(t, func(t *testing.T, _ string, c testCase) testCase { return worlds[c.Vocabulary].run(t, c) })
 }
 
-func (w world) run(t *testing.T, c golden) golden {
+func (w world) run(t *testing.T, c testCase) testCase {
 	t.Helper()
 	text, err := json.Marshal(c.Given)
 	if err != nil {
