@@ -62,7 +62,7 @@ func (c *Schemas) listMap(s map[string]any, keys []string, at *field.Path) {
 	}
 	items := rules.Object(s, "items")
 	if items != nil && items["type"] != "object" {
-		c.Invalid(at.Field("items").Field("type"), items["type"], "must be object if parent array's "+c.Extension+"list-type is map")
+		c.Invalid(at.Field("items").Field("type"), rules.Text(items, "type"), "must be object if parent array's "+c.Extension+"list-type is map")
 		return
 	}
 	properties := rules.Object(items, "properties")

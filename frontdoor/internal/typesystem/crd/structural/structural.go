@@ -167,13 +167,17 @@ func (c *Schemas) kind(s map[string]any, where level, at *field.Path) {
 	switch {
 	case kind != "" && !slices.Contains(knownTypes, kind):
 		c.NotSupported(at.Field("type"), kind, knownTypes...)
-	case c.is(s, "embedded-resource") && kind != "object":
+	case c.is(s, "embedded-resource") && kind == "":
 		c.Required(at.Field("type"), "must be object if "+c.Extension+"embedded-resource is true")
+	case c.is(s, "embedded-resource") && kind != "object":
+		c.Invalid(at.Field("type"), kind, "must be object if "+c.Extension+"embedded-resource is true")
 	case kind == "" && !open:
 		c.Required(at.Field("type"), "must not be empty "+[]string{"at the root", "for specified array items", "for specified object fields"}[where])
-	case where == atRoot && kind != "" && kind != "object":
+	}
+	if where == atRoot && kind != "object" && slices.Contains(knownTypes, kind) {
 		c.Invalid(at.Field("type"), kind, "must be object at the root")
-	case kind == "array" && s["items"] == nil:
+	}
+	if kind == "array" && s["items"] == nil {
 		c.Required(at.Field("items"), "must be specified")
 	}
 	if where == atRoot && s["nullable"] == true {
@@ -212,7 +216,7 @@ func (c *Schemas) metadata(s map[string]any, where level, at *field.Path) {
 	at = at.Field("properties")
 	for _, name := range []string{"apiVersion", "kind"} {
 		if m := rules.Object(properties, name); m != nil && m["type"] != "string" {
-			c.Invalid(at.Entry(name).Field("type"), m["type"], "must be string")
+			c.Invalid(at.Entry(name).Field("type"), rules.Text(m, "type"), "must be string")
 		}
 	}
 	m, given := properties["metadata"].(map[string]any)
