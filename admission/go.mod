@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/portico-platform/portico/services v0.0.0
 	k8s.io/api v0.37.2
+	k8s.io/component-helpers v0.37.2
 )
 
 require (

@@ -1,26 +1,66 @@
 package plugin
 
 import (
-	"fmt"
+	"math/rand/v2"
 	"testing"
-	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/portico-platform/portico/services"
 )
 
-// A rule of 50 KB that gives 10^12 permissions is refused, not looked through.
-func TestLackingIsBounded(t *testing.T) {
-	names := make([]string, 1000)
-	for i := range names {
-		names[i] = fmt.Sprintf("n%d", i)
+// TestCoversLikeUpstream compares the escalation check with that of Kubernetes on
+// random rules.
+func TestCoversLikeUpstream(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // to be repeated
+	some := func(of ...string) (list []string) {
+		for range 1 + random.IntN(2) {
+			list = append(list, of[random.IntN(len(of))])
+		}
+		return list
 	}
-	start := time.Now()
-	missing := lacking([]policyRule{{Verbs: names, APIGroups: names, Resources: names, ResourceNames: names}}, services.Rules{})
-	if len(missing) != 1 || time.Since(start) > 5*time.Second {
-		t.Errorf("%d permissions are missing, after %v", len(missing), time.Since(start))
+	rule := func() policyRule {
+		if random.IntN(4) == 0 {
+			return policyRule{Verbs: some("get", "post", "*"), NonResourceURLs: some("/a", "/a/b", "/a/*", "/*", "*")}
+		}
+		r := policyRule{Verbs: some("get", "list", "*"), APIGroups: some("", "apps", "*"), Resources: some("pods", "pods/status", "*/status", "pods/*", "*")}
+		if random.IntN(3) == 0 {
+			r.ResourceNames = some("one", "two")
+		}
+		return r
 	}
-	few := []policyRule{{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"pods"}}, {Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz"}}}
-	if got := combinations(few); got != 3 {
-		t.Errorf("%d combinations, want 3", got)
+	var covered int
+	const rounds = 20_000
+	for range rounds {
+		var held services.Rules
+		var theirs, asked []rbacv1.PolicyRule
+		for range 1 + random.IntN(4) {
+			r := rule()
+			theirs = append(theirs, upstreamRule(r))
+			if len(r.NonResourceURLs) > 0 {
+				held.NonResource = append(held.NonResource, services.NonResourceRule{Verbs: r.Verbs, Paths: r.NonResourceURLs})
+			} else {
+				held.Resource = append(held.Resource, services.ResourceRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames})
+			}
+		}
+		role := []policyRule{rule(), rule()}
+		for _, r := range role {
+			asked = append(asked, upstreamRule(r))
+		}
+		want, missing := validation.Covers(theirs, asked)
+		if want {
+			covered++
+		}
+		if got := lacking(role, held); (len(got) == 0) != want {
+			t.Fatalf("role %+v\nheld %+v\nlacks %q, upstream %+v", role, held, got, missing)
+		}
 	}
+	if covered < rounds/20 || covered > rounds/2 {
+		t.Errorf("%d of %d roles are covered: the trial is lopsided", covered, rounds)
+	}
+}
+
+func upstreamRule(r policyRule) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
 }
