@@ -9,7 +9,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -79,7 +78,8 @@ func (d *door) settleCustom(ctx context.Context, stored []crd.Definition) error 
 func (d *door) disestablish(ctx context.Context, name string) error {
 	e := d.types.Load().engine
 	t := e.Types.Stored(d.definitions())
-	write := strategy.Write{Type: t, Vocabulary: d.vocabulary, Now: time.Now(), Types: e.Types, CustomTypes: e.CustomTypes}
+	write := e.Strategy(t)
+	write.Now = time.Now()
 	err := d.writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: d.definitions(), Name: name},
 		Change: func(object map[string]any) error {
 			write.Settle(object, maps.Clone(object))

@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
@@ -25,7 +26,8 @@ type Engine struct {
 	// CustomTypes are the definitions of the custom types, established or not.
 	CustomTypes []crd.Definition
 
-	options Options
+	options   Options
+	functions kinds.Functions
 	// heads is how the stored JSON of a type's objects begins.
 	heads map[*catalogue.Type][]byte
 }
@@ -44,7 +46,7 @@ func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return build(types, schema.New(types, o.Vocabulary, set.Definitions), o), nil
+	return build(types, schema.New(types, o.Vocabulary, set.Definitions), set.Functions, o), nil
 }
 
 // With returns an engine that knows these custom types, and no others, beside the
@@ -57,7 +59,7 @@ func (e *Engine) With(customTypes []crd.Definition) *Engine {
 		}
 	}
 	types := e.Types.With(surfaces...)
-	more := build(types, e.Schemas.With(types), e.options)
+	more := build(types, e.Schemas.With(types), e.functions, e.options)
 	more.CustomTypes = customTypes
 	return more
 }
@@ -65,9 +67,9 @@ func (e *Engine) With(customTypes []crd.Definition) *Engine {
 // MetaGroup is the group of what is common to all types, like the options of requests.
 func (e *Engine) MetaGroup() string { return e.options.Vocabulary.Group("meta.") }
 
-func build(types *catalogue.Catalogue, schemas *schema.Engine, o Options) *Engine {
+func build(types *catalogue.Catalogue, schemas *schema.Engine, functions kinds.Functions, o Options) *Engine {
 	versions := versions.New(o.Vocabulary)
-	e := &Engine{Types: types, Schemas: schemas, Versions: versions, options: o, heads: map[*catalogue.Type][]byte{},
+	e := &Engine{Types: types, Schemas: schemas, Versions: versions, options: o, functions: functions, heads: map[*catalogue.Type][]byte{},
 		Merge: fieldmanager.New(fieldmanager.Options{Vocabulary: o.Vocabulary, Types: types, Convert: versions.Among(types), WithoutApply: o.WithoutApply})}
 	for _, g := range types.Groups() {
 		for _, v := range g.Versions {

@@ -98,7 +98,7 @@ func (c *change) checkVersion(meta map[string]any) error {
 		if _, err := strconv.ParseUint(given, 10, 64); err != nil {
 			return services.BadRequest("metadata.resourceVersion: Invalid value: %q: %v", given, err)
 		}
-	case strategy.NeedsVersion(c.Type):
+	case c.Type.Behavior.RequireResourceVersion:
 		return services.Invalid(c.Type.Group, c.Type.Resource, c.Name, []services.StatusCause{{Reason: services.CauseInvalid,
 			Field: "metadata.resourceVersion", Message: "Invalid value: 0x0: must be specified for an update"}})
 	default:
@@ -181,7 +181,7 @@ func (h *Handlers) validate(ctx context.Context, c *change) error {
 	if err := c.Engine.Schemas.ValidateChange(ctx, schema.Change{Type: c.Type, Subresource: c.SubresourceName(), Object: c.next, Old: c.live}); err != nil {
 		return err
 	}
-	if c.Type.Key.String() != "customresourcedefinitions."+h.Vocabulary.Group("apiextensions.") {
+	if !c.Type.Behavior.DefinesTypes {
 		return nil
 	}
 	rules := crd.Rules{Vocabulary: h.Vocabulary, Types: c.Engine.Types, Schemas: c.Engine.Schemas}

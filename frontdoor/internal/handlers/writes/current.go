@@ -6,7 +6,6 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -41,7 +40,7 @@ func (h *Handlers) readCurrent(ctx context.Context, c *change) error {
 // apply does, and an update of some types.
 func (c *change) mayCreate() bool {
 	if c.Verb == "update" {
-		return c.Subresource == nil && strategy.CreatesOnUpdate(c.Type)
+		return c.Subresource == nil && c.Type.Behavior.CreateOnUpdate
 	}
 	return c.Subresource == nil && c.mediaType == fieldmanager.MediaTypeApply
 }

@@ -48,7 +48,7 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if !removed || strategy.ReturnsDeleted(r.Type) {
+	if !removed || r.Type.Behavior.ReturnDeleted {
 		return applied(reads.Reply{Object: object, Form: form, Status: http.StatusOK}.Send(w, r, h.Codec))
 	}
 	wire.WriteStatus(w, r.Request, h.Vocabulary, &services.Status{Code: http.StatusOK,
@@ -170,7 +170,8 @@ func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key
 		return current, false, err
 	}
 	next := typesystem.Copy(live)
-	s := strategy.Write{Type: x.Type, Namespace: key.Namespace, User: x.User, Vocabulary: h.Vocabulary, Now: x.now}
+	s := x.Engine.Strategy(x.Type)
+	s.Namespace, s.User, s.Now = key.Namespace, x.User, x.now
 	s.PrepareDelete(next, x.options)
 	switch {
 	case strategy.Finished(next) && x.dryRun:

@@ -21,6 +21,6 @@ func (h *Handlers) takeMutated(c *change, raw []byte) error {
 	if c.next, err = c.subject.Keep(before, mutated); err != nil {
 		return err
 	}
-	c.strategy(h).RestoreAfterMutation(c.next, before, c.live)
+	c.strategy().RestoreAfterMutation(c.next, before, c.live)
 	return nil
 }

@@ -129,9 +129,10 @@ type change struct {
 
 func (c *change) exists() bool { return c.current.Revision != 0 }
 
-func (c *change) strategy(h *Handlers) strategy.Write {
-	return strategy.Write{Type: c.Type, Subresource: c.SubresourceName(), Namespace: c.Namespace, User: c.User, Vocabulary: h.Vocabulary, Now: c.now,
-		Types: c.Engine.Types, CustomTypes: c.Engine.CustomTypes}
+func (c *change) strategy() strategy.Write {
+	s := c.Engine.Strategy(c.Type)
+	s.Subresource, s.Namespace, s.User, s.Now = c.SubresourceName(), c.Namespace, c.User, c.now
+	return s
 }
 
 // makeNext joins what the client sent with the current object.
@@ -155,7 +156,7 @@ func (h *Handlers) makeNext(ctx context.Context, c *change) error {
 // complete lets the service and mutating admission finish the object. Who owns which
 // field is decided before these two add to what the client wants.
 func (h *Handlers) complete(ctx context.Context, c *change) error {
-	s := c.strategy(h)
+	s := c.strategy()
 	if !c.exists() {
 		s.Identify(c.next)
 	}
@@ -199,9 +200,9 @@ func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
 	if err := h.prepare(ctx, c); err != nil {
 		return err
 	}
-	c.strategy(h).Settle(c.next, c.live)
+	c.strategy().Settle(c.next, c.live)
 	if c.exists() {
-		c.strategy(h).Count(c.next, c.live)
+		c.strategy().Count(c.next, c.live)
 	}
 	c.nextRaw, err = c.encode()
 	return err

@@ -65,7 +65,7 @@ func (d *described) describe(t *Type, k *kinds.Kind) {
 	if k.StoredIn != nil {
 		t.Key.Group = d.vocabulary.Group(*k.StoredIn)
 	}
-	t.ShortNames, t.Categories, t.Columns = k.ShortNames, k.Categories, k.Columns
+	t.ShortNames, t.Categories, t.Columns, t.Behavior = k.ShortNames, k.Categories, k.Columns, k.Behavior
 	for _, s := range k.Selectable {
 		at := s.At
 		if at == "" {

@@ -59,6 +59,8 @@ type Type struct {
 	Columns []kinds.Column
 	// NameRule says which names are valid.
 	NameRule kinds.NameRule
+	// Behavior is what writes of the objects do differently.
+	Behavior kinds.Behavior
 	// Deprecation is set for versions that are on their way out.
 	Deprecation *kinds.Deprecation
 	// Going is true while the definition of a custom type is being deleted: its objects

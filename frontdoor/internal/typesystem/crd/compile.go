@@ -207,7 +207,7 @@ func (c *compiler) compile(version map[string]any) *catalogue.Type {
 	t := &catalogue.Type{
 		Group: d.Group, Version: text(version, "name"), Resource: d.Names.Plural, Singular: d.Names.Singular,
 		Kind: d.Names.Kind, ListKind: d.Names.ListKind, ShortNames: d.Names.ShortNames, Categories: d.Names.Categories,
-		Namespaced: c.namespaced, Custom: true, DefinitionUID: d.uid, Verbs: verbs, NameRule: kinds.NameSubdomain,
+		Namespaced: c.namespaced, Custom: true, DefinitionUID: d.uid, Verbs: verbs, NameRule: kinds.NameSubdomain, Behavior: kinds.CustomBehavior(),
 		Key:     resource.GroupResource{Group: d.Group, Resource: d.Names.Plural, Custom: true},
 		Columns: columns(children(version, "additionalPrinterColumns"), c.vocabulary), Webhook: c.webhook,
 		Going: c.going, Since: d.since, KeepsAll: c.keepAll,

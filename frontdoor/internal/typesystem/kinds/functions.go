@@ -1,7 +1,9 @@
 package kinds
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -9,16 +11,22 @@ import (
 // Functions are the Go functions that files may name, by the names that they have in Go.
 // Each folder with such functions has a table of them; package builtin joins the tables.
 type Functions struct {
-	Checks map[string]rules.CheckFunc
-	Derive map[string]rules.DeriveFunc
+	Checks  map[string]rules.CheckFunc
+	Derive  map[string]rules.DeriveFunc
+	Prepare map[string]PrepareFunc
+	Grace   map[string]GraceFunc
 }
 
-// Join adds the functions of another table. It returns an error when both have a name.
-func (f Functions) Join(other Functions) error {
-	if err := join(f.Checks, other.Checks); err != nil {
-		return err
+// Join returns the functions of all tables. It returns an error when two have a name.
+func Join(tables ...Functions) (Functions, error) {
+	all := Functions{Checks: map[string]rules.CheckFunc{}, Derive: map[string]rules.DeriveFunc{},
+		Prepare: map[string]PrepareFunc{}, Grace: map[string]GraceFunc{}}
+	for _, f := range tables {
+		if err := errors.Join(join(all.Checks, f.Checks), join(all.Derive, f.Derive), join(all.Prepare, f.Prepare), join(all.Grace, f.Grace)); err != nil {
+			return Functions{}, err
+		}
 	}
-	return join(f.Derive, other.Derive)
+	return all, nil
 }
 
 func join[F any](all, more map[string]F) error {
@@ -48,6 +56,16 @@ func (s *Set) Resolve(f Functions) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	for _, k := range s.Kinds {
+		_, err := named(slices.Concat(k.PrepareCreate, k.PrepareUpdate, k.CountChange, k.PrepareDelete), f.Prepare)
+		if err == nil && k.GracePeriod != "" {
+			_, err = named([]string{k.GracePeriod}, f.Grace)
+		}
+		if err != nil {
+			return fmt.Errorf("%s of %q: %w", k.Resource, k.Group, err)
+		}
+	}
+	s.Functions = f
 	return nil
 }
 

@@ -32,6 +32,9 @@ type Kind struct {
 	// Deprecated versions.
 	Deprecated map[string]Deprecation `json:"deprecated"`
 
+	// Behavior on writes: its keys stand beside the others.
+	Behavior
+
 	// Definitions are defaults and validation by the short names of definitions
 	// (apps.v1.Deployment). Several names, separated by spaces, share their rules.
 	Definitions map[string]*Rules `json:"definitions"`

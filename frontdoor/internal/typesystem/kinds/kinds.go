@@ -29,6 +29,8 @@ type Set struct {
 	Kinds []*Kind
 	// Definitions are the rules of all files by the short names of definitions.
 	Definitions map[string]*Rules
+	// Functions are those that the files name, once they are resolved.
+	Functions Functions
 }
 
 // Read returns what the files say. They are read once: all callers share the set and
@@ -81,6 +83,11 @@ func (s *Set) add(k *Kind) error {
 			return fmt.Errorf("%s of %q is described twice", k.Resource, k.Group)
 		}
 		s.Kinds = append(s.Kinds, k)
+	}
+	switch k.Generation {
+	case "", CountSpec, CountSpecAndNotes, ConstantGeneration:
+	default:
+		return fmt.Errorf("there is no generation %q", k.Generation)
 	}
 	for names, r := range k.Definitions {
 		if err := r.compile(); err != nil {

@@ -144,7 +144,7 @@ func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
 func (c *check) metadata(ch Change) {
 	if t := ch.Type; !t.Virtual {
 		c.Metadata(rules.Identity{Names: t.NameRule.Format(), Namespaced: t.Namespaced,
-			AnyFinalizer: t.Custom || t.Kind == "CustomResourceDefinition"}, ch.Object, ch.Old)
+			AnyFinalizer: t.Behavior.UnqualifiedFinalizers}, ch.Object, ch.Old)
 	}
 }
 

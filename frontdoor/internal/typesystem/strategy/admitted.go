@@ -1,5 +1,7 @@
 package strategy
 
+import "github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+
 // RestoreAfterMutation undoes what mutating admission has changed of the parts that
 // only the service writes: system metadata, the status on a write of the object, and
 // everything but the status on a write of the status. The object is as admission has
@@ -9,16 +11,16 @@ package strategy
 func (w Write) RestoreAfterMutation(obj, before, old map[string]any) {
 	meta := Metadata(obj)
 	if old != nil {
-		keep(meta, Metadata(before), "resourceVersion")
+		kinds.Keep(meta, Metadata(before), "resourceVersion")
 		w.PrepareUpdate(obj, old)
 		return
 	}
 	for _, field := range []string{"namespace", "name", "uid", "creationTimestamp", "deletionTimestamp",
 		"deletionGracePeriodSeconds", "resourceVersion", "generation", "selfLink"} {
-		keep(meta, Metadata(before), field)
+		kinds.Keep(meta, Metadata(before), field)
 	}
-	if w.Type.Subresources["status"] != nil && !keepsStatusOnCreate(w.Type) {
-		keep(obj, before, "status")
+	if w.Type.Subresources["status"] != nil && !w.Type.Behavior.StatusOnCreate {
+		kinds.Keep(obj, before, "status")
 	}
 	w.PrepareCreate(obj)
 }

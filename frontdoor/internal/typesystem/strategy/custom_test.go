@@ -7,12 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 func TestStatusOfCustomTypes(t *testing.T) {
-	w := Write{Vocabulary: vocabulary.K8s(), Subresource: "status", Type: &catalogue.Type{Custom: true, Kind: "Widget",
+	w := Write{Vocabulary: vocabulary.K8s(), Subresource: "status", Type: &catalogue.Type{Custom: true, Kind: "Widget", Behavior: kinds.CustomBehavior(),
 		Key: resource.GroupResource{Group: "example.com", Resource: "widgets"}}}
 	old := map[string]any{"metadata": map[string]any{"name": "a", "labels": map[string]any{"old": "1"}}, "spec": "old"}
 	next := map[string]any{"metadata": map[string]any{"name": "a", "resourceVersion": "7", "labels": map[string]any{"new": "1"},
@@ -27,19 +29,27 @@ func TestStatusOfCustomTypes(t *testing.T) {
 	}
 }
 
+// terminating marks definitions as package crd does.
+type terminating struct{ Definitions }
+
+func (terminating) MarkTerminating(obj map[string]any, now time.Time) {
+	crd.MarkTerminating(obj, vocabulary.K8s(), now)
+}
+
+// TestDeletionCounts: the request to delete is a new generation of a custom resource,
+// and none of its definition.
 func TestDeletionCounts(t *testing.T) {
-	v := vocabulary.K8s()
-	for key, want := range map[resource.GroupResource]int64{
-		{Group: "example.com", Resource: "widgets"}:                               3,
-		{Group: v.Group("apiextensions."), Resource: "customresourcedefinitions"}: 2,
-	} {
-		w := Write{Vocabulary: v, Now: time.Unix(0, 0), Type: &catalogue.Type{Key: key}}
+	definition := write(t, "apiextensions.k8s.io", "customresourcedefinitions")
+	definition.Definitions = terminating{}
+	widget := definition
+	widget.Type = &catalogue.Type{Custom: true, Kind: "Widget", Behavior: kinds.CustomBehavior()}
+	for want, w := range map[int64]Write{3: widget, 2: definition} {
 		object := map[string]any{"metadata": map[string]any{"name": "a", "generation": int64(2), "finalizers": []any{"a/b"}}}
 		for range 2 { // the second deletion is none
 			w.PrepareDelete(object, &metav1.DeleteOptions{})
 		}
 		if got := Metadata(object)["generation"]; got != want {
-			t.Errorf("%s: generation %v, want %d", key, got, want)
+			t.Errorf("%s: generation %v, want %d", w.Type.Kind, got, want)
 		}
 	}
 }

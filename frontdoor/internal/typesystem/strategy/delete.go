@@ -5,11 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
-	"github.com/portico-platform/portico/services/tree"
 )
 
 // PrepareDelete marks an object as deleting: the time, the grace that its kind
@@ -34,56 +29,27 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 		meta["deletionTimestamp"] = at.UTC().Format(time.RFC3339)
 	}
 	meta["deletionGracePeriodSeconds"] = grace
-	if generation, _ := number(meta["generation"]); first && generation > 0 && !w.isDefinition() {
+	if generation, _ := number(meta["generation"]); first && generation > 0 && !w.Type.Behavior.KeepGenerationOnDelete {
 		meta["generation"] = generation + 1
 	}
 	w.propagate(meta, options)
-	switch {
-	case w.Type.Key.String() == "namespaces":
-		delete(meta, "deletionGracePeriodSeconds") // which only ends when it is empty
-		tree.Object(obj, "status")["phase"] = "Terminating"
-	case w.isDefinition():
-		delete(meta, "deletionGracePeriodSeconds") // a definition is given none
-		if first {
-			crd.MarkTerminating(obj, w.Vocabulary, w.Now)
-		}
+	if w.Type.Behavior.NoGracePeriod {
+		delete(meta, "deletionGracePeriodSeconds")
+	}
+	w.run(w.Type.Behavior.PrepareDelete, obj, nil)
+	if first && w.Type.Behavior.DefinesTypes {
+		w.Definitions.MarkTerminating(obj, w.Now)
 	}
 }
 
-// isDefinition reports whether the objects are definitions of custom types.
-func (w Write) isDefinition() bool {
-	return w.Type.Key.String() == "customresourcedefinitions."+w.Vocabulary.Group("apiextensions.")
-}
-
-// grace returns the seconds that the object is given to end by itself. Only a pod
-// on a node needs any.
+// grace returns the seconds that the object is given to end by itself; most kinds need
+// none.
 func (w Write) grace(obj map[string]any, options *metav1.DeleteOptions) int64 {
-	if w.Type.Key.String() != "pods" {
+	grace, ok := w.Functions.Grace[w.Type.Behavior.GracePeriod]
+	if !ok {
 		return 0
 	}
-	node, _, _ := unstructured.NestedString(obj, "spec", "nodeName")
-	phase, _, _ := unstructured.NestedString(obj, "status", "phase")
-	if node == "" || phase == "Succeeded" || phase == "Failed" {
-		return 0
-	}
-	if options.GracePeriodSeconds != nil {
-		return shortest(*options.GracePeriodSeconds)
-	}
-	if seconds, ok, _ := unstructured.NestedFieldNoCopy(obj, "spec", "terminationGracePeriodSeconds"); ok {
-		if n, ok := number(seconds); ok {
-			return shortest(n)
-		}
-	}
-	return 30
-}
-
-// shortest takes less than none for as little as there is: a pod on a node is never
-// gone by a mistake of the sign.
-func shortest(seconds int64) int64 {
-	if seconds < 0 {
-		return 1
-	}
-	return seconds
+	return grace(obj, options.GracePeriodSeconds)
 }
 
 // propagate sets the finalizers for the propagation policy.
@@ -97,7 +63,7 @@ func (w Write) propagate(meta map[string]any, options *metav1.DeleteOptions) {
 		policy = metav1.DeletePropagationOrphan
 	case options.OrphanDependents != nil: //nolint:staticcheck // as above
 		policy = metav1.DeletePropagationBackground
-	case !w.orphansByDefault() || slices.ContainsFunc(finalizers, treatsDependents):
+	case !slices.Contains(w.Type.Behavior.OrphanDependents, w.Type.Version) || slices.ContainsFunc(finalizers, treatsDependents):
 		return
 	default:
 		policy = metav1.DeletePropagationOrphan
@@ -119,33 +85,6 @@ func (w Write) propagate(meta map[string]any, options *metav1.DeleteOptions) {
 // treatsDependents reports whether a finalizer stands for a propagation policy.
 func treatsDependents(finalizer any) bool {
 	return finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
-}
-
-// orphansByDefault names the versions whose clients expect that dependents stay when
-// the deletion does not say otherwise.
-func (w Write) orphansByDefault() bool {
-	switch w.Type.Key.String() {
-	case "replicationcontrollers":
-		return true
-	case "jobs.batch":
-		return w.Type.Version == "v1"
-	case "cronjobs.batch":
-		return w.Type.Version == "v1beta1"
-	}
-	return false
-}
-
-// ReturnsDeleted names the types whose deletion is answered with the object, as
-// release 1.21 does.
-func ReturnsDeleted(t *catalogue.Type) bool {
-	switch t.Key.Group {
-	case "":
-		return slices.Contains([]string{"pods", "services", "serviceaccounts", "podtemplates", "resourcequotas",
-			"persistentvolumes", "persistentvolumeclaims"}, t.Resource)
-	case "policy":
-		return t.Resource == "podsecuritypolicies"
-	}
-	return !t.Custom && slices.Contains([]string{"storageclasses", "csidrivers", "csinodes", "volumeattachments"}, t.Resource)
 }
 
 func text(v any) string {

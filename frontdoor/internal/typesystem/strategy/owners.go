@@ -1,6 +1,9 @@
 package strategy
 
-import "github.com/portico-platform/portico/services/tree"
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/tree"
+)
 
 // DedupOwnerReferences drops the references to an owner that stand in metadata.ownerReferences
 // already, each like the first, and returns the uids of these owners.
@@ -16,7 +19,7 @@ func DedupOwnerReferences(obj map[string]any) (repeated []string) {
 		if err != nil || !seen[string(written)] {
 			seen[string(written)] = true
 			kept = append(kept, item)
-		} else if uid := text(element(item)["uid"]); !told[uid] {
+		} else if uid := rules.Text(rules.AsObject(item), "uid"); !told[uid] {
 			told[uid] = true
 			repeated = append(repeated, uid)
 		}

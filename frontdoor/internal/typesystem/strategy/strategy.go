@@ -1,14 +1,12 @@
 // Package strategy sets what the service itself decides about an object when it
 // is written: system metadata, which half of an object a request may touch, and
-// the few things that single kinds do differently. It never rejects (package
+// what its kind does differently, which package kinds says. It never rejects (package
 // schema does) and never looks at other objects. It serves "Common object
 // metadata" and "Two-phase deletion of a resource" of the specification.
 package strategy
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -30,9 +28,20 @@ type Write struct {
 	User        services.UserInfo
 	Vocabulary  vocabulary.Vocabulary
 	Now         time.Time
-	// Types has the built-in types, and CustomTypes are all definitions of custom types.
-	Types       *catalogue.Catalogue
-	CustomTypes []crd.Definition
+	// Functions are those that the behavior of a type may name.
+	Functions kinds.Functions
+	// Definitions decides about CustomResourceDefinitions.
+	Definitions Definitions
+}
+
+// Definitions decides what becomes of a CustomResourceDefinition, which depends on all
+// others.
+type Definitions interface {
+	// Establish sets the status of a definition that is about to be stored. Old is nil at
+	// a create.
+	Establish(obj, old map[string]any, now time.Time)
+	// MarkTerminating sets the status of a definition whose deletion is requested.
+	MarkTerminating(obj map[string]any, now time.Time)
 }
 
 // generatedSuffix is how many random characters follow a generateName, and
@@ -45,7 +54,7 @@ const (
 // Identify gives a new object its name, identity and times, which nobody owns, and
 // takes away the status where that is a subresource: it begins with its defaults.
 func (w Write) Identify(obj map[string]any) {
-	if w.Type.Subresources["status"] != nil && !keepsStatusOnCreate(w.Type) {
+	if w.Type.Subresources["status"] != nil && !w.Type.Behavior.StatusOnCreate {
 		delete(obj, "status")
 	}
 	meta := Metadata(obj)
@@ -64,7 +73,7 @@ func (w Write) Identify(obj map[string]any) {
 	}
 	meta["uid"] = string(uuid.NewUUID())
 	meta["creationTimestamp"] = w.Now.UTC().Format(time.RFC3339)
-	if tracksGeneration(w.Type) || w.Type.Kind == "PriorityClass" { // which is the first there is, and the last
+	if w.Type.Behavior.Generation != "" {
 		meta["generation"] = int64(1)
 	}
 }
@@ -74,35 +83,67 @@ func (w Write) Identify(obj map[string]any) {
 func (w Write) PrepareUpdate(obj, old map[string]any) {
 	meta, oldMeta := Metadata(obj), Metadata(old)
 	delete(meta, "selfLink")
-	keep(meta, oldMeta, "namespace")
-	keep(meta, oldMeta, "creationTimestamp")
+	kinds.Keep(meta, oldMeta, "namespace")
+	kinds.Keep(meta, oldMeta, "creationTimestamp")
 	if oldMeta["deletionTimestamp"] != nil { // nothing takes the mark of a deletion away
-		keep(meta, oldMeta, "deletionTimestamp")
+		kinds.Keep(meta, oldMeta, "deletionTimestamp")
 	}
-	keepMissing(meta, oldMeta, "uid") // who sends others is told so by the rules
-	keepMissing(meta, oldMeta, "deletionGracePeriodSeconds")
+	kinds.KeepMissing(meta, oldMeta, "uid") // who sends others is told so by the rules
+	kinds.KeepMissing(meta, oldMeta, "deletionGracePeriodSeconds")
 	switch {
 	case w.Subresource == "":
 		if w.Type.Subresources["status"] != nil {
-			keep(obj, old, "status")
+			kinds.Keep(obj, old, "status")
 		}
 	case w.Subresource == "status" || w.Subresource == "approval":
 		w.keepAllButStatus(obj, old)
-	case w.Subresource == "ephemeralcontainers":
-		keepAllButEphemeral(obj, old)
 	}
-	w.updateKind(obj, old)
+	w.run(w.Type.Behavior.PrepareUpdate, obj, old)
+	w.Settle(obj, old)
+}
+
+// PrepareCreate completes a new object that is identified and has its defaults.
+func (w Write) PrepareCreate(obj map[string]any) {
+	for field, value := range w.Type.Behavior.InitialStatus {
+		tree.Object(obj, "status")[field] = value
+	}
+	w.run(w.Type.Behavior.PrepareCreate, obj, nil)
+	w.Settle(obj, nil)
+}
+
+// run calls functions of the kind, in their order.
+func (w Write) run(names []string, obj, old map[string]any) {
+	for _, name := range names {
+		w.Functions.Prepare[name](kinds.Write{Version: w.Type.Version, Subresource: w.Subresource, User: w.User,
+			Vocabulary: w.Vocabulary, Now: w.Now}, obj, old)
+	}
+}
+
+// Settle decides on what nobody but the service decides on, whatever an object that
+// is otherwise complete says about it: what has become of a definition. Old is nil
+// at a create. Admission may have changed the object in between, so it is called
+// again after that.
+func (w Write) Settle(obj, old map[string]any) {
+	if !w.Type.Behavior.DefinesTypes {
+		return
+	}
+	if w.Subresource == "" {
+		if old == nil {
+			delete(obj, "status")
+		} else {
+			kinds.Keep(obj, old, "status")
+		}
+	}
+	w.Definitions.Establish(obj, old, w.Now)
 }
 
 // Count gives a changed object the next generation. What it compares has to be
 // complete: a default that the client left out is no change.
 func (w Write) Count(obj, old map[string]any) {
 	meta, oldMeta := Metadata(obj), Metadata(old)
-	keep(meta, oldMeta, "generation")
-	if w.Type.Kind == "DaemonSet" {
-		countTemplates(obj, old)
-	}
-	if tracksGeneration(w.Type) && w.wantedChanged(obj, old) {
+	kinds.Keep(meta, oldMeta, "generation")
+	w.run(w.Type.Behavior.CountChange, obj, old)
+	if w.counted(obj, old) {
 		generation, _ := oldMeta["generation"].(int64)
 		meta["generation"] = generation + 1
 	}
@@ -113,45 +154,16 @@ func (w Write) Count(obj, old map[string]any) {
 func (w Write) keepAllButStatus(obj, old map[string]any) {
 	for field := range obj {
 		if field != "metadata" && field != "status" && field != "apiVersion" && field != "kind" {
-			keep(obj, old, field)
+			kinds.Keep(obj, old, field)
 		}
 	}
 	for field := range old {
 		if field != "metadata" && field != "status" {
-			keep(obj, old, field)
+			kinds.Keep(obj, old, field)
 		}
 	}
-	for _, field := range keptWithStatus(w.Type) {
-		keep(Metadata(obj), Metadata(old), field)
-	}
-}
-
-// keepAllButEphemeral undoes what a write of a pod's ephemeral containers changed
-// elsewhere.
-func keepAllButEphemeral(obj, old map[string]any) {
-	added, given := element(obj["spec"])["ephemeralContainers"]
-	for field := range obj {
-		if field != "metadata" {
-			keep(obj, old, field)
-		}
-	}
-	spec := maps.Clone(element(old["spec"]))
-	delete(spec, "ephemeralContainers")
-	if given {
-		spec["ephemeralContainers"] = added
-	}
-	obj["spec"], obj["status"] = spec, old["status"]
-	for _, field := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
-		keep(Metadata(obj), Metadata(old), field)
-	}
-}
-
-// keep gives obj the field's value in old, or none.
-func keep(obj, old map[string]any, field string) {
-	if value, ok := old[field]; ok {
-		obj[field] = value
-	} else {
-		delete(obj, field)
+	for _, field := range w.Type.Behavior.StatusKeeps {
+		kinds.Keep(Metadata(obj), Metadata(old), field)
 	}
 }
 
@@ -182,12 +194,19 @@ func Finished(obj map[string]any) bool {
 	return !ok || grace == 0
 }
 
-// wantedChanged reports whether anything but metadata and status differs. A custom
-// type without a status subresource has no status in that sense. The annotations of
-// a deployment are for its replica sets too, which its controller has to look at.
-func (w Write) wantedChanged(obj, old map[string]any) bool {
-	if w.Type.Kind == "Deployment" && w.Subresource == "" && !tree.Equal(Metadata(obj)["annotations"], Metadata(old)["annotations"]) {
-		return true
+// counted reports whether an update is a new generation: whether anything but metadata
+// and status differs. A custom type without a status subresource has no status in that
+// sense. The annotations of a deployment are for its replica sets too, which its
+// controller has to look at.
+func (w Write) counted(obj, old map[string]any) bool {
+	switch w.Type.Behavior.Generation {
+	case kinds.CountSpec:
+	case kinds.CountSpecAndNotes:
+		if w.Subresource == "" && !tree.Equal(Metadata(obj)["annotations"], Metadata(old)["annotations"]) {
+			return true
+		}
+	default:
+		return false
 	}
 	ignored := func(field string) bool {
 		return field == "metadata" || field == "status" && (!w.Type.Custom || w.Type.Subresources["status"] != nil)
@@ -217,24 +236,4 @@ func number(v any) (int64, bool) {
 		return i, err == nil
 	}
 	return 0, false
-}
-
-// tracksGeneration reports whether metadata.generation counts changes of the spec.
-// Types without a reader of it do not have one.
-func tracksGeneration(t *catalogue.Type) bool {
-	if t.Custom {
-		return true
-	}
-	if t.Key.Group == "" {
-		return t.Kind == "ReplicationController"
-	}
-	without := []string{"HorizontalPodAutoscaler", "CertificateSigningRequest", "StorageClass", "RuntimeClass", "PriorityClass",
-		"Event", "Lease", "ControllerRevision", "VolumeAttachment", "CSINode", "CSIDriver", "CSIStorageCapacity",
-		"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "PodSecurityPolicy", "APIService"}
-	return !slices.Contains(without, t.Kind)
-}
-
-// keepsStatusOnCreate names the types whose creator knows their status.
-func keepsStatusOnCreate(t *catalogue.Type) bool {
-	return t.Key.Group == "" && t.Kind == "Node"
 }

@@ -3,11 +3,6 @@ package strategy
 import (
 	"reflect"
 	"testing"
-	"time"
-
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // TestStatusTakesAlong: what of the metadata a write of the status may change.
@@ -15,11 +10,12 @@ func TestStatusTakesAlong(t *testing.T) {
 	metadata := func(of string) map[string]any {
 		return map[string]any{"labels": of, "annotations": of, "ownerReferences": of, "finalizers": of}
 	}
-	for kind, kept := range map[string][]string{
-		"Namespace": nil, "Deployment": {"labels"}, "Pod": {"ownerReferences"},
-		"FlowSchema": {"labels", "annotations", "ownerReferences", "finalizers"},
+	for name, kept := range map[[2]string][]string{
+		{"", "nodes"}: nil, {"apps", "deployments"}: {"labels"}, {"", "pods"}: {"ownerReferences"},
+		{"storage.k8s.io", "volumeattachments"}: {"labels", "annotations", "ownerReferences", "finalizers"},
 	} {
-		w := Write{Type: &catalogue.Type{Kind: kind}, Subresource: "status", Vocabulary: vocabulary.Platform()}
+		w := write(t, name[0], name[1])
+		w.Subresource = "status"
 		obj := map[string]any{"metadata": metadata("new"), "spec": "new", "status": "new"}
 		w.PrepareUpdate(obj, map[string]any{"metadata": metadata("old"), "spec": "old", "status": "old"})
 		want := map[string]any{"metadata": metadata("new"), "spec": "old", "status": "new"}
@@ -27,7 +23,7 @@ func TestStatusTakesAlong(t *testing.T) {
 			Metadata(want)[field] = "old"
 		}
 		if !reflect.DeepEqual(obj, want) {
-			t.Errorf("%s: %v, want %v", kind, obj, want)
+			t.Errorf("%s: %v, want %v", name, obj, want)
 		}
 	}
 }
@@ -35,7 +31,7 @@ func TestStatusTakesAlong(t *testing.T) {
 // TestWhatNeedNotBeRepeated: an update may leave out what does not change, and the rules
 // see what it changes.
 func TestWhatNeedNotBeRepeated(t *testing.T) {
-	w := Write{Type: &catalogue.Type{Kind: "ConfigMap"}, Vocabulary: vocabulary.Platform()}
+	w := write(t, "", "configmaps")
 	old := map[string]any{"metadata": map[string]any{"uid": "a", "creationTimestamp": "then", "generateName": "x"}}
 	obj := map[string]any{}
 	w.PrepareUpdate(obj, old)
@@ -52,9 +48,8 @@ func TestWhatNeedNotBeRepeated(t *testing.T) {
 // TestDecisions: a write of the status neither changes nor loses what an approval has
 // decided, and conditions keep the time at which they were reached.
 func TestDecisions(t *testing.T) {
-	v := vocabulary.Platform()
-	w := Write{Type: &catalogue.Type{Key: resource.GroupResource{Group: v.Group("certificates."), Resource: "certificatesigningrequests"}},
-		Subresource: "status", Vocabulary: v, Now: time.Unix(0, 0)}
+	w := write(t, "certificates.k8s.io", "certificatesigningrequests")
+	w.Subresource = "status"
 	condition := func(kind, reason, at string) map[string]any {
 		return map[string]any{"type": kind, "status": "True", "reason": reason, "lastUpdateTime": at, "lastTransitionTime": at}
 	}
@@ -72,15 +67,6 @@ func TestDecisions(t *testing.T) {
 	w.PrepareUpdate(obj, old)
 	if want := status(condition("Failed", "Bad", "then")); !reflect.DeepEqual(obj["status"], want) {
 		t.Errorf("a decision that is left out: %v", obj["status"])
-	}
-}
-
-// TestSecretsOfAccount: references to secrets are names.
-func TestSecretsOfAccount(t *testing.T) {
-	obj := map[string]any{"secrets": []any{map[string]any{"name": "a", "namespace": "b", "kind": "Secret"}, map[string]any{"uid": "c"}}}
-	nameSecrets(obj)
-	if want := []any{map[string]any{"name": "a"}, map[string]any{}}; !reflect.DeepEqual(obj["secrets"], want) {
-		t.Errorf("%v, want %v", obj["secrets"], want)
 	}
 }
 

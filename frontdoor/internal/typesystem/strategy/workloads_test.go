@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -22,7 +24,11 @@ func write(t *testing.T, group, resource string) Write {
 	if !ok {
 		t.Fatal("no such type")
 	}
-	return Write{Type: ty, Vocabulary: vocabulary.K8s(), Now: time.Unix(0, 0)}
+	set, err := builtin.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Write{Type: ty, Vocabulary: vocabulary.K8s(), Now: time.Unix(0, 0), Functions: set.Functions}
 }
 
 func parse(t *testing.T, text string) (m map[string]any) {
@@ -33,32 +39,15 @@ func parse(t *testing.T, text string) (m map[string]any) {
 	return m
 }
 
-// TestCreateJob: a job is given what tells its pods apart, and nothing that it has.
-func TestCreateJob(t *testing.T) {
-	const own = `{matchLabels: {controller-uid: u}}`
-	for name, c := range map[string]struct{ spec, want string }{
-		"plain":    {`{}`, `{selector: ` + own + `, template: {metadata: {labels: {controller-uid: u, job-name: j}}}}`},
-		"labelled": {`{template: {metadata: {labels: {job-name: x, a: b}}}}`, `{selector: ` + own + `, template: {metadata: {labels: {controller-uid: u, job-name: x, a: b}}}}`},
-		"selects":  {`{selector: {matchLabels: {a: b}}}`, `{selector: {matchLabels: {a: b, controller-uid: u}}, template: {metadata: {labels: {controller-uid: u, job-name: j}}}}`},
-		"manual":   {`{manualSelector: true}`, `{manualSelector: true}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			job := parse(t, `{metadata: {name: j, uid: u}, spec: `+c.spec+`}`)
-			createJob(job)
-			if want := parse(t, c.want); !reflect.DeepEqual(job["spec"], want) {
-				t.Errorf("got %v, want %v", job["spec"], want)
-			}
-		})
-	}
-}
-
 // TestDaemonSetTemplates: templates are counted from one on, whatever clients say.
 func TestDaemonSetTemplates(t *testing.T) {
 	w := write(t, "apps", "daemonsets")
 	first := parse(t, `{metadata: {name: d}, spec: {template: {a: b}}}`)
 	w.Identify(first)
 	w.PrepareCreate(first)
-	counted := func(set map[string]any) any { return element(Metadata(set)["annotations"])[templateGeneration] }
+	counted := func(set map[string]any) any {
+		return rules.AsObject(Metadata(set)["annotations"])["deprecated.daemonset.template.generation"]
+	}
 	if got := counted(first); got != "1" {
 		t.Errorf("first template is counted as %v", got)
 	}
@@ -115,7 +104,7 @@ func TestOrphans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj := parse(t, `{metadata: {name: j, finalizers: `+c.finalizers+`}}`)
 			write(t, c.group, c.resource).PrepareDelete(obj, &c.options)
-			if got := items(Metadata(obj), "finalizers"); !reflect.DeepEqual(got, c.want) {
+			if got := rules.List(Metadata(obj), "finalizers"); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

@@ -13,4 +13,7 @@ var Functions = kinds.Functions{
 		"apiServiceStatus": apiServiceStatus,
 		"apiServiceTrust":  apiServiceTrust,
 	},
+	Prepare: map[string]kinds.PrepareFunc{
+		"createAPIService": createAPIService,
+	},
 }

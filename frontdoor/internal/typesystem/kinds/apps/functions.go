@@ -24,4 +24,8 @@ var Functions = kinds.Functions{
 	Derive: map[string]rules.DeriveFunc{
 		"claimTemplates": claimTemplates,
 	},
+	Prepare: map[string]kinds.PrepareFunc{
+		"countTemplates":  countTemplates,
+		"createDaemonSet": createDaemonSet,
+	},
 }

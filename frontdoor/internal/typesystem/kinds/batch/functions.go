@@ -20,4 +20,7 @@ var Functions = kinds.Functions{
 		"jobCompletions": jobCompletions,
 		"labelsOfJob":    labelsOfJob,
 	},
+	Prepare: map[string]kinds.PrepareFunc{
+		"createJob": createJob,
+	},
 }

@@ -3,6 +3,9 @@ package batch
 import (
 	"fmt"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/services/tree"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/apps"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
@@ -121,4 +124,28 @@ func labelsOfJob(m map[string]any, _ vocabulary.Vocabulary) {
 func jobTemplate(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	apps.CheckRestartPolicy(c, m, at, "OnFailure", "Never")
 	apps.CheckNoEphemeralContainers(c, m, at)
+}
+
+// createJob lets a job select its pods by its own uid, unless it brings a selector
+// and says so, and have the labels of its pods when it has none. A label or
+// requirement that is there already is left to the rules.
+func createJob(_ kinds.Write, obj, _ map[string]any) {
+	spec := tree.Object(obj, "spec")
+	if spec["manualSelector"] == true {
+		return
+	}
+	meta := tree.Object(obj, "metadata")
+	labels := tree.Object(tree.Object(tree.Object(spec, "template"), "metadata"), "labels")
+	setMissing(labels, nameLabel, meta["name"])
+	setMissing(labels, uidLabel, meta["uid"])
+	setMissing(tree.Object(tree.Object(spec, "selector"), "matchLabels"), uidLabel, meta["uid"])
+	if len(rules.AsObject(meta["labels"])) == 0 {
+		meta["labels"] = tree.Copy(labels)
+	}
+}
+
+func setMissing(m map[string]any, name string, value any) {
+	if _, given := m[name]; !given {
+		m[name] = value
+	}
 }

@@ -26,7 +26,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/rbac"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/scheduling"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/storage"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
 // Read returns what is known of the built-in kinds, with all functions found. All
@@ -36,13 +35,11 @@ var Read = sync.OnceValues(func() (*kinds.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := kinds.Functions{Checks: map[string]rules.CheckFunc{}, Derive: map[string]rules.DeriveFunc{}}
-	for _, functions := range tables {
-		if err := all.Join(functions); err != nil {
-			return nil, err
-		}
+	functions, err := kinds.Join(tables[:]...)
+	if err != nil {
+		return nil, err
 	}
-	return set, set.Resolve(all)
+	return set, set.Resolve(functions)
 })
 
 // tables are the functions of all folders.

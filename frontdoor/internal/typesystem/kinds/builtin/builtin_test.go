@@ -1,7 +1,6 @@
 package builtin
 
 import (
-	"maps"
 	"reflect"
 	"runtime"
 	"strings"
@@ -28,10 +27,13 @@ func TestFunctions(t *testing.T) {
 	for _, r := range set.Definitions {
 		note(r.Checks, r.Derive)
 	}
-	for _, table := range tables {
-		check(t, table.Checks, used)
-		check(t, table.Derive, used)
+	for _, k := range set.Kinds {
+		note(k.PrepareCreate, k.PrepareUpdate, k.CountChange, k.PrepareDelete, []string{k.GracePeriod})
 	}
+	check(t, set.Functions.Checks, used)
+	check(t, set.Functions.Derive, used)
+	check(t, set.Functions.Prepare, used)
+	check(t, set.Functions.Grace, used)
 }
 
 func check[F any](t *testing.T, functions map[string]F, used map[string]bool) {
@@ -46,18 +48,22 @@ func check[F any](t *testing.T, functions map[string]F, used map[string]bool) {
 	}
 }
 
-// TestUnknownFunction: a name that no function has is an error that says where it stands.
+// TestUnknownFunction: a name that no function has is an error that says where it is.
 func TestUnknownFunction(t *testing.T) {
-	set := &kinds.Set{Definitions: map[string]*kinds.Rules{"core.v1.Pod": {Checks: []string{"nothingSuch"}}}}
-	if err := set.Resolve(kinds.Functions{}); err == nil || !strings.Contains(err.Error(), "core.v1.Pod") || !strings.Contains(err.Error(), "nothingSuch") {
-		t.Errorf("got %v", err)
+	for _, set := range []*kinds.Set{
+		{Definitions: map[string]*kinds.Rules{"core.v1.Pod": {Checks: []string{"nothingSuch"}}}},
+		{Kinds: []*kinds.Kind{{Resource: "core.v1.Pod", Behavior: kinds.Behavior{PrepareDelete: []string{"nothingSuch"}}}}},
+		{Kinds: []*kinds.Kind{{Resource: "core.v1.Pod", Behavior: kinds.Behavior{GracePeriod: "nothingSuch"}}}},
+	} {
+		if err := set.Resolve(kinds.Functions{}); err == nil || !strings.Contains(err.Error(), "core.v1.Pod") || !strings.Contains(err.Error(), "nothingSuch") {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 
 // TestTwoFunctions: no two folders have functions of one name.
 func TestTwoFunctions(t *testing.T) {
-	table := tables[1]
-	if err := (kinds.Functions{Checks: maps.Clone(table.Checks)}).Join(table); err == nil {
+	if _, err := kinds.Join(tables[1], tables[1]); err == nil {
 		t.Error("two functions of one name were accepted")
 	}
 }

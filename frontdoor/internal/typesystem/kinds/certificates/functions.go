@@ -16,4 +16,8 @@ var Functions = kinds.Functions{
 	Derive: map[string]rules.DeriveFunc{
 		"signerOfOldRequest": signerOfOldRequest,
 	},
+	Prepare: map[string]kinds.PrepareFunc{
+		"nameRequester":        nameRequester,
+		"updateSigningRequest": updateSigningRequest,
+	},
 }

@@ -43,4 +43,11 @@ var Functions = kinds.Functions{
 		"namespaceNameLabel":    namespaceNameLabel,
 		"sameCIDRs":             sameCIDRs,
 	},
+	Prepare: map[string]kinds.PrepareFunc{
+		"dropDataSource":          dropDataSource,
+		"holdNamespace":           holdNamespace,
+		"keepNamespaceFinalizers": keepNamespaceFinalizers,
+		"nameSecrets":             nameSecrets,
+		"terminateNamespace":      terminateNamespace,
+	},
 }

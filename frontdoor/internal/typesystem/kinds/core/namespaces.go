@@ -1,7 +1,11 @@
 package core
 
 import (
+	"slices"
 	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/services/tree"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
@@ -41,4 +45,32 @@ func namespacePhase(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	case !deleting && phase != "Active":
 		c.Invalid(at, phase, "may only be 'Active' if `deletionTimestamp` is empty")
 	}
+}
+
+// holdNamespace holds a namespace until its contents are gone.
+func holdNamespace(w kinds.Write, obj, _ map[string]any) {
+	spec := tree.Object(obj, "spec")
+	held, _ := spec["finalizers"].([]any)
+	if name := any(w.Vocabulary.NamespaceFinalizer); !slices.Contains(held, name) {
+		spec["finalizers"] = append(slices.Clone(held), name)
+	}
+}
+
+// keepNamespaceFinalizers: what holds a namespace changes on a path of its own, which
+// changes nothing else.
+func keepNamespaceFinalizers(w kinds.Write, obj, old map[string]any) {
+	if w.Subresource == "finalize" {
+		kinds.Keep(obj, old, "status")
+		return
+	}
+	spec := tree.Object(obj, "spec")
+	kinds.Keep(spec, tree.Object(old, "spec"), "finalizers")
+	if len(spec) == 0 {
+		delete(obj, "spec")
+	}
+}
+
+// terminateNamespace says in the status that the contents are being deleted.
+func terminateNamespace(_ kinds.Write, obj, _ map[string]any) {
+	tree.Object(obj, "status")["phase"] = "Terminating"
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -89,5 +90,21 @@ func gotCapacity(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 		if q := rules.Quantity(value); q.Sign() < 0 {
 			c.Invalid(at.Entry(name), value, "must be a valid resource quantity")
 		}
+	}
+}
+
+// dropDataSource drops where a claim gets its first data from, when nobody can fill it
+// from there: release 1.21 knows claims and snapshots. One that is stored stays.
+func dropDataSource(w kinds.Write, obj, old map[string]any) {
+	if rules.AsObject(rules.AsObject(old)["spec"])["dataSource"] != nil {
+		return
+	}
+	spec := rules.AsObject(obj["spec"])
+	source := rules.AsObject(spec["dataSource"])
+	switch group := rules.Text(source, "apiGroup"); {
+	case source["kind"] == "PersistentVolumeClaim" && group == "":
+	case source["kind"] == "VolumeSnapshot" && group == "snapshot."+w.Vocabulary.Group("storage."):
+	default:
+		delete(spec, "dataSource")
 	}
 }

@@ -11,4 +11,7 @@ var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"sliceAddresses": sliceAddresses,
 	},
+	Prepare: map[string]kinds.PrepareFunc{
+		"dropTopology": dropTopology,
+	},
 }

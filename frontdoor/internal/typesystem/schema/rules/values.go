@@ -26,6 +26,14 @@ func Object(m map[string]any, path ...string) map[string]any {
 	return m
 }
 
+// AsObject returns a value as an object; an empty one when it is none.
+func AsObject(value any) map[string]any {
+	if m, ok := value.(map[string]any); ok {
+		return m
+	}
+	return map[string]any{}
+}
+
 // List returns a field's list.
 func List(m map[string]any, name string) []any {
 	l, _ := m[name].([]any)

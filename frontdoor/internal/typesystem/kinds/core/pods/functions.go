@@ -55,4 +55,10 @@ var Functions = kinds.Functions{
 		"qualityOfService":     qualityOfService,
 		"serviceAccountAlias":  serviceAccountAlias,
 	},
+	Prepare: map[string]kinds.PrepareFunc{
+		"keepAllButEphemeralContainers": keepAllButEphemeralContainers,
+	},
+	Grace: map[string]kinds.GraceFunc{
+		"podGracePeriod": podGracePeriod,
+	},
 }

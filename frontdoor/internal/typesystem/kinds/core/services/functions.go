@@ -23,4 +23,8 @@ var Functions = kinds.Functions{
 		"defaultTargetPort": defaultTargetPort,
 		"noAffinityConfig":  noAffinityConfig,
 	},
+	Prepare: map[string]kinds.PrepareFunc{
+		"createService": createService,
+		"updateService": updateService,
+	},
 }

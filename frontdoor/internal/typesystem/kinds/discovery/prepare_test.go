@@ -1,4 +1,4 @@
-package strategy
+package discovery
 
 import (
 	"reflect"
@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -29,7 +30,7 @@ func TestDropTopology(t *testing.T) {
 				return m
 			}
 			next := parse(c.next)
-			dropTopology(vocabulary.Platform(), next, parse(c.old))
+			dropTopology(kinds.Write{Version: "v1", Vocabulary: vocabulary.Platform()}, next, parse(c.old))
 			if want := parse(c.want); !reflect.DeepEqual(next, want) {
 				t.Errorf("got %v, want %v", next, want)
 			}

@@ -1,8 +1,10 @@
-package strategy
+package services
 
 import (
 	"reflect"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -18,10 +20,10 @@ func dropGated(spec, before map[string]any) {
 }
 
 // createService completes the two fields for the one cluster IP.
-func createService(obj map[string]any) {
-	spec := element(obj["spec"])
+func createService(_ kinds.Write, obj, _ map[string]any) {
+	spec := rules.AsObject(obj["spec"])
 	dropGated(spec, nil)
-	if ip := text(spec["clusterIP"]); ip != "" && len(items(spec, "clusterIPs")) == 0 {
+	if ip := rules.Text(spec, "clusterIP"); ip != "" && len(rules.List(spec, "clusterIPs")) == 0 {
 		spec["clusterIPs"] = []any{ip}
 	}
 }
@@ -29,22 +31,25 @@ func createService(obj map[string]any) {
 // updateService keeps the addresses that the service was given, so that the
 // manifest that made it can be applied again, and drops those that its new type
 // does not have. What the client changes itself is left to the rules.
-func updateService(obj, old map[string]any) {
-	spec, before := tree.Object(obj, "spec"), element(old["spec"])
+func updateService(w kinds.Write, obj, old map[string]any) {
+	if w.Subresource != "" {
+		return
+	}
+	spec, before := tree.Object(obj, "spec"), rules.AsObject(old["spec"])
 	dropGated(spec, before)
 	if hasIPs(spec) && hasIPs(before) {
-		keepMissing(spec, before, "clusterIP")
-		keepMissing(spec, before, "clusterIPs")
+		kinds.KeepMissing(spec, before, "clusterIP")
+		kinds.KeepMissing(spec, before, "clusterIPs")
 	}
 	if hasNodePorts(spec) && hasNodePorts(before) {
 		keepNodePorts(spec, before)
 	}
 	if hasHealthPort(spec) && hasHealthPort(before) {
-		keepMissing(spec, before, "healthCheckNodePort")
+		kinds.KeepMissing(spec, before, "healthCheckNodePort")
 	}
 	followClusterIP(spec, before)
 	dropOfOtherType(spec, before)
-	if status := element(obj["status"]); spec["type"] != "LoadBalancer" && len(element(status["loadBalancer"])) > 0 {
+	if status := rules.AsObject(obj["status"]); spec["type"] != "LoadBalancer" && len(rules.AsObject(status["loadBalancer"])) > 0 {
 		tree.Object(obj, "status")["loadBalancer"] = map[string]any{} // the one there was is going
 	}
 }
@@ -63,16 +68,16 @@ func hasHealthPort(spec map[string]any) bool {
 // name, unless another port has taken it.
 func keepNodePorts(spec, before map[string]any) {
 	taken, named := map[any]bool{}, map[string]any{}
-	for _, p := range items(spec, "ports") {
-		taken[element(p)["nodePort"]] = true
+	for _, p := range rules.List(spec, "ports") {
+		taken[rules.AsObject(p)["nodePort"]] = true
 	}
-	for _, p := range items(before, "ports") {
-		named[text(element(p)["name"])] = element(p)["nodePort"]
+	for _, p := range rules.List(before, "ports") {
+		named[rules.Text(rules.AsObject(p), "name")] = rules.AsObject(p)["nodePort"]
 	}
-	for _, p := range items(spec, "ports") {
-		port := element(p)
-		old := named[text(port["name"])]
-		if n, _ := number(port["nodePort"]); n == 0 && old != nil && !taken[old] {
+	for _, p := range rules.List(spec, "ports") {
+		port := rules.AsObject(p)
+		old := named[rules.Text(port, "name")]
+		if n, _ := rules.Whole(port["nodePort"]); n == 0 && old != nil && !taken[old] {
 			port["nodePort"] = old
 		}
 	}
@@ -81,10 +86,10 @@ func keepNodePorts(spec, before map[string]any) {
 // followClusterIP lets the list follow the single field, for clients that know only
 // that one.
 func followClusterIP(spec, before map[string]any) {
-	now, then := text(spec["clusterIP"]), text(before["clusterIP"])
-	sameList := reflect.DeepEqual(items(spec, "clusterIPs"), items(before, "clusterIPs"))
+	now, then := rules.Text(spec, "clusterIP"), rules.Text(before, "clusterIP")
+	sameList := reflect.DeepEqual(rules.List(spec, "clusterIPs"), rules.List(before, "clusterIPs"))
 	switch {
-	case now == then || !sameList && len(items(spec, "clusterIPs")) > 0:
+	case now == then || !sameList && len(rules.List(spec, "clusterIPs")) > 0:
 	case now == "":
 		delete(spec, "clusterIPs")
 	default:
@@ -106,7 +111,7 @@ func dropOfOtherType(spec, before map[string]any) {
 		}
 	}
 	if hasIPs(before) && !hasIPs(spec) {
-		if text(spec["clusterIP"]) == text(before["clusterIP"]) {
+		if rules.Text(spec, "clusterIP") == rules.Text(before, "clusterIP") {
 			drop("clusterIPs")
 			delete(spec, "clusterIP")
 		}
@@ -127,42 +132,16 @@ func dropOfOtherType(spec, before map[string]any) {
 // dropNodePorts drops all node ports, unless the client has set another one.
 func dropNodePorts(spec, before map[string]any) {
 	had := map[int64]bool{}
-	for _, p := range items(before, "ports") {
-		n, _ := number(element(p)["nodePort"])
+	for _, p := range rules.List(before, "ports") {
+		n, _ := rules.Whole(rules.AsObject(p)["nodePort"])
 		had[n] = true
 	}
-	for _, p := range items(spec, "ports") {
-		if n, given := number(element(p)["nodePort"]); given && !had[n] {
+	for _, p := range rules.List(spec, "ports") {
+		if n, given := rules.Whole(rules.AsObject(p)["nodePort"]); given && !had[n] {
 			return
 		}
 	}
-	for _, p := range items(spec, "ports") {
-		delete(element(p), "nodePort")
+	for _, p := range rules.List(spec, "ports") {
+		delete(rules.AsObject(p), "nodePort")
 	}
-}
-
-// keepMissing is keep for a field that the client left out.
-func keepMissing(obj, old map[string]any, field string) {
-	switch v := obj[field].(type) {
-	case nil:
-		keep(obj, old, field)
-	case string:
-		if v == "" {
-			keep(obj, old, field)
-		}
-	case int64:
-		if v == 0 {
-			keep(obj, old, field)
-		}
-	case []any:
-		if len(v) == 0 {
-			keep(obj, old, field)
-		}
-	}
-}
-
-// items returns the field's list.
-func items(parent map[string]any, field string) []any {
-	list, _ := parent[field].([]any)
-	return list
 }

@@ -1,4 +1,4 @@
-package strategy
+package services
 
 import (
 	"reflect"
@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 )
 
 func spec(t *testing.T, text string) map[string]any {
@@ -50,7 +50,7 @@ func TestUpdateOfService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			next, want := spec(t, c.new), spec(t, c.want)
-			updateService(next, spec(t, c.old))
+			updateService(kinds.Write{}, next, spec(t, c.old))
 			if !reflect.DeepEqual(next, want) {
 				t.Errorf("got %v, want %v", next["spec"], want["spec"])
 			}
@@ -61,29 +61,8 @@ func TestUpdateOfService(t *testing.T) {
 // TestCreateOfService takes no fields of later releases.
 func TestCreateOfService(t *testing.T) {
 	made := spec(t, `{clusterIP: 10.0.0.1, internalTrafficPolicy: Local, topologyKeys: ["*"]}`)
-	createService(made)
+	createService(kinds.Write{}, made, nil)
 	if want := spec(t, `{clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}`); !reflect.DeepEqual(made, want) {
 		t.Errorf("got %v, want %v", made["spec"], want["spec"])
-	}
-}
-
-// TestDataSource keeps what a claim can be filled from.
-func TestDataSource(t *testing.T) {
-	w := Write{Vocabulary: vocabulary.Platform()}
-	const unknown = `{dataSource: {apiGroup: example.com, kind: Tape, name: a}}`
-	for _, c := range []struct{ name, made, old, want string }{
-		{"a claim", `{dataSource: {kind: PersistentVolumeClaim, name: a}}`, "", `{dataSource: {kind: PersistentVolumeClaim, name: a}}`},
-		{"a snapshot", `{dataSource: {apiGroup: snapshot.storage.platform.io, kind: VolumeSnapshot, name: a}}`, "",
-			`{dataSource: {apiGroup: snapshot.storage.platform.io, kind: VolumeSnapshot, name: a}}`},
-		{"a claim of another group", `{dataSource: {apiGroup: example.com, kind: PersistentVolumeClaim, name: a}}`, "", `{}`},
-		{"something else", unknown, "", `{}`},
-		{"something else that is there", unknown, unknown, unknown},
-		{"nothing", `{}`, "", `{}`},
-	} {
-		made, want := spec(t, c.made), spec(t, c.want)
-		w.dropDataSource(made, spec(t, c.old))
-		if !reflect.DeepEqual(made, want) {
-			t.Errorf("%s: got %v, want %v", c.name, made["spec"], want["spec"])
-		}
 	}
 }

@@ -1,0 +1,41 @@
+package core
+
+import (
+	"reflect"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+func spec(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{"spec": m}
+}
+
+// TestDataSource keeps what a claim can be filled from.
+func TestDataSource(t *testing.T) {
+	w := kinds.Write{Vocabulary: vocabulary.Platform()}
+	const unknown = `{dataSource: {apiGroup: example.com, kind: Tape, name: a}}`
+	for _, c := range []struct{ name, made, old, want string }{
+		{"a claim", `{dataSource: {kind: PersistentVolumeClaim, name: a}}`, "", `{dataSource: {kind: PersistentVolumeClaim, name: a}}`},
+		{"a snapshot", `{dataSource: {apiGroup: snapshot.storage.platform.io, kind: VolumeSnapshot, name: a}}`, "",
+			`{dataSource: {apiGroup: snapshot.storage.platform.io, kind: VolumeSnapshot, name: a}}`},
+		{"a claim of another group", `{dataSource: {apiGroup: example.com, kind: PersistentVolumeClaim, name: a}}`, "", `{}`},
+		{"something else", unknown, "", `{}`},
+		{"something else that is there", unknown, unknown, unknown},
+		{"nothing", `{}`, "", `{}`},
+	} {
+		made, want := spec(t, c.made), spec(t, c.want)
+		dropDataSource(w, made, spec(t, c.old))
+		if !reflect.DeepEqual(made, want) {
+			t.Errorf("%s: got %v, want %v", c.name, made["spec"], want["spec"])
+		}
+	}
+}
