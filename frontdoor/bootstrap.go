@@ -62,7 +62,7 @@ func keyOf(gr resource.GroupResource, object map[string]any) resource.Key {
 // keys returns the keys of all objects of a type.
 func (d *door) keys(ctx context.Context, gr resource.GroupResource) (map[resource.Key]bool, error) {
 	keys := map[resource.Key]bool{}
-	_, err := reads.ForEach(ctx, d.store, services.ListRequest{GroupResource: gr}, func(o services.Object) error {
+	_, err := services.ForEach(ctx, d.store, services.ListRequest{GroupResource: gr}, func(o services.Object) error {
 		keys[o.Key] = true
 		return nil
 	})

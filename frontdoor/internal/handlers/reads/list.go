@@ -147,23 +147,3 @@ func errTokenExpired() *services.Status {
 	return services.Expired("The provided continue parameter is too old to display a consistent list result. " +
 		"You must start a new list without the continue parameter.")
 }
-
-// ForEach reads a whole collection at one revision, page by page, and hands over
-// each object. It returns that revision.
-func ForEach(ctx context.Context, store services.Reader, r services.ListRequest, visit func(services.Object) error) (int64, error) {
-	for {
-		page, err := store.List(ctx, r)
-		if err != nil {
-			return 0, err
-		}
-		for _, object := range page.Objects {
-			if err := visit(object); err != nil {
-				return 0, err
-			}
-		}
-		if page.Next == "" {
-			return page.Revision, nil
-		}
-		r = page.Following(r)
-	}
-}

@@ -131,7 +131,7 @@ func (x *watching) start(ctx context.Context) (int64, error) {
 	}
 	r := services.ListRequest{GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Read: o.GetRead(),
 		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
-	after, err := ForEach(ctx, x.Store, r, func(object services.Object) error {
+	after, err := services.ForEach(ctx, x.Store, r, func(object services.Object) error {
 		if err := x.begin(); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -88,7 +87,7 @@ func (a *Assigner) drop(ctx context.Context, c claim) error {
 // all lists the claims of one kind.
 func (a *Assigner) all(ctx context.Context, kind resource.GroupResource) (map[resource.Key]claim, error) {
 	claims := map[resource.Key]claim{}
-	_, err := reads.ForEach(ctx, a.Store, services.ListRequest{GroupResource: kind}, func(object services.Object) error {
+	_, err := services.ForEach(ctx, a.Store, services.ListRequest{GroupResource: kind}, func(object services.Object) error {
 		c, err := claimOf(object)
 		claims[c.key] = c
 		return err

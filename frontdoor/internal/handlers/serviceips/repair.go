@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
@@ -82,7 +81,7 @@ func (r *Repair) claims(ctx context.Context) (map[resource.Key]claim, error) {
 // holders lists which Service has which address.
 func (r *Repair) holders(ctx context.Context) (map[resource.Key]owner, error) {
 	holders := map[resource.Key]owner{}
-	_, err := reads.ForEach(ctx, r.Store, services.ListRequest{GroupResource: Services}, func(object services.Object) error {
+	_, err := services.ForEach(ctx, r.Store, services.ListRequest{GroupResource: Services}, func(object services.Object) error {
 		service, err := tree.Decode(object.JSON)
 		if err != nil {
 			return err

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -99,7 +98,7 @@ func (h *Handlers) spend(ctx context.Context, a *action, pod map[string]any, dry
 func (h *Handlers) budgetsOf(ctx context.Context, a *action, t *catalogue.Type, pod map[string]any) (keys []resource.Key, err error) {
 	podLabels, _, _ := unstructured.NestedStringMap(pod, "metadata", "labels")
 	list := services.ListRequest{GroupResource: t.Key, Namespace: a.Namespace}
-	_, err = reads.ForEach(ctx, h.Store, list, func(object services.Object) error {
+	_, err = services.ForEach(ctx, h.Store, list, func(object services.Object) error {
 		decoded, err := a.Engine.DecodeStored(ctx, object, t)
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +36,9 @@ type Catalogue struct {
 	reserved    map[string]Reserved // by group
 	builtIn     *Catalogue          // nil in the one without custom types
 }
+
+// ErrNoVersion is the error of a conversion to a version that is not served.
+var ErrNoVersion = errors.New("no such version")
 
 type typeID struct{ group, version, resource string }
 

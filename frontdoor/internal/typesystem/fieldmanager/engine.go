@@ -29,10 +29,6 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// ErrNoVersion is what Options.Convert returns for a version that is not served
-// any more: entries of managedFields in it are dropped.
-var ErrNoVersion = errors.New("no such version")
-
 // Types is what an engine asks of the catalogue.
 type Types interface {
 	// Converter returns what knows the fields and list types of every kind.
@@ -46,7 +42,7 @@ type Options struct {
 	Vocabulary vocabulary.Vocabulary
 	Types      Types
 	// Convert returns the object in another version of its type, without touching
-	// the one it is given; ErrNoVersion when that version is not known. Without it
+	// the one it is given; catalogue.ErrNoVersion when that version is not known. Without it
 	// versions of a type differ in nothing but their name.
 	Convert func(t *catalogue.Type, object map[string]any, apiVersion string) (map[string]any, error)
 	// WithoutApply turns server-side apply and the tracking of field owners off
@@ -169,13 +165,15 @@ func (v versions) Convert(object *typed.TypedValue, version fieldpath.APIVersion
 	}
 	converted, err := v.engine.typed(to, typed.AllowDuplicates)
 	if err != nil {
-		return nil, errors.Join(ErrNoVersion, err)
+		return nil, errors.Join(catalogue.ErrNoVersion, err)
 	}
 	return converted, nil
 }
 
 // IsMissingVersionError reports whether a version is gone.
-func (v versions) IsMissingVersionError(err error) bool { return errors.Is(err, ErrNoVersion) }
+func (v versions) IsMissingVersionError(err error) bool {
+	return errors.Is(err, catalogue.ErrNoVersion)
+}
 
 var (
 	_ smd.Converter = versions{}

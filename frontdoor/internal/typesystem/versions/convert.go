@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -66,7 +65,7 @@ type Types interface {
 }
 
 // Among returns the conversion to any version of a type that is served, as package
-// merge asks for it. For other versions it returns merge.ErrNoVersion.
+// fieldmanager asks for it. For other versions it returns catalogue.ErrNoVersion.
 func (v Versions) Among(types Types) func(t *catalogue.Type, object map[string]any, apiVersion string) (map[string]any, error) {
 	return func(t *catalogue.Type, object map[string]any, apiVersion string) (map[string]any, error) {
 		group, version, ok := strings.Cut(apiVersion, "/")
@@ -75,7 +74,7 @@ func (v Versions) Among(types Types) func(t *catalogue.Type, object map[string]a
 		}
 		to, ok := types.ByKind(group, version, t.Kind)
 		if !ok || to.Key != t.Key {
-			return nil, fmt.Errorf("%s in %s: %w", t.Kind, apiVersion, fieldmanager.ErrNoVersion)
+			return nil, fmt.Errorf("%s in %s: %w", t.Kind, apiVersion, catalogue.ErrNoVersion)
 		}
 		return v.Convert(context.Background(), object, to) // the merge library hands no context on; a webhook has a time of its own
 	}

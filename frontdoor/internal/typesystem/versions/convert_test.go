@@ -17,7 +17,6 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/services/golden"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -244,7 +243,7 @@ func TestAmong(t *testing.T) {
 		t.Errorf("%v %v", old, err)
 	}
 	for _, version := range []string{"networking.platform.io/v9", "v1", "nobody/v1"} {
-		if _, err := convert(ingress, object, version); !errors.Is(err, fieldmanager.ErrNoVersion) {
+		if _, err := convert(ingress, object, version); !errors.Is(err, catalogue.ErrNoVersion) {
 			t.Errorf("%s: %v", version, err)
 		}
 	}
