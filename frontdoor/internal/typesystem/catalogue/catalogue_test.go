@@ -158,7 +158,7 @@ func TestEveryTypeIsWhole(t *testing.T) {
 	})
 }
 
-// Column cells are paths that the schema knows, or cells that columns.go names.
+// Column cells are paths that the schema knows, or cells that kinds/columns.go names.
 func TestColumns(t *testing.T) {
 	source, err := os.ReadFile("../kinds/columns.go")
 	if err != nil {

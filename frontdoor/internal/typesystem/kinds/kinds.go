@@ -7,6 +7,7 @@
 package kinds
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -50,6 +51,9 @@ func read() (*Set, error) {
 		k := &Kind{}
 		err := parse(name, k)
 		if err == nil {
+			err = k.placed(name)
+		}
+		if err == nil {
 			err = set.add(k)
 		}
 		if err != nil {
@@ -57,6 +61,16 @@ func read() (*Set, error) {
 		}
 	}
 	return set, nil
+}
+
+// placed checks that the file of a resource is where one looks for it: in the folder
+// named by the first part of its group, core without one.
+func (k *Kind) placed(file string) error {
+	folder, _, _ := strings.Cut(cmp.Or(k.Group, "core"), ".")
+	if want := folder + "/" + k.Resource + ".yaml"; k.Resource != "" && file != want {
+		return fmt.Errorf("belongs into %s", want)
+	}
+	return nil
 }
 
 // parse reads a file. Unknown and repeated keys are errors; whole numbers become int64,

@@ -116,9 +116,9 @@ func dump(t testing.TB, value any) string {
 	return string(text)
 }
 
-// TestOverlayNamesTheDocument finds rules about definitions and fields that the
+// TestRulesNameTheDocument finds rules about definitions and fields that the
 // document does not have: a slip of the pen would otherwise be silent.
-func TestOverlayNamesTheDocument(t *testing.T) {
+func TestRulesNameTheDocument(t *testing.T) {
 	_, engine := newEngine(t)
 	known := map[string]map[string]bool{}
 	for name, s := range engine.definitions {
