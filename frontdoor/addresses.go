@@ -11,7 +11,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// addressConfig are the flags about the addresses of Services.
+// addressConfig holds the flags about the addresses of Services.
 type addressConfig struct {
 	networks []string
 	ports    string
@@ -22,8 +22,7 @@ func (c *addressConfig) register(fs *pflag.FlagSet) {
 	fs.StringVar(&c.ports, "service-node-port-range", "30000-32767", "`ports` that services get their node ports from")
 }
 
-// assigner returns what assigns addresses, and keeps its claims repaired while the
-// front door runs.
+// assigner returns the Service address assigner and starts the repair of its claims.
 func (c *addressConfig) assigner(n *run.Node, store services.Store) (*serviceips.Assigner, error) {
 	networks, err := serviceips.ParseNetworks(c.networks)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// answer is the ResponseWriter of the pipeline: it remembers whether an answer is
-// under way, and with which status.
+// answer is the ResponseWriter of the pipeline. It records the status, and thereby
+// whether the response has started.
 type answer struct {
 	http.ResponseWriter
 	status int
@@ -36,10 +36,10 @@ func (a *answer) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-// Unwrap lets http.ResponseController find the connection.
+// Unwrap supports http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// statusOf returns the status that a request is or will be answered with.
+// statusOf returns the status code that a request was or will be answered with.
 func statusOf(w http.ResponseWriter, err error) int {
 	if err != nil {
 		return int(services.AsStatus(err).Code)
@@ -59,7 +59,7 @@ func objectRef(r *request.Request) *audit.ObjectRef {
 		APIGroup: r.Type.Group, APIVersion: r.Type.Version, Subresource: r.SubresourceName()}
 }
 
-// requestMetrics are the front door's own metrics (sections "Other signals" and
+// requestMetrics holds the front door's own metrics (sections "Other signals" and
 // "Deprecation rules").
 type requestMetrics struct {
 	total      *prometheus.CounterVec
@@ -88,7 +88,7 @@ func newRequestMetrics(registry *prometheus.Registry, openWatches func() float64
 	return m
 }
 
-// observe counts a finished request.
+// observe records a finished request.
 func (m *requestMetrics) observe(r *request.Request, a *answer, took time.Duration) {
 	var group, version, resource string
 	if r.Type != nil {
@@ -100,7 +100,7 @@ func (m *requestMetrics) observe(r *request.Request, a *answer, took time.Durati
 	}
 }
 
-// forget drops the series of a type that is not served any more.
+// forget drops the series of a type that is no longer served.
 func (m *requestMetrics) forget(t *catalogue.Type) {
 	labels := prometheus.Labels{"group": t.Group, "version": t.Version, "resource": t.Resource}
 	m.total.DeletePartialMatch(labels)
@@ -108,7 +108,7 @@ func (m *requestMetrics) forget(t *catalogue.Type) {
 	m.deprecated.DeletePartialMatch(labels)
 }
 
-// codeLabel is the label of a status code; HTTP has no others than these.
+// codeLabel returns the label of a status code. Codes outside HTTP's range share one.
 func codeLabel(status int) string {
 	if status < 100 || status > 599 {
 		return "other"
@@ -116,7 +116,8 @@ func codeLabel(status int) string {
 	return strconv.Itoa(status)
 }
 
-// signalDeprecation gives the signals of a deprecated version.
+// signalDeprecation sets the Warning header, metric and audit annotation of a
+// deprecated version.
 func (d *door) signalDeprecation(w http.ResponseWriter, r *request.Request) {
 	dep := r.Type.Deprecation
 	warning.Send(w.Header(), r.Type.DeprecationWarning())

@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// askAgain is the pause before a service that was away is asked again.
+// askAgain is the pause before a call to an unavailable service is retried.
 const askAgain = 500 * time.Millisecond
 
 // createDefaults creates the objects that every cluster starts with, where they are
@@ -72,8 +72,8 @@ func (d *door) keys(ctx context.Context, gr resource.GroupResource) (map[resourc
 	return keys, nil
 }
 
-// answered asks the services behind the door, again as long as they are away: the
-// order in which the services of a suite start is free.
+// answered retries calls to the services behind the front door while they are
+// unavailable, so that services can start in any order.
 func (d *door) answered(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
@@ -95,8 +95,8 @@ func splitAPIVersion(v any) (group, version string) {
 	return "", text
 }
 
-// sealingKey returns the key that continue tokens are sealed with. All replicas
-// share it: the first one to start stores it, outside of what the API shows.
+// sealingKey returns the key that seals continue tokens. All replicas share it: the
+// first one to start stores it outside of what the API shows.
 func (d *door) sealingKey(ctx context.Context) (key []byte, err error) {
 	err = d.answered(ctx, func() error {
 		key, err = d.findKey(ctx)
@@ -118,7 +118,7 @@ func (d *door) findKey(ctx context.Context) ([]byte, error) {
 			return nil, marshal
 		}
 		object, err = d.store.Create(ctx, services.CreateRequest{Key: key, Content: services.Content{JSON: raw}})
-		if services.IsReason(err, services.ReasonAlreadyExists) { // another replica was faster
+		if services.IsReason(err, services.ReasonAlreadyExists) { // another replica created it first
 			object, err = d.store.Get(ctx, services.GetRequest{Key: key})
 		}
 	}

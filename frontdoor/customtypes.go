@@ -17,8 +17,8 @@ import (
 	"github.com/portico-platform/portico/services/webhook"
 )
 
-// followCustom keeps what the front door knows of custom types up to date. It returns
-// the definitions when all that are stored are known.
+// followCustom keeps the front door's custom types up to date. It returns the stored
+// definitions once all of them have been loaded.
 func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) ([]crd.Definition, error) {
 	builtIn := d.types.Load().engine
 	var mirror *changes.Mirror[crd.Definition]
@@ -47,13 +47,13 @@ func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) ([]crd.D
 	}
 }
 
-// definitions is the type of the definitions of custom types.
+// definitions returns the type of CustomResourceDefinitions.
 func (d *door) definitions() resource.GroupResource {
 	return resource.GroupResource{Group: d.vocabulary.Group("apiextensions."), Resource: "customresourcedefinitions"}
 }
 
-// settleCustom brings what earlier releases have stored of custom types to where and
-// what it has to be before anything is served.
+// settleCustom migrates what earlier releases stored of custom types before anything is
+// served.
 func (d *door) settleCustom(ctx context.Context, stored []crd.Definition) error {
 	e := d.types.Load().engine
 	var types []*catalogue.Type
@@ -74,7 +74,7 @@ func (d *door) settleCustom(ctx context.Context, stored []crd.Definition) error 
 	})
 }
 
-// disestablish has the status of a definition say that its names are not accepted.
+// disestablish sets the status of a definition to names not accepted.
 func (d *door) disestablish(ctx context.Context, name string) error {
 	e := d.types.Load().engine
 	t := e.Types.Stored(d.definitions())

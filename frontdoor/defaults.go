@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// restoreDefaults keeps the default roles and bindings while the service runs. Types
-// that --runtime-config turns off are left alone.
+// restoreDefaults restores the default roles and bindings while the service runs. It
+// skips types that --runtime-config turns off.
 func (d *door) restoreDefaults(n *run.Node, b behind) error {
 	objects, err := bootstrap.Objects(n.Vocabulary)
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *door) restoreDefaults(n *run.Node, b behind) error {
 	return nil
 }
 
-// roleWriter writes roles and bindings on the front door's own behalf.
+// roleWriter writes roles and bindings as the front door itself, without authorization.
 type roleWriter struct {
 	*door
 	types map[string]*catalogue.Type // by kind

@@ -36,13 +36,12 @@ import (
 )
 
 const (
-	// seatWait is how long a request waits for its turn.
+	// seatWait is how long a request may wait for a seat.
 	seatWait = 30 * time.Second
-	// requestMemory bounds the bytes of bodies, and of answers that clients do not
-	// take, altogether.
+	// requestMemory bounds the total bytes of request bodies and stalled responses.
 	requestMemory = 256 << 20
-	// A body has to begin within bodyGrace and then bring bodyRate bytes a second; a
-	// piece of an answer has to be accepted within answerStall.
+	// A body has to begin within bodyGrace and then arrive at bodyRate bytes per
+	// second. Each piece of a response has to be accepted within answerStall.
 	bodyGrace   = 10 * time.Second
 	bodyRate    = 4 << 10
 	answerStall = 30 * time.Second
@@ -53,7 +52,7 @@ type door struct {
 	log        *slog.Logger
 	vocabulary vocabulary.Vocabulary
 	metrics    *requestMetrics
-	auditLog   *audit.Log // nil: none
+	auditLog   *audit.Log // nil if audit logging is off
 	store      services.Store
 	admission  services.Admission
 
@@ -62,28 +61,29 @@ type door struct {
 	reads  *reads.Handlers
 	writes *writes.Handlers
 	review *reviews.Handlers
-	// actions and components serve what is not kept as a resource.
+	// actions and components serve requests that are not reads or writes of stored
+	// objects.
 	actions    *subresources.Handlers
 	components *componentstatus.Handlers
 
-	// plainPaths serve the paths that name no resource, by their first part.
+	// plainPaths serves non-resource paths, by their first segment.
 	plainPaths map[string]func(http.ResponseWriter, *http.Request) error
 	compressor compression.Compressor
 	pacer      *pace.Pacer
 	drain      context.CancelFunc // ends the watches
-	draining   atomic.Bool        // clients are asked to use other connections
-	// requestTimeout bounds every request but watches.
+	draining   atomic.Bool        // clients are asked to open new connections
+	// requestTimeout bounds every request except watches.
 	requestTimeout time.Duration
 }
 
-// knowledge is what the front door knows of types at one time.
+// knowledge is a snapshot of the types that the front door serves.
 type knowledge struct {
 	engine    *typesystem.Engine
 	documents *discovery.Documents
 }
 
-// learn replaces what the front door knows of types. The metrics of those that are gone
-// go with them: whoever may define types could make series without end.
+// learn replaces the types. Metrics of types that are gone are dropped: otherwise a
+// user who may define types could create series without bound.
 func (d *door) learn(e *typesystem.Engine) {
 	before := d.types.Swap(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
 		Version: discovery.Release(""), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}})})
@@ -101,7 +101,7 @@ func (d *door) learn(e *typesystem.Engine) {
 	}
 }
 
-// newDoor finds the services behind the door and joins them to what serves.
+// newDoor connects to the other services and builds the handlers.
 func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Catalogue, g gates) (*door, error) {
 	b, err := reach(ctx, n)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	return d, d.restoreDefaults(n, b)
 }
 
-// newReads makes what serves reads: its feeds, and the key of its tokens.
+// newReads builds the read handlers with their feeds and token key.
 func (c *config) newReads(ctx context.Context, n *run.Node, b behind, codec *wire.Codec, d *door) (*reads.Handlers, error) {
 	key, err := d.sealingKey(ctx)
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *config) newReads(ctx context.Context, n *run.Node, b behind, codec *wir
 		TokenLifetime: c.watchHistory, WatchTimeout: c.watchTimeout, Draining: draining}), nil
 }
 
-// behind are the services behind the door.
+// behind holds the services that the front door calls.
 type behind struct {
 	authn     services.Authn
 	authz     services.Authz
@@ -186,7 +186,7 @@ type behind struct {
 	changes   changes.Source
 }
 
-// reach finds them, in this process or elsewhere.
+// reach connects to them, in this process or remotely.
 func reach(ctx context.Context, n *run.Node) (b behind, err error) {
 	if b.authn, err = contract.Authn.Use(ctx, n); err != nil {
 		return b, err
@@ -204,7 +204,7 @@ func reach(ctx context.Context, n *run.Node) (b behind, err error) {
 	return b, err
 }
 
-// publish returns what serves the paths that name no resource, by their first part.
+// publish returns the handlers of non-resource paths, by their first segment.
 func (d *door) publish(n *run.Node, profiling bool) map[string]func(http.ResponseWriter, *http.Request) error {
 	documents := func(w http.ResponseWriter, r *http.Request) error { return d.types.Load().documents.Serve(w, r) }
 	checks, issuer := infallible(n.Health.Handler()), discloseIssuer(d.actions.Tokens)
@@ -220,8 +220,7 @@ func (d *door) publish(n *run.Node, profiling bool) map[string]func(http.Respons
 	return paths
 }
 
-// plain returns what serves a path that names no resource, and whether that is a
-// health check.
+// plain returns the handler of a non-resource path, and whether it is a health check.
 func (d *door) plain(r *http.Request) (handler request.Handler, health bool) {
 	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	serve, ok := d.plainPaths[first]
@@ -236,7 +235,7 @@ func (d *door) plain(r *http.Request) (handler request.Handler, health bool) {
 	}, first == "healthz" || first == "livez" || first == "readyz"
 }
 
-// infallible is a handler that answers its errors itself.
+// infallible adapts a handler that writes its own errors.
 func infallible(h http.Handler) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		h.ServeHTTP(w, r)

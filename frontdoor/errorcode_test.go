@@ -11,8 +11,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestErrorsWithoutHTTPCode: an error whose code is none of HTTP's errors is answered,
-// instead of cutting the connection.
+// TestErrorsWithoutHTTPCode: an error with a code that is no HTTP error status gets a
+// response instead of a closed connection.
 func TestErrorsWithoutHTTPCode(t *testing.T) {
 	d := &door{log: slog.New(slog.DiscardHandler), vocabulary: vocabulary.K8s()}
 	for code, want := range map[int32]int{-1: 500, 0: 500, 99: 500, 200: 500, 399: 500, 400: 400, 418: 418, 599: 599, 600: 500, 1000: 500, 1 << 30: 500} {

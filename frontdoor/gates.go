@@ -6,13 +6,12 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// gates are the feature gates of the service (section "Stability levels").
+// gates holds the feature gates of the service (section "Stability levels").
 type gates struct {
 	serverSideApply bool
 }
 
-// parseGates reads --feature-gates. An unknown gate, such as one that was removed,
-// is refused.
+// parseGates parses --feature-gates. Unknown gates, including removed ones, are errors.
 func parseGates(given map[string]string) (gates, error) {
 	g := gates{serverSideApply: true}
 	known := map[string]*bool{"ServerSideApply": &g.serverSideApply}

@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 )
 
-// TestSeriesGoWithTheirTypes: defining types and deleting them again leaves no series.
+// TestSeriesGoWithTheirTypes: defining types and deleting them leaves no series.
 func TestSeriesGoWithTheirTypes(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := newRequestMetrics(registry, func() float64 { return 0 })
@@ -27,7 +27,7 @@ func TestSeriesGoWithTheirTypes(t *testing.T) {
 	m.observe(&request.Request{Verb: "get", Type: &catalogue.Type{Group: "g", Version: "v1", Resource: "stay"}}, &answer{status: 200}, time.Second)
 	before := count()
 	gone := &catalogue.Type{Group: "g", Version: "v1", Resource: "go"}
-	for _, status := range []int{200, 404, 5000, 6000} { // a webhook may choose any
+	for _, status := range []int{200, 404, 5000, 6000} { // a webhook may return any status
 		m.observe(&request.Request{Verb: "get", Type: gone}, &answer{status: status}, time.Second)
 	}
 	if got := count(); got != before+4 {

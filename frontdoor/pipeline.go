@@ -1,11 +1,10 @@
 // Package frontdoor is the service that clients talk to: it authenticates,
-// impersonates, authorizes and admits every request, holds all knowledge of
-// resource types, and reads and writes objects through the store.
+// impersonates, authorizes and admits every request, holds all knowledge of resource
+// types, and reads and writes objects through the store.
 //
-// This file is the one to read first: it is the way of a request. The front door
-// keeps no state that another replica would miss. It serves the sections
-// "Endpoints", "Errors" and "Authentication" of the specification; each package
-// below names its own.
+// Read this file first: it lists the stages that a request passes. The front door is
+// stateless: any replica can serve any request. It serves the sections "Endpoints",
+// "Errors" and "Authentication" of the specification; each package below names its own.
 package frontdoor
 
 import (
@@ -25,46 +24,49 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Stage is one step of the way; it calls the next one or answers itself.
+// Stage is one step of the pipeline. It calls the next one or responds itself.
 type Stage struct {
 	Name string
 	Wrap func(next request.Handler) request.Handler
 }
 
-// stages is the way of a request, outermost first.
+// stages returns the stages of the pipeline, outermost first.
 func (d *door) stages() []Stage {
 	return []Stage{
-		// Errors and panics of everything below become one Status, and are counted.
+		// Turns errors and panics of all later stages into a Status, and counts
+		// requests.
 		{"recovered", d.recovered},
-		// The path says what the request is about. One that is not served goes on all
-		// the same: what there is and what not, only those are told who may ask.
+		// Parses the path. Unknown paths continue to authorization, so that
+		// unauthorized callers cannot probe for existence.
 		{"identified", d.identified},
-		// Calls to other services wait for those that are away: not for ever. Only
-		// watches may take long.
+		// Sets the deadline of all calls to other services. Only watches and proxied
+		// connections may take longer.
 		{"bounded", d.bounded},
-		// From here on whatever happens is on record, refusals too.
+		// From here on every request is in the audit log, refused ones included.
 		{"audited", d.audited},
-		// Who asks for a version that is on its way out is told, whatever the answer.
+		// Requests for deprecated versions get a Warning header, whatever the response.
 		{"signalled", d.signalled},
-		// How the process is, those are told who need not say who they are, also when
-		// nobody is there to find out.
+		// Answers health checks without credentials, also while authn and authz are
+		// unavailable.
 		{"probed", d.access.Probed},
-		// Who is it? Nothing below trusts a request without an answer.
+		// Identifies the caller. No later stage runs without a user.
 		{"authenticated", d.access.Authenticated},
-		// Only an authenticated caller may act as somebody else; everything below
-		// sees that somebody.
+		// Only an authenticated caller may impersonate. Later stages see the
+		// impersonated user.
 		{"impersonated", d.access.Impersonated},
-		// May this user do this? The last stage that knows nothing of the object.
+		// May this user do this? Decided without reading the object, so a denial
+		// reveals nothing.
 		{"authorized", d.access.Authorized},
-		// Whoever may ask may send a body; nothing but their own memory waits for it.
+		// Only authorized callers may send a body. While it arrives it holds memory but
+		// no seat.
 		{"received", d.access.Received},
-		// A fair share per user of what does the work. A watch gives its seat back once
-		// it is under way.
+		// Limits concurrent requests, fairly between users. A watch returns its seat
+		// once its response has started.
 		{"limited", d.access.Limited},
 	}
 }
 
-// pipeline joins the stages around the handlers.
+// pipeline wraps the dispatcher in the stages.
 func (d *door) pipeline() http.Handler {
 	handle := d.dispatch
 	stages := d.stages()
@@ -76,23 +78,23 @@ func (d *door) pipeline() http.Handler {
 		d.pacer.Begin(&x.Exchange, w, r)
 		x.Request.Request, x.Request.Exchange = r, &x.Exchange
 		if d.draining.Load() {
-			w.Header().Set("Connection", "close") // for HTTP/2 the server makes it a GOAWAY
+			w.Header().Set("Connection", "close") // for HTTP/2 the server turns it into a GOAWAY
 		}
 		out := d.compressor.Wrap(&x.Exchange, r)
 		_ = handle(out, &x.Request)
-		_ = out.Close() // a client that has gone needs no answer
+		_ = out.Close() // the client may be gone
 		x.Memory.Release()
 		x.Exchange.End(r)
 	})
 }
 
-// exchange is what a request and its answer need, allocated at once.
+// exchange holds the state of a request and its response in one allocation.
 type exchange struct {
 	request.Request
 	pace.Exchange
 }
 
-// dispatch calls what does the thing that the request asks for.
+// dispatch calls the handler of the request.
 func (d *door) dispatch(w http.ResponseWriter, r *request.Request) error {
 	if r.Plain != nil {
 		return r.Plain(w, r)
@@ -125,8 +127,8 @@ func (d *door) dispatch(w http.ResponseWriter, r *request.Request) error {
 	return request.NoMethod()
 }
 
-// recovered renders what the stages below return, and turns a panic into an
-// InternalError instead of a lost process.
+// recovered writes errors of later stages as a Status, and turns a panic into an
+// InternalError so that the process survives.
 func (d *door) recovered(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) (err error) {
 		started := time.Now()
@@ -149,11 +151,12 @@ func (d *door) recovered(next request.Handler) request.Handler {
 	}
 }
 
-// mostCode is the last status code of HTTP that means an error (RFC 9110 section 15).
+// mostCode is the highest HTTP error status (RFC 9110 section 15).
 const mostCode = 599
 
-// renderError writes an error as a Status, unless an answer is already under way:
-// then the connection is cut, so that the client does not take half for whole.
+// renderError writes an error as a Status. If the response has started it closes the
+// connection instead, so that the client does not take a truncated response for a
+// complete one.
 func (d *door) renderError(a *answer, r *request.Request, err error) {
 	if a.status != 0 && sent(a) {
 		if r.Context().Err() == nil {
@@ -163,8 +166,8 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 	}
 	status := services.AsStatus(err)
 	if status.Code < http.StatusBadRequest || status.Code > mostCode {
-		// No HTTP status of an error: writing it would cut the connection.
-		status = services.AsStatus(fmt.Errorf("a part of the service answered with the code %d: %v", status.Code, err)) //nolint:errorlint // its code is the problem
+		// Not an HTTP error status: writing it would close the connection.
+		status = services.AsStatus(fmt.Errorf("a part of the service answered with the code %d: %v", status.Code, err)) //nolint:errorlint // AsStatus must not find its code
 	}
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
 		d.log.Warn("request failed", "verb", r.Verb, "path", r.URL.Path, "code", status.Code, "error", err)
@@ -172,19 +175,19 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 	wire.WriteStatus(a, r.Request, d.vocabulary, status)
 }
 
-// sent reports whether a part of an answer has left: until then another one can
-// take its place.
+// sent reports whether a part of the response has been sent. Until then an error can
+// replace it.
 func sent(a *answer) bool {
 	held, ok := a.ResponseWriter.(*compression.Writer)
 	return !ok || held.Sent()
 }
 
-// identified says what the path is about: a resource, a document or a health check
-// (section "Path shapes").
+// identified parses the path into a resource, a document or a health check (section
+// "Path shapes").
 func (d *door) identified(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if !knownMethod(r.Method) {
-			r.Verb = "other" // whatever the client calls it
+			r.Verb = "other" // unknown methods share one label
 			return request.NoMethod()
 		}
 		isResource, err := r.Identify(d.types.Load().engine)
@@ -199,8 +202,8 @@ func (d *door) identified(next request.Handler) request.Handler {
 	}
 }
 
-// knownMethod reports whether HTTP itself defines the method. Others, which a client
-// could make up without end, are no verbs, and no labels of metrics.
+// knownMethod reports whether HTTP defines the method. A client can invent any number
+// of others, which must not become verbs or metric labels.
 func knownMethod(method string) bool {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
@@ -210,8 +213,8 @@ func knownMethod(method string) bool {
 	return false
 }
 
-// bounded ends a request that takes too long, or longer than its client will wait, with
-// a Timeout (504).
+// bounded ends a request with a Timeout (504) when it takes longer than the service
+// allows or than the client asked to wait.
 func (d *door) bounded(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if r.Verb == "watch" || r.Subresource != nil && r.Subresource.Connect {
@@ -231,7 +234,8 @@ func (d *door) bounded(next request.Handler) request.Handler {
 	}
 }
 
-// audited gives the request its record and writes it when the request is over.
+// audited creates the audit record of the request and writes it when the request is
+// done.
 func (d *door) audited(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		received := time.Now()
@@ -247,8 +251,8 @@ func (d *door) audited(next request.Handler) request.Handler {
 	}
 }
 
-// signalled tells the client, the metrics and the audit record that the request
-// uses a version that is on its way out (section "Other signals").
+// signalled adds the warning, metric and audit annotation for requests of deprecated
+// versions (section "Other signals").
 func (d *door) signalled(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if r.Type != nil && r.Type.Deprecation != nil {

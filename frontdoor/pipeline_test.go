@@ -7,7 +7,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/authfilters"
 )
 
-// TestStageOrder holds the constraints that the order of the stages must keep.
+// TestStageOrder checks the ordering constraints between the stages.
 func TestStageOrder(t *testing.T) {
 	var order []string
 	for _, s := range (&door{access: &authfilters.Control{}}).stages() {

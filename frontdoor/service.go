@@ -20,7 +20,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// config are the front door's flags, spelled as the specification spells them.
+// config holds the front door's flags, named as in the specification.
 type config struct {
 	bindAddress       string
 	securePort        int
@@ -39,8 +39,8 @@ type config struct {
 	profiling         bool
 }
 
-// Service returns the front door: HTTPS for clients, and nothing for other
-// services to call.
+// Service returns the front door. It offers HTTPS to clients and no contract to other
+// services.
 func Service() run.Service {
 	c := &config{}
 	return run.Service{
@@ -73,7 +73,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	registerTokens(fs)
 }
 
-// start serves when it returns.
+// start returns once the front door serves.
 func (c *config) start(ctx context.Context, n *run.Node) error {
 	gates, err := parseGates(c.featureGates)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	})
 	n.DelayStop(c.shutdownDelay, func() { d.draining.Store(true) })
 	n.OnStop(func(ctx context.Context) {
-		d.drain() // watches end, so that Shutdown does not wait for them
+		d.drain() // end watches, so that Shutdown does not wait for them
 		if server.Shutdown(ctx) != nil {
 			_ = server.Close()
 		}
@@ -113,23 +113,23 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
-// newServer returns the HTTP server, with what it offers against slow clients on the
-// level of connections; package pace does the same for requests.
+// newServer returns the HTTP server with its connection-level limits on slow clients.
+// Package pace has the limits per request.
 func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 250,
-			// A client that is gone without a word, or takes nothing of any stream, loses
-			// its connection.
+			// Close HTTP/2 connections that no longer respond to pings or accept no
+			// data on any stream.
 			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: answerStall,
 		},
 	}
 }
 
-// listen opens the port with TLS. Client certificates are asked for and not
-// verified here: authn does that. The certificate is read again when it changes.
+// listen opens the port with TLS. Client certificates are requested but verified by
+// authn, not here. The serving certificate is reloaded when its files change.
 func (c *config) listen(log *slog.Logger) (net.Listener, error) {
 	if c.certFile == "" || c.keyFile == "" {
 		return nil, run.Usagef("--tls-cert-file and --tls-private-key-file are required")
@@ -148,7 +148,8 @@ func (c *config) listen(log *slog.Logger) (net.Listener, error) {
 	}), nil
 }
 
-// openAuditLog opens the file of --audit-log-path; nil when there is none.
+// openAuditLog opens the file of --audit-log-path. It returns nil if the flag is not
+// set.
 func (c *config) openAuditLog(n *run.Node) (*audit.Log, error) {
 	apiVersion := n.Vocabulary.Group("audit.") + "/v1"
 	switch c.auditLogPath {

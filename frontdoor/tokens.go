@@ -14,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/services/tokenkey"
 )
 
-// registerTokens declares the flags about tokens that are issued to service
-// accounts. All but the first are authn's too, which accepts the tokens.
+// registerTokens declares the flags about issued service account tokens. Authn has all
+// but the first of them too, to verify the tokens.
 func registerTokens(fs *pflag.FlagSet) {
 	fs.String("service-account-signing-key-file", "", "PEM file of the private key that tokens of service accounts are signed with; the first one in --service-account-key-file when empty")
 	fs.StringArray("service-account-key-file", nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
@@ -23,7 +23,7 @@ func registerTokens(fs *pflag.FlagSet) {
 	fs.StringSlice("api-audiences", nil, "audiences that this API answers to; the service account issuer when empty")
 }
 
-// newIssuer returns what signs tokens; nil when the flags name public keys only.
+// newIssuer returns the token signer, or nil if the flags name public keys only.
 func newIssuer(n *run.Node) (*subresources.Issuer, error) {
 	files, _ := n.Flags.GetStringArray("service-account-key-file")
 	if file, _ := n.Flags.GetString("service-account-signing-key-file"); file != "" {
@@ -48,15 +48,15 @@ func newIssuer(n *run.Node) (*subresources.Issuer, error) {
 	return i, nil
 }
 
-// The documents with which others check tokens of service accounts (OpenID Connect
-// Discovery 1.0): whose they are, and the keys.
+// Documents of OpenID Connect Discovery 1.0, with which others verify service account
+// tokens: the issuer's metadata and its keys.
 const (
 	pathIssuer = "/.well-known/openid-configuration"
 	pathKeys   = "/openid/v1/jwks"
 )
 
-// discloseIssuer serves them. An issuer whose name is no URL has none: nobody could ask
-// it for them.
+// discloseIssuer serves them. An issuer that is not a URL has none, since nobody could
+// fetch them.
 func discloseIssuer(i *subresources.Issuer) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		known := i != nil && strings.HasPrefix(i.Name, "https://")
@@ -83,7 +83,7 @@ func writeJSON(w http.ResponseWriter, mediaType string, value any) error {
 	return err
 }
 
-// newActions makes what serves the paths that ask for an action.
+// newActions builds the handlers of action subresources.
 func (d *door) newActions(n *run.Node, b behind) (*subresources.Handlers, error) {
 	issuer, err := newIssuer(n)
 	return &subresources.Handlers{Store: b.store, Writes: d.writes, Admission: b.admission, Codec: d.writes.Codec,

@@ -17,7 +17,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
 )
 
-// TestIssuerDocuments reads what others check tokens of service accounts with.
+// TestIssuerDocuments reads the OpenID Connect Discovery documents.
 func TestIssuerDocuments(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

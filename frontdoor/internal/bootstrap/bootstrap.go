@@ -1,10 +1,9 @@
-// Package bootstrap knows the objects that every cluster starts with: the system
-// namespaces, the roles that people and components expect, who holds them, the two
-// system priorities, and how the service's time is shared. The roles are data, in
-// policy/*.yaml, and so are the shares, in fairness.yaml. It decides
-// what they are and in which order they can be created; it never creates them,
-// and never looks at what is stored. It serves section "Authorization notes" and
-// the list of built-in names of the specification.
+// Package bootstrap defines the objects that every cluster starts with: the system
+// namespaces, the default roles and bindings, the two system priority classes, and the
+// flow control configuration. Roles are data in policy/*.yaml, flow control in
+// fairness.yaml. It decides what the objects are and in which order they can be
+// created; it never creates them and never looks at stored objects. It serves section
+// "Authorization notes" and the list of built-in names of the specification.
 package bootstrap
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Objects returns the objects in the order of their creation, in the names of the
+// Objects returns the objects in the order of their creation, with the names of the
 // vocabulary. The caller may change them.
 func Objects(v vocabulary.Vocabulary) ([]map[string]any, error) {
 	objects := namespaces(v)
@@ -37,8 +36,8 @@ func namespaces(v vocabulary.Vocabulary) []map[string]any {
 	return objects
 }
 
-// priorityClasses returns the classes that only system pods may use. Their values
-// lie above all that users can give.
+// priorityClasses returns the classes that only system pods may use. Their values are
+// above all that users can set.
 func priorityClasses(v vocabulary.Vocabulary) []map[string]any {
 	class := func(name string, value int64, about string) map[string]any {
 		return map[string]any{

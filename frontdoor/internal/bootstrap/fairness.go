@@ -13,7 +13,7 @@ import (
 //go:embed fairness.yaml
 var shares []byte
 
-// level is a priority level: exempt without shares, without queues when it refuses
+// level is a priority level. One without shares is exempt; one without queues rejects
 // what it cannot serve at once.
 type level struct {
 	Name   string `json:"name"`
@@ -22,16 +22,17 @@ type level struct {
 	Hand   int64  `json:"hand"`
 }
 
-// flow says which requests belong to a level.
+// flow assigns requests to a level.
 type flow struct {
 	Name       string `json:"name"`
 	Level      string `json:"level"`
 	Precedence int64  `json:"precedence"`
-	// By tells the requests of a flow apart.
+	// By is the flow distinguisher.
 	By string `json:"by"`
-	// Of are who makes them, in the words of the policy.
+	// Of lists the subjects, in the words of the policy.
 	Of []string `json:"of"`
-	// Paths are what is read; Locks is the namespace whose locks are taken.
+	// Paths are the non-resource paths that are read; Locks is the namespace whose
+	// leader election locks are used.
 	Paths []string `json:"paths"`
 	Locks string   `json:"locks"`
 }

@@ -15,21 +15,21 @@ import (
 //go:embed policy/*.yaml
 var files embed.FS
 
-// entry is one role of the policy and who holds it. In the files, groups of
-// resource types have the short names of package vocabulary, and other names that
-// differ between vocabularies stand in angle brackets.
+// entry is one role of the policy and its subjects. In the files, API groups have the
+// short names of package vocabulary, and other names that differ between vocabularies
+// are in angle brackets.
 type entry struct {
 	Role string `json:"role"`
 	// In is the namespace of a Role; empty for a ClusterRole.
 	In string `json:"in"`
-	// To are the holders: "group <name>", "user <name>", or "account <name>" for a
+	// To lists the subjects: "group <name>", "user <name>", or "account <name>" for a
 	// service account of the system namespace.
 	To []string `json:"to"`
-	// Binding is the name of the binding where it is not the role's; one that has a
-	// name is there even when nobody holds the role.
+	// Binding is the name of the binding if it differs from the role's. A named binding
+	// exists even without subjects.
 	Binding string `json:"binding"`
-	// Gathers names the label by which the role takes over the rules of others;
-	// PartOf are those labels on the others.
+	// Gathers is the label by which the role aggregates others; PartOf are such labels
+	// on this role.
 	Gathers string   `json:"gathers"`
 	PartOf  []string `json:"partOf"`
 	Rules   []rule   `json:"rules"`
@@ -75,7 +75,7 @@ func policy(v vocabulary.Vocabulary) ([]map[string]any, error) {
 	return append(roles, bindings...), nil
 }
 
-// resolver puts the names of a vocabulary where the files have angle brackets.
+// resolver replaces angle brackets with the names of a vocabulary.
 func resolver(v vocabulary.Vocabulary) *strings.Replacer {
 	pairs := []string{"<prefix>", v.Namespace(""), "<system>", v.Namespace("system"), "<public>", v.Namespace("public"),
 		"<certificates>", v.Group("certificates.")}

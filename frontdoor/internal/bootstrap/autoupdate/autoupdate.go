@@ -1,10 +1,9 @@
-// Package autoupdate restores the roles and bindings that every cluster starts with
-// while the service runs: those that somebody deletes are created again, and those that
-// lose rules, subjects or labels get them back. So workers and administrators never lose
-// their permissions for good. It adds only; what users have added stays, and an object
-// whose annotation autoupdate is "false" is left alone. It decides what is missing; its
-// Writer writes. Any number of replicas may do this at the same time. It serves section
-// "Authorization notes" of the specification.
+// Package autoupdate restores the default roles and bindings while the service runs:
+// deleted ones are created again, and missing rules, subjects and labels are added, so
+// that workers and administrators never lose their permissions for good. It only adds:
+// what users have added stays, and an object whose annotation autoupdate is "false" is
+// left alone. It decides what is missing; its Writer writes. Any number of replicas may
+// run at the same time. It serves section "Authorization notes" of the specification.
 package autoupdate
 
 import (
@@ -23,10 +22,10 @@ import (
 )
 
 const (
-	// rest is the least time between two passes, which bounds how often somebody who
-	// deletes again and again makes this write. The first pass after a rest starts at once.
+	// rest is the minimum time between two passes, which bounds the writes caused by
+	// somebody who keeps deleting defaults. The first pass after a rest starts at once.
 	rest = time.Second
-	// firstRetry and slowestRetry bound the pause after a pass that failed.
+	// firstRetry and slowestRetry bound the backoff after a failed pass.
 	firstRetry, slowestRetry = 500 * time.Millisecond, 10 * time.Second
 )
 
@@ -36,20 +35,20 @@ type Default struct {
 	Object map[string]any // in the stored version
 }
 
-// Writer writes defaults, without asking whether the service may.
+// Writer writes defaults, without authorization.
 type Writer interface {
-	// Create creates the object of a default; one that exists stays as it is.
+	// Create creates the object of a default. It leaves an existing one as it is.
 	Create(ctx context.Context, d Default) error
-	// Change lets change modify the newest stored object of a default, and stores it if
-	// that differs. NotFound (404) when there is none.
+	// Change applies change to the newest stored object of a default, and stores the
+	// result if it differs. NotFound (404) if there is none.
 	Change(ctx context.Context, d Default, change func(object map[string]any)) error
 }
 
-// Config says what is kept.
+// Config configures a Keeper.
 type Config struct {
 	// Defaults are in the order of their creation: roles before their bindings.
 	Defaults []Default
-	// OptOut is the annotation whose value "false" keeps an object from being changed.
+	// OptOut is the annotation whose value "false" opts an object out.
 	OptOut string
 	Source changes.Source
 	Store  services.Reader
@@ -57,7 +56,7 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Keeper keeps the defaults.
+// Keeper restores the defaults.
 type Keeper struct {
 	Config
 	byKey   map[resource.Key]Default
@@ -68,7 +67,7 @@ type Keeper struct {
 // state is what is known of a stored default.
 type state struct{ incomplete bool }
 
-// New returns a Keeper, which does nothing until it runs.
+// New returns a Keeper. It does nothing until it runs.
 func New(c Config) *Keeper {
 	k := &Keeper{Config: c, byKey: map[resource.Key]Default{}, mirrors: map[resource.GroupResource]*changes.Mirror[state]{}, changed: make(chan struct{}, 1)}
 	for _, d := range c.Defaults {
@@ -82,7 +81,7 @@ func New(c Config) *Keeper {
 	return k
 }
 
-// look compares a stored object with its default; it skips all others.
+// look compares a stored object with its default. It ignores all other objects.
 func (k *Keeper) look(o services.Object) (state, error) {
 	d, ok := k.byKey[o.Key]
 	if !ok {
@@ -102,7 +101,7 @@ func (k *Keeper) wake() {
 	}
 }
 
-// Run restores until ctx ends, and then returns nil.
+// Run restores defaults until ctx ends, and then returns nil.
 func (k *Keeper) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range k.mirrors {
@@ -144,8 +143,8 @@ func (k *Keeper) keep(ctx context.Context) {
 	}
 }
 
-// pass restores what is missing now. It goes on after an error, so that one object that
-// cannot be written does not keep others away.
+// pass restores what is missing now. It continues after an error, so that one object
+// that cannot be written does not block the others.
 func (k *Keeper) pass(ctx context.Context) error {
 	var errs []error
 	for _, d := range k.Defaults {

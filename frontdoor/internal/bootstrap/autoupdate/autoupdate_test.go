@@ -32,7 +32,7 @@ var (
 	bindings = resource.GroupResource{Group: group, Resource: "clusterrolebindings"}
 )
 
-// admitAll is an admission without plugins.
+// admitAll is admission without plugins.
 type admitAll struct{}
 
 func (admitAll) Mutate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
@@ -43,7 +43,7 @@ func (admitAll) Validate(context.Context, services.AdmissionRequest) (services.A
 	return services.AdmissionResponse{}, nil
 }
 
-// bench is a store with the default roles, kept by two replicas.
+// bench is a store with the default roles, reconciled by two replicas.
 type bench struct {
 	*testing.T
 	engine   *typesystem.Engine
@@ -51,7 +51,7 @@ type bench struct {
 	handlers *writes.Handlers
 	defaults []autoupdate.Default
 	types    map[string]*catalogue.Type
-	changes  atomic.Int64 // made to objects that exist
+	changes  atomic.Int64 // updates of existing objects
 }
 
 func (b *bench) Create(ctx context.Context, d autoupdate.Default) error {
@@ -124,7 +124,7 @@ func (b *bench) get(gr resource.GroupResource, name string) (map[string]any, int
 	return object, o.Revision
 }
 
-// edit changes a stored object behind everybody's back.
+// edit changes a stored object directly.
 func (b *bench) edit(gr resource.GroupResource, name string, change func(map[string]any)) {
 	b.Helper()
 	for {
@@ -196,8 +196,8 @@ func TestDeletedDefaultsReturn(t *testing.T) {
 	}
 }
 
-// TestGuttedDefaultsAreCompleted takes parts of default roles and bindings away, and
-// adds others, which stay.
+// TestGuttedDefaultsAreCompleted removes parts of default roles and bindings, and adds
+// others, which stay.
 func TestGuttedDefaultsAreCompleted(t *testing.T) {
 	b := start(t)
 	const worker = "system:portico:csr-signer"
@@ -236,7 +236,8 @@ func TestGuttedDefaultsAreCompleted(t *testing.T) {
 	})
 }
 
-// TestOptOut: an operator may take a default over. Only its deletion brings it back.
+// TestOptOut: an operator may take over a default. It is restored only after its
+// deletion.
 func TestOptOut(t *testing.T) {
 	b := start(t)
 	b.edit(roles, "view", func(role map[string]any) {

@@ -9,9 +9,9 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// complete adds to a stored object what the default has and it lacks, and reports
-// whether it lacked anything. What users have added stays: labels, annotations, rules
-// and subjects. The stored object is only changed when the result is true.
+// complete adds what a stored object lacks of its default, and reports whether it
+// lacked anything. What users have added stays: labels, annotations, rules and
+// subjects. The stored object is changed only if the result is true.
 //
 // Objects whose annotation optOut is "false" are never changed.
 func complete(stored, wanted map[string]any, optOut string) bool {
@@ -30,7 +30,7 @@ func complete(stored, wanted map[string]any, optOut string) bool {
 	return completeRules(stored, wanted) || changed
 }
 
-// addMissing adds the entries of a map of texts that are missing.
+// addMissing adds the missing entries to a map of strings.
 func addMissing(stored, wanted map[string]any, field string) (changed bool) {
 	entries, _ := wanted[field].(map[string]any)
 	for key, value := range entries {
@@ -42,8 +42,8 @@ func addMissing(stored, wanted map[string]any, field string) (changed bool) {
 	return changed
 }
 
-// completeBinding adds missing subjects. A binding to another role becomes the default
-// one: its subjects were never meant to hold this role.
+// completeBinding adds missing subjects. A binding to another role is reset to the
+// default: its subjects were never meant to have this role.
 func completeBinding(stored, wanted map[string]any) bool {
 	if !equality.Semantic.DeepEqual(stored["roleRef"], wanted["roleRef"]) {
 		stored["roleRef"] = wanted["roleRef"]
@@ -66,8 +66,8 @@ func completeBinding(stored, wanted map[string]any) bool {
 	return true
 }
 
-// completeAggregation adds missing selectors. A role that should not aggregate stops
-// doing so: it would hold whatever anybody labels.
+// completeAggregation adds missing selectors. A role that should not aggregate loses
+// its selectors: otherwise it would hold the rules of any role with a matching label.
 func completeAggregation(stored, wanted map[string]any) bool {
 	if wanted["aggregationRule"] == nil {
 		had := stored["aggregationRule"] != nil
@@ -88,7 +88,7 @@ func completeAggregation(stored, wanted map[string]any) bool {
 	return true
 }
 
-// completeRules adds the default rules of which the stored ones do not cover every part.
+// completeRules adds the default rules that the stored ones do not cover completely.
 func completeRules(stored, wanted map[string]any) bool {
 	rules := slices.Clone(list(stored, "rules"))
 	for _, rule := range list(wanted, "rules") {
@@ -103,7 +103,7 @@ func completeRules(stored, wanted map[string]any) bool {
 	return true
 }
 
-// covered reports whether the rules together allow all that one rule allows.
+// covered reports whether rules together allow all that one rule allows.
 func covered(rules []any, rule map[string]any) bool {
 	names := texts(rule, "resourceNames")
 	if len(names) == 0 {
@@ -138,7 +138,7 @@ func anyAllows(rules []any, allows func(map[string]any) bool) bool {
 	})
 }
 
-// includes reports whether a list of a rule names a value or all values.
+// includes reports whether a list of a rule contains a value or the wildcard.
 func includes(rule map[string]any, field, value string) bool {
 	named := texts(rule, field)
 	return slices.Contains(named, "*") || slices.Contains(named, value)

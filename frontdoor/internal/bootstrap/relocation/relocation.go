@@ -1,15 +1,15 @@
-// Package relocation moves the objects of custom types to the part of the key space
-// that is theirs. Earlier releases kept them under group and resource alone, where a
-// definition that asked for the names of a built-in type would share its objects.
+// Package relocation moves the objects of custom types to their own part of the key
+// space. Earlier releases kept them under group and resource alone, where a definition
+// with the names of a built-in type would share its objects.
 //
-// It decides, before the front door serves, where objects are to be found, and never
-// what they say: names, UIDs, times and field managers stay. It never touches what is
-// kept under the names of a built-in type, whoever has written it. An object is
-// copied in one transaction that demands that its source is still there, and then the
-// source is deleted, if it is still the same. So it may end at any step and begin
-// again, and several front doors may do it at the same time: none of them serves
-// before the sources are gone, and without its source no object comes back that a
-// client has deleted since. It serves "Persistence" of the specification.
+// It decides, before the front door serves, where objects are stored. It never changes
+// their content: names, UIDs, times and field managers stay. It never touches what is
+// stored under the names of a built-in type, whoever wrote it. An object is copied in a
+// transaction that requires that its source still exists; then the source is deleted if
+// it has not changed. So the move may stop at any step and be resumed, and several
+// front doors may run it at the same time: none of them serves before the sources are
+// gone, and without its source an object that a client has deleted since cannot come
+// back. It serves "Persistence" of the specification.
 package relocation
 
 import (
@@ -25,8 +25,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// parallel is how many requests are made at a time: enough for etcd to write several
-// objects with one sync of its disk.
+// parallel is the number of concurrent requests: enough for etcd to write several
+// objects with one fsync.
 const parallel = 16
 
 // Mover moves objects.
@@ -34,17 +34,17 @@ type Mover struct {
 	Store services.Store
 	// Types has the built-in types, whose objects stay where they are.
 	Types *catalogue.Catalogue
-	// Content returns what is to be stored of an object that is kept in some version
-	// of a type: the same object.
+	// Content returns the stored form of an object that was stored in some version of a
+	// type.
 	Content func(o services.Object, t *catalogue.Type) (services.Content, error)
 	Log     *slog.Logger
 }
 
-// Run moves what is left of the objects of these types, of which there is one of each
-// definition. It returns the first revision at which custom objects are where they
-// are now: what the store knows of earlier ones does not tell what was there then; 0
-// when nothing was ever moved. When there is nothing to do, it costs a linearizable
-// read or two, and one look into the store's memory for each type.
+// Run moves the remaining objects of these types, of which there is one per definition.
+// It returns the first revision at which all custom objects are at their current keys:
+// the store cannot find them at earlier revisions. It returns 0 if nothing was ever
+// moved. When there is nothing to do, it costs one or two linearizable reads and one
+// read of the store's mirror per type.
 func (m Mover) Run(ctx context.Context, types []*catalogue.Type) (since int64, err error) {
 	left, err := m.left(ctx, types)
 	if err != nil {
@@ -53,7 +53,8 @@ func (m Mover) Run(ctx context.Context, types []*catalogue.Type) (since int64, e
 	if len(left) == 0 {
 		return m.moved(ctx)
 	}
-	// Whoever finds nothing left, because this one has moved it, has to know.
+	// A front door that finds nothing left, because this one has moved it, needs the
+	// revision too.
 	if err := m.note(ctx); err != nil {
 		return 0, err
 	}
@@ -70,16 +71,16 @@ func (m Mover) Run(ctx context.Context, types []*catalogue.Type) (since int64, e
 	return m.moved(ctx)
 }
 
-// former returns where earlier releases kept the objects of a type; not ok when
-// those of a built-in type are there.
+// former returns where earlier releases stored the objects of a type. ok is false if
+// those are the keys of a built-in type.
 func (m Mover) former(t *catalogue.Type) (gr resource.GroupResource, ok bool) {
 	gr = resource.GroupResource{Group: t.Key.Group, Resource: t.Key.Resource}
-	// The groups of definitions have a dot; what the service keeps for itself is in
-	// groups without.
+	// Groups of definitions contain a dot; the service's own data is in groups without
+	// one.
 	return gr, t.Key.Custom && strings.Contains(gr.Group, ".") && !m.Types.BuiltIn(gr.Group, gr.Resource)
 }
 
-// left returns the types with objects where earlier releases kept them.
+// left returns the types with objects at their former keys.
 func (m Mover) left(ctx context.Context, types []*catalogue.Type) ([]*catalogue.Type, error) {
 	if len(types) == 0 {
 		return nil, nil
@@ -141,8 +142,8 @@ func (m Mover) move(ctx context.Context, t *catalogue.Type) (int64, error) {
 	}
 }
 
-// moveOne moves one object. It returns false when somebody else has changed, moved or
-// deleted it in the meantime: then another look at what is left tells.
+// moveOne moves one object. It returns false if another process has changed, moved or
+// deleted it in the meantime; the caller then lists again.
 func (m Mover) moveOne(ctx context.Context, object services.Object, t *catalogue.Type) (bool, error) {
 	content, err := m.Content(object, t)
 	if err != nil {
@@ -174,11 +175,11 @@ func (m Mover) replace(ctx context.Context, to resource.Key, newer int64, conten
 	return err
 }
 
-// mark is the object whose revision is that of the last move. It is outside of what
-// the API shows.
+// mark is the object whose revision is that of the last move. It is outside of what the
+// API shows.
 var mark = resource.Key{GroupResource: resource.GroupResource{Group: "portico", Resource: "layout"}, Name: "custom-objects"}
 
-// note gives the mark a new revision.
+// note updates the mark, for a new revision.
 func (m Mover) note(ctx context.Context) error {
 	content := services.Content{JSON: []byte(`{"metadata":{"name":"` + mark.Name + `"}}`)}
 	before, err := m.Store.Get(ctx, services.GetRequest{Key: mark})
@@ -194,7 +195,7 @@ func (m Mover) note(ctx context.Context) error {
 	return err
 }
 
-// moved returns the revision of the mark; 0 when there is none.
+// moved returns the revision of the mark; 0 if there is none.
 func (m Mover) moved(ctx context.Context) (int64, error) {
 	o, err := m.Store.Get(ctx, services.GetRequest{Key: mark})
 	if services.IsReason(err, services.ReasonNotFound) {

@@ -22,7 +22,7 @@ var builtIn = sync.OnceValues(func() (*catalogue.Catalogue, error) {
 	return catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
 })
 
-// kept is what a type of a definition is kept as.
+// kept is the storage type of a definition's objects.
 func kept(group, plural string) *catalogue.Type {
 	return &catalogue.Type{Custom: true, Key: resource.GroupResource{Group: group, Resource: plural, Custom: true}}
 }
@@ -38,7 +38,7 @@ func mover(t *testing.T, store services.Store) relocation.Mover {
 	return relocation.Mover{Store: store, Types: types, Log: slog.New(slog.DiscardHandler), Content: content}
 }
 
-// content is the object as it is, without its version.
+// content returns the object without its version.
 func content(o services.Object, _ *catalogue.Type) (services.Content, error) {
 	raw := string(o.JSON)
 	from := strings.Index(raw, `"resourceVersion"`)
@@ -76,7 +76,7 @@ func list(t *testing.T, store services.Store, gr resource.GroupResource) (found 
 	return found
 }
 
-// fill stores what an earlier release has left.
+// fill stores the objects of an earlier release.
 func fill(t *testing.T, store services.Store) {
 	t.Helper()
 	for _, place := range []string{"/one", "a/two", "a/three", "b/two"} {
@@ -87,7 +87,7 @@ func fill(t *testing.T, store services.Store) {
 
 const filled = "/one=1 a/three=1 a/two=1 b/two=1"
 
-// mustBeMoved looks at what there is after a move.
+// mustBeMoved checks the store after a move.
 func mustBeMoved(t *testing.T, store services.Store) {
 	t.Helper()
 	if left := list(t, store, former("example.com", "widgets", "", "").GroupResource); len(left) > 0 {
@@ -119,8 +119,8 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestBuiltInObjectsStay asks for every name that built-in types have, and for what
-// the service keeps for itself.
+// TestBuiltInObjectsStay defines types with the names of built-in types and of the
+// service's own data.
 func TestBuiltInObjectsStay(t *testing.T) {
 	store := fake.New(t).Store()
 	m := mover(t, store)
@@ -149,8 +149,8 @@ func TestBuiltInObjectsStay(t *testing.T) {
 	}
 }
 
-// crashing is a store that ends the process at a write: before it, or after it and
-// before its answer.
+// crashing is a store that fails like a crash of the process at one write: before it,
+// or after it but before its response.
 type crashing struct {
 	services.Store
 	at    int64
@@ -184,7 +184,7 @@ func (c *crashing) Delete(ctx context.Context, r services.DeleteRequest) (servic
 	return c.step(func() (services.Object, error) { return c.Store.Delete(ctx, r) })
 }
 
-// TestCrashes ends the process at every write of a move, and then begins again.
+// TestCrashes stops the process at every write of a move, and then resumes.
 func TestCrashes(t *testing.T) {
 	whole := &crashing{Store: fake.New(t).Store(), at: 1 << 40}
 	fill(t, whole.Store)
@@ -209,7 +209,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// halting stops before one request until it is let go: a front door that was slow.
+// halting blocks before one request until it is released, like a slow front door.
 type halting struct {
 	services.Store
 	reached, release chan struct{}
@@ -226,8 +226,8 @@ func (h *halting) Create(ctx context.Context, r services.CreateRequest) (service
 	return h.Store.Create(ctx, r)
 }
 
-// A front door that is slow to copy does not bring back what a client of a faster one
-// has deleted since.
+// A front door that copies slowly does not bring back an object that a client of a
+// faster one has deleted since.
 func TestWhatIsDeletedStaysDeleted(t *testing.T) {
 	store := fake.New(t).Store()
 	put(t, store, former("example.com", "widgets", "a", "two"), "1")
@@ -269,8 +269,8 @@ func TestManyAtATime(t *testing.T) {
 	mustBeMoved(t, store)
 }
 
-// What a front door of an earlier release has written to an object that was copied
-// already is not lost, and what was written to the copy since is not undone.
+// A write by a front door of an earlier release to an object that was already copied is
+// not lost, and a write to the copy since is not undone.
 func TestTheLaterOfTwoStays(t *testing.T) {
 	store := fake.New(t).Store()
 	copied := put(t, store, resource.Key{GroupResource: widgets.Key, Namespace: "a", Name: "x"}, "copy")

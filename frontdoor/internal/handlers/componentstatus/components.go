@@ -1,7 +1,6 @@
 // Package componentstatus serves component statuses: the health checks of this process
-// as resources, probed when asked for and never stored. It decides nothing about
-// health. It serves "Health endpoints" of the specification in the form that older
-// clients ask for.
+// as resources, probed on request and never stored. It decides nothing about health. It
+// serves "Health endpoints" of the specification in the form that older clients use.
 package componentstatus
 
 import (
@@ -17,13 +16,13 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Handlers serve component statuses.
+// Handlers serves component statuses.
 type Handlers struct {
 	Health *run.Health
 	Codec  *wire.Codec
 }
 
-// Of returns what serves a request; nil when it is not about component statuses.
+// Of returns the handler of a request; nil if it is not for component statuses.
 func (h *Handlers) Of(r *request.Request) request.Handler {
 	if r.Type == nil || r.Type.Group != "" || r.Type.Resource != "componentstatuses" {
 		return nil
@@ -82,7 +81,7 @@ func (h *Handlers) list(w http.ResponseWriter, r *request.Request) error {
 	return out.End()
 }
 
-// status probes one check.
+// status runs one check.
 func status(ctx context.Context, c run.Check, kind resource.GroupResource) (services.Object, error) {
 	condition := map[string]any{"type": "Healthy", "status": "True", "message": "ok"}
 	if c.Probe != nil {

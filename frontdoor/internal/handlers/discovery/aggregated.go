@@ -10,12 +10,12 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 )
 
-// aggregatedKind is the kind that holds everything about several groups, so that
-// a client needs two requests in all.
+// aggregatedKind is the kind that describes several groups at once, so that a client
+// needs only two requests.
 const aggregatedKind = "APIGroupDiscoveryList"
 
-// aggregatedForms are the aggregated documents about some groups: the same
-// content under two versions.
+// aggregatedForms returns the aggregated documents of some groups: the same content in
+// two versions.
 func aggregatedForms(apiGroup string, groups []catalogue.Group) []document {
 	forms := make([]document, 0, 2)
 	for _, version := range []string{"v2", "v2beta1"} {

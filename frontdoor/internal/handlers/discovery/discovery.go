@@ -17,22 +17,22 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Options choose what is published.
+// Options configures what is published.
 type Options struct {
 	Catalogue  *catalogue.Catalogue
 	Vocabulary vocabulary.Vocabulary
-	// Version is the release as /version tells it, like v1.21.14+portico.
+	// Version is the release shown at /version, such as v1.21.14+portico.
 	Version version.Info
-	// OtherPaths are served elsewhere and listed at /, like /healthz.
+	// OtherPaths are served elsewhere and listed at /, such as /healthz.
 	OtherPaths []string
 }
 
-// Documents are all published documents, by path.
+// Documents holds all published documents, by path.
 type Documents struct {
 	forms map[string][]document
 }
 
-// New prepares the documents; none of them is made yet.
+// New prepares the documents. It generates none of them.
 func New(o Options) *Documents {
 	d := &Documents{forms: map[string][]document{}}
 	d.addGroups(o)
@@ -48,7 +48,7 @@ func New(o Options) *Documents {
 	return d
 }
 
-// Release is the release that the API surface is that of, with a build of our own.
+// Release is the Kubernetes release whose API surface this is, with our build metadata.
 func Release(build string) version.Info {
 	return version.Info{
 		Major: "1", Minor: "21", GitVersion: "v1.21.14+portico" + build, GitTreeState: "clean",
@@ -58,8 +58,8 @@ func Release(build string) version.Info {
 
 func (d *Documents) add(path string, forms ...document) { d.forms[path] = forms }
 
-// addGroups adds the documents about groups, versions and resource types. Those
-// of /api and /apis also come in aggregated forms.
+// addGroups adds the documents about groups, versions and resource types. Those of /api
+// and /apis also have aggregated forms.
 func (d *Documents) addGroups(o Options) {
 	aggregation := o.Vocabulary.Group("apidiscovery.")
 	groups := o.Catalogue.Groups()
@@ -87,9 +87,9 @@ func (d *Documents) addGroups(o Options) {
 	}
 }
 
-// Serve writes the document at the request's path, in the form that the client
-// wants: NotFound (404) when there is none, MethodNotAllowed (405) for anything
-// but reading, NotAcceptable (406) when there is no such form.
+// Serve writes the document at the request's path in the negotiated form: NotFound
+// (404) if there is none, MethodNotAllowed (405) for methods other than GET and HEAD,
+// NotAcceptable (406) if no form matches.
 func (d *Documents) Serve(w http.ResponseWriter, r *http.Request) error {
 	forms, ok := d.forms[clean(r.URL.Path)]
 	if !ok {
@@ -102,8 +102,8 @@ func (d *Documents) Serve(w http.ResponseWriter, r *http.Request) error {
 	return serve(w, r, forms)
 }
 
-// missing answers where there is no document: as part of the API, where the path is of
-// a group that there is, else as any web server.
+// missing writes the 404: a Status for a path within a known group, plain text for
+// others.
 func (d *Documents) missing(w http.ResponseWriter, r *http.Request) error {
 	parts := strings.SplitN(r.URL.Path, "/", 4)
 	if _, known := d.forms["/apis/"+parts[min(2, len(parts)-1)]]; !known && parts[1] != "api" {
@@ -114,7 +114,7 @@ func (d *Documents) missing(w http.ResponseWriter, r *http.Request) error {
 		Message: "the server could not find the requested resource", Details: &services.StatusDetails{}}
 }
 
-// clean drops a closing slash, with which older clients ask.
+// clean removes a trailing slash, which older clients send.
 func clean(path string) string {
 	if len(path) > 1 {
 		return strings.TrimSuffix(path, "/")

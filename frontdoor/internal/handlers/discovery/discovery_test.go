@@ -94,7 +94,7 @@ func TestStockClient(t *testing.T) {
 			"po": "/v1, Kind=Pod", "deploy": "apps/v1, Kind=Deployment", "cj": "batch/v1, Kind=CronJob", "hpa": "autoscaling/v1, Kind=HorizontalPodAutoscaler",
 			"crd": "apiextensions.k8s.io/v1, Kind=CustomResourceDefinition", "csr": "certificates.k8s.io/v1, Kind=CertificateSigningRequest",
 		}
-		if legacy { // The client forgets the order of groups when it reads the aggregated form.
+		if legacy { // The client drops the order of groups when it reads the aggregated form.
 			shortcuts["ing"], shortcuts["ev"] = "networking.k8s.io/v1, Kind=Ingress", "/v1, Kind=Event"
 		}
 		for short, want := range shortcuts {
@@ -186,7 +186,8 @@ func marshal(v any) string {
 	return string(data)
 }
 
-// The neutral documents never write the original names of groups and extensions.
+// Documents in the neutral vocabulary contain no original names of groups and
+// extensions.
 func TestNeutralNames(t *testing.T) {
 	server := serveDocuments(t, vocabulary.Platform())
 	var document struct {
@@ -210,7 +211,7 @@ func TestNeutralNames(t *testing.T) {
 	}
 }
 
-// Every reference of a document leads to a schema in it.
+// Every reference in a document resolves within it.
 func TestDocumentsAreClosed(t *testing.T) {
 	server := serveDocuments(t, vocabulary.Platform())
 	for path, prefix := range map[string]string{

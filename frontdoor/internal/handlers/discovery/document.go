@@ -20,13 +20,14 @@ import (
 
 const mediaJSON = "application/json"
 
-// document is one published document: made once, kept compressed (the large ones
-// shrink tenfold, and nearly all clients take gzip).
+// document is one published document, generated once and kept compressed: large ones
+// shrink tenfold, and nearly all clients accept gzip.
 type document struct {
 	mediaType string
-	// as, with group and version, is what some media types are qualified with.
+	// as, with group and version, is the kind parameter that qualifies some media
+	// types.
 	as, group, version string
-	// sentAs is the media type of the answer, when it is not the one asked for.
+	// sentAs is the media type of the response, if it differs from the requested one.
 	sentAs string
 	// legible documents are indented for people.
 	legible bool
@@ -39,7 +40,7 @@ type body struct {
 	etag   string
 }
 
-// newDocument is a document whose bytes come from make, at the first request.
+// newDocument returns a document that make generates on first use.
 func newDocument(mediaType string, make func() ([]byte, error)) document {
 	return document{mediaType: mediaType, body: sync.OnceValues(func() (*body, error) {
 		plain, err := make()
@@ -59,14 +60,14 @@ func newDocument(mediaType string, make func() ([]byte, error)) document {
 	})}
 }
 
-// newJSON is a document that is a value in JSON, which people may want to read.
+// newJSON returns a JSON document that people may want to read.
 func newJSON(value func() (any, error)) document {
 	d := newDense(value)
 	d.legible = true
 	return d
 }
 
-// newDense is a document that is a value in JSON, for machines.
+// newDense returns a JSON document for programs.
 func newDense(value func() (any, error)) document {
 	return newDocument(mediaJSON, func() ([]byte, error) {
 		v, err := value()
@@ -86,7 +87,7 @@ func (b *body) plain() ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// contentType is the document's media type with its qualification.
+// contentType is the document's media type with its parameters.
 func (d document) contentType() string {
 	switch {
 	case d.sentAs != "":
@@ -97,14 +98,14 @@ func (d document) contentType() string {
 	return d.mediaType + ";g=" + d.group + ";v=" + d.version + ";as=" + d.as
 }
 
-// fits reports whether a clause of an Accept header asks for the document.
+// fits reports whether a clause of an Accept header matches the document.
 func (d document) fits(clause goautoneg.Accept) bool {
 	kind, subkind, _ := strings.Cut(d.mediaType, "/")
 	return (clause.Type == kind || clause.Type == "*") && (clause.SubType == subkind || clause.SubType == "*") &&
 		clause.Params["as"] == d.as && clause.Params["g"] == d.group && clause.Params["v"] == d.version
 }
 
-// choose returns the form that the client wants most, the first one by default.
+// choose returns the form that the client prefers; the first one by default.
 func choose(r *http.Request, forms []document) (document, error) {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	if accept == "" {
@@ -125,7 +126,7 @@ func choose(r *http.Request, forms []document) (document, error) {
 		Message: "only the following media types are accepted: " + strings.Join(offered, ", ")}
 }
 
-// serve writes one of a document's forms, or 304 when the client has it already.
+// serve writes the negotiated form of a document, or 304 if the client has it.
 func serve(w http.ResponseWriter, r *http.Request, forms []document) error {
 	form, err := choose(r, forms)
 	if err != nil {
@@ -143,7 +144,7 @@ func serve(w http.ResponseWriter, r *http.Request, forms []document) error {
 	header.Set("Etag", `"`+b.etag+`"`)
 	header["Vary"] = []string{"Accept", "Accept-Encoding"}
 	if r.URL.Query().Get("hash") == b.etag {
-		// The path names this very content, so it can be kept for good.
+		// The path contains a hash of the content, so the response never expires.
 		header.Set("Cache-Control", "public, immutable, max-age=31536000")
 	}
 	content := b.zipped

@@ -11,7 +11,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 )
 
-// coreVersions is the document of /api.
+// coreVersions returns the document of /api.
 func coreVersions(core catalogue.Group) *metav1.APIVersions {
 	list := &metav1.APIVersions{
 		TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{},
@@ -23,7 +23,7 @@ func coreVersions(core catalogue.Group) *metav1.APIVersions {
 	return list
 }
 
-// groupList is the document of /apis: all named groups.
+// groupList returns the document of /apis: all named groups.
 func groupList(groups []catalogue.Group) *metav1.APIGroupList {
 	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
 	for _, g := range groups {
@@ -46,7 +46,7 @@ func group(g catalogue.Group) metav1.APIGroup {
 	return described
 }
 
-// resourceList is the document of one group version: each type, followed by its
+// resourceList returns the document of one group version: each type, followed by its
 // subresources.
 func resourceList(groupVersion string, types []*catalogue.Type) *metav1.APIResourceList {
 	list := &metav1.APIResourceList{
@@ -69,8 +69,8 @@ func resourceList(groupVersion string, types []*catalogue.Type) *metav1.APIResou
 	return list
 }
 
-// storageVersionHash tells clients when a type has come to be kept in another
-// version. Types that are not kept have none.
+// storageVersionHash changes when the storage version of a type changes. Types that are
+// not stored have none.
 func storageVersionHash(t *catalogue.Type) string {
 	if t.Virtual || !t.Can("create") {
 		return ""

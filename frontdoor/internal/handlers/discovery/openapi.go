@@ -15,8 +15,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Media types of the OpenAPI documents in Protobuf. Clients still ask for them
-// under their first names, whose @ no media type may have.
+// Media types of the OpenAPI documents in Protobuf. Clients still request them under
+// their original names, whose @ is not valid in a media type.
 const (
 	protobufV2      = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 	protobufV3      = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
@@ -24,15 +24,15 @@ const (
 	protobufV3First = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
 )
 
-// publisher makes OpenAPI documents from the catalogue's types.
+// publisher generates OpenAPI documents from the catalogue's types.
 type publisher struct {
 	catalogue  *catalogue.Catalogue
 	vocabulary vocabulary.Vocabulary
 	release    string
 }
 
-// addOpenAPI adds /openapi/v2, about everything, and /openapi/v3 with a document
-// for each group version.
+// addOpenAPI adds /openapi/v2 with everything, and /openapi/v3 with a document per
+// group version.
 func (d *Documents) addOpenAPI(p *publisher) {
 	var all []*catalogue.Type
 	versions := map[string]document{}
@@ -50,8 +50,8 @@ func (d *Documents) addOpenAPI(p *publisher) {
 	d.add("/openapi/v2", inProtobuf(whole, protobufV2, protobufV2First, protobufOfV2)...)
 }
 
-// index is the document of /openapi/v3: where each group version is described,
-// with a hash that changes with its content.
+// index returns the document of /openapi/v3: the path of each group version's document,
+// with a hash of its content.
 func index(versions map[string]document) (any, error) {
 	type reference struct {
 		ServerRelativeURL string `json:"serverRelativeURL"`
@@ -67,7 +67,7 @@ func index(versions map[string]document) (any, error) {
 	return map[string]any{"paths": paths}, nil
 }
 
-// inProtobuf returns the forms of an OpenAPI document: JSON, and Protobuf made
+// inProtobuf returns the forms of an OpenAPI document: JSON, and Protobuf converted
 // from it, under both names of its media type.
 func inProtobuf(form document, mediaType, first string, convert func([]byte) (proto.Message, error)) []document {
 	binary := newDocument(mediaType, func() ([]byte, error) {
@@ -114,15 +114,14 @@ func (p *publisher) document(types []*catalogue.Type) *spec.Swagger {
 	}}
 }
 
-// definitions collects schemas as documents carry them.
+// definitions collects schemas in the form in which documents contain them.
 type definitions struct {
 	*publisher
 	found spec.Definitions
 }
 
-// reference returns a reference to the schema of a kind, and sees to it that the
-// document has the schema and all that it refers to. A kind without a schema is
-// taken as text.
+// reference returns a reference to the schema of a kind, and adds the schema and all
+// that it refers to. A kind without a schema is described as a string.
 func (d *definitions) reference(k kindRef) *spec.Schema {
 	_, name, ok := d.catalogue.Body(k.group, k.version, k.kind)
 	if !ok {
@@ -151,8 +150,8 @@ func (d *definitions) add(name string) {
 	d.found[name] = d.publish(*schema)
 }
 
-// publish copies a schema with the vocabulary's names of extensions, and adds
-// what it refers to.
+// publish copies a schema with the vocabulary's names of extensions, and adds what it
+// refers to.
 func (d *definitions) publish(s spec.Schema) spec.Schema {
 	if name, ok := strings.CutPrefix(s.Ref.String(), definitionPointer); ok {
 		d.add(name)
@@ -180,7 +179,7 @@ func (d *definitions) publish(s spec.Schema) spec.Schema {
 	return s
 }
 
-// extensions writes original names of extensions in the vocabulary.
+// extensions translates original names of extensions to the vocabulary.
 func (p *publisher) extensions(original spec.Extensions) spec.Extensions {
 	prefix := vocabulary.K8s().Extension
 	if p.vocabulary.Extension == prefix {

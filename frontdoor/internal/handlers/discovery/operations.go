@@ -11,7 +11,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 )
 
-// describer writes the paths of one type (section "Path shapes").
+// describer describes the paths of one type (section "Path shapes").
 type describer struct {
 	*publisher
 	t           *catalogue.Type
@@ -19,14 +19,14 @@ type describer struct {
 	definitions *definitions
 }
 
-// kindRef names the kind that an operation is about.
+// kindRef names the kind of an operation.
 type kindRef struct{ group, version, kind string }
 
-// call is one operation, before it is written down.
+// call is one operation before it is rendered.
 type call struct {
 	verb   string // as in "list"; starts the operation's id
-	suffix string // ends the operation's id
-	action string // what it does, for programs
+	suffix string // suffix of the operation id
+	action string // machine-readable action
 	about  kindRef
 	answer *spec.Schema
 	codes  []int // of success
@@ -35,7 +35,7 @@ type call struct {
 	with   []spec.Parameter
 }
 
-// root is where a group version's paths start.
+// root returns the path prefix of a group version.
 func root(t *catalogue.Type) string {
 	if t.Group == "" {
 		return "/api/" + t.Version
@@ -71,7 +71,7 @@ func (d *describer) describe() {
 	}
 }
 
-// add writes a path, if there is any operation on it.
+// add adds a path if it has any operations.
 func (d *describer) add(path string, scope []spec.Parameter, item spec.PathItemProps) {
 	if item.Get == nil && item.Put == nil && item.Post == nil && item.Delete == nil && item.Patch == nil {
 		return
@@ -97,7 +97,7 @@ func (d *describer) collection() (item spec.PathItemProps) {
 	return item
 }
 
-// item writes the operations on one object, or on a subresource of it.
+// item adds the operations on one object, or on a subresource of it.
 func (d *describer) item(verbs []string, about kindRef, suffix string) (item spec.PathItemProps) {
 	object := d.definitions.reference(about)
 	if slices.Contains(verbs, "get") {
@@ -144,7 +144,7 @@ func (d *describer) subresource(sub *catalogue.Subresource) spec.PathItemProps {
 	return item
 }
 
-// connect writes the operations of a subresource that hands requests on.
+// connect adds the operations of a proxying subresource.
 func (d *describer) connect(sub *catalogue.Subresource, suffix string) (item spec.PathItemProps) {
 	for verb, method := range map[string]**spec.Operation{
 		"get": &item.Get, "create": &item.Post, "update": &item.Put, "patch": &item.Patch, "delete": &item.Delete,
@@ -181,7 +181,7 @@ func (d *describer) create(about kindRef, suffix string) call {
 	}
 }
 
-// operation writes a call down.
+// operation renders a call.
 func (d *describer) operation(c call) *spec.Operation {
 	if c.gives == nil {
 		c.gives = d.formats()
@@ -209,7 +209,7 @@ func response(code int, answer *spec.Schema) spec.Response {
 	return spec.Response{ResponseProps: spec.ResponseProps{Description: http.StatusText(code), Schema: answer}}
 }
 
-// id names an operation, unlike any other: listAppsV1NamespacedDeployment.
+// id returns the unique id of an operation, such as listAppsV1NamespacedDeployment.
 func (d *describer) id(c call) string {
 	id := c.verb + d.groupName() + capital(d.t.Version)
 	if d.t.Namespaced && c.suffix != "ForAllNamespaces" {
@@ -239,8 +239,8 @@ func (d *describer) formats() []string {
 	return []string{mediaJSON, "application/yaml", d.vocabulary.Protobuf}
 }
 
-// patches are the media types of patches. Clients decide by them which one to send:
-// a custom type has nothing that says how its lists are merged.
+// patches lists the media types of patches. Clients choose the patch type by them:
+// custom types have no strategic merge patch.
 func (d *describer) patches() []string {
 	types := []string{"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
 	if !d.t.Custom {

@@ -10,7 +10,7 @@ func inPath(name, description string) spec.Parameter {
 	return p
 }
 
-// parameter is a query parameter of the given JSON type.
+// parameter describes a query parameter of the given JSON type.
 func parameter(name, kind, description string) spec.Parameter {
 	return spec.Parameter{
 		ParamProps:   spec.ParamProps{Name: name, In: "query", Description: description},
@@ -30,7 +30,7 @@ func dryRun() spec.Parameter {
 	return parameter("dryRun", "string", "All runs every stage but the last: nothing is kept.")
 }
 
-// writing are the parameters of creates and updates.
+// writing describes the parameters of creates and updates.
 func writing() []spec.Parameter {
 	return []spec.Parameter{
 		dryRun(),
@@ -39,12 +39,12 @@ func writing() []spec.Parameter {
 	}
 }
 
-// patching are the parameters of patches.
+// patching describes the parameters of patches.
 func patching() []spec.Parameter {
 	return append(writing(), parameter("force", "boolean", "For apply patches: take fields that other managers own."))
 }
 
-// deleting are the parameters of deletes.
+// deleting describes the parameters of deletes.
 func deleting() []spec.Parameter {
 	return []spec.Parameter{
 		dryRun(),
@@ -54,7 +54,7 @@ func deleting() []spec.Parameter {
 	}
 }
 
-// selecting are the parameters that choose members of a collection.
+// selecting describes the parameters that select objects of a collection.
 func selecting() []spec.Parameter {
 	return []spec.Parameter{
 		parameter("continue", "string", "Token of the previous chunk, for the next one."),
@@ -67,14 +67,14 @@ func selecting() []spec.Parameter {
 	}
 }
 
-// listing are the parameters of lists and watches.
+// listing describes the parameters of lists and watches.
 func listing() []spec.Parameter {
 	return append(selecting(),
 		parameter("allowWatchBookmarks", "boolean", "Whether a watch may send bookmarks, with the version reached."),
 		parameter("watch", "boolean", "Stream the changes instead of the list."))
 }
 
-// connecting are the parameters of what a subresource hands on or streams.
+// connecting describes the parameters of proxying and streaming subresources.
 func connecting(subresource string) []spec.Parameter {
 	container := parameter("container", "string", "Name of the container; may be left out where there is one.")
 	switch subresource {

@@ -6,11 +6,10 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// reduced takes out of a document what OpenAPI v2 has no words for, which only the
-// schemas of custom types have: conditions, null as a value, and fields beyond those
-// that are described. What may be null, or have other fields, has neither type nor
-// fields then, so that clients let it pass. The document's schemas are changed in
-// place.
+// reduced removes what OpenAPI v2 cannot express, which only schemas of custom types
+// have: oneOf, anyOf, not, nullable, and preserved unknown fields. Nullable schemas and
+// those that preserve fields lose their type and properties, so that clients accept any
+// value. It changes the document's schemas in place.
 func reduced(document *spec.Swagger) *spec.Swagger {
 	for name, s := range document.Definitions {
 		if keepsFields(&s) {
@@ -24,7 +23,7 @@ func reduced(document *spec.Swagger) *spec.Swagger {
 
 const keeping = "preserve-unknown-fields"
 
-// keepsFields reports whether values have fields that a schema does not describe.
+// keepsFields reports whether a schema preserves unknown fields.
 func keepsFields(s *spec.Schema) bool {
 	for name, value := range s.Extensions {
 		if strings.HasSuffix(name, keeping) {

@@ -1,12 +1,12 @@
-// Package feed turns the changes of a resource type into watches: one feed per
-// resource type in use, a ring of recent changes shared by all its watchers, and
-// per watcher nothing but a cursor. A slow watcher lags and catches up; it slows
-// nobody. Who falls behind the ring is served from the hub, and who falls behind
-// the hub's history gets 410.
+// Package feed turns the changes of a resource type into watches: one feed per resource
+// type in use, a ring of recent changes shared by all its watchers, and only a cursor
+// per watcher. A slow watcher lags and catches up without delaying others. A watcher
+// that falls behind the ring is served from the hub; one that falls behind the hub's
+// history gets 410.
 //
-// It decides order, selection and wake-ups. It never encodes: what goes on the
-// wire is made by the caller and kept beside the change, so that it is made once.
-// It serves "Watch procedure" and "Watch events" of the specification.
+// It decides order, selection and wake-ups. It does not encode: the caller does, and
+// the encoded bytes are cached with the change. It serves "Watch procedure" and "Watch
+// events" of the specification.
 package feed
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// Config is what Feeds need.
+// Config configures Feeds.
 type Config struct {
 	Source changes.Source
-	// Head returns a revision to start a feed at: every change that was
-	// acknowledged before is at or below it.
+	// Head returns a revision to start a feed at: at or above every change acknowledged
+	// before the call.
 	Head func(ctx context.Context) (int64, error)
 	// Bytes bounds the ring of each feed.
 	Bytes int
@@ -34,7 +34,7 @@ type Config struct {
 	Age time.Duration
 }
 
-// Feeds are the feeds of a front door, by resource type.
+// Feeds holds the feeds of a front door, by resource type.
 type Feeds struct {
 	config Config
 	ctx    context.Context
@@ -48,9 +48,9 @@ func New(ctx context.Context, config Config) *Feeds {
 	return &Feeds{config: config, ctx: ctx, feeds: map[resource.GroupResource]*feed{}}
 }
 
-// Watch returns a watcher that will deliver every selected change after
-// selection.After. The caller closes it. The error is a *services.Status when the
-// feed cannot be started before ctx ends.
+// Watch returns a watcher that delivers every selected change after selection.After.
+// The caller must close it. The error is a *services.Status when the feed cannot be
+// started before ctx ends.
 func (f *Feeds) Watch(ctx context.Context, selection Selection) (*Watcher, error) {
 	one := f.open(selection.GroupResource)
 	select {
@@ -63,7 +63,7 @@ func (f *Feeds) Watch(ctx context.Context, selection Selection) (*Watcher, error
 	return w, nil
 }
 
-// open returns the feed of a resource type and starts it at its first use.
+// open returns the feed of a resource type and starts it on first use.
 func (f *Feeds) open(gr resource.GroupResource) *feed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,13 +82,13 @@ type feed struct {
 	resource resource.GroupResource
 	started  chan struct{} // closed when state is first set
 	state    atomic.Pointer[ring]
-	// settled is the revision through which the wake-ups have been given.
+	// settled is the revision through which watchers have been woken.
 	settled atomic.Int64
 	index   *index
 }
 
-// ring holds every change in (floor, through], oldest first. It is replaced
-// whole, and its entries are never changed, so that readers need no lock.
+// ring holds every change in (floor, through], oldest first. It is replaced as a whole
+// and its entries never change, so readers need no lock.
 type ring struct {
 	entries        []*Entry
 	bytes          int
@@ -96,15 +96,14 @@ type ring struct {
 	epoch          string // of the revisions; empty until the first batch
 }
 
-// after returns the entries after a revision that is not below the floor.
+// after returns the entries after a revision, which must not be below the floor.
 func (r *ring) after(revision int64) []*Entry {
 	i := sort.Search(len(r.entries), func(i int) bool { return r.entries[i].Object.Revision > revision })
 	return r.entries[i:]
 }
 
-// run keeps the ring filled. Whenever the sequence breaks for good, it starts
-// again from the present: watchers then bridge the distance from the hub's
-// history, or are told that it is gone.
+// run keeps the ring filled. When the sequence breaks it restarts from the present:
+// watchers then bridge the gap from the hub's history, or get 410.
 func (f *feed) run(ctx context.Context) {
 	for pauses := retry.NewBackoff(10*time.Millisecond, time.Second); ctx.Err() == nil; {
 		head, err := f.config.Head(ctx)
@@ -135,7 +134,7 @@ func (f *feed) follow(ctx context.Context, head int64) {
 
 func (f *feed) reset(head int64) {
 	first := f.state.Swap(&ring{floor: head, through: head}) == nil
-	f.settled.Store(head) // not a revision of an epoch that is over
+	f.settled.Store(head) // not a revision of an earlier epoch
 	if first {
 		close(f.started)
 		return
@@ -143,7 +142,7 @@ func (f *feed) reset(head int64) {
 	f.index.wakeAll(head)
 }
 
-// append publishes a batch: the ring first, then the wake-ups.
+// append publishes a batch: first the ring, then the wake-ups.
 func (f *feed) append(batch changes.Batch) {
 	old := f.state.Load()
 	next := &ring{entries: old.entries, bytes: old.bytes, floor: old.floor, through: max(batch.Through, old.through), epoch: batch.Epoch}
@@ -164,8 +163,8 @@ func (f *feed) append(batch changes.Batch) {
 	}
 }
 
-// trim forgets the oldest entries once the ring is a quarter over its bounds. The
-// entries that stay are copied, so that the others can be collected.
+// trim drops the oldest entries once the ring exceeds its bounds by a quarter. It
+// copies the rest, so that the dropped entries can be collected.
 func (r *ring) trim(bytes int, oldest time.Time) {
 	if len(r.entries) == 0 || r.bytes < bytes+bytes/4 && r.entries[0].at.After(oldest) {
 		return
@@ -179,7 +178,7 @@ func (r *ring) trim(bytes int, oldest time.Time) {
 	r.entries = append(make([]*Entry, 0, len(r.entries)-n+64), r.entries[n:]...)
 }
 
-// Entry is a change in the ring, with what has been made of it for the wire.
+// Entry is a change in the ring, with its encoded forms.
 type Entry struct {
 	services.Change
 	at time.Time
@@ -188,8 +187,8 @@ type Entry struct {
 	encoded map[string][]byte
 }
 
-// Encoded returns the bytes that make returned for this form of the change the
-// first time it was asked for. The result is read-only.
+// Encoded returns the change in this form. The first call for a form runs make; later
+// ones return the same bytes, which are read-only.
 func (e *Entry) Encoded(form string, encode func() ([]byte, error)) ([]byte, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -207,6 +206,6 @@ func (e *Entry) Encoded(form string, encode func() ([]byte, error)) ([]byte, err
 	return b, nil
 }
 
-// size is what the entry is charged for: its object, and as much again for its
-// frame once somebody watches.
+// size is what the entry counts in the ring: its object, and the same again for its
+// frame once it is watched.
 func (e *Entry) size() int { return 2*(len(e.Object.JSON)+len(e.OldJSON)) + 512 }

@@ -16,13 +16,13 @@ import (
 
 var pods = resource.GroupResource{Resource: "pods"}
 
-// history is a hub that remembers every change since a revision.
+// history is a hub that keeps every change since a revision.
 type history struct {
 	services.WatchHub
 	mu      sync.Mutex
 	changes []services.Change
-	from    int64 // what is older is gone
-	away    int   // how often it cannot answer
+	from    int64 // older changes are gone
+	away    int   // how many calls fail as unavailable
 	asked   int
 }
 
@@ -98,7 +98,7 @@ func next(t *testing.T, w *Watcher) []int64 {
 	return revisions
 }
 
-// silent fails when the watcher has something to deliver now.
+// silent fails if the watcher has something to deliver now.
 func silent(t *testing.T, w *Watcher) {
 	t.Helper()
 	for {
@@ -175,7 +175,7 @@ func TestEntersAndLeavesTheSelection(t *testing.T) {
 func TestOnlyWhoMayWantAChangeIsWoken(t *testing.T) {
 	f := started(&history{}, 1, 1<<20)
 	other := f.watcher(Selection{After: 1, Namespace: "b"})
-	silent(t, other) // the wake-up of its registration
+	silent(t, other) // consumes the wake-up of its registration
 	f.add(change(2, "a", "x"))
 	select {
 	case <-other.wake:
@@ -219,8 +219,8 @@ func TestALaggardIsServedFromHistory(t *testing.T) {
 	}
 }
 
-// TestNothingIsLostUnderLoad lets watchers with all kinds of selections run while
-// changes come in and the ring forgets, and compares what each got.
+// TestNothingIsLostUnderLoad runs watchers with various selections while changes arrive
+// and the ring is trimmed, and compares what each received.
 func TestWatchersEndWithTheHistory(t *testing.T) {
 	hub := &history{}
 	f := started(hub, 10, 1<<20)

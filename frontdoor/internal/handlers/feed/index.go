@@ -6,8 +6,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// interest is the one property of a change that a watcher can be found by: a
-// field and the value it must have. The zero value is every change.
+// interest is the one property by which a watcher is indexed: a field and its required
+// value. The zero value matches every change.
 type interest struct {
 	field, value string
 }
@@ -19,8 +19,8 @@ const (
 
 func (i interest) all() bool { return i.field == "" }
 
-// interest returns the narrowest property that the selection depends on: a name,
-// else a selectable field, else a namespace.
+// interest returns the narrowest property of the selection: a name, else a selectable
+// field, else a namespace.
 func (s *Selection) interest() interest {
 	if name, ok := s.Selector.Field(byName); ok {
 		return interest{byName, name}
@@ -43,7 +43,7 @@ func (s *Selection) interest() interest {
 type index struct {
 	mu       sync.Mutex
 	watchers map[interest]map[*Watcher]struct{}
-	// fields counts the watchers per field, so that only fields in use are looked at.
+	// fields counts the watchers per field, so that only fields in use are examined.
 	fields map[string]int
 }
 
@@ -51,7 +51,7 @@ func newIndex() *index {
 	return &index{watchers: map[interest]map[*Watcher]struct{}{}, fields: map[string]int{}}
 }
 
-// add registers a watcher and wakes it once: what happened before belongs to it too.
+// add registers a watcher and wakes it once, for the changes before its registration.
 func (x *index) add(w *Watcher) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -80,7 +80,7 @@ func (x *index) remove(w *Watcher) {
 	}
 }
 
-// wake signals the watchers that a change may concern, before or after it.
+// wake signals the watchers that the state before or after a change may concern.
 func (x *index) wake(c *services.Change) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -109,7 +109,7 @@ func (x *index) signal(i interest, revision int64) {
 	}
 }
 
-// wakeAll signals everybody: the ring was replaced.
+// wakeAll signals all watchers, after the ring was replaced.
 func (x *index) wakeAll(revision int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

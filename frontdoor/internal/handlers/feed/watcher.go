@@ -11,35 +11,35 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// Selection is what a watcher wants.
+// Selection is what a watcher selects.
 type Selection struct {
 	GroupResource resource.GroupResource
 	Namespace     string // empty: all namespaces
 	Selector      resource.Selector
-	// After is the revision that the watcher has seen everything through.
+	// After is the revision through which the watcher has seen everything.
 	After int64
 }
 
-// Event is a change as one watcher sees it: an object that comes to match its
-// selector is Added, one that no longer does is Deleted.
+// Event is a change as one watcher sees it: an object that begins to match its selector
+// is Added, one that no longer does is Deleted.
 type Event struct {
 	Type  services.ChangeType
 	Entry *Entry
 }
 
-// Object returns what the watcher is shown: the object after the change, or, when
-// that took it out of the selection, as it was before.
+// Object returns the object of the event: after the change, or, if that took it out of
+// the selection, before it.
 func (e Event) Object() services.Object {
 	object := e.Entry.Object
 	if e.Type == services.Deleted && e.Entry.OldJSON != nil {
 		object.JSON = e.Entry.OldJSON
-		object.UID = "" // under its uid and revision, the stored state is known
+		object.UID = "" // with its uid and revision the stored state could be found
 	}
 	return object
 }
 
-// batchEvents and batchBytes bound one batch of events, so that a slow watcher
-// holds little.
+// batchEvents and batchBytes bound one batch of events, so that a slow watcher holds
+// little memory.
 const (
 	batchEvents = 1000
 	batchBytes  = 1 << 20
@@ -48,23 +48,23 @@ const (
 // hubLag is how long a watcher waits for a hub that is behind.
 const hubLag = 5 * time.Millisecond
 
-// Watcher is one watch: a cursor into a feed. It belongs to one goroutine.
+// Watcher is one watch: a cursor into a feed. It must be used by one goroutine.
 type Watcher struct {
 	feed      *feed
 	selection Selection
-	epoch     string // of the position; empty until the feed has told it
+	epoch     string // of the position; empty until known from the feed
 	position  int64  // everything selected through here has been delivered
 	wake      chan struct{}
-	// pending is the oldest revision after position that may be selected; 0 when
-	// there is none. Set by the feed, cleared by the watcher.
+	// pending is the oldest revision after position that may be selected; 0 if none.
+	// The feed sets it, the watcher clears it.
 	pending atomic.Int64
 }
 
 // Close ends the watch.
 func (w *Watcher) Close() { w.feed.index.remove(w) }
 
-// Position returns the revision through which everything selected has been
-// delivered. It advances while nothing selected happens.
+// Position returns the revision through which everything selected has been delivered.
+// It advances also while nothing is selected.
 func (w *Watcher) Position() int64 {
 	settled := w.feed.settled.Load()
 	r := w.feed.state.Load()
@@ -74,8 +74,8 @@ func (w *Watcher) Position() int64 {
 	return w.position
 }
 
-// Next returns the next selected events, in order, at least one. It waits for
-// them until ctx ends. Expired (410) when the watcher has fallen behind history.
+// Next returns the next selected events in order, at least one. It waits for them until
+// ctx ends. Expired (410) when the watcher has fallen behind the history.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	for {
 		events, err := w.advance(ctx)
@@ -90,7 +90,7 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	}
 }
 
-// advance moves the cursor over what is there and returns what is selected.
+// advance moves the cursor over the available changes and returns the selected ones.
 func (w *Watcher) advance(ctx context.Context) ([]Event, error) {
 	first := w.pending.Swap(0)
 	r := w.feed.state.Load()
@@ -100,21 +100,19 @@ func (w *Watcher) advance(ctx context.Context) ([]Event, error) {
 	if w.position < r.floor {
 		return w.bridge(ctx)
 	}
-	// An indexed watcher was not woken for what lies before the first change that
-	// concerns it.
+	// An indexed watcher has no changes of its own before the first one that woke it.
 	if first > 0 && first-1 > w.position && w.indexed() {
 		w.position = first - 1
 	}
 	events, through := w.take(r.after(w.position), r.through)
 	w.position = max(w.position, through)
 	if through < r.through {
-		w.signal(through + 1) // there is more
+		w.signal(through + 1) // there are more
 	}
 	return events, nil
 }
 
-// continues returns Expired (410) when an epoch, where it is known, is not that of
-// what the watcher has delivered.
+// continues returns Expired (410) if the epoch is known and differs from the watcher's.
 func (w *Watcher) continues(epoch string) error {
 	if w.epoch == "" {
 		w.epoch = epoch
@@ -125,8 +123,8 @@ func (w *Watcher) continues(epoch string) error {
 	return nil
 }
 
-// bridge reads a piece of history from the hub until the ring is reached. It waits
-// for a hub that is away: the client has lost nothing and need not know.
+// bridge reads a piece of history from the hub until the ring is reached. It retries
+// while the hub is unavailable: the client has lost nothing and need not know.
 func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
 	replay, err := w.feed.config.Source.Replay(ctx, services.ReplayRequest{
 		GroupResource: w.feed.resource, After: w.position, Limit: batchEvents})
@@ -141,8 +139,8 @@ func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
 		entries[i] = &Entry{Change: replay.Changes[i]}
 	}
 	if replay.Through <= w.position {
-		// The hub has not come as far as the ring, which began at a revision that
-		// etcd had confirmed: let it catch up instead of asking in a circle.
+		// The hub is behind the ring, which began at a revision that etcd had
+		// confirmed. Wait for it instead of polling.
 		if !retry.Pause(ctx, hubLag) {
 			return nil, ctx.Err()
 		}
@@ -153,8 +151,8 @@ func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
 	return events, nil
 }
 
-// take selects from entries until a batch is full, and returns the revision
-// through which that is complete: end when all were looked at.
+// take selects from entries until a batch is full. It returns the revision through
+// which the batch is complete: end if all were examined.
 func (w *Watcher) take(entries []*Entry, end int64) (events []Event, through int64) {
 	bytes := 0
 	for _, e := range entries {
@@ -169,7 +167,7 @@ func (w *Watcher) take(entries []*Entry, end int64) (events []Event, through int
 	return events, end
 }
 
-// eventType returns what a change is to this selection; 0 when it is nothing.
+// eventType returns the event of a change for this selection; 0 if none.
 func (s *Selection) eventType(c *services.Change) services.ChangeType {
 	if s.Namespace != "" && c.Object.Key.Namespace != s.Namespace {
 		return 0

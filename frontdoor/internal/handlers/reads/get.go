@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Get serves one object, or the form of it that a subresource shows.
+// Get serves one object, or the representation of it that a subresource has.
 func (h *Handlers) Get(w http.ResponseWriter, r *request.Request) error {
 	form, err := h.Codec.Negotiate(r.Request, r.Engine.BodyType(r.Type, r.Subresource), wire.Object)
 	if err != nil {
@@ -25,7 +25,7 @@ func (h *Handlers) Get(w http.ResponseWriter, r *request.Request) error {
 	return Reply{Object: object, Form: form, Status: http.StatusOK}.Send(w, r, h.Codec)
 }
 
-// Reply is an object on its way to the client.
+// Reply is an object to be sent to the client.
 type Reply struct {
 	Object services.Object // as stored
 	Form   wire.Form

@@ -12,18 +12,18 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Listing is a collection as a request asks for it (sections "Read consistency" and
-// "Chunked lists"): its first page has been read, and no more than a page is held.
+// Listing is a list request in progress (sections "Read consistency" and "Chunked
+// lists"). Its first page has been read; it never holds more than one page.
 type Listing struct {
 	Meta wire.ListMeta
 
 	store  services.Reader
 	asked  services.ListRequest
 	page   services.Page
-	single bool // the client wants no more than this page
+	single bool // the client wants only this page
 }
 
-// Open finds out what the request asks for and reads the first page of it.
+// Open parses the request and reads the first page.
 func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	o, err := request.ParseReadOptions(r)
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	return l, err
 }
 
-// Pages hands over the objects, in their order.
+// Pages calls a function with each object, in order.
 func (l *Listing) Pages(ctx context.Context, visit func([]services.Object) error) error {
 	for {
 		if err := visit(l.page.Objects); err != nil || l.single || l.page.Next == "" {
@@ -61,7 +61,7 @@ func (l *Listing) Pages(ctx context.Context, visit func([]services.Object) error
 	}
 }
 
-// List serves a collection, page by page from the store to the client.
+// List serves a collection, streamed page by page from the store to the client.
 func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.List)
 	if err != nil {
@@ -80,7 +80,7 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 			if err != nil {
 				return err
 			}
-			if out == nil { // until here, what goes wrong is an answer of its own
+			if out == nil { // nothing sent yet: an error is a response of its own
 				w.Header().Set("Content-Type", form.ContentType)
 				out = h.Codec.Encoder(form, r.Type).List(w)
 				if err := out.Begin(l.Meta); err != nil {
@@ -101,9 +101,8 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 	return out.End()
 }
 
-// partOf is how many objects of a page are held in the version of the request at a time:
-// defaults may make each of them much larger than what is stored. A conversion webhook is
-// asked once for a page.
+// partOf is how many objects of a page are decoded at a time. Defaults may make each of
+// them much larger than its stored form. A conversion webhook is called once per page.
 func partOf(t *catalogue.Type) int {
 	if t.Webhook != nil {
 		return math.MaxInt
@@ -111,7 +110,7 @@ func partOf(t *catalogue.Type) int {
 	return 16
 }
 
-// firstPage returns the question for the first page of the answer, and when its
+// firstPage returns the store request for the first page of the response, and when the
 // list began.
 func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (services.ListRequest, int64, error) {
 	request := services.ListRequest{GroupResource: r.Type.Key, Namespace: r.Namespace, Limit: int(o.Limit),
@@ -135,7 +134,7 @@ func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (service
 	return request, p.Issued, nil
 }
 
-// continuable tells a client with an old token what to do.
+// continuable adds to an Expired error how a client with an old token can continue.
 func continuable(err error, o request.ReadOptions) error {
 	if o.Token != "" && services.IsReason(err, services.ReasonExpired) {
 		return errTokenExpired()

@@ -13,8 +13,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// TestListsOfBeforeAMoveHaveExpired asks for custom objects as they were before they
-// were moved: with a revision, and with a token that an earlier release has given.
+// TestListsOfBeforeAMoveHaveExpired requests custom objects as they were before their
+// relocation: by revision, and with a token from an earlier release.
 func TestListsOfBeforeAMoveHaveExpired(t *testing.T) {
 	tokens, err := NewTokens(NewKey())
 	if err != nil {
@@ -36,7 +36,7 @@ func TestListsOfBeforeAMoveHaveExpired(t *testing.T) {
 		return &request.Request{Request: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), Query: url.Values{},
 			Type: &catalogue.Type{Custom: custom, Key: key}, Engine: &typesystem.Engine{}}
 	}
-	former := ask(false, builtIn) // whose lists have the digest that those of the type had
+	former := ask(false, builtIn) // a custom type's lists had the digest of the built-in type's
 	for _, c := range []struct {
 		name string
 		r    *request.Request

@@ -10,20 +10,19 @@ import (
 	"github.com/coder/websocket"
 )
 
-// stream is what the events of a watch go into: the body of the answer, or the
-// messages of a WebSocket.
+// stream is the destination of a watch's events: the response body, or messages of a
+// WebSocket.
 type stream interface {
 	// begin sends the headers.
 	begin(contentType string) error
-	// send hands over whole frames.
+	// send sends complete frames.
 	send(frames []byte) error
 	flush() error
-	// end says goodbye where that is not the end of the answer itself.
+	// end sends a closing message, if the protocol has one.
 	end()
 }
 
-// openStream returns the stream that a request asks for. ctx ends when the client
-// goes.
+// openStream returns the stream for a request. ctx ends when the client disconnects.
 func openStream(ctx context.Context, w http.ResponseWriter, r *http.Request) stream {
 	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return &socket{ctx: ctx, w: w, r: r}
@@ -31,7 +30,7 @@ func openStream(ctx context.Context, w http.ResponseWriter, r *http.Request) str
 	return body{w, http.NewResponseController(w)}
 }
 
-// body is a chunked answer.
+// body is a chunked response.
 type body struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -51,8 +50,8 @@ func (b body) send(frames []byte) error {
 func (b body) flush() error { return b.control.Flush() }
 func (b body) end()         {}
 
-// messagePatience is how long a client may take to accept the messages of a WebSocket
-// that are sent together.
+// messagePatience is how long a client may take to accept a batch of WebSocket
+// messages.
 const messagePatience = 30 * time.Second
 
 // socket sends each event as a text message.
@@ -64,7 +63,8 @@ type socket struct {
 }
 
 func (s *socket) begin(string) error {
-	// Whoever may watch has proved so with a header that no foreign page can send.
+	// The origin check is not needed: the caller has authenticated with a header that
+	// no foreign page can send.
 	conn, err := websocket.Accept(s.w, s.r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: s.subprotocols()})
 	if err != nil {
 		return err
@@ -74,8 +74,8 @@ func (s *socket) begin(string) error {
 	return nil
 }
 
-// subprotocols returns those that the client offers, but for the one that carries
-// its token.
+// subprotocols returns those that the client offers, except the one that carries its
+// token.
 func (s *socket) subprotocols() (list []string) {
 	for offered := range strings.SplitSeq(s.r.Header.Get("Sec-WebSocket-Protocol"), ",") {
 		if p := strings.TrimSpace(offered); p != "" && !strings.HasPrefix(p, "base64url.bearer.") {
@@ -86,7 +86,7 @@ func (s *socket) subprotocols() (list []string) {
 }
 
 func (s *socket) send(frames []byte) error {
-	// Nobody else bounds what is sent over a connection that was taken over.
+	// A hijacked connection has no other write deadline.
 	ctx, cancel := context.WithTimeout(s.ctx, messagePatience)
 	defer cancel()
 	for line := range bytes.Lines(frames) {

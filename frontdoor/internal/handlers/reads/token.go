@@ -13,18 +13,18 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// position is what a continue token carries: where the next chunk of which list
+// position is the content of a continue token: where the next chunk of which list
 // starts, at which revision (section "Chunked lists").
 type position struct {
 	Revision int64  `json:"r"`
 	After    string `json:"a"`
-	// List is a digest of everything that must not change between chunks.
+	// List is a digest of everything that must be the same for all chunks.
 	List   []byte `json:"l"`
-	Issued int64  `json:"t"` // seconds; of the first chunk
+	Issued int64  `json:"t"` // of the first chunk, in Unix seconds
 }
 
-// Tokens seals positions, so that a token which this service never gave, or one
-// that was cut, is refused. All replicas share the key.
+// Tokens seals positions, so that forged or truncated tokens are refused. All replicas
+// share the key.
 type Tokens struct {
 	seal cipher.AEAD
 }
@@ -43,7 +43,7 @@ func NewTokens(key []byte) (*Tokens, error) {
 	return &Tokens{seal: aead}, nil
 }
 
-// listDigest identifies a list apart from its chunks: collection and selectors.
+// listDigest identifies a list by its collection and selectors.
 func listDigest(r *request.Request, o request.ReadOptions) []byte {
 	h := sha256.New()
 	for _, s := range []string{r.Type.Key.String(), r.Namespace, o.LabelSelector, o.FieldSelector} {
@@ -62,7 +62,7 @@ func (t *Tokens) encode(p position) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(t.seal.Seal(nil, nil, plain, nil)), nil
 }
 
-// decode opens a token; BadRequest (400) when it is not one of this service's, or
+// decode opens a token. BadRequest (400) when it was not sealed with this key or
 // belongs to another list.
 func (t *Tokens) decode(token string, list []byte) (position, error) {
 	var p position
@@ -80,7 +80,7 @@ func (t *Tokens) decode(token string, list []byte) (position, error) {
 	return p, nil
 }
 
-// expired reports whether the token's list began longer ago than tokens live.
+// expired reports whether the list began longer ago than the token lifetime.
 func (p position) expired(now time.Time, lifetime time.Duration) bool {
 	return now.Sub(time.Unix(p.Issued, 0)) > lifetime
 }

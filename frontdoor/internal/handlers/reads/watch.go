@@ -18,11 +18,11 @@ import (
 // bookmarkPeriod is how often a watcher that wants bookmarks gets one.
 const bookmarkPeriod = time.Minute
 
-// watching is one watch under way.
+// watching is one watch in progress.
 type watching struct {
 	*Handlers
 	r       *request.Request
-	begun   bool // the headers are out
+	begun   bool // the headers have been sent
 	options request.ReadOptions
 	form    wire.Form
 	encoder *wire.Encoder
@@ -31,9 +31,9 @@ type watching struct {
 	buffer  []byte
 }
 
-// Watch serves the changes of a collection, or of one object, as they happen
-// (sections "Watch procedure" and "Watch events"). Whatever goes wrong once the
-// answer is under way is an ERROR event.
+// Watch serves the changes of a collection or of one object as they happen (sections
+// "Watch procedure" and "Watch events"). An error after the response has started is
+// sent as an ERROR event.
 func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.Watch)
 	if err != nil {
@@ -46,7 +46,7 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	if o.Selector, err = watchSelector(r, &o); err != nil {
 		return err
 	}
-	if r.Method == http.MethodHead { // there is no body for events to be in
+	if r.Method == http.MethodHead { // a HEAD response has no body for events
 		w.Header().Set("Content-Type", form.ContentType)
 		w.WriteHeader(http.StatusOK)
 		return nil
@@ -65,7 +65,7 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	return x.serve(ctx)
 }
 
-// watchSelector adds the name of the path, if it has one, to the selector.
+// watchSelector adds the name of the path, if any, to the selector.
 func watchSelector(r *request.Request, o *request.ReadOptions) (resource.Selector, error) {
 	if r.Name == "" {
 		return o.Selector, nil
@@ -77,7 +77,7 @@ func watchSelector(r *request.Request, o *request.ReadOptions) (resource.Selecto
 	return resource.ParseSelector(o.LabelSelector, o.FieldSelector)
 }
 
-// serve sends the state, where the client asked for it, and then the changes.
+// serve sends the initial state, if requested, and then the changes.
 func (x *watching) serve(ctx context.Context) error {
 	after, err := x.start(ctx)
 	if err != nil {
@@ -114,9 +114,9 @@ func (x *watching) begin() error {
 	return x.out.begin(x.form.ContentType)
 }
 
-// start is the "Watch" table of section "Read consistency": it returns the
-// revision to continue after, having sent the objects that there are at that
-// revision when the client wants them.
+// start implements the "Watch" table of section "Read consistency". It sends the
+// existing objects if the client wants them, and returns the revision to continue
+// after.
 func (x *watching) start(ctx context.Context) (int64, error) {
 	o := x.options
 	synthetic := !o.HasVersion || o.Revision == 0
@@ -151,11 +151,11 @@ func (x *watching) start(ctx context.Context) (int64, error) {
 	return after, err
 }
 
-// wireChunk is about how much is handed to the connection at once.
+// wireChunk is about how much is passed to the connection in one call.
 const wireChunk = 32 << 10
 
-// follow sends changes until the client goes, the time is over or the server
-// drains. A client that wants bookmarks gets a last one, to continue from.
+// follow sends changes until the client disconnects, the watch times out or the server
+// drains. A client that requested bookmarks gets a final one to resume from.
 func (x *watching) follow(ctx context.Context, watcher *feed.Watcher) error {
 	bookmark := time.Now().Add(bookmarkPeriod)
 	for {
@@ -186,7 +186,7 @@ func (x *watching) follow(ctx context.Context, watcher *feed.Watcher) error {
 			return x.fail(unencoded.error)
 		}
 		if err != nil {
-			return nil // the client is gone
+			return nil // the client has disconnected
 		}
 		x.pace(ctx)
 	}
@@ -209,11 +209,11 @@ func (x *watching) send(events []feed.Event) error {
 	return nil
 }
 
-// encodingError is a failure of the service's own: the client is told.
+// encodingError reports an internal failure to the client.
 type encodingError struct{ error }
 
-// frame returns the bytes of an event. Those that are the same for every watcher
-// of the form are made once.
+// frame returns the encoded event. Frames that are the same for every watcher of the
+// form are encoded once.
 func (x *watching) frame(e feed.Event) ([]byte, error) {
 	encode := func() ([]byte, error) {
 		object, err := x.r.Engine.View(context.WithoutCancel(x.r.Context()), e.Object(), x.r.Type)
@@ -233,7 +233,7 @@ func (x *watching) bookmark(revision int64) (err error) {
 	return err
 }
 
-// finish ends a watch whose time is over.
+// finish ends a watch that has timed out.
 func (x *watching) finish(watcher *feed.Watcher) error {
 	if x.options.Bookmarks && x.bookmark(watcher.Position()) == nil {
 		_ = x.flush()

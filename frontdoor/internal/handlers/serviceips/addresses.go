@@ -1,14 +1,13 @@
 // Package serviceips assigns cluster IPs and node ports to Services, so that no two
-// Services ever have the same. Each address in use has a claim in the store, beside
-// the objects that the API shows: creating one is the compare-and-swap that decides
-// between writers, in this process or another. A claim is made before the Service
-// that needs it is stored and given back when the store refuses the Service, or
-// when the Service has gone or changed. What a crash leaves behind in between, the
-// repair finds.
+// Services ever have the same. Each address in use has a claim in the store, outside of
+// what the API shows. Creating the claim is the compare-and-swap that decides between
+// writers in all replicas. A claim is created before its Service is stored, and deleted
+// if the store refuses the Service or when the Service is deleted or changed. The
+// repair finds what a crash leaves behind.
 //
-// The package decides which addresses a Service has, and whether those that it
-// asks for may be had. It never stores a Service. It serves "Resources and their
-// fields" and "Dry-run" of the specification.
+// The package decides which addresses a Service has, and whether a requested one is
+// available. It never stores a Service. It serves "Resources and their fields" and
+// "Dry-run" of the specification.
 package serviceips
 
 import (
@@ -21,35 +20,34 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// Services is the type of object that has addresses.
+// Services is the type of the objects that have addresses.
 var Services = resource.GroupResource{Resource: "services"}
 
-// The claims, which no path of the API names.
+// The types of claims, which have no path in the API.
 var (
 	ipClaims   = resource.GroupResource{Group: "portico", Resource: "cluster-ips"}
 	portClaims = resource.GroupResource{Group: "portico", Resource: "node-ports"}
 )
 
-// StoreWithin is how long a Service may take from its claims into the store. The
-// repair waits much longer before it takes a claim for left behind.
+// StoreWithin is how long a Service may take from its claims to the store. The repair
+// waits much longer before it considers a claim unused.
 const StoreWithin = time.Minute
 
-// giveBackWithin bounds what is done after the answer is known.
+// giveBackWithin bounds the cleanup after the outcome of the write is known.
 const giveBackWithin = 10 * time.Second
 
-// Config is what addresses are assigned from.
+// Config is the address space.
 type Config struct {
 	Store services.Store
-	// Networks hold the cluster IPs, at most one of each family; the first one is
-	// that of Services that do not ask for a family.
+	// Networks are the ranges of cluster IPs, at most one per family. The first one is
+	// for Services that request no family.
 	Networks Networks
-	// NodePorts are the ports that are opened on nodes.
+	// NodePorts is the range of node ports.
 	NodePorts Ports
 	Log       *slog.Logger
 }
 
-// Assigner assigns addresses. It keeps no state of its own: any number of them may
-// share a store.
+// Assigner assigns addresses. It is stateless: any number of them may share a store.
 type Assigner struct {
 	Config
 }
@@ -57,9 +55,9 @@ type Assigner struct {
 // New returns an Assigner.
 func New(c Config) *Assigner { return &Assigner{c} }
 
-// Request asks for the addresses of one Service.
+// Request requests the addresses of one Service.
 type Request struct {
-	// Service is about to be stored; what is assigned is written into it.
+	// Service is about to be stored; Assign writes the assigned addresses into it.
 	Service map[string]any
 	// Live is the stored Service; nil for a new one.
 	Live map[string]any
@@ -67,21 +65,20 @@ type Request struct {
 	DryRun bool
 }
 
-// Assignment are the claims made for one Service on its way into the store. Either
-// Keep or Undo follows, or neither when nobody knows whether it was stored: then
-// the repair decides.
+// Assignment holds the claims of one Service during its write. The caller calls Keep or
+// Undo, or neither if the outcome of the write is unknown: then the repair decides.
 type Assignment struct {
 	*Assigner
 	owner   owner
 	dryRun  bool
-	claimed []claim // for this request
-	leaving []claim // of addresses that the Service has given up
+	claimed []claim // created for this request
+	leaving []claim // of addresses that the Service gives up
 	taken   map[resource.Key]bool
 }
 
-// Assign completes a Service with addresses and claims them. The error is a Status
-// (422) when the Service asks for what it cannot have, and 500 when there are no
-// addresses left; then nothing is claimed.
+// Assign completes a Service with addresses and claims them. The error is a Status: 422
+// if the Service requests what it cannot have, 500 if no addresses are left. Then
+// nothing is claimed.
 func (a *Assigner) Assign(ctx context.Context, r Request) (*Assignment, error) {
 	m := &Assignment{Assigner: a, owner: ownerOf(r.Service), dryRun: r.DryRun, taken: map[resource.Key]bool{}}
 	held := a.held(r.Live)
@@ -99,7 +96,7 @@ func (a *Assigner) Assign(ctx context.Context, r Request) (*Assignment, error) {
 	return m, nil
 }
 
-// fill settles which addresses the Service needs and claims each.
+// fill determines the addresses that the Service needs and claims each.
 func (m *Assignment) fill(ctx context.Context, r Request) error {
 	var problems field.Errors
 	spec, before := specOf(r.Service), specOf(r.Live)
@@ -117,12 +114,12 @@ func (m *Assignment) fill(ctx context.Context, r Request) error {
 	return nil
 }
 
-// need is one address that a Service is to have.
+// need is one address that a Service needs.
 type need struct {
 	from  space
-	given string // the one asked for; any when empty
+	given string // the requested one; any if empty
 	at    *field.Path
-	shown any // what stands there
+	shown any // the field's value, for errors
 	set   func(address string)
 }
 
@@ -159,8 +156,8 @@ func (m *Assignment) invalid(causes []services.StatusCause) error {
 	return services.Invalid("", "Service", m.owner.Name, causes)
 }
 
-// leave notes the claims of addresses that the Service gives up, as they are now:
-// one that is claimed again in the meantime is another claim.
+// leave records the claims of addresses that the Service gives up, at their current
+// revisions: one that is renewed in the meantime is not deleted.
 func (m *Assignment) leave(ctx context.Context, before, after []resource.Key) error {
 	if m.dryRun {
 		return nil
@@ -185,13 +182,15 @@ func (m *Assignment) leave(ctx context.Context, before, after []resource.Key) er
 	return nil
 }
 
-// Keep is called when the Service was stored: what it gave up is free.
+// Keep frees the addresses that the Service gave up. Call it when the Service was
+// stored.
 func (m *Assignment) Keep(ctx context.Context) { m.giveBack(ctx, m.leaving) }
 
-// Undo is called when the Service was not stored: what was claimed for it is free.
+// Undo frees the addresses claimed for the Service. Call it when the Service was not
+// stored.
 func (m *Assignment) Undo(ctx context.Context) { m.giveBack(ctx, m.claimed) }
 
-// Release frees the addresses of a Service that is gone.
+// Release frees the addresses of a deleted Service.
 func (a *Assigner) Release(ctx context.Context, service map[string]any) {
 	ctx = context.WithoutCancel(ctx)
 	var claims []claim
@@ -204,8 +203,8 @@ func (a *Assigner) Release(ctx context.Context, service map[string]any) {
 	a.giveBack(ctx, claims)
 }
 
-// giveBack deletes claims, whatever becomes of the request. What fails is left to
-// the repair.
+// giveBack deletes claims, even if the request is cancelled. The repair handles
+// failures.
 func (a *Assigner) giveBack(ctx context.Context, claims []claim) {
 	if len(claims) == 0 {
 		return

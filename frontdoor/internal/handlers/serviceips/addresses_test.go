@@ -25,7 +25,7 @@ func newAssigner(t *testing.T, networks, ports string) *Assigner {
 	return New(Config{Store: fake.New(t).Store(), Networks: n, NodePorts: p, Log: slog.New(slog.DiscardHandler)})
 }
 
-// serviceOf reads a Service's spec, in YAML.
+// serviceOf parses a Service's spec from YAML.
 func serviceOf(t *testing.T, name, spec string) map[string]any {
 	t.Helper()
 	var read map[string]any
@@ -36,7 +36,7 @@ func serviceOf(t *testing.T, name, spec string) map[string]any {
 		"spec": whole(read)}
 }
 
-// whole makes integers of the numbers, as a decoder of the API does.
+// whole converts numbers to integers, as a decoder of the API does.
 func whole(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -53,13 +53,13 @@ func whole(v any) any {
 	return v
 }
 
-// TestAssign assigns to new Services and to changed ones. The networks are so small
-// that there is one address to give in each.
+// TestAssign assigns to new and changed Services. Each network is so small that it has
+// one free address.
 func TestAssign(t *testing.T) {
 	const one, two = "10.0.0.0/30", "10.0.0.0/30,fd00::/126"
 	for name, c := range map[string]struct {
 		networks, spec, before string
-		want                   string // of clusterIPs, ipFamilies, ipFamilyPolicy, node ports and the health port
+		want                   string // clusterIPs, ipFamilies, ipFamilyPolicy, node ports and health check port
 		err                    string // or this in the error
 	}{
 		"any":                  {networks: one, spec: `{type: ClusterIP}`, want: "[10.0.0.2] [IPv4] SingleStack [] 0"},
@@ -133,7 +133,7 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// store takes a Service all the way.
+// store assigns the addresses of a Service and stores it.
 func store(t *testing.T, a *Assigner, service, live map[string]any) {
 	t.Helper()
 	m, err := a.Assign(t.Context(), Request{Service: service, Live: live})
@@ -173,8 +173,8 @@ func inStep(t *testing.T, a *Assigner, service map[string]any) {
 	}
 }
 
-// TestClaimedAgainWhileLeaving lets one writer of a Service give a port up while
-// another one claims it again: the first must not free it.
+// TestClaimedAgainWhileLeaving: one writer of a Service gives up a port while another
+// claims it again. The first must not free it.
 func TestClaimedAgainWhileLeaving(t *testing.T) {
 	a := newAssigner(t, "10.0.0.0/30", "30000-30001")
 	with := func(port string) map[string]any {
@@ -195,8 +195,8 @@ func TestClaimedAgainWhileLeaving(t *testing.T) {
 	inStep(t, a, third)
 }
 
-// TestUndoLeavesWhatOthersRenewed refuses a write after another one of the same
-// Service has taken over its claim.
+// TestUndoLeavesWhatOthersRenewed: a write is undone after another write of the same
+// Service has renewed its claim.
 func TestUndoLeavesWhatOthersRenewed(t *testing.T) {
 	a := newAssigner(t, "10.0.0.0/30", "30000-30001")
 	spec := `{type: ClusterIP, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}`
@@ -214,7 +214,7 @@ func TestUndoLeavesWhatOthersRenewed(t *testing.T) {
 	inStep(t, a, stored)
 }
 
-// TestRepair finds claims that nobody holds and Services without claims.
+// TestRepair finds unused claims and Services without claims.
 func TestRepair(t *testing.T) {
 	a := newAssigner(t, "10.0.0.0/29", "30000-30010")
 	r := &Repair{Assigner: a}
@@ -231,11 +231,11 @@ func TestRepair(t *testing.T) {
 	if _, err := a.Assign(t.Context(), Request{Service: left}); err != nil {
 		t.Fatal(err)
 	}
-	once(2) // it may be on its way
+	once(2) // its Service may be about to be stored
 	if _, err := a.Assign(t.Context(), Request{Service: left}); err != nil {
 		t.Fatal(err)
 	}
-	once(2) // and was touched
+	once(2) // and was renewed
 	once(0)
 
 	bare := `{"metadata":{"name":"bare","namespace":"default","uid":"bare"},"spec":{"type":"ClusterIP","clusterIPs":["10.0.0.4"]}}`
@@ -248,7 +248,7 @@ func TestRepair(t *testing.T) {
 	once(1)
 }
 
-// TestParse reads the flags.
+// TestParse parses the flags.
 func TestParse(t *testing.T) {
 	for _, wrong := range []string{"", "10.0.0.0", "10.0.0.0/31", "10.0.0.0/24,10.1.0.0/24", "10.0.0.0/24,fd00::/64,fd01::/64"} {
 		if n, err := ParseNetworks(strings.Split(wrong, ",")); err == nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// owner is the Service that a claim is for. Another Service of the same name has
-// another UID.
+// owner is the Service that a claim is for. A recreated Service has another UID.
 type owner struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -28,14 +27,14 @@ func ownerOf(service map[string]any) owner {
 	return o
 }
 
-// claim is one address in use, as the store has it.
+// claim is one address in use, as stored.
 type claim struct {
 	key      resource.Key
 	revision int64
 	owner    owner
 }
 
-// stored is the JSON of a claim.
+// stored is the JSON form of a claim.
 type stored struct {
 	Metadata map[string]string `json:"metadata"`
 	Owner    owner             `json:"owner"`
@@ -55,7 +54,7 @@ func claimOf(object services.Object) (claim, error) {
 	return claim{object.Key, object.Revision, s.Owner}, err
 }
 
-// lookup reads a claim; NotFound (404) when the address is free.
+// lookup reads a claim. NotFound (404) if the address is free.
 func (a *Assigner) lookup(ctx context.Context, key resource.Key) (claim, error) {
 	object, err := a.Store.Get(ctx, services.GetRequest{Key: key})
 	if err != nil {
@@ -64,7 +63,7 @@ func (a *Assigner) lookup(ctx context.Context, key resource.Key) (claim, error) 
 	return claimOf(object)
 }
 
-// create claims a free address; AlreadyExists (409) when it is not.
+// create claims a free address. AlreadyExists (409) if it is not free.
 func (a *Assigner) create(ctx context.Context, key resource.Key, o owner) (claim, error) {
 	content, err := contentOf(key, o)
 	if err != nil {
@@ -74,8 +73,8 @@ func (a *Assigner) create(ctx context.Context, key resource.Key, o owner) (claim
 	return claim{key, object.Revision, o}, err
 }
 
-// drop deletes a claim if it still is the same. One that is gone or was renewed is
-// somebody else's business.
+// drop deletes a claim if it has not changed. A claim that is gone or was renewed
+// belongs to another write.
 func (a *Assigner) drop(ctx context.Context, c claim) error {
 	_, err := a.Store.Delete(ctx, services.DeleteRequest{Key: c.key, Revision: c.revision})
 	if services.IsReason(err, services.ReasonNotFound) || services.IsReason(err, services.ReasonConflict) {
@@ -95,10 +94,10 @@ func (a *Assigner) all(ctx context.Context, kind resource.GroupResource) (map[re
 	return claims, err
 }
 
-// claimGiven claims the address that a Service asks for; free is false when another
-// Service has it. A claim that the Service has already, though it is not stored with
-// the address, is left from another write of it: that one may be under way, and must
-// not give the claim back any more, so it is renewed.
+// claimGiven claims the address that a Service requests. free is false if another
+// Service has it. If the Service holds the claim although its stored object lacks the
+// address, the claim comes from another write of it, which may still be in progress.
+// Renewing the claim keeps that write from giving it back.
 func (m *Assignment) claimGiven(ctx context.Context, key resource.Key) (free bool, err error) {
 	for ctx.Err() == nil {
 		if !m.dryRun {
@@ -129,7 +128,7 @@ func (m *Assignment) claimGiven(ctx context.Context, key resource.Key) (free boo
 	return false, ctx.Err()
 }
 
-// renew gives a claim another revision; false when somebody else was faster.
+// renew gives a claim a new revision. It returns false if another write was faster.
 func (a *Assigner) renew(ctx context.Context, c claim) (bool, error) {
 	content, err := contentOf(c.key, c.owner)
 	if err != nil {
@@ -142,11 +141,12 @@ func (a *Assigner) renew(ctx context.Context, c claim) (bool, error) {
 	return err == nil, err
 }
 
-// guesses is how many addresses are tried at random before all claims are read.
+// guesses is how many random addresses are tried before all claims are read.
 const guesses = 4
 
-// claimAny claims any free address: in a range with room a guess or two, in a full
-// one what is left of it. It starts at random, so that writers do not meet.
+// claimAny claims any free address: in a range with room after one or two guesses, in a
+// full one by a scan for the rest. Both start at random, so that writers do not
+// collide.
 func (m *Assignment) claimAny(ctx context.Context, from space) (claim, error) {
 	size := from.size()
 	for range min(guesses, size) {
@@ -199,7 +199,7 @@ func (m *Assignment) try(ctx context.Context, key resource.Key) (c claim, ok boo
 	return c, true, nil
 }
 
-// note remembers a claim that was made for this request.
+// note records a claim that this request created.
 func (m *Assignment) note(c claim) {
 	m.claimed = append(m.claimed, c)
 	m.taken[c.key] = true

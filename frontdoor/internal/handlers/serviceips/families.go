@@ -29,9 +29,9 @@ func otherFamily(family string) string {
 	return ipv4
 }
 
-// stack is what a Service says about its cluster IPs.
+// stack is the part of a Service's spec about cluster IPs.
 type stack struct {
-	external bool // type ExternalName: no address at all
+	external bool // type ExternalName: no addresses at all
 	headless bool
 	selects  bool // has a selector
 	policy   string
@@ -49,8 +49,7 @@ func stackOf(spec map[string]any) stack {
 	return s
 }
 
-// has reports whether there are cluster IPs: the Service has neither opted out of them
-// nor is it new.
+// has reports whether the Service has cluster IPs: it is neither headless nor new.
 func (s stack) has() bool { return !s.external && !s.headless && len(s.ips) > 0 }
 
 var (
@@ -59,15 +58,15 @@ var (
 	atPolicy   = (&field.Path{Name: "spec"}).Field("ipFamilyPolicy")
 )
 
-// settle completes the policy and the families from what the Service says, what it
-// was, and which networks there are. before is zero for a new Service. What is wrong
-// with the addresses as such, package schema has said before.
+// settle completes the policy and the families from the Service, its previous state and
+// the networks. before is zero for a new Service. Package schema has validated the
+// addresses themselves.
 func (s *stack) settle(before stack, n Networks, problems *field.Errors) {
 	if s.external {
-		return // it has none, as package schema has seen to
+		return // it has none, as package schema has checked
 	}
 	if before.policy == preferDualStack && s.policy == preferDualStack && slices.Equal(s.ips, before.ips) && slices.Equal(s.families, before.families) {
-		return // a preference is looked at again only when something else changes
+		return // a preference is reconsidered only when something else changes
 	}
 	if s.policy == "" {
 		s.policy = s.defaultPolicy(before)
@@ -79,7 +78,7 @@ func (s *stack) settle(before stack, n Networks, problems *field.Errors) {
 		return
 	}
 	if s.headless && !s.selects {
-		s.freely(n) // whoever writes its endpoints may use any family
+		s.freely(n) // its endpoints are written by hand and may have any family
 		return
 	}
 	s.available(n, problems)
@@ -95,7 +94,7 @@ func (s *stack) defaultPolicy(before stack) string {
 	return singleStack
 }
 
-// shrink drops the second family of a Service that goes back to one.
+// shrink drops the second family of a Service that becomes single-stack.
 func (s *stack) shrink(before stack, problems *field.Errors) {
 	if s.policy == singleStack {
 		if slices.Equal(s.ips, before.ips) {
@@ -114,7 +113,7 @@ func (s *stack) shrink(before stack, problems *field.Errors) {
 	}
 }
 
-// unchangeable checks that addresses and families that are in use stay.
+// unchangeable checks that addresses and families in use do not change.
 func (s *stack) unchangeable(before stack, problems *field.Errors) {
 	if before.external || len(before.ips) == 0 || s.headless && before.headless {
 		return
@@ -150,8 +149,8 @@ func (s *stack) infer(n Networks, problems *field.Errors) {
 	}
 }
 
-// freely gives a Service that has neither addresses nor a selector its families,
-// whatever the cluster has.
+// freely sets the families of a Service that has neither addresses nor a selector,
+// regardless of the networks.
 func (s *stack) freely(n Networks) {
 	if len(s.families) == 0 {
 		s.families = []string{n[0].family()}
@@ -161,7 +160,7 @@ func (s *stack) freely(n Networks) {
 	}
 }
 
-// available holds the families against the networks, and completes them.
+// available checks the families against the networks, and completes them.
 func (s *stack) available(n Networks, problems *field.Errors) {
 	if s.policy == requireDualStack && len(n) < 2 {
 		problems.Invalid(atPolicy, s.policy, "this cluster is not configured for dual-stack services")

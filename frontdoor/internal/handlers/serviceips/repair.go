@@ -9,20 +9,19 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// RepairEvery is how often claims and Services are compared. It is also the grace of
-// a claim whose Service is not there yet, and therefore many times StoreWithin.
+// RepairEvery is the period of the repair. It is also the grace of a claim whose
+// Service is not stored yet, and therefore many times StoreWithin.
 const RepairEvery = 3 * time.Minute
 
-// Repair keeps claims and Services in step: it removes the claims that nobody holds
-// and makes those that are missing. Every replica may run one; each works on what it
-// finds and lets others be faster.
+// Repair reconciles claims with Services: it deletes unused claims and creates missing
+// ones. Every replica may run one; a conflict means that another replica was faster.
 type Repair struct {
 	*Assigner
-	// unheld are the claims that nobody held the last time.
+	// unheld are the claims that were unused in the previous pass.
 	unheld map[resource.Key]int64
 }
 
-// Run repairs now and each time that ticks says so, until ctx ends.
+// Run repairs now and at each tick, until ctx ends.
 func (r *Repair) Run(ctx context.Context, ticks <-chan time.Time) error {
 	for {
 		if err := r.Once(ctx); err != nil && ctx.Err() == nil {
@@ -36,8 +35,8 @@ func (r *Repair) Run(ctx context.Context, ticks <-chan time.Time) error {
 	}
 }
 
-// Once compares once. A claim that nobody holds goes when it was so the last time
-// already and has not been touched since: its Service is not on its way any more.
+// Once runs one pass. It deletes a claim that was unused in the previous pass too and
+// has not changed since: no write of its Service is in progress any more.
 func (r *Repair) Once(ctx context.Context) error {
 	claims, err := r.claims(ctx) // before the Services: a claim is older than its Service
 	if err != nil {
@@ -78,7 +77,7 @@ func (r *Repair) claims(ctx context.Context) (map[resource.Key]claim, error) {
 	return all, err
 }
 
-// holders lists which Service has which address.
+// holders returns the Service of each address in use.
 func (r *Repair) holders(ctx context.Context) (map[resource.Key]owner, error) {
 	holders := map[resource.Key]owner{}
 	_, err := services.ForEach(ctx, r.Store, services.ListRequest{GroupResource: Services}, func(object services.Object) error {
@@ -100,8 +99,8 @@ func (r *Repair) holders(ctx context.Context) (map[resource.Key]owner, error) {
 	return holders, err
 }
 
-// restore makes the claims that are missing. Those of a Service that has just gone
-// are found again the next times.
+// restore creates missing claims. A claim for a Service that has just been deleted is
+// removed by later passes.
 func (r *Repair) restore(ctx context.Context, claims map[resource.Key]claim, holders map[resource.Key]owner) error {
 	for key, of := range holders {
 		if _, ok := claims[key]; ok {

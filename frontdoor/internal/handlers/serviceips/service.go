@@ -7,7 +7,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// Types of Services; the rest have a cluster IP and nothing else.
+// Types of Services that have more, or less, than a cluster IP.
 const (
 	nodePort     = "NodePort"
 	loadBalancer = "LoadBalancer"
@@ -22,7 +22,7 @@ var (
 	atHealthPort = (&field.Path{Name: "spec"}).Field("healthCheckNodePort")
 )
 
-// held returns the claims that belong to the addresses of a Service.
+// held returns the claims of a Service's addresses.
 func (a *Assigner) held(service map[string]any) []resource.Key {
 	spec := specOf(service)
 	var keys []resource.Key
@@ -42,7 +42,7 @@ func (a *Assigner) held(service map[string]any) []resource.Key {
 	return keys
 }
 
-// clusterIPs settles the families of a Service and returns which addresses it needs.
+// clusterIPs settles the families of a Service and returns the addresses that it needs.
 func (m *Assignment) clusterIPs(spec, before map[string]any, problems *field.Errors) (needs []need) {
 	s := stackOf(spec)
 	s.settle(stackOf(before), m.Networks, problems)
@@ -61,7 +61,7 @@ func (m *Assignment) clusterIPs(spec, before map[string]any, problems *field.Err
 	for i, ip := range s.ips {
 		network, ok := m.Networks.of(s.families[i])
 		if !ok {
-			continue // of a network that the cluster had
+			continue // of a network that the cluster no longer has
 		}
 		needs = append(needs, need{from: network, given: ip, at: atIPs, shown: s.ips, set: func(address string) {
 			s.ips[i] = address
@@ -73,8 +73,8 @@ func (m *Assignment) clusterIPs(spec, before map[string]any, problems *field.Err
 	return needs
 }
 
-// nodePorts returns which node ports a Service needs. Ports of the same number and
-// of different protocols share one.
+// nodePorts returns the node ports that a Service needs. Ports with the same number and
+// different protocols share one.
 func (m *Assignment) nodePorts(spec map[string]any, problems *field.Errors) (needs []need) {
 	kind := typeOf(spec)
 	if kind != nodePort && kind != loadBalancer {
@@ -117,8 +117,8 @@ func (m *Assignment) nodePorts(spec map[string]any, problems *field.Errors) (nee
 	return needs
 }
 
-// healthPort returns the port on which nodes say whether they serve a Service that
-// takes traffic only where its pods are.
+// healthPort returns the health check port of a Service with externalTrafficPolicy
+// Local.
 func (m *Assignment) healthPort(spec, before map[string]any, problems *field.Errors) []need {
 	given, had := number(spec, "healthCheckNodePort"), number(before, "healthCheckNodePort")
 	switch {
@@ -142,7 +142,7 @@ func needsHealthPort(spec map[string]any) bool {
 	return typeOf(spec) == loadBalancer && text(spec, "externalTrafficPolicy") == "Local"
 }
 
-// Reading and writing a Service that has been prepared: absent values read as zero.
+// Accessors of a validated Service: absent values read as zero.
 
 func specOf(service map[string]any) map[string]any {
 	spec, ok := service["spec"].(map[string]any)

@@ -12,17 +12,17 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// space is a range of addresses. Those from at(0) to at(size-1) are assigned; a few
-// more may be asked for.
+// space is a range of addresses. at(0) to at(size-1) are assigned; a few more may be
+// requested.
 type space interface {
 	fmt.Stringer
 	kind() resource.GroupResource
-	// what is the word for one of them.
+	// what describes one address in messages.
 	what() string
 	size() int
 	at(i int) string
 	contains(address string) bool
-	// claim is where an address is claimed, whichever way it is written.
+	// claim is the storage key of an address, in canonical form.
 	claim(address string) resource.Key
 }
 
@@ -32,11 +32,10 @@ type Network struct{ prefix netip.Prefix }
 // Networks are the ranges of the cluster, the default one first.
 type Networks []Network
 
-// longestNetwork is how many addresses of a network are assigned at most.
+// longestNetwork is the largest number of addresses assigned from one network.
 const longestNetwork = 1 << 16
 
-// ParseNetworks reads the values of --service-cluster-ip-range: one network, or
-// one of each family.
+// ParseNetworks parses --service-cluster-ip-range: one network, or one per family.
 func ParseNetworks(values []string) (Networks, error) {
 	if len(values) == 0 || len(values) > 2 {
 		return nil, errors.New("must be one network, or one of each IP family")
@@ -73,8 +72,8 @@ func (n Network) kind() resource.GroupResource { return ipClaims }
 func (n Network) what() string                 { return "IP" }
 func (n Network) family() string               { return familyOf(n.prefix.Addr()) }
 
-// reserved are the first addresses, which are not assigned: that of the network and
-// that of the API itself, which may be asked for.
+// reserved is the number of leading addresses that are not assigned: the network
+// address and the one of the API itself, which may be requested.
 const reserved = 2
 
 func (n Network) size() int {
@@ -118,7 +117,7 @@ func offset(ip netip.Addr, n uint64) netip.Addr {
 // Ports is a range of node ports, both ends included.
 type Ports struct{ first, last int }
 
-// ParsePorts reads the value of --service-node-port-range, as in 30000-32767.
+// ParsePorts parses --service-node-port-range, such as 30000-32767.
 func ParsePorts(value string) (Ports, error) {
 	from, to, ok := strings.Cut(value, "-")
 	first, err := strconv.Atoi(from)

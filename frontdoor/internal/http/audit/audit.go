@@ -1,7 +1,6 @@
-// Package audit keeps the record of who asked for what, and how it was answered.
-// It decides the form of the record; what goes into it the stages and handlers of
-// the front door say. It never holds up or refuses a request. It serves "Other
-// signals" of the specification.
+// Package audit records who asked for what, and the response. It decides the form of
+// the record; the front door's stages and handlers provide the content. It never delays
+// or refuses a request. It serves "Other signals" of the specification.
 package audit
 
 import (
@@ -15,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Record collects what the stages have to say about a request for the record. It
-// may be written by several goroutines.
+// Record collects facts about a request for the audit log. It is safe for concurrent
+// use.
 type Record struct {
 	ID string
 
@@ -24,7 +23,7 @@ type Record struct {
 	annotations map[string]string
 }
 
-// Annotate notes a fact. Values must not be confidential.
+// Annotate adds an annotation. Values must not be confidential.
 func (a *Record) Annotate(key, value string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,7 +47,7 @@ type Log struct {
 	w          io.Writer
 }
 
-// event is a line of the audit log: the field's audit Event at level Metadata.
+// event is a line of the audit log: an audit Event at level Metadata.
 type event struct {
 	Kind             string            `json:"kind"`
 	APIVersion       string            `json:"apiVersion"`
@@ -85,16 +84,16 @@ type ObjectRef struct {
 	Subresource string `json:"subresource,omitempty"`
 }
 
-// NewLog returns a log that writes to w; the apiVersion is that of its lines.
+// NewLog returns a log that writes to w; apiVersion is that of its lines.
 func NewLog(w io.Writer, apiVersion string) *Log { return &Log{apiVersion: apiVersion, w: w} }
 
-// Outcome is a finished request, as the record shows it.
+// Outcome is a finished request with its record.
 type Outcome struct {
 	Record       *Record
 	Request      *http.Request
 	Verb         string
 	Caller, User services.UserInfo
-	Object       *ObjectRef // nil for paths that name no resource
+	Object       *ObjectRef // nil for non-resource paths
 	Received     time.Time
 	Status       int
 }
@@ -113,17 +112,17 @@ func (l *Log) Write(o Outcome) {
 	}
 	line, err := json.Marshal(e)
 	if err != nil {
-		return // nothing in it can fail to marshal
+		return // no field can fail to marshal
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, _ = l.w.Write(append(line, '\n'))
 }
 
-// longest is how many bytes of a client's name for itself are on record.
+// longest is the maximum length of a logged user agent in bytes.
 const longest = 1024
 
-// bounded cuts a text that a client has chosen and that nothing depends on.
+// bounded cuts a client-chosen text that nothing depends on.
 func bounded(text string) string {
 	if len(text) <= longest {
 		return text

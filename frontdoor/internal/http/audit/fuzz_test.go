@@ -2,8 +2,8 @@ package audit
 
 import "testing"
 
-// FuzzID gives audit IDs: what becomes of them is short, can stand in a header and in a
-// line of the log, and stays as it is.
+// FuzzID: the resulting IDs are short, safe in a header and in a log line, and stable
+// under ID.
 func FuzzID(f *testing.F) {
 	f.Add("a")
 	f.Fuzz(func(t *testing.T, given string) {

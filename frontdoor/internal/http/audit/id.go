@@ -6,13 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// longestID bounds the audit ID that a client gives, in bytes: it goes into every answer
-// and every line of the log.
+// longestID is the maximum length of a client's audit ID in bytes. The ID is in every
+// response and every audit line.
 const longestID = 64
 
-// ID returns the audit ID of a request: the one that its client gives, without anything
-// but visible ASCII characters and at most longestID long, or a new one when nothing is
-// left of it.
+// ID returns the audit ID of a request: the client's, reduced to visible ASCII and cut
+// to longestID, or a new one if nothing is left of it.
 func ID(given string) string {
 	id := strings.Map(func(c rune) rune {
 		if c <= ' ' || c > '~' {

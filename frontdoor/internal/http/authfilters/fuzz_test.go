@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// FuzzBearerToken reads tokens from the headers of requests and WebSockets.
+// FuzzBearerToken reads tokens from headers of requests and WebSockets.
 func FuzzBearerToken(f *testing.F) {
 	c := &Control{Vocabulary: vocabulary.Platform()}
 	f.Fuzz(func(t *testing.T, authorization, upgrade, protocol string) {
@@ -29,8 +29,8 @@ func FuzzBearerToken(f *testing.F) {
 	})
 }
 
-// FuzzImpersonation reads headers as lines: every group and value that the request
-// would act with has to be asked about.
+// FuzzImpersonation parses headers line by line: every group and value that the request
+// would act with is authorized.
 func FuzzImpersonation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, lines string) {
 		header, err := textproto.NewReader(bufio.NewReader(strings.NewReader(lines + "\r\n\r\n"))).ReadMIMEHeader()

@@ -11,23 +11,22 @@ import (
 )
 
 const (
-	// healthRefresh is how long a decision about health paths holds, and healthRetry
-	// the pause after one that could not be made.
+	// healthRefresh is how long a decision about health paths is valid, and healthRetry
+	// the pause after a failed attempt to make one.
 	healthRefresh = 5 * time.Second
 	healthRetry   = time.Second
 	healthWait    = 2 * time.Second
 )
 
-// openHealth is which health paths are open to those who show no credentials, as
-// authn and authz said last. It is kept while they are away: then health has to be
-// told most of all.
+// openHealth caches which health paths anonymous callers may read, as last decided by
+// authn and authz. It is kept while they are unavailable, when health matters most.
 type openHealth struct {
 	anonymous services.UserInfo
 	paths     map[string]bool
 }
 
-// Probed answers health checks that come without credentials, where anonymous users
-// may get them, without asking other services. All other requests take the long way.
+// Probed answers health checks without credentials from the cached decision, without
+// calling other services. All other requests take the next stages.
 func (c *Control) Probed(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if !r.Health || !withoutCredentials(r.Request) {
@@ -46,8 +45,8 @@ func (c *Control) Probed(next request.Handler) request.Handler {
 	}
 }
 
-// healthOpened lets the decision be made anew: a request was allowed that it did not
-// allow.
+// healthOpened refreshes the decision after a request was allowed that the cached one
+// refuses.
 func (c *Control) healthOpened() {
 	select {
 	case c.HealthOpened <- struct{}{}:
@@ -55,7 +54,8 @@ func (c *Control) healthOpened() {
 	}
 }
 
-// withoutCredentials reports whether nothing in a request could make it somebody's.
+// withoutCredentials reports whether the request carries nothing that could
+// authenticate it.
 func withoutCredentials(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.TLS != nil && len(r.TLS.PeerCertificates) > 0 || r.Header.Get("Upgrade") != "" {
 		return false
@@ -68,7 +68,7 @@ func withoutCredentials(r *http.Request) bool {
 	return true
 }
 
-// FollowHealth keeps the decision about health paths fresh until ctx ends.
+// FollowHealth refreshes the decision about health paths until ctx ends.
 func (c *Control) FollowHealth(ctx context.Context) error {
 	for {
 		pause := healthRefresh
@@ -87,8 +87,8 @@ func (c *Control) FollowHealth(ctx context.Context) error {
 	}
 }
 
-// askHealth asks authn who comes without credentials, and authz what they may get.
-// A refusal of authn is an answer: there are no anonymous users.
+// askHealth asks authn for the anonymous user and authz for what it may read. A refusal
+// of authn is a valid decision: there are no anonymous users.
 func (c *Control) askHealth(ctx context.Context) (*openHealth, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthWait)
 	defer cancel()

@@ -10,9 +10,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Identities remembers who a bearer token belongs to, for as long as authn allows.
-// Requests that come with a client certificate are not remembered: headers may
-// count for them too.
+// Identities caches the users of bearer tokens, for as long as authn allows. Requests
+// with a client certificate are not cached, because their headers may count too.
 type Identities struct {
 	known *lru.Cache[[sha256.Size]byte, identity]
 }
@@ -25,7 +24,7 @@ type identity struct {
 // identitiesKept bounds the memory; beyond it the least recently used are forgotten.
 const identitiesKept = 10_000
 
-// NewIdentities returns Identities that know nobody.
+// NewIdentities returns an empty cache.
 func NewIdentities() *Identities {
 	known, err := lru.New[[sha256.Size]byte, identity](identitiesKept)
 	if err != nil {
@@ -34,7 +33,7 @@ func NewIdentities() *Identities {
 	return &Identities{known}
 }
 
-// authenticate asks authn, unless it knows the answer.
+// authenticate asks authn unless the answer is cached.
 func (i *Identities) authenticate(ctx context.Context, authn services.Authn, c services.Credentials) (services.Authentication, error) {
 	if c.BearerToken == "" || len(c.Certificates) > 0 {
 		return authn.Authenticate(ctx, c)

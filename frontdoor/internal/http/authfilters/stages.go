@@ -1,7 +1,7 @@
-// Package authfilters is the stages between an unknown caller and an allowed request:
-// who is it, as whom may they act, is it their turn, may they do this. It decides
-// nothing itself but turns; authn and authz do, and it asks them. It serves
-// "Authentication", "Impersonation" and "Authorization notes" of the
+// Package authfilters holds the stages of authentication, impersonation, authorization
+// and concurrency limits. Decisions about identity and permission are those of authn
+// and authz, which it calls; only the order in which requests are served is its own. It
+// serves "Authentication", "Impersonation" and "Authorization notes" of the
 // specification.
 package authfilters
 
@@ -23,25 +23,24 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Control is what the stages share.
+// Control holds what the stages share.
 type Control struct {
 	Authn      services.Authn
 	Authz      services.Authz
 	Vocabulary vocabulary.Vocabulary
 	Log        *slog.Logger
-	// Identities saves asking Authn about tokens that are known.
+	// Identities caches the answers of Authn.
 	Identities *Identities
-	// Reads and Writes hand out the seats in which requests are served, and Memory the
-	// bytes that they hold.
+	// Reads and Writes limit concurrent requests, and Memory the bytes that they hold.
 	Reads, Writes *inflight.Limiter
 	Memory        *inflight.Bytes
-	// HealthOpened wakes FollowHealth; it holds one element.
+	// HealthOpened wakes FollowHealth; its capacity is one.
 	HealthOpened chan struct{}
 
 	health atomic.Pointer[openHealth]
 }
 
-// Authenticated finds out who sends the request (section "Authentication").
+// Authenticated identifies the caller (section "Authentication").
 func (c *Control) Authenticated(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		credentials := services.Credentials{BearerToken: c.bearerToken(r.Header), Headers: r.Header}
@@ -54,7 +53,8 @@ func (c *Control) Authenticated(next request.Handler) request.Handler {
 		if err != nil {
 			return err
 		}
-		// Nothing below, and nobody that the request is forwarded to, needs these.
+		// Later stages and backends that the request is forwarded to must not see
+		// credentials.
 		r.Header.Del("Authorization")
 		for _, name := range a.ProxyHeaders {
 			r.Header.Del(name)
@@ -64,7 +64,7 @@ func (c *Control) Authenticated(next request.Handler) request.Handler {
 	}
 }
 
-// bearerToken returns the token of a request; "" when there is none. A browser's
+// bearerToken returns the token of a request, "" if there is none. A browser's
 // WebSocket cannot set headers and carries it in a subprotocol.
 func (c *Control) bearerToken(h http.Header) string {
 	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
@@ -85,7 +85,7 @@ func (c *Control) bearerToken(h http.Header) string {
 	return ""
 }
 
-// impersonation is what the Impersonate- headers of a request ask for.
+// impersonation holds the parsed Impersonate- headers of a request.
 type impersonation struct {
 	user   string
 	uid    string
@@ -93,11 +93,11 @@ type impersonation struct {
 	extra  map[string][]string
 }
 
-// readImpersonation reads the headers (section "Impersonation"); nil when there
-// are none.
+// readImpersonation parses the headers (section "Impersonation"). It returns nil if
+// there are none.
 func readImpersonation(h http.Header) (*impersonation, error) {
 	im := &impersonation{user: h.Get("Impersonate-User"), uid: h.Get("Impersonate-Uid"), groups: h.Values("Impersonate-Group")}
-	// Several spellings of a key add up, always in the same order.
+	// Keys that differ only in spelling are merged, in a fixed order.
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		key, ok := strings.CutPrefix(name, "Impersonate-Extra-")
 		if !ok {
@@ -121,7 +121,7 @@ func readImpersonation(h http.Header) (*impersonation, error) {
 	return nil, nil
 }
 
-// questions lists what the caller must be allowed to impersonate.
+// questions lists the permissions that the caller needs for it.
 func (im *impersonation) questions(authenticationGroup string) []services.Attributes {
 	var list []services.Attributes
 	ask := func(a services.Attributes) {
@@ -147,7 +147,7 @@ func (im *impersonation) questions(authenticationGroup string) []services.Attrib
 	return list
 }
 
-// identity is the user that the request then acts as.
+// identity is the impersonated user.
 func (im *impersonation) identity() services.UserInfo {
 	u := services.UserInfo{Name: im.user, UID: im.uid, Groups: append([]string(nil), im.groups...), Extra: im.extra}
 	if namespace, _, ok := serviceAccount(im.user); ok && len(im.groups) == 0 {
@@ -159,15 +159,15 @@ func (im *impersonation) identity() services.UserInfo {
 		if !given(services.GroupUnauthenticated) {
 			u.Groups = append(u.Groups, services.GroupUnauthenticated)
 		}
-	// Who asks to be nobody gets no rights of the authenticated on top.
+	// Impersonating the anonymous user must not add the group of authenticated users.
 	case !given(services.GroupAuthenticated) && !given(services.GroupUnauthenticated):
 		u.Groups = append(u.Groups, services.GroupAuthenticated)
 	}
 	return u
 }
 
-// serviceAccount takes the username of a service account apart. What no service account
-// can be called is the name of a user.
+// serviceAccount parses the username of a service account. Any other name is that of a
+// user.
 func serviceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, services.UserServiceAccountStart)
 	if !ok {
@@ -180,7 +180,7 @@ func serviceAccount(user string) (namespace, name string, ok bool) {
 	return namespace, name, true
 }
 
-// Impersonated replaces the user by the one that the caller may act as (section
+// Impersonated replaces the user by the impersonated one, if the caller may (section
 // "Impersonation").
 func (c *Control) Impersonated(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
@@ -207,8 +207,8 @@ func (c *Control) Impersonated(next request.Handler) request.Handler {
 	}
 }
 
-// Received reads the body of a request, within the user's share of memory. The
-// request has no seat yet: whoever sends slowly keeps nobody from being served.
+// Received reads the body of a request within the user's share of memory. The request
+// has no seat yet, so that slow senders block nobody.
 func (c *Control) Received(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		r.Receive(w, c.Memory)
@@ -216,13 +216,13 @@ func (c *Control) Received(next request.Handler) request.Handler {
 	}
 }
 
-// Limited gives every user a fair share of the seats; reads and writes have their
-// own. A watch gives its seat back once its answer is under way, and an answer that
-// its client is slow to take goes on without one.
+// Limited gives each user a fair share of the seats. Reads and writes have separate
+// limiters. A watch returns its seat once its response has started, and a stalled
+// response continues without one.
 func (c *Control) Limited(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if r.Health {
-			return next(w, r) // health must answer under load
+			return next(w, r) // health checks must work under load
 		}
 		seats := c.Reads
 		switch r.Verb {
@@ -240,7 +240,7 @@ func (c *Control) Limited(next request.Handler) request.Handler {
 	}
 }
 
-// Authorized asks whether the user may do this (section "Authorization notes").
+// Authorized asks authz whether the user may do this (section "Authorization notes").
 func (c *Control) Authorized(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if err := c.Allow(r, r.Attributes()); err != nil {
@@ -250,7 +250,7 @@ func (c *Control) Authorized(next request.Handler) request.Handler {
 	}
 }
 
-// Allow returns the Forbidden error when a question is answered with no.
+// Allow returns a Forbidden error if authz denies a question.
 func (c *Control) Allow(r *request.Request, a services.Attributes) error {
 	decision, err := c.Authz.Authorize(r.Context(), a)
 	if err != nil {
@@ -263,7 +263,7 @@ func (c *Control) Allow(r *request.Request, a services.Attributes) error {
 	return forbidden(a, decision)
 }
 
-// forbidden says who may not do what, as the command lines of the field show it.
+// forbidden words the denial as kubectl shows it.
 func forbidden(a services.Attributes, decision services.Decision) *services.Status {
 	if a.Path != "" {
 		return &services.Status{Code: http.StatusForbidden, Reason: services.ReasonForbidden, Details: &services.StatusDetails{},

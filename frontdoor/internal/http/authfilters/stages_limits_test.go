@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// decisions is authn and authz, as an administrator could have set them up.
+// decisions is authn and authz as an administrator could configure them.
 type decisions struct {
 	services.Authn
 	services.Authz
@@ -39,8 +39,7 @@ func (d *decisions) Authorize(_ context.Context, a services.Attributes) (service
 	return services.Decision{Allowed: a.Path == d.allowed}, nil
 }
 
-// TestProbed tells health without authn, where anonymous users may get it and to
-// nobody else.
+// TestProbed answers health checks without authn, if anonymous users may read them.
 func TestProbed(t *testing.T) {
 	for _, c := range []struct {
 		what, path, header string
@@ -81,8 +80,8 @@ func TestProbed(t *testing.T) {
 	}
 }
 
-// limited serves writes of a user named by a header, each of which waits until it is
-// let go or its client leaves.
+// limited serves writes of a user named by a header, each of which blocks until it is
+// released or its client leaves.
 func limited(t *testing.T, seats int) (server *httptest.Server, entered, let chan struct{}) {
 	t.Helper()
 	entered, let = make(chan struct{}, 100), make(chan struct{})
@@ -115,8 +114,8 @@ func send(ctx context.Context, server *httptest.Server, user string) (*http.Resp
 	return server.Client().Do(r)
 }
 
-// TestTheSeatOfOneWhoLeft is free at once: of a request that is being served, and of
-// one that waits.
+// TestTheSeatOfOneWhoLeft: when a client disconnects, its seat or its place in the
+// queue is free at once.
 func TestTheSeatOfOneWhoLeft(t *testing.T) {
 	server, entered, let := limited(t, 1)
 	ctx, leave := context.WithCancel(t.Context())

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzAcceptEncoding compresses for those who name gzip, or everything.
+// FuzzAcceptEncoding: only clients that accept gzip, by name or wildcard, get
+// compressed responses.
 func FuzzAcceptEncoding(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header string) {
 		accepts := acceptsGzip(&http.Request{Header: http.Header{"Accept-Encoding": {header}}})

@@ -1,7 +1,7 @@
-// Package compression sends large responses compressed to clients that accept
-// it. It decides by the request's Accept-Encoding and by the size of the body,
-// never by what is in it, and leaves streams such as watches as they are. It
-// belongs to "Content negotiation" of the specification.
+// Package compression gzips large responses for clients that accept it. It decides by
+// the request's Accept-Encoding and the size of the body, never by the content, and
+// does not compress streams such as watches. It belongs to "Content negotiation" of the
+// specification.
 package compression
 
 import (
@@ -12,26 +12,25 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// threshold is the size of a body from which compression pays.
+// threshold is the smallest body that is compressed, in bytes.
 const threshold = 128 << 10
 
-// Compressor holds what responses share. It is safe for concurrent use, and its
-// zero value is ready.
+// Compressor holds the pools that responses share. It is safe for concurrent use, and
+// its zero value is ready.
 type Compressor struct {
-	bodies sync.Pool // of *[]byte with capacity for threshold
+	bodies sync.Pool // of *[]byte with capacity threshold
 	gzips  sync.Pool // of *gzip.Writer
 }
 
-// Wrap returns a writer that compresses the response if its body turns out large
-// and the client accepts gzip. Close must be called when the response is
-// complete.
+// Wrap returns a writer that compresses the response if the client accepts gzip and the
+// body reaches the threshold. The caller must close it when the response is complete.
 func (c *Compressor) Wrap(w http.ResponseWriter, r *http.Request) *Writer {
 	return &Writer{ResponseWriter: w, compressor: c, undecided: acceptsGzip(r)}
 }
 
 func acceptsGzip(r *http.Request) bool {
 	if r.Header.Get("Upgrade") != "" {
-		return false // the connection will not carry a body
+		return false // the connection will be taken over
 	}
 	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(coding), ";")
@@ -43,8 +42,7 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// Writer holds back the start of a body until it is known whether the
-// rest is worth compressing.
+// Writer buffers the start of a body until it is decided whether to compress.
 type Writer struct {
 	http.ResponseWriter
 	compressor *Compressor
@@ -54,9 +52,8 @@ type Writer struct {
 	gzip       *gzip.Writer // nil unless compressing
 }
 
-// WriteHeader is held back with the start of the body. As long as nothing has
-// been sent, it starts the response anew: an error may take the place of a body
-// that was begun.
+// WriteHeader is buffered with the start of the body. Until something has been sent it
+// restarts the response, so that an error can replace a body that was begun.
 func (w *Writer) WriteHeader(code int) {
 	if w.undecided {
 		w.code = code
@@ -68,7 +65,8 @@ func (w *Writer) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Sent reports whether anything has left: before that, WriteHeader starts anew.
+// Sent reports whether anything has been sent. Until then WriteHeader restarts the
+// response.
 func (w *Writer) Sent() bool { return !w.undecided }
 
 func (w *Writer) Write(p []byte) (int, error) {
@@ -90,7 +88,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// decide sends what was held back.
+// decide chooses the encoding and sends the buffer.
 func (w *Writer) decide(compress bool) error {
 	w.undecided = false
 	h := w.Header()
@@ -131,8 +129,7 @@ func (c *Compressor) gzip() *gzip.Writer {
 	return z
 }
 
-// FlushError sends everything so far; a body that is still undecided stays as
-// it is.
+// FlushError sends everything so far, except a body that is still undecided.
 func (w *Writer) FlushError() error {
 	if w.undecided {
 		if err := w.decide(false); err != nil {
@@ -147,10 +144,10 @@ func (w *Writer) FlushError() error {
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Flush is FlushError for the callers of http.Flusher.
+// Flush implements http.Flusher.
 func (w *Writer) Flush() { _ = w.FlushError() }
 
-// Unwrap lets http.ResponseController reach the response.
+// Unwrap supports http.ResponseController.
 func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Close completes the body.

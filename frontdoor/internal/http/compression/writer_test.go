@@ -10,8 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/compression"
 )
 
-// TestWrap serves bodies over a connection, which compresses nothing by
-// itself.
+// TestWrap serves bodies to a client whose transport does not decompress by itself.
 func TestWrap(t *testing.T) {
 	var compressor compression.Compressor
 	large := strings.Repeat("0123456789abcdef", 20<<10)
@@ -53,7 +52,7 @@ func TestWrap(t *testing.T) {
 			if c.accept != "gzip" {
 				r.Header.Set("Accept-Encoding", c.accept)
 			}
-			response, err := server.Client().Do(r) // asks for gzip and undoes it by itself
+			response, err := server.Client().Do(r) // requests gzip and decompresses by itself
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +72,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestErrorInPlaceOfBody starts a response anew while nothing has been sent.
+// TestErrorInPlaceOfBody restarts a response while nothing has been sent.
 func TestErrorInPlaceOfBody(t *testing.T) {
 	var compressor compression.Compressor
 	r := httptest.NewRequest(http.MethodGet, "/", nil)

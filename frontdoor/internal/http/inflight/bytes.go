@@ -2,7 +2,7 @@ package inflight
 
 import "sync"
 
-// Bytes bounds the memory that requests hold, altogether and for each user.
+// Bytes limits the memory that requests hold, in total and per user.
 type Bytes struct {
 	total, share, least int64
 
@@ -11,21 +11,21 @@ type Bytes struct {
 	users map[string]int64
 }
 
-// NewBytes returns a bound of total bytes, of which one user may hold a quarter.
-// Who holds less than 1/256 of it is never refused for what others hold.
+// NewBytes returns a limit of total bytes, of which one user may hold a quarter. A user
+// that holds less than 1/256 of it is never refused because of what others hold.
 func NewBytes(total int64) *Bytes {
 	return &Bytes{total: total, share: total / 4, least: total / 256, users: map[string]int64{}}
 }
 
-// Hold is what one request holds. Its zero value holds nothing.
+// Hold is the memory that one request holds. Its zero value holds nothing.
 type Hold struct {
 	of   *Bytes
 	user string
 	n    int64
 }
 
-// Grow takes n more bytes for a request; false when there are none for its user.
-// All calls of one Hold have to be for the same user.
+// Grow reserves n more bytes for a request. It returns false when its user may have no
+// more. All calls of one Hold must be for the same user.
 func (h *Hold) Grow(b *Bytes, who Requester, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,7 +40,7 @@ func (h *Hold) Grow(b *Bytes, who Requester, n int) bool {
 	return true
 }
 
-// Release gives back all that the request holds. It may be called more than once.
+// Release returns all memory of the request. It may be called more than once.
 func (h *Hold) Release() {
 	b := h.of
 	if b == nil {

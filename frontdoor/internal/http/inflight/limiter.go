@@ -1,10 +1,9 @@
-// Package inflight shares what requests compete for among users: the seats in
-// which requests are served, and the memory that their bodies take. While there is
-// room everybody gets a seat at once; when there is none users take turns, so that
-// one who asks a lot delays only himself. No user may hold all seats, some are
-// reserved for the parts of the control plane, and administrators never wait. It
-// never looks at what a request does. It serves "Limits" of the specification,
-// where rate limits are left open.
+// Package inflight shares limited resources between users: the seats (concurrent
+// requests) and the memory of request bodies. While there are free seats a request gets
+// one at once; otherwise users take turns, so that a user with many requests delays
+// only himself. No user may hold all seats, some are reserved for the control plane,
+// and administrators never wait. It never looks at what a request does. It serves
+// "Limits" of the specification, which leaves rate limits open.
 package inflight
 
 import (
@@ -16,19 +15,19 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Class says how much a requester depends on the seats of others.
+// Class is the priority class of a requester.
 type Class uint8
 
 const (
 	// Ordinary requesters share the seats that are not reserved.
 	Ordinary Class = iota
-	// System requesters, the parts of the control plane, have reserved seats on top.
+	// System requesters, the control plane, may also use the reserved seats.
 	System
 	// Exempt requesters, the administrators, are served at once.
 	Exempt
 )
 
-// Requester is who wants a seat.
+// Requester is the user that a seat is for.
 type Requester struct {
 	Name  string
 	Class Class
@@ -37,56 +36,57 @@ type Requester struct {
 // Limiter has a fixed number of seats.
 type Limiter struct {
 	seats    int
-	reserved int           // of the seats, for the class System
-	share    int           // how many seats one user may hold
-	stalls   int           // how many stalled requests one user may have
-	queue    int           // how many requests of one user may wait
-	allQueue int           // how many requests may wait altogether
+	reserved int           // of the seats, for class System
+	share    int           // most seats of one user
+	stalls   int           // most stalled requests of one user
+	queue    int           // most waiting requests of one user
+	allQueue int           // most waiting requests in total
 	wait     time.Duration // how long a request may wait
 
 	exempt  atomic.Int64
 	refused atomic.Int64
 
 	mu       sync.Mutex
-	taken    int // by any class but Exempt
-	ordinary int // of taken, by the class Ordinary
+	taken    int // by all classes but Exempt
+	ordinary int // of taken, by class Ordinary
 	stalled  int
 	waiting  int
-	users    map[string]*user // that hold, stall or wait
+	users    map[string]*user // with held, stalled or waiting requests
 	spare    *user
-	// turns holds the users that have requests waiting, by class, the next one first.
+	// turns is a queue per class of the users with waiting requests, the next one
+	// first.
 	turns [Exempt][]*user
 }
 
-// user is what one user has of a limiter.
+// user is the state of one user.
 type user struct {
 	Requester
 	held, stalled int
 	waiting       []*Seat
-	spare         *user // the next in the list of unused ones
+	spare         *user // next in the free list
 }
 
-// Seat is one request's place in a limiter. Its zero value is a request without
-// one. It must not be copied.
+// Seat is one request's slot in a limiter. Its zero value holds none. It must not be
+// copied.
 type Seat struct {
 	limiter *Limiter
 	user    *user // nil for none
 	exempt  bool
 	stalled bool
-	turn    chan struct{} // made when the request has to wait
+	turn    chan struct{} // created when the request has to wait
 }
 
-// New returns a limiter with that many seats. One user may hold three quarters of
-// them; a tenth is reserved. A user may have four times as many requests waiting,
-// each for at most wait.
+// New returns a limiter with that many seats. One user may hold three quarters of them;
+// a tenth is reserved. A user may have four times as many requests waiting, each for at
+// most wait.
 func New(seats int, wait time.Duration) *Limiter {
 	reserved := seats / 10
 	return &Limiter{seats: seats, reserved: reserved, share: max(1, (seats-reserved)*3/4), stalls: max(1, seats/4),
 		queue: 4 * seats, allQueue: 16 * seats, wait: wait, users: map[string]*user{}}
 }
 
-// Acquire waits for a seat. The error is a TooManyRequests (429) when none became
-// free in time, or the context's.
+// Acquire waits for a seat. The error is a TooManyRequests (429) when none became free
+// in time, or the context's.
 func (l *Limiter) Acquire(ctx context.Context, who Requester, seat *Seat) error {
 	seat.limiter = l
 	if who.Class == Exempt {
@@ -117,7 +117,7 @@ func (l *Limiter) Acquire(ctx context.Context, who Requester, seat *Seat) error 
 	return l.await(ctx, u, seat)
 }
 
-// await waits for the turn of a seat that is in the queue of its user.
+// await waits for the turn of a queued seat.
 func (l *Limiter) await(ctx context.Context, u *user, seat *Seat) error {
 	timer := time.NewTimer(l.wait)
 	defer timer.Stop()
@@ -131,13 +131,13 @@ func (l *Limiter) await(ctx context.Context, u *user, seat *Seat) error {
 		err = ctx.Err()
 	}
 	if !l.leave(u, seat) {
-		return nil // the turn came at the same moment
+		return nil // served at the same moment
 	}
 	l.refused.Add(1)
 	return err
 }
 
-// Release gives the seat back. It may be called more than once.
+// Release returns the seat. It may be called more than once.
 func (s *Seat) Release() {
 	l := s.limiter
 	if l == nil {
@@ -163,9 +163,8 @@ func (s *Seat) Release() {
 	l.forget(u)
 }
 
-// Stall gives the seat to others while the client of the request keeps it waiting.
-// It returns false when the user has too many such requests already: then the
-// request has to end.
+// Stall returns the seat while the client keeps the response waiting. It returns false
+// when the user has too many stalled requests; the request then has to end.
 func (s *Seat) Stall() bool {
 	l := s.limiter
 	if l == nil {
@@ -174,7 +173,7 @@ func (s *Seat) Stall() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	u := s.user
-	if u == nil || s.stalled { // exempt, or given back
+	if u == nil || s.stalled { // exempt, or returned
 		return true
 	}
 	if u.stalled >= l.stalls || l.stalled >= l.seats {
@@ -187,7 +186,7 @@ func (s *Seat) Stall() bool {
 	return true
 }
 
-// user returns what a user has, which forget ends when it is nothing.
+// user returns the state of a user. forget drops it when it is empty.
 func (l *Limiter) user(who Requester) *user {
 	if u, ok := l.users[who.Name]; ok {
 		return u
@@ -203,7 +202,7 @@ func (l *Limiter) user(who Requester) *user {
 	return u
 }
 
-// forget drops a user that has nothing any more.
+// forget drops a user without requests.
 func (l *Limiter) forget(u *user) {
 	if u.held > 0 || u.stalled > 0 || len(u.waiting) > 0 {
 		return
@@ -216,10 +215,10 @@ func (l *Limiter) forget(u *user) {
 	l.spare = u
 }
 
-// spareQueue is the longest queue that an unused user keeps the memory of.
+// spareQueue is the largest queue capacity that the free list keeps.
 const spareQueue = 16
 
-// mayTake reports whether there is a seat that the user may have.
+// mayTake reports whether there is a free seat that the user may have.
 func (l *Limiter) mayTake(u *user) bool {
 	if l.taken >= l.seats || u.held >= l.share {
 		return false
@@ -236,7 +235,7 @@ func (l *Limiter) take(u *user, seat *Seat) {
 	}
 }
 
-// free takes a seat from a user, and lets those sit down who wait.
+// free returns a user's seat and serves waiting requests.
 func (l *Limiter) free(u *user) {
 	u.held--
 	l.taken--
@@ -247,8 +246,8 @@ func (l *Limiter) free(u *user) {
 	}
 }
 
-// serve gives a seat to the first request of the next user of a class that may
-// have one; false when there is none.
+// serve gives a seat to the first request of the next eligible user of a class. It
+// returns false when there is none.
 func (l *Limiter) serve(class Class) bool {
 	turns := l.turns[class]
 	for i, u := range turns {
@@ -270,7 +269,8 @@ func (l *Limiter) serve(class Class) bool {
 	return false
 }
 
-// leave takes a request out of its user's queue; false when its turn has come.
+// leave removes a request from its user's queue. It returns false if the request has
+// been served.
 func (l *Limiter) leave(u *user, seat *Seat) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -297,7 +297,7 @@ func (l *Limiter) leave(u *user, seat *Seat) bool {
 	return true
 }
 
-// TooMany is a 429 that asks the client to come back in a second.
+// TooMany returns a 429 that asks the client to retry after a second.
 func TooMany(message string) *services.Status {
 	return &services.Status{Code: 429, Reason: services.ReasonTooManyRequests,
 		Message: message, Details: &services.StatusDetails{RetryAfterSeconds: 1}}

@@ -39,7 +39,7 @@ func TestUsersTakeTurns(t *testing.T) {
 		l.awaitWaiting(i + 1)
 	}
 	first.Release()
-	first.Release() // a second call gives nothing back
+	first.Release() // a second call is a no-op
 	all.Wait()
 	close(order)
 	var got []string
@@ -65,8 +65,8 @@ func TestWaitingIsBounded(t *testing.T) {
 	l.checkEmpty(t)
 }
 
-// TestShares fills the limiter with one user's requests: others, the control plane
-// and administrators get seats at once.
+// TestShares fills the limiter with one user's requests: others, the control plane and
+// administrators get seats at once.
 func TestShares(t *testing.T) {
 	l := New(40, time.Millisecond)
 	var held []*Seat
@@ -104,8 +104,7 @@ func TestShares(t *testing.T) {
 	l.checkEmpty(t)
 }
 
-// TestStall gives seats of requests away whose clients do not read, and ends those
-// that are too many.
+// TestStall: stalled requests return their seats, and end when there are too many.
 func TestStall(t *testing.T) {
 	l := New(8, time.Minute)
 	seats := make([]Seat, 3)
@@ -129,8 +128,8 @@ func TestStall(t *testing.T) {
 	l.checkEmpty(t)
 }
 
-// TestLeaving gives up waiting when the client goes: nothing is left of it, and its
-// turn is not lost for others.
+// TestLeaving: a waiting request whose client disconnects leaves nothing behind, and
+// its turn goes to others.
 func TestLeaving(t *testing.T) {
 	l := New(1, time.Minute)
 	var first, gone, next Seat
@@ -153,8 +152,8 @@ func TestLeaving(t *testing.T) {
 	l.checkEmpty(t)
 }
 
-// TestManyUsers keeps no memory of users that have nothing any more, and allocates
-// nothing when there is room.
+// TestManyUsers: users without requests take no memory, and nothing is allocated while
+// there are free seats.
 func TestManyUsers(t *testing.T) {
 	l := New(400, time.Minute)
 	for i := range 10_000 {

@@ -2,8 +2,8 @@ package inflight
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Register publishes the state of the limiters of reads and of writes, and of the
-// memory that bodies take.
+// Register registers metrics of the limiters of reads and writes, and of the memory of
+// bodies.
 func Register(registry *prometheus.Registry, reads, writes *Limiter, bytes *Bytes) {
 	for kind, l := range map[string]*Limiter{"readOnly": reads, "mutating": writes} {
 		labels := prometheus.Labels{"request_kind": kind}

@@ -1,11 +1,10 @@
-// Package pace ends the exchanges of clients that are too slow to send a body or
-// to take an answer, on HTTP/1.1 and HTTP/2 alike. It asks for progress and not
-// for speed: a large body or answer may take its time as long as it moves. It
-// knows nothing of requests but the connection below them.
+// Package pace ends exchanges whose client is too slow to send the body or to read the
+// response, on HTTP/1.1 and HTTP/2 alike. It requires progress: a large body or
+// response may take long as long as it moves. It works on the connection and knows
+// nothing of the request.
 //
-// Transfers are in a list while they are under way, which one goroutine looks at a
-// few times a second. So nothing is allocated, and no timer is set, for those that
-// do not wait for their client.
+// Transfers in progress are in a list that one goroutine scans a few times a second. So
+// a transfer that does not block costs no allocation and no timer.
 package pace
 
 import (
@@ -22,26 +21,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config says how patient a Pacer is.
+// Config holds the limits of a Pacer.
 type Config struct {
-	// Grace is how long a body may take to begin, and Rate how many bytes of it
-	// have to come each second after that.
+	// Grace is how long a body may take to begin, and Rate how many bytes per second
+	// have to arrive after that.
 	Grace time.Duration
 	Rate  int64
-	// Stall is how long a client may take to accept a piece of an answer.
+	// Stall is how long a client may take to accept a piece of a response.
 	Stall time.Duration
 	// Metrics may be nil.
 	Metrics *prometheus.Registry
 }
 
 const (
-	// tick is the pause between two looks at the transfers.
+	// tick is the period of the scan.
 	tick = 200 * time.Millisecond
-	// piece is how much of an answer is handed to the connection at once.
+	// piece is the most that is passed to the connection in one Write.
 	piece = 64 << 10
 )
 
-// Pacer watches over the exchanges of a server.
+// Pacer watches the transfers of a server.
 type Pacer struct {
 	grace, stall int64 // in ticks
 	rate         int64 // bytes per tick
@@ -53,7 +52,7 @@ type Pacer struct {
 	list transfer // the head of a ring
 }
 
-// New returns a Pacer, which works while Run does.
+// New returns a Pacer. It enforces its limits while Run runs.
 func New(c Config) *Pacer {
 	p := &Pacer{grace: int64(c.Grace / tick), stall: int64(c.Stall / tick), rate: max(1, c.Rate*int64(tick)/int64(time.Second)), patience: c,
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_slow_clients_total",
@@ -65,7 +64,7 @@ func New(c Config) *Pacer {
 	return p
 }
 
-// Run looks at the transfers until ctx ends.
+// Run scans the transfers until ctx ends.
 func (p *Pacer) Run(ctx context.Context) error {
 	ticks := time.NewTicker(tick)
 	defer ticks.Stop()
@@ -79,14 +78,14 @@ func (p *Pacer) Run(ctx context.Context) error {
 	}
 }
 
-// transfer is a read or a write that is under way.
+// transfer is a blocking read or write in progress.
 type transfer struct {
 	previous, next *transfer
 	exchange       *Exchange
-	body           bool  // it is of the request's body
+	body           bool  // of the request body; else of the response
 	began          int64 // in ticks
-	bytes          int64 // of a body: that have come; of an answer: that are left
-	stalled        bool  // the seat was given away
+	bytes          int64 // of a body: received so far; of a response: left to write
+	stalled        bool  // the holder has been told
 	ending         chan struct{}
 }
 
@@ -106,8 +105,8 @@ func (p *Pacer) look() {
 	}
 }
 
-// tooSlow reports whether a transfer has to end. An answer that does not move
-// gives its seat to others first.
+// tooSlow reports whether a transfer has to end. It tells the holder of a stalled
+// response first.
 func (p *Pacer) tooSlow(t *transfer, now int64) bool {
 	took := now - t.began
 	if t.body {
@@ -126,7 +125,7 @@ func (p *Pacer) tooSlow(t *transfer, now int64) bool {
 	return took > p.stall || x.client.Err() != nil
 }
 
-// end makes a blocked transfer return an error.
+// end unblocks the transfer with a deadline in the past.
 func (t *transfer) end() {
 	defer close(t.ending)
 	x, past := t.exchange, time.Unix(1, 0)
@@ -149,7 +148,7 @@ func (t *transfer) remove() {
 	t.previous, t.next = nil, nil
 }
 
-// begin puts a transfer into the list.
+// begin adds a transfer to the list.
 func (p *Pacer) begin(t *transfer) {
 	p.mu.Lock()
 	t.previous, t.next = p.list.previous, &p.list
@@ -157,8 +156,8 @@ func (p *Pacer) begin(t *transfer) {
 	p.mu.Unlock()
 }
 
-// done takes a transfer out of the list. The connection is the exchange's alone
-// again when it returns.
+// done removes a transfer from the list. No other goroutine touches the connection
+// after it returns.
 func (p *Pacer) done(t *transfer) {
 	p.mu.Lock()
 	ending := t.ending
@@ -172,59 +171,59 @@ func (p *Pacer) done(t *transfer) {
 	}
 }
 
-// The parts of a connection that both versions of HTTP have.
+// The methods that the connections of both HTTP versions have.
 type (
 	readDeadline  interface{ SetReadDeadline(time.Time) error }
 	writeDeadline interface{ SetWriteDeadline(time.Time) error }
 	flusher       interface{ FlushError() error }
 )
 
-// Exchange is one request and its answer: the ResponseWriter to use for the
-// answer. Its zero value is ready for Begin.
+// Exchange is a request and its response, and the ResponseWriter to use for it. Its
+// zero value is ready for Begin.
 type Exchange struct {
 	http.ResponseWriter
 	pacer  *Pacer
-	client context.Context // ends when the client goes
+	client context.Context // ends when the client disconnects
 	holder Holder
 
 	reading, writing transfer
 	body             body
-	until            int64       // in ticks: when the whole body has to be there; 0 for no limit
-	over             atomic.Bool // the client was too slow: nothing is written any more
-	unread           bool        // a part of the body may not have come
+	until            int64       // in ticks: deadline of the whole body; 0 for none
+	over             atomic.Bool // the client was too slow: nothing more is written
+	unread           bool        // the body may not have been received completely
 	bounded          bool        // that part has a deadline
 	hijacked         bool
 }
 
-// Begin watches over a request from now on: its body, which is replaced, and the
-// answer that is written to x. End must be called when the answer is complete.
+// Begin starts to watch a request. It replaces the body; the response must be written
+// to x. End must be called when the response is complete.
 func (p *Pacer) Begin(x *Exchange, w http.ResponseWriter, r *http.Request) {
 	x.ResponseWriter, x.pacer, x.client = w, p, r.Context()
 	x.reading.exchange, x.reading.body = x, true
 	x.writing.exchange = x
-	if r.Body != nil && r.ContentLength != 0 { // of HTTP/2, the body of a GET is not http.NoBody
+	if r.Body != nil && r.ContentLength != 0 { // HTTP/2 does not use http.NoBody for a GET
 		x.unread = true
 		x.body = body{x: x, from: r.Body}
 		r.Body = &x.body
 	}
 }
 
-// Within bounds the time from now in which the whole body has to come.
+// Within sets the time from now in which the whole body has to arrive.
 func (x *Exchange) Within(d time.Duration) { x.until = x.pacer.now.Load() + int64(d/tick) + 1 }
 
-// Holder is who holds what others could use while an answer is under way.
+// Holder owns resources that other requests could use while a response is stalled.
 type Holder interface {
-	// Stalled is called once, when the client keeps the answer waiting, with the bytes
-	// that are left of what is being written. When it returns false the exchange ends.
+	// Stalled is called once, when the client keeps the response waiting, with the
+	// bytes that are left of the current write. If it returns false the exchange ends.
 	// It must not block.
 	Stalled(left int64) bool
 }
 
-// Tell names the Holder; nil for none. It is called between two writes.
+// Tell sets the Holder; nil for none. It must not be called during a write.
 func (x *Exchange) Tell(h Holder) { x.holder = h }
 
-// End bounds what the server still does for the request: it may have a piece of
-// the answer left to send, and a body to skip.
+// End bounds what the server does after the handler: send the buffered rest of the
+// response and discard the rest of the body.
 func (x *Exchange) End(r *http.Request) {
 	if x.hijacked || r.ProtoMajor != 1 {
 		return
@@ -235,8 +234,8 @@ func (x *Exchange) End(r *http.Request) {
 	}
 }
 
-// boundUnread sets a deadline for a body that nobody has read when the answer
-// begins: HTTP/1.1 skips it before it answers.
+// boundUnread sets a deadline for an unread body when the response begins: HTTP/1.1
+// discards the body before it responds.
 func (x *Exchange) boundUnread() {
 	if !x.unread || x.bounded {
 		return
@@ -253,7 +252,7 @@ func (x *Exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter. It fails once the client was too slow.
+// Write implements http.ResponseWriter. It fails once the client has been too slow.
 func (x *Exchange) Write(b []byte) (n int, err error) {
 	x.boundUnread()
 	for {
@@ -280,7 +279,7 @@ func (x *Exchange) start(left int) {
 	x.pacer.begin(t)
 }
 
-// FlushError sends what was written so far.
+// FlushError sends what has been written so far.
 func (x *Exchange) FlushError() error {
 	f, ok := x.ResponseWriter.(flusher)
 	if !ok {
@@ -293,7 +292,7 @@ func (x *Exchange) FlushError() error {
 	x.start(0)
 	err := f.FlushError()
 	x.pacer.done(&x.writing)
-	if x.bounded && err == nil { // the body was skipped: the client may be silent now
+	if x.bounded && err == nil { // the body has been discarded: the client may be silent now
 		x.bounded, x.unread = false, false
 		if c, ok := x.ResponseWriter.(readDeadline); ok {
 			_ = c.SetReadDeadline(time.Time{})
@@ -302,18 +301,18 @@ func (x *Exchange) FlushError() error {
 	return err
 }
 
-// Flush is FlushError for the callers of http.Flusher.
+// Flush implements http.Flusher.
 func (x *Exchange) Flush() { _ = x.FlushError() }
 
-// Hijack implements http.Hijacker: the connection is the caller's, and nobody
-// bounds it any more.
+// Hijack implements http.Hijacker. The caller owns the connection, and it has no more
+// limits.
 func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(x.ResponseWriter).Hijack()
 	x.hijacked = err == nil
 	return conn, rw, err
 }
 
-// Unwrap lets http.ResponseController find the connection.
+// Unwrap supports http.ResponseController.
 func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // body is the body of a request.
@@ -337,7 +336,7 @@ func (b *body) Read(to []byte) (int, error) {
 	b.x.pacer.done(t)
 	t.bytes += int64(n)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		b.x.unread = false // HTTP/1.1 watches the connection from here on
+		b.x.unread = false // from here on the HTTP/1.1 server itself reads the connection
 	}
 	return n, err
 }

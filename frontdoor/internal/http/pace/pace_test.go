@@ -26,11 +26,11 @@ import (
 const (
 	grace = 600 * time.Millisecond
 	stall = time.Second
-	// enough is far more than what a slow client may take.
+	// enough is far more than the buffers between a server and a slow client hold.
 	enough = 20 * time.Second
 )
 
-// serve starts a TLS server, of both versions of HTTP, whose exchanges are paced.
+// serve starts a TLS server for HTTP/1.1 and HTTP/2 whose exchanges are paced.
 func serve(t *testing.T, handle func(x *pace.Exchange, r *http.Request), patience ...time.Duration) *httptest.Server {
 	t.Helper()
 	stall := append(patience, stall)[0]
@@ -58,7 +58,7 @@ func serve(t *testing.T, handle func(x *pace.Exchange, r *http.Request), patienc
 	return server
 }
 
-// dial opens a connection of a version of HTTP.
+// dial opens a connection of one HTTP version.
 func dial(t *testing.T, server *httptest.Server, protocol string) net.Conn {
 	t.Helper()
 	config := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
@@ -71,8 +71,8 @@ func dial(t *testing.T, server *httptest.Server, protocol string) net.Conn {
 	return conn
 }
 
-// stream opens one HTTP/2 stream, with a body to come or without, whose answer the
-// client never allows to be sent.
+// stream opens one HTTP/2 stream, with or without a body to follow. The client never
+// grants flow control for the response.
 func stream(t *testing.T, conn net.Conn, method string, more bool) *http2.Framer {
 	t.Helper()
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
@@ -134,7 +134,7 @@ func TestSlowBodyEnds(t *testing.T) {
 	}
 }
 
-// TestBodyWithin ends a body that moves, when it is not there in its time.
+// TestBodyWithin: a body that keeps arriving still ends at its deadline.
 func TestBodyWithin(t *testing.T) {
 	ended := make(chan error, 1)
 	server := serve(t, func(x *pace.Exchange, r *http.Request) {
@@ -152,7 +152,7 @@ func TestBodyWithin(t *testing.T) {
 	}
 }
 
-// TestSteadyBody takes a body that is long on its way, because it moves.
+// TestSteadyBody: a slow but steady body is accepted.
 func TestSteadyBody(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		server := serve(t, func(x *pace.Exchange, r *http.Request) {
@@ -176,7 +176,7 @@ func TestSteadyBody(t *testing.T) {
 	}
 }
 
-// steady is a body whose pieces come one after the other.
+// steady is a body that arrives in pieces at intervals.
 type steady struct {
 	pieces int
 	pause  time.Duration
@@ -201,9 +201,9 @@ func (h *holder) Stalled(int64) bool {
 	return h.keep
 }
 
-// TestSlowReader ends an answer that its client does not take: at once when it may
-// not wait, and after a while when it may. An answer of one piece, one of many, and
-// one that is flushed as a watch is.
+// TestSlowReader ends a response that its client does not read: at once when the holder
+// refuses to wait, else after Stall. Responses in one piece, in many, and flushed like
+// a watch.
 func TestSlowReader(t *testing.T) {
 	for _, c := range []struct {
 		protocol string
@@ -239,8 +239,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestGoneReader frees the answer of a client that has said goodbye, although what it
-// was sent cannot be delivered: long before a client that is only slow would be ended.
+// TestGoneReader: the response to a client that has disconnected ends long before
+// Stall, although what was written cannot be delivered.
 func TestGoneReader(t *testing.T) {
 	h, ended := &holder{keep: true}, make(chan error, 1)
 	server := serve(t, func(x *pace.Exchange, _ *http.Request) {
@@ -256,7 +256,7 @@ func TestGoneReader(t *testing.T) {
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	for h.calls.Load() == 0 { // until the answer is stuck
+	for h.calls.Load() == 0 { // until the response is blocked
 		runtime.Gosched()
 	}
 	if err := conn.(*tls.Conn).CloseWrite(); err != nil {
@@ -265,7 +265,7 @@ func TestGoneReader(t *testing.T) {
 	await(t, "the answer", ended)
 }
 
-// TestOtherStreamsGoOn ends one stream of an HTTP/2 connection and no other.
+// TestOtherStreamsGoOn: ending one HTTP/2 stream leaves the others alone.
 func TestOtherStreamsGoOn(t *testing.T) {
 	ended := make(chan error, 1)
 	server := serve(t, func(x *pace.Exchange, r *http.Request) {
@@ -298,8 +298,8 @@ func TestOtherStreamsGoOn(t *testing.T) {
 	}
 }
 
-// TestLaterRequests sends requests over one HTTP/1.1 connection long after each
-// other: no deadline of one is left for the next.
+// TestLaterRequests sends requests over one HTTP/1.1 connection at long intervals: a
+// deadline of one must not affect the next.
 func TestLaterRequests(t *testing.T) {
 	server := serve(t, func(x *pace.Exchange, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -328,8 +328,8 @@ func TestLaterRequests(t *testing.T) {
 	}
 }
 
-// TestUnreadBody answers, although the handler does not want the body and the client
-// never sends it.
+// TestUnreadBody: a handler that ignores the body can respond although the client never
+// sends it.
 func TestUnreadBody(t *testing.T) {
 	server := serve(t, func(x *pace.Exchange, _ *http.Request) { x.WriteHeader(http.StatusForbidden) })
 	conn := begin(t, server, "http/1.1")
@@ -340,7 +340,7 @@ func TestUnreadBody(t *testing.T) {
 	}
 }
 
-// TestHijacked leaves a connection alone that was taken over.
+// TestHijacked: a hijacked connection has no deadlines.
 func TestHijacked(t *testing.T) {
 	server := serve(t, func(x *pace.Exchange, _ *http.Request) {
 		conn, _, err := http.NewResponseController(x).Hijack()
@@ -364,7 +364,7 @@ func TestHijacked(t *testing.T) {
 	}
 }
 
-// TestNothingIsAllocated for what does not wait for its client.
+// TestNothingIsAllocated for transfers that do not block.
 func TestNothingIsAllocated(t *testing.T) {
 	p := pace.New(pace.Config{Grace: grace, Rate: 1 << 10, Stall: stall})
 	var w http.ResponseWriter = discard{}
@@ -379,15 +379,15 @@ func TestNothingIsAllocated(t *testing.T) {
 	}
 }
 
-// discard is an answer that nobody waits for.
+// discard is a ResponseWriter that drops everything.
 type discard struct{ http.ResponseWriter }
 
 func (discard) Write(b []byte) (int, error)        { return len(b), nil }
 func (discard) FlushError() error                  { return nil }
 func (discard) SetWriteDeadline(_ time.Time) error { return nil }
 
-// TestNoBodyNoDeadline: a request without a body sets no deadline, which HTTP/2 would
-// pay for with a message between goroutines.
+// TestNoBodyNoDeadline: a request without a body sets no deadline, which on HTTP/2
+// would cost a message between goroutines.
 func TestNoBodyNoDeadline(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -419,7 +419,7 @@ func TestNoBodyNoDeadline(t *testing.T) {
 	}
 }
 
-// deadlineSpy is a ResponseWriter that signals deadlines of the body.
+// deadlineSpy is a ResponseWriter that signals read deadlines.
 type deadlineSpy struct {
 	http.ResponseWriter
 	set chan struct{}

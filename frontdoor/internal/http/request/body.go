@@ -11,19 +11,19 @@ import (
 	"github.com/portico-platform/portico/services/limit"
 )
 
-// BodyLimit is the largest body that is read, in bytes.
+// BodyLimit is the maximum size of a request body in bytes.
 const BodyLimit = 3 << 20
 
 const (
-	// firstRead is the memory that a body gets before anything of it has come.
+	// firstRead is the size of the buffer before the first byte has been read.
 	firstRead = 4 << 10
-	// overhead is about what a request takes beside its body.
+	// overhead approximates the memory of a request besides its body.
 	overhead = 16 << 10
 )
 
-// Receive reads the body of a request that may have one, for ReadBody to return. It
-// takes the memory from the share of the user as the body grows, so that announcing
-// a large body costs nothing. The memory is held until r.Memory is released.
+// Receive reads the body of a request that may have one, for ReadBody to return. The
+// buffer is charged to the user's share as it grows, so that announcing a large body
+// costs nothing. The memory is held until r.Memory is released.
 func (r *Request) Receive(w http.ResponseWriter, memory *inflight.Bytes) {
 	r.memory = memory
 	if !r.mutates() {
@@ -36,7 +36,7 @@ func (r *Request) Receive(w http.ResponseWriter, memory *inflight.Bytes) {
 	who, body := r.Requester(), http.MaxBytesReader(w, r.Body, BodyLimit)
 	size := firstRead
 	if r.ContentLength >= 0 {
-		size = int(min(r.ContentLength, firstRead)) + 1 // one more, to see the end
+		size = int(min(r.ContentLength, firstRead)) + 1 // one byte more, to detect EOF
 	}
 	if r.bodyErr = r.grow(who, overhead+size); r.bodyErr != nil {
 		return
@@ -70,9 +70,9 @@ func (r *Request) grow(who inflight.Requester, n int) error {
 	return inflight.TooMany("too many bytes of requests are being received, please try again later")
 }
 
-// ReadBody returns the whole body. The error is a RequestEntityTooLarge (413) beyond
-// the limit, a TooManyRequests (429) when the user has too many bodies under way, and
-// a Timeout (408) when the client was too slow.
+// ReadBody returns the whole body. The error is RequestEntityTooLarge (413) beyond the
+// limit, TooManyRequests (429) when the user's bodies in progress hold too many bytes,
+// and Timeout (408) when the client was too slow.
 func (r *Request) ReadBody(w http.ResponseWriter) ([]byte, error) {
 	if r.received {
 		return r.body, r.bodyErr
@@ -81,8 +81,8 @@ func (r *Request) ReadBody(w http.ResponseWriter) ([]byte, error) {
 	return body, bodyError(err)
 }
 
-// bodyError is what a client is told about a body that could not be read; nil at
-// its end.
+// bodyError translates an error of reading a body for the client. It returns nil for
+// io.EOF.
 func bodyError(err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// refusal checks that an error is one of the client's, with a short text.
+// refusal checks that an error is a client error with a short message.
 func refusal(t *testing.T, query string, err error) {
 	t.Helper()
 	var status *services.Status
@@ -42,7 +42,7 @@ func FuzzReadOptions(f *testing.F) {
 	})
 }
 
-// FuzzWriteOptions reads the parameters of writes, of deletions and of time-outs.
+// FuzzWriteOptions reads the parameters of writes and deletions and the timeout.
 func FuzzWriteOptions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, verb, mediaType, query string) {
 		r := asking(verb, query, &catalogue.Type{})

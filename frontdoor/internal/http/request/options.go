@@ -12,14 +12,14 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// invalidOptions refuses the parameters of a request (422), as the object of the
-// meta group that they stand for.
+// invalidOptions returns the error (422) for the parameters of a request, in the name
+// of the options kind of the meta group.
 func (r *Request) invalidOptions(kind string, causes []services.StatusCause) *services.Status {
 	return services.Invalid(r.Engine.MetaGroup(), kind, "", causes)
 }
 
-// Timeout returns how long the client will wait, which is no longer than the most.
-// BadRequest (400) when the parameter timeout is no duration.
+// Timeout returns the client's timeout, capped at most. BadRequest (400) if the
+// parameter is not a duration.
 func (r *Request) Timeout(most time.Duration) (time.Duration, error) {
 	given := r.Query.Get("timeout")
 	if given == "" {
@@ -35,7 +35,7 @@ func (r *Request) Timeout(most time.Duration) (time.Duration, error) {
 	return min(timeout, most), nil
 }
 
-// OptionsKind names the object that the parameters of a write stand for.
+// OptionsKind returns the options kind for the parameters of a write.
 func (r *Request) OptionsKind() string {
 	switch r.Verb {
 	case "create":
@@ -48,7 +48,7 @@ func (r *Request) OptionsKind() string {
 	return "DeleteOptions"
 }
 
-// QueryDeleteOptions reads the parameters that stand for the body of a deletion.
+// QueryDeleteOptions parses the query parameters that replace the body of a deletion.
 func QueryDeleteOptions(q url.Values, o *metav1.DeleteOptions) error {
 	if q.Has("gracePeriodSeconds") {
 		seconds, err := intOption(q, "gracePeriodSeconds")
@@ -71,8 +71,8 @@ func QueryDeleteOptions(q url.Values, o *metav1.DeleteOptions) error {
 	return nil
 }
 
-// CheckDeleteOptions refuses options of a deletion that do not go together or are
-// unknown (422).
+// CheckDeleteOptions refuses deletion options that contradict each other or are unknown
+// (422).
 func (r *Request) CheckDeleteOptions(o *metav1.DeleteOptions) error {
 	const field = "propagationPolicy"
 	var causes []services.StatusCause
@@ -98,7 +98,7 @@ func forbidden(field, why string) services.StatusCause {
 	return services.StatusCause{Reason: services.CauseForbidden, Field: field, Message: "Forbidden: " + why}
 }
 
-// notSupported says which values a parameter may have; value is shown as it is.
+// notSupported lists the allowed values of a parameter. It shows value unquoted.
 func notSupported(field, value string, supported ...string) services.StatusCause {
 	quoted := make([]string, len(supported))
 	for i, s := range supported {

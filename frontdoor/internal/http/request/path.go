@@ -14,10 +14,10 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Identify says what the path is about (section "Path shapes"). It returns false
-// for a path that names no resource, and an error for one that cannot be read. What is
-// not served is refused by Plain: NotFound (404) for an unknown type,
-// MethodNotAllowed (405) for a method that the path does not serve.
+// Identify parses the path (section "Path shapes"). It returns false for a non-resource
+// path, and an error for a malformed one. A path that is not served is refused later by
+// Plain: NotFound (404) for an unknown type, MethodNotAllowed (405) for a method that
+// the path does not serve.
 func (r *Request) Identify(e *typesystem.Engine) (isResource bool, err error) {
 	r.Query = r.URL.Query()
 	if !utf8.ValidString(r.URL.Path) || !validQuery(r.Query) {
@@ -33,8 +33,8 @@ func (r *Request) Identify(e *typesystem.Engine) (isResource bool, err error) {
 	return true, nil
 }
 
-// find finds the type that the path names, and returns what answers when there is
-// nothing to serve.
+// find looks up the type that the path names. It returns a refusing handler if the path
+// is not served.
 func (r *Request) find(types *catalogue.Catalogue) Handler {
 	p := r.asked
 	t, ok := types.Lookup(p.group, p.version, p.resource)
@@ -59,12 +59,12 @@ func (r *Request) find(types *catalogue.Catalogue) Handler {
 	return nil
 }
 
-// refuse answers with an error.
+// refuse returns a handler that fails with an error.
 func refuse(err error) Handler {
 	return func(http.ResponseWriter, *Request) error { return err }
 }
 
-// NoPage is the answer on a path that is none of the API's.
+// NoPage writes the 404 of a path outside the API.
 func NoPage(w http.ResponseWriter, r *Request) error {
 	http.NotFound(w, r.Request)
 	return nil
@@ -84,13 +84,13 @@ func validQuery(q url.Values) bool {
 	return true
 }
 
-// served reports whether the type, or its subresource, has the verb on this path.
+// served reports whether the type, or its subresource, supports the verb on this path.
 func (r *Request) served() bool {
 	switch {
 	case r.Verb == "" || r.asked.watch && r.Verb != "watch":
 		return false
 	case r.Subresource != nil:
-		// Connecting is never watching: the verb watch must not authorize it.
+		// A connect request must never be authorized as verb watch.
 		return r.Subresource.Connect && !r.asked.watch || slices.Contains(r.Subresource.Verbs, r.Verb)
 	case r.Verb == "create":
 		return r.Name == "" && (r.Namespace != "" || !r.Type.Namespaced) && r.Type.Can(r.Verb)
@@ -102,7 +102,7 @@ func (r *Request) served() bool {
 	return r.Type.Can(r.Verb)
 }
 
-// refused is the 405 of a verb that the type does not have.
+// refused is the 405 for a verb that the type does not support.
 func (r *Request) refused() *services.Status {
 	s := NoMethod()
 	if r.Type.Going && r.Verb == "create" {
@@ -111,14 +111,14 @@ func (r *Request) refused() *services.Status {
 	return s
 }
 
-// path is a resource path taken apart (section "Path shapes").
+// path is a parsed resource path (section "Path shapes").
 type path struct {
 	group, version, resource, namespace, name, subresource, subpath string
 	watch                                                           bool // the deprecated /watch/ prefix
 }
 
-// parsePath takes a resource path apart; ok is false for every other path. The
-// parts are split before they are unescaped, so that a name cannot escape its place.
+// parsePath parses a resource path. ok is false for any other path. It splits before it
+// unescapes, so that an escaped slash in a name cannot add segments.
 func parsePath(escaped string) (p path, ok bool) {
 	parts := strings.Split(strings.Trim(escaped, "/"), "/")
 	for i := range parts {
@@ -155,12 +155,13 @@ func parsePath(escaped string) (p path, ok bool) {
 	return p, true
 }
 
-// namespaceSubresource tells namespaces/<name>/status from a type in a namespace.
+// namespaceSubresource distinguishes namespaces/<name>/status from a type in a
+// namespace.
 func namespaceSubresource(parts []string) bool {
 	return len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")
 }
 
-// verb returns what a method means on this path; "" when it means nothing.
+// verb returns the verb of a method on this path, "" if it has none.
 func (p path) verb(method string, query url.Values) string {
 	switch method {
 	case http.MethodGet, http.MethodHead:

@@ -61,8 +61,8 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// TestUnserved asks for what there is not: the refusal waits until the user is known to
-// be allowed to ask.
+// TestUnserved requests paths that do not exist: the refusal waits until the user is
+// authorized.
 func TestUnserved(t *testing.T) {
 	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
 	if err != nil {
@@ -111,7 +111,7 @@ func TestUnserved(t *testing.T) {
 	}
 }
 
-// TestSelected asks which one name a request is about.
+// TestSelected checks which single name a request selects.
 func TestSelected(t *testing.T) {
 	for _, c := range []struct{ verb, name, query, want string }{
 		{"get", "x", "", "x"}, {"list", "", "", ""}, {"list", "", "fieldSelector=metadata.name%3Dy", "y"},
@@ -125,7 +125,7 @@ func TestSelected(t *testing.T) {
 	}
 }
 
-// FuzzParsePath looks for paths whose parts escape their place.
+// FuzzParsePath looks for paths that escape their segments.
 func FuzzParsePath(f *testing.F) {
 	for _, seed := range []string{"/api/v1/namespaces/a/pods/x", "/apis/a/b/c/%2e%2e/d", "//", "/api/v1/watch", "/api/v1/namespaces/a/status"} {
 		f.Add(seed)

@@ -12,21 +12,21 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// ReadOptions are the parsed query parameters of get, list and watch (sections
-// "Query parameters" and "Read consistency").
+// ReadOptions holds the parsed query parameters of get, list and watch (sections "Query
+// parameters" and "Read consistency").
 type ReadOptions struct {
 	Revision      int64 // of resourceVersion; 0 for "0" and unset
 	HasVersion    bool  // resourceVersion is set, perhaps to "0"
 	Match         string
-	Limit         int64  // 0 for none
-	Token         string // continue
+	Limit         int64  // 0 if unlimited
+	Token         string // the parameter continue
 	LabelSelector string
 	FieldSelector string
 	Selector      resource.Selector
 
 	Bookmarks     bool
 	InitialEvents *bool
-	Timeout       time.Duration // 0 when the client leaves it to the server
+	Timeout       time.Duration // 0 if the client leaves it to the server
 }
 
 // Values of resourceVersionMatch.
@@ -35,8 +35,8 @@ const (
 	MatchNotOlderThan = "NotOlderThan"
 )
 
-// ParseReadOptions reads the parameters of a list, watch or deletion of a collection:
-// BadRequest (400) when they do not go together or one is malformed.
+// ParseReadOptions parses the parameters of a list, watch or deletion of a collection.
+// BadRequest (400) if one is malformed or they contradict each other.
 func ParseReadOptions(r *Request) (ReadOptions, error) {
 	q := r.Query
 	version := q.Get("resourceVersion")
@@ -73,7 +73,7 @@ func ParseReadOptions(r *Request) (ReadOptions, error) {
 	}
 	if len(causes) > 0 {
 		refused := r.invalidOptions("ListOptions", causes)
-		refused.Code, refused.Reason = http.StatusBadRequest, services.ReasonBadRequest // so the tables of the specification
+		refused.Code, refused.Reason = http.StatusBadRequest, services.ReasonBadRequest // as in the tables of the specification
 		return o, refused
 	}
 	if o.Token != "" && version != "" && version != "0" {
@@ -83,9 +83,9 @@ func ParseReadOptions(r *Request) (ReadOptions, error) {
 	return o, err
 }
 
-// ofDefinition takes the condition about the definition of a custom type out of a field
-// selector. Conflict (409) when the path serves the objects of another definition. For
-// a built-in type the condition stays, and is refused with all other unknown fields.
+// ofDefinition removes the condition on the UID of a custom type's definition from a
+// field selector. Conflict (409) if the path serves the objects of another definition.
+// For a built-in type the condition stays, and is refused like any unknown field.
 func (r *Request) ofDefinition(selector string) (string, error) {
 	first, rest, _ := strings.Cut(selector, ",")
 	uid, ok := strings.CutPrefix(first, resource.DefinitionUID+"=")
@@ -99,7 +99,7 @@ func (r *Request) ofDefinition(selector string) (string, error) {
 	return rest, nil
 }
 
-// ParseGetOptions reads the parameters of a get.
+// ParseGetOptions parses the parameters of a get.
 func ParseGetOptions(q url.Values) (o ReadOptions, err error) {
 	version := q.Get("resourceVersion")
 	o.HasVersion = version != ""
@@ -120,7 +120,7 @@ const (
 	besidesTokens = fieldMatch + " is forbidden when continue is provided"
 )
 
-// listCauses says which parameters of a list do not go together.
+// listCauses finds contradicting parameters of a list.
 func (o ReadOptions) listCauses(version string) (causes []services.StatusCause) {
 	if o.InitialEvents != nil {
 		causes = append(causes, forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
@@ -143,7 +143,7 @@ func (o ReadOptions) listCauses(version string) (causes []services.StatusCause) 
 	return causes
 }
 
-// watchCauses says which parameters of a watch do not go together.
+// watchCauses finds contradicting parameters of a watch.
 func (o ReadOptions) watchCauses() (causes []services.StatusCause) {
 	if o.InitialEvents != nil && o.Match != MatchNotOlderThan {
 		causes = append(causes, forbidden(fieldMatch, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
@@ -160,7 +160,7 @@ func (o ReadOptions) watchCauses() (causes []services.StatusCause) {
 	return causes
 }
 
-// checkFields refuses field selectors that the type does not know.
+// checkFields refuses field selectors that the type does not support.
 func checkFields(s resource.Selector, t *catalogue.Type) error {
 	for _, name := range s.FieldNames() {
 		if name == "metadata.name" || name == "metadata.namespace" {
@@ -181,7 +181,7 @@ func checkFields(s resource.Selector, t *catalogue.Type) error {
 	return nil
 }
 
-// intOption reads a number, which may be left out but not empty.
+// intOption parses a number. The parameter may be absent but not empty.
 func intOption(q url.Values, name string) (int64, error) {
 	if !q.Has(name) {
 		return 0, nil
@@ -193,12 +193,12 @@ func intOption(q url.Values, name string) (int64, error) {
 	return n, nil
 }
 
-// BoolOption reads a flag: whatever is given is true, but false and 0.
+// BoolOption parses a flag: any value but false and 0 is true.
 func BoolOption(q url.Values, name string) bool {
 	return q.Has(name) && q.Get(name) != "0" && !strings.EqualFold(q.Get(name), "false")
 }
 
-// GetRead is the "Get" table of section "Read consistency".
+// GetRead implements the "Get" table of section "Read consistency".
 func (o ReadOptions) GetRead() services.Read {
 	switch {
 	case !o.HasVersion:
@@ -209,8 +209,8 @@ func (o ReadOptions) GetRead() services.Read {
 	return services.Read{Mode: services.NotOlderThan, Revision: o.Revision}
 }
 
-// ListRead is the "List" table of section "Read consistency", without continue
-// tokens, which carry their own revision, and without the invalid cells.
+// ListRead implements the "List" table of section "Read consistency", without the
+// invalid cells and without continue tokens, which carry their own revision.
 func (o ReadOptions) ListRead() services.Read {
 	if o.Match == MatchExact || o.Match == "" && o.Revision != 0 && o.Limit > 0 {
 		return services.Read{Mode: services.Exact, Revision: o.Revision}

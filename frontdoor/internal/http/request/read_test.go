@@ -12,8 +12,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// TestReadConsistency is the "Get" and "List" tables of the specification, cell by
-// cell; continue tokens are a case of their own.
+// TestReadConsistency checks each cell of the "Get" and "List" tables of the
+// specification, except continue tokens, which have their own test.
 func TestReadConsistency(t *testing.T) {
 	recent := services.Read{Mode: services.MostRecent}
 	any0 := services.Read{Mode: services.AnyRevision}
@@ -22,7 +22,7 @@ func TestReadConsistency(t *testing.T) {
 	for _, c := range []struct {
 		query string
 		want  services.Read
-		field string // named by the refusal
+		field string // that the error names
 	}{
 		{"", recent, ""}, {"resourceVersion=0", any0, ""}, {"resourceVersion=7", notOlder, ""},
 		{"limit=5", recent, ""}, {"limit=5&resourceVersion=0", any0, ""}, {"limit=5&resourceVersion=7", exact, ""},
@@ -55,7 +55,7 @@ func TestReadConsistency(t *testing.T) {
 	}
 }
 
-// asking is a request with these parameters.
+// asking returns a request with these parameters.
 func asking(verb, query string, t *catalogue.Type) *Request {
 	values, _ := url.ParseQuery(query)
 	return &Request{Verb: verb, Query: values, Type: t, Engine: &typesystem.Engine{}}
@@ -93,7 +93,7 @@ func TestMalformedReadOptions(t *testing.T) {
 	}
 }
 
-// TestDefinitionUID asks for the objects of certain definitions.
+// TestDefinitionUID selects the objects of certain definitions.
 func TestDefinitionUID(t *testing.T) {
 	widgets := &catalogue.Type{Custom: true, Group: "example.com", Resource: "widgets", DefinitionUID: "1"}
 	for _, verb := range []string{"list", "watch", "deletecollection"} {
@@ -109,7 +109,7 @@ func TestDefinitionUID(t *testing.T) {
 	}
 }
 
-// TestContradictingReadOptions finds every contradiction at once.
+// TestContradictingReadOptions: all contradictions are reported at once.
 func TestContradictingReadOptions(t *testing.T) {
 	for _, c := range []struct {
 		verb, query string
@@ -132,8 +132,8 @@ func TestContradictingReadOptions(t *testing.T) {
 	}
 }
 
-// TestLenientReadOptions takes what says nothing for what it is by default, and any
-// value of a flag but false and 0 for true.
+// TestLenientReadOptions: empty values mean the default, and any value of a flag but
+// false and 0 means true.
 func TestLenientReadOptions(t *testing.T) {
 	o, err := ParseReadOptions(asking("list", "limit=-1&allowWatchBookmarks=maybe&foo=bar", &catalogue.Type{}))
 	if err != nil || o.Limit != 0 || !o.Bookmarks {
@@ -141,7 +141,7 @@ func TestLenientReadOptions(t *testing.T) {
 	}
 }
 
-// TestTimeout is how long a client will wait.
+// TestTimeout parses the client's timeout.
 func TestTimeout(t *testing.T) {
 	for query, want := range map[string]time.Duration{
 		"": time.Minute, "timeout=": time.Minute, "timeout=0": time.Minute, "timeout=-1s": time.Minute, "timeout=5s": 5 * time.Second, "timeout=2h": time.Minute,

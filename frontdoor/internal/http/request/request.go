@@ -1,9 +1,8 @@
-// Package request is what a request is about: its path taken apart, its query
-// parameters read, and what the stages of the pipeline find out on the way. It
-// decides what is malformed (400), unknown (404) or not served (405). It does no
-// I/O but reading the body, and knows no types but those that the type engine
-// names. It serves "Path shapes", "Query parameters" and "Read consistency" of the
-// specification.
+// Package request describes a request: its parsed path and query parameters, and what
+// the stages of the pipeline learn about it. It decides what is malformed (400),
+// unknown (404) or not served (405). It does no I/O except reading the body, and knows
+// no types except through the type engine. It serves "Path shapes", "Query parameters"
+// and "Read consistency" of the specification.
 package request
 
 import (
@@ -23,58 +22,57 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// Handler answers a request or returns the error to answer with.
+// Handler responds to a request, or returns the error to respond with.
 type Handler func(w http.ResponseWriter, r *Request) error
 
-// Request is an HTTP request on its way through the pipeline: what it is about,
-// and what the stages find out about it.
+// Request is an HTTP request on its way through the pipeline, with what the stages
+// learn about it.
 type Request struct {
 	*http.Request
 	Query url.Values
 
-	// Verb is what authorization is asked for: get, list, watch, create, update,
-	// patch, delete, deletecollection, or the method in lower case for a path that
-	// names no resource.
+	// Verb is the verb for authorization: get, list, watch, create, update, patch,
+	// delete, deletecollection, or the lower-case method for a non-resource path.
 	Verb string
-	// Type and what follows are set for resource paths.
-	Engine      *typesystem.Engine // the types as they were when the request came
+	// Engine and the fields after it are set for resource paths.
+	Engine      *typesystem.Engine // the types when the request arrived
 	Type        *catalogue.Type
 	Subresource *catalogue.Subresource // nil for the resource itself
 	Namespace   string
 	Name        string
-	Subpath     string // what follows a connecting subresource
-	// asked is what the path says, whether there is such a type or not.
+	Subpath     string // the rest of the path after a connect subresource
+	// asked is the parsed path, whether or not the type exists.
 	asked path
-	// Plain serves a path that names no resource, and refuses what is not served.
+	// Plain serves a non-resource path, or refuses a path that is not served.
 	Plain Handler
 
-	// User is who asks, after impersonation; Caller is who authenticated.
+	// User is the requester after impersonation; Caller is the authenticated user.
 	User, Caller services.UserInfo
 	Audit        *audit.Record
-	// Health is true for a path that says how the process is.
+	// Health is true for the path of a health check.
 	Health bool
 
-	// Exchange is the connection below the request; nil where there is none.
+	// Exchange is the underlying connection; nil if there is none.
 	Exchange *pace.Exchange
-	// Seat is the request's place among those that are served, and Memory what its
-	// body, and an answer that the client does not take, hold.
+	// Seat is the request's slot in the concurrency limiter. Memory holds the bytes of
+	// its body and of a stalled response.
 	Seat   inflight.Seat
 	Memory inflight.Hold
-	// body is what Receive has read, and why not all of it.
+	// body is what Receive has read, and bodyErr the error that stopped it.
 	body     []byte
 	bodyErr  error
 	received bool
-	// memory is what Memory is taken from; nil as long as it holds nothing.
+	// memory is the limiter that Memory draws from; nil while it holds nothing.
 	memory *inflight.Bytes
 }
 
-// Stalled implements pace.Holder: an answer that its client does not take gives the
-// seat to others, and is counted as memory of the user.
+// Stalled implements pace.Holder: a stalled response gives its seat to others and is
+// charged to the user's memory.
 func (r *Request) Stalled(left int64) bool {
 	return r.Seat.Stall() && r.Memory.Grow(r.memory, r.Requester(), int(left)+overhead)
 }
 
-// Underway gives the seat of a long-running request back once its answer is under way.
+// Underway returns the seat of a long-running request once its response has started.
 func (r *Request) Underway() {
 	if r.Exchange != nil {
 		r.Exchange.Tell(nil)
@@ -82,7 +80,7 @@ func (r *Request) Underway() {
 	r.Seat.Release()
 }
 
-// Requester returns who asks, for the limits that users share.
+// Requester returns the requester for per-user limits.
 func (r *Request) Requester() inflight.Requester {
 	who := inflight.Requester{Name: r.User.Name}
 	switch {
@@ -94,10 +92,10 @@ func (r *Request) Requester() inflight.Requester {
 	return who
 }
 
-// controlPlane begins the names of the suite's own clients.
+// controlPlane is the username prefix of the suite's own clients.
 const controlPlane = "system:portico:"
 
-// mutates reports whether the request may have a body that a handler reads.
+// mutates reports whether a handler may read the body of the request.
 func (r *Request) mutates() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -106,12 +104,12 @@ func (r *Request) mutates() bool {
 	return false
 }
 
-// Key returns where the object of the request is kept.
+// Key returns the storage key of the request's object.
 func (r *Request) Key() resource.Key {
 	return resource.Key{GroupResource: r.Type.Key, Namespace: r.Namespace, Name: r.Name}
 }
 
-// Attributes returns the question for authorization (section "Authorization notes").
+// Attributes returns the attributes for authorization (section "Authorization notes").
 func (r *Request) Attributes() services.Attributes {
 	a := services.Attributes{User: r.User, Verb: r.Verb}
 	switch {
@@ -130,7 +128,7 @@ func (r *Request) Attributes() services.Attributes {
 	return a
 }
 
-// selected returns the one name that the request is about, be it by its path or by the
+// selected returns the single name that the request selects, by its path or by the
 // field selector of a collection.
 func (r *Request) selected() string {
 	if r.Name != "" || r.Verb != "list" && r.Verb != "watch" && r.Verb != "deletecollection" {
@@ -138,7 +136,7 @@ func (r *Request) selected() string {
 	}
 	selector, err := fields.ParseSelector(r.Query.Get("fieldSelector"))
 	if err != nil {
-		return "" // the handler says what is wrong with it
+		return "" // the handler reports the error
 	}
 	name, _ := selector.RequiresExactMatch("metadata.name")
 	return name
@@ -152,13 +150,13 @@ func (r *Request) SubresourceName() string {
 	return r.Subresource.Name
 }
 
-// NoPath is the 404 of a path that nothing serves.
+// NoPath returns the 404 of a path that nothing serves.
 func NoPath() *services.Status {
 	return &services.Status{Code: http.StatusNotFound, Reason: services.ReasonNotFound,
 		Message: "the server could not find the requested resource", Details: &services.StatusDetails{}}
 }
 
-// NoMethod is the 405 of a path that does not serve the method.
+// NoMethod returns the 405 of a path that does not serve the method.
 func NoMethod() *services.Status {
 	return &services.Status{Code: http.StatusMethodNotAllowed, Reason: services.ReasonMethodNotAllowed,
 		Message: "the server does not allow this method on the requested resource", Details: &services.StatusDetails{}}

@@ -11,7 +11,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// WriteOptions are the parsed query parameters of a write (section "Query
+// WriteOptions holds the parsed query parameters of a write (section "Query
 // parameters").
 type WriteOptions struct {
 	DryRun          bool
@@ -20,8 +20,7 @@ type WriteOptions struct {
 	FieldValidation schema.FieldValidation
 }
 
-// ParseWriteOptions reads the parameters and refuses what is malformed (422),
-// naming the parameter.
+// ParseWriteOptions parses the parameters. The error (422) names each malformed one.
 func ParseWriteOptions(r *Request) (WriteOptions, error) {
 	q := r.Query
 	o := WriteOptions{DryRun: DryRun(q["dryRun"]), Manager: q.Get("fieldManager"), Force: BoolOption(q, "force")}
@@ -32,7 +31,7 @@ func ParseWriteOptions(r *Request) (WriteOptions, error) {
 	causes = append(causes, fieldmanager.CheckManager(o.Manager)...)
 	causes = append(causes, dryRunCauses(q["dryRun"])...)
 	switch o.FieldValidation = schema.FieldValidation(q.Get("fieldValidation")); o.FieldValidation {
-	case "": // unknown fields are warned of when the client does not say
+	case "": // the default is to warn about unknown fields
 		o.FieldValidation = schema.Warn
 	case schema.Ignore, schema.Warn, schema.Strict:
 	default:
@@ -45,8 +44,8 @@ func ParseWriteOptions(r *Request) (WriteOptions, error) {
 	return o, nil
 }
 
-// patchCauses says what depends on the kind of patch: only an apply takes force, and
-// it has to say who applies.
+// patchCauses checks what depends on the patch type: only apply accepts force, and
+// apply requires a field manager.
 func patchCauses(q url.Values, mediaType string) []services.StatusCause {
 	switch {
 	case mediaType == fieldmanager.MediaTypeApply && q.Get("fieldManager") == "":
@@ -57,10 +56,10 @@ func patchCauses(q url.Values, mediaType string) []services.StatusCause {
 	return nil
 }
 
-// DryRun reports whether the values of dryRun ask for one (section "Dry-run").
+// DryRun reports whether the values of dryRun request a dry-run.
 func DryRun(values []string) bool { return slices.Contains(values, "All") }
 
-// dryRunCauses refuses values of dryRun but All and nothing.
+// dryRunCauses allows only the value All for dryRun.
 func dryRunCauses(values []string) []services.StatusCause {
 	if !slices.ContainsFunc(values, func(v string) bool { return v != "All" && v != "" }) {
 		return nil
@@ -72,7 +71,7 @@ func dryRunCauses(values []string) []services.StatusCause {
 	return []services.StatusCause{notSupported("dryRun", "["+strings.Join(quoted, ",")+"]", "All")}
 }
 
-// MediaType returns the Content-Type without its parameters, as it is written.
+// MediaType returns the Content-Type without its parameters, unnormalized.
 func (r *Request) MediaType() string {
 	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	return strings.TrimSpace(media)

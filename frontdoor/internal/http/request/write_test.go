@@ -14,7 +14,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestWriteOptions: each option that is malformed is a cause, whatever the others are.
+// TestWriteOptions: each malformed option is a cause, independent of the others.
 func TestWriteOptions(t *testing.T) {
 	e := &typesystem.Engine{Merge: fieldmanager.New(fieldmanager.Options{Vocabulary: vocabulary.K8s()})}
 	for _, c := range []struct{ verb, media, query, fields string }{

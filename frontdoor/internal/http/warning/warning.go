@@ -1,6 +1,6 @@
-// Package warning tells clients what is questionable about a request that is served all
-// the same: in Warning headers, within the limits of the original. It decides nothing
-// about what deserves a warning. It serves "Other signals" of the specification.
+// Package warning adds Warning headers to responses, within the limits of
+// kube-apiserver. It decides nothing about what deserves a warning. It serves "Other
+// signals" of the specification.
 package warning
 
 import (
@@ -16,20 +16,19 @@ const (
 	// miscellaneous is the warn-code of persistent warnings (RFC 7234 section 5.5.7).
 	miscellaneous = 299
 	prefix        = `299 - "`
-	// maxTotal is the limit on the text of all warnings of an answer, in characters.
+	// maxTotal is the limit on the text of all warnings of a response, in characters.
 	maxTotal = 4096
-	// maxEach is the limit on each of them, once all of them are beyond maxTotal.
+	// maxEach is the limit on each warning once all of them exceed maxTotal.
 	maxEach = 256
 )
 
-// List collects warnings, each once. The zero value is empty.
+// List collects distinct warnings. The zero value is empty.
 type List struct {
 	texts []string
 	seen  map[string]bool
 }
 
-// Add adds warnings. Those that no answer can hold, because there are too many, are
-// dropped.
+// Add adds warnings. It drops those that exceed what a response can hold.
 func (l *List) Add(texts ...string) {
 	for _, text := range texts {
 		if text == "" || l.seen[text] || len(l.texts) >= maxTotal {
@@ -47,9 +46,9 @@ func (l *List) Add(texts ...string) {
 // change them.
 func (l *List) Texts() []string { return l.texts[:len(l.texts):len(l.texts)] }
 
-// Send adds Warning headers to those that an answer has already. Text that is not UTF-8
-// or has control characters is dropped. When all texts together are too long each is
-// shortened, and those that do not fit even so are dropped.
+// Send adds Warning headers to those that the response has already. Text that is not
+// UTF-8 or has control characters is dropped. When all texts together are too long each
+// is truncated, and those that still do not fit are dropped.
 func Send(h http.Header, texts ...string) {
 	var all List
 	for _, sent := range h.Values(header) {
@@ -75,7 +74,7 @@ func Send(h http.Header, texts ...string) {
 	}
 }
 
-// fit reports whether texts need not be shortened.
+// fit reports whether no text needs to be truncated.
 func fit(texts []string) bool {
 	total := 0
 	for _, text := range texts {
@@ -86,8 +85,7 @@ func fit(texts []string) bool {
 	return true
 }
 
-// shortened returns at most limit characters of a text; an ellipsis is the last of them
-// when there are more.
+// shortened truncates a text to limit characters, including the ellipsis.
 func shortened(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -104,7 +102,7 @@ func shortened(text string, limit int) string {
 	return text
 }
 
-// unquoted returns the text of a header that Send has made.
+// unquoted returns the text of a header that Send has written.
 func unquoted(value string) string {
 	quoted, ok := strings.CutPrefix(value, prefix)
 	if !ok {
