@@ -15,17 +15,17 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// alarmsEvery is how often etcd is asked for its alarms.
+// alarmsEvery is the polling interval of etcd's alarms.
 const alarmsEvery = 5 * time.Second
 
-// alarms knows what alarms an etcd cluster has raised. With the alarm NOSPACE it
-// takes no writes but deletions, and with CORRUPT nothing.
+// alarms tracks the alarms of an etcd cluster. With NOSPACE it accepts only deletions,
+// with CORRUPT no writes at all.
 type alarms struct {
 	client *clientv3.Client
 	raised atomic.Pointer[[]string]
 }
 
-// watch asks for the alarms until ctx ends, and logs what changes.
+// watch polls the alarms until ctx ends, and logs changes.
 func (a *alarms) watch(ctx context.Context, n *run.Node) error {
 	ticker := time.NewTicker(alarmsEvery)
 	defer ticker.Stop()
@@ -42,11 +42,11 @@ func (a *alarms) watch(ctx context.Context, n *run.Node) error {
 func (a *alarms) look(ctx context.Context, n *run.Node) {
 	bounded, cancel := context.WithTimeout(ctx, alarmsEvery)
 	defer cancel()
-	// The status of a member names the alarms of all. Asking for the alarms
-	// themselves would write to etcd's log each time.
+	// The status of a member names the alarms of all. The Alarm call itself would write
+	// to etcd's log each time.
 	answer, err := etcdserverpb.NewMaintenanceClient(a.client.ActiveConnection()).Status(bounded, &etcdserverpb.StatusRequest{})
 	if err != nil {
-		return // whether etcd answers is another check's question
+		return // another check reports whether etcd responds
 	}
 	raised := answer.Errors
 	before := a.raised.Swap(&raised)
@@ -66,7 +66,7 @@ func (a *alarms) probe(context.Context) error {
 	return nil
 }
 
-// observe lets health checks and metrics see the alarms.
+// observe registers the health check and metrics of the alarms.
 func (a *alarms) observe(n *run.Node) {
 	n.Health.Add(run.Check{Name: "etcd-alarms", Probe: a.probe})
 	n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

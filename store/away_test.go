@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// lostWithin is how long requests may wait for an etcd that does not answer, and
-	// atOnce how long they may take once that is known. backWithin is how long the store
-	// may take to notice that etcd is back. All have room for a busy machine.
+	// lostWithin is how long requests may wait for an unresponsive etcd, and atOnce how
+	// long they may take once it is known to be unavailable. backWithin is how long the
+	// store may take to notice that etcd is back. All leave room for a slow machine.
 	lostWithin = 3500 * time.Millisecond
 	atOnce     = 500 * time.Millisecond
 	backWithin = 2 * time.Second
 )
 
-// outages are the ways in which etcd can be away, and come back.
+// outages are the ways in which etcd can become unavailable, and recover.
 func outages(link *lossy.Proxy) map[string][2]func() {
 	return map[string][2]func(){
 		"paused":      {link.BlackHole, link.Heal},
@@ -32,9 +32,9 @@ func outages(link *lossy.Proxy) map[string][2]func() {
 	}
 }
 
-// TestRequestsDoNotWaitForAnEtcdThatIsAway takes etcd away while a reader waits:
-// most recent reads and writes are refused, writes without being sent, other reads go
-// on, and all is well as soon as etcd is back.
+// TestRequestsDoNotWaitForAnEtcdThatIsAway disconnects etcd while a reader waits:
+// most-recent reads and writes are refused, writes without being sent; other reads
+// still work; and everything recovers with etcd.
 func TestRequestsDoNotWaitForAnEtcdThatIsAway(t *testing.T) {
 	address := serveEtcd(t, func(*embed.Config) {})
 	link := lossy.New(t, address)
@@ -43,7 +43,7 @@ func TestRequestsDoNotWaitForAnEtcdThatIsAway(t *testing.T) {
 	await(t, s)
 	direct := replica(t, dial(t, address))
 	o := create(t, s, "held")
-	if _, err := s.Get(t.Context(), services.GetRequest{Key: o.Key}); err != nil { // so that the mirror has it
+	if _, err := s.Get(t.Context(), services.GetRequest{Key: o.Key}); err != nil { // so that it is in the mirror
 		t.Fatal(err)
 	}
 	for what, outage := range outages(link) {
@@ -93,7 +93,7 @@ func TestRequestsDoNotWaitForAnEtcdThatIsAway(t *testing.T) {
 	}
 }
 
-// awaitAway waits until the store knows that etcd is away.
+// awaitAway waits until the store knows that etcd is unavailable.
 func awaitAway(t *testing.T, s *Store) {
 	t.Helper()
 	began := time.Now()
@@ -105,7 +105,7 @@ func awaitAway(t *testing.T, s *Store) {
 	}
 }
 
-// awaitThere waits until the store answers most recent reads.
+// awaitThere waits until the store serves most-recent reads.
 func awaitThere(t *testing.T, s *Store) {
 	t.Helper()
 	began := time.Now()
@@ -131,7 +131,7 @@ func unavailable(t *testing.T, what string, err error) {
 	}
 }
 
-// refusesAtOnce asks for what only etcd can answer.
+// refusesAtOnce sends requests that only etcd can serve.
 func refusesAtOnce(t *testing.T, s *Store, o services.Object) {
 	t.Helper()
 	ask := func(what string, f func() error) {
@@ -176,9 +176,9 @@ func goesOn(t *testing.T, s *Store, o services.Object) {
 	}
 }
 
-// TestAWriteOnItsWayWhenEtcdHangs sends writes that etcd gets, and stops etcd's answers:
-// a write is found when etcd is back in time, and is unknown else. It is never said not
-// to have happened.
+// TestAWriteOnItsWayWhenEtcdHangs sends writes that etcd receives, and holds back its
+// responses: the outcome is found if etcd is back in time, and is unknown otherwise. It
+// is never reported as not applied.
 func TestAWriteOnItsWayWhenEtcdHangs(t *testing.T) {
 	address := serveEtcd(t, func(*embed.Config) {})
 	link := lossy.New(t, address)
@@ -205,7 +205,7 @@ func TestAWriteOnItsWayWhenEtcdHangs(t *testing.T) {
 			defer link.Heal()
 			awaitAway(t, s)
 			if returns {
-				link.Reset() // what is muted stays so
+				link.Reset() // muted connections stay muted
 				link.Heal()
 			}
 			select {
@@ -226,8 +226,8 @@ func TestAWriteOnItsWayWhenEtcdHangs(t *testing.T) {
 	}
 }
 
-// TestARepeatedWriteIsNotSaidToHaveFailed asks for an earlier attempt while etcd is away:
-// nobody knows what has become of it.
+// TestARepeatedWriteIsNotSaidToHaveFailed repeats an earlier attempt while etcd is
+// unavailable: its outcome is unknown.
 func TestARepeatedWriteIsNotSaidToHaveFailed(t *testing.T) {
 	link := lossy.New(t, serveEtcd(t, func(*embed.Config) {}))
 	s := New(Config{Client: dial(t, link.Address()), Log: discard, Metrics: prometheus.NewRegistry(), SettleWithin: 300 * time.Millisecond})

@@ -25,7 +25,8 @@ func TestContract(t *testing.T) {
 	kittest.LocalAndRemote(t, contract.Store, open, contracttest.Store)
 }
 
-// TestContractOverEtcdServers runs the suite on an etcd of another process.
+// TestContractOverEtcdServers runs the suite on an etcd that is reached over the
+// network.
 func TestContractOverEtcdServers(t *testing.T) {
 	contracttest.Store(t, func(t *testing.T) services.Store { return replica(t, dialEtcd(t)) })
 }
@@ -53,7 +54,7 @@ func serveEtcd(t testing.TB, change func(*embed.Config)) string {
 	return server.Clients[0].Addr().String()
 }
 
-// dial connects to an etcd as the store does.
+// dial connects to an etcd like the store.
 func dial(t testing.TB, address string) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, Logger: zap.NewNop(), DialOptions: etcd.DialOptions()})

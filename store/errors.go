@@ -15,7 +15,7 @@ import (
 	"github.com/portico-platform/portico/store/internal/swap"
 )
 
-// failure returns the Status for an error of etcd about a read.
+// failure returns the Status for a failed read from etcd.
 func failure(err error) *services.Status {
 	if inTime(err) {
 		return services.Unavailable("etcd cannot be used now: %v", err)
@@ -23,8 +23,8 @@ func failure(err error) *services.Status {
 	return services.Timeout("etcd did not answer in time: %v", err)
 }
 
-// writeFailure returns the Status for an error of a swap: of etcd, which has refused
-// the write or was not asked, or a Status.
+// writeFailure returns the Status for a failed swap: one that etcd refused or never
+// received, or one that already is a Status.
 func writeFailure(err error) *services.Status {
 	var s *services.Status
 	var full *etcd.NoSpace
@@ -41,13 +41,13 @@ func writeFailure(err error) *services.Status {
 	return services.Unavailable("etcd cannot be used now, and nothing was written: %v", err)
 }
 
-// notDone is the Unavailable (503) of a write that etcd has not applied and will not
-// apply any more.
+// notDone returns the Unavailable (503) of a write that was not and will not be
+// applied.
 func notDone(key resource.Key) *services.Status {
 	return services.Unavailable("%s: etcd has not answered, and nothing was written", key)
 }
 
-// inTime is false when etcd, or the caller, gave up waiting.
+// inTime is false if etcd or the caller timed out.
 func inTime(err error) bool {
 	for _, late := range []error{
 		context.DeadlineExceeded, context.Canceled,

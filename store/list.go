@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// A page holds at most pageObjects when the caller leaves it to us, and never
-	// more than pageBytes, unless one object alone is larger. A front door holds a page
-	// for each client that is slow to take a list, and both sides hold it several
-	// times while it is carried: pageBytes bounds what hundreds of them cost.
+	// A page holds at most pageObjects if the caller sets no limit, and never more than
+	// pageBytes, unless a single object is larger. A front door holds a page for each
+	// client that is slow to read a list, and both sides hold several copies while it
+	// is sent: pageBytes bounds the memory for hundreds of them.
 	pageObjects = 500
 	pageBytes   = 512 << 10
 )
@@ -53,7 +53,7 @@ func (s *Store) List(ctx context.Context, r services.ListRequest) (services.Page
 	return page, nil
 }
 
-// exactly returns the state at a revision, or nil when only etcd may still know it.
+// exactly returns the state at a revision, or nil if only etcd may still have it.
 func (s *Store) exactly(ctx context.Context, revision int64) (*mirror.Snapshot, error) {
 	if revision <= 0 {
 		return nil, services.BadRequest("an exact read needs a revision")
@@ -82,7 +82,7 @@ func fromMemory(c *collector, snapshot *mirror.Snapshot) services.Page {
 	return c.page
 }
 
-// fromHistory reads a page of a state that the mirror has left behind.
+// fromHistory reads a page from etcd at a revision that the mirror no longer holds.
 func (s *Store) fromHistory(ctx context.Context, c *collector, revision int64) (services.Page, error) {
 	c.page.Revision, c.page.Epoch = revision, s.mirror.Epoch().ID
 	end := clientv3.GetPrefixRangeEnd(c.scan)
@@ -98,7 +98,7 @@ func (s *Store) fromHistory(ctx context.Context, c *collector, revision int64) (
 			from = string(kv.Key)
 			o, err := object.Decode(from, kv.Value, kv.ModRevision)
 			if err != nil {
-				continue // the mirror has told of it, and leaves it out too
+				continue // the mirror has logged it, and omits it too
 			}
 			if !c.take(from, &o) {
 				if c.selector.Empty() {
@@ -114,12 +114,12 @@ func (s *Store) fromHistory(ctx context.Context, c *collector, revision int64) (
 	}
 }
 
-// collector fills a page with the objects that it is shown in order.
+// collector fills a page with the objects that it is given in order.
 type collector struct {
 	page     services.Page
 	selector resource.Selector
 	prefix   string // of the collection
-	scan     string // prefix of the objects that may be selected
+	scan     string // prefix of the objects that may match
 	from     string // path where the page starts
 	limit    int
 	bytes    int
@@ -150,8 +150,8 @@ func newCollector(r services.ListRequest) (*collector, error) {
 	return c, nil
 }
 
-// take puts an object into the page if it is selected. It returns false when
-// there is no room for it: then another page follows.
+// take adds an object to the page if it matches. It returns false if the page is full:
+// then another page follows.
 func (c *collector) take(path string, o *services.Object) bool {
 	if !c.selector.Empty() && !c.selector.Matches(o.Key, o.Labels, o.Fields) {
 		return true

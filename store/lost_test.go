@@ -20,12 +20,12 @@ import (
 	"github.com/portico-platform/portico/services/contracttest/lossy"
 )
 
-// lostHold is how long an answer is held back before the connection breaks: etcd has
+// lostHold is how long a response is held back before the connection breaks: etcd has
 // applied the transaction by then.
 const lostHold = 50 * time.Millisecond
 
-// lossyBench is a store that reaches etcd over a lossy connection, and one that
-// reaches it directly.
+// lossyBench is a store that reaches etcd over a lossy connection, and one that reaches
+// it directly.
 type lossyBench struct {
 	etcd         *clientv3.Client
 	link         *lossy.Proxy
@@ -37,8 +37,7 @@ func newLossyBench(t *testing.T) lossyBench {
 	address := serveEtcd(t, func(*embed.Config) {})
 	b := lossyBench{etcd: dial(t, address), link: lossy.New(t, address)}
 	b.other = replica(t, b.etcd)
-	// More time than the default: what is tried here is what is found, however busy
-	// the machine is.
+	// More than the default, so that a slow machine does not change the outcome.
 	b.lossy = New(Config{Client: dial(t, b.link.Address()), Log: discard, Metrics: prometheus.NewRegistry(), SettleWithin: time.Minute})
 	await(t, b.lossy)
 	return b
@@ -57,8 +56,8 @@ func (b lossyBench) version(t *testing.T, name string) int64 {
 	return answer.Kvs[0].Version
 }
 
-// write is one kind of write of an object; before is how often the object was written
-// before it, after how often when it is done.
+// write is one kind of write of an object. before and after are the number of writes of
+// the object before and after it.
 type write struct {
 	before, after int64
 	do            func(s services.Store, o services.Object) (services.Object, error)
@@ -82,7 +81,7 @@ func storeWrites(t *testing.T) map[string]write {
 	}
 }
 
-// prepare makes what a write needs.
+// prepare creates what a write needs.
 func (b lossyBench) prepare(t *testing.T, w write, name string) services.Object {
 	t.Helper()
 	if w.before == 0 {
@@ -95,8 +94,8 @@ func (b lossyBench) prepare(t *testing.T, w write, name string) services.Object 
 	return o
 }
 
-// TestLostAnswersAreFound loses the answers of etcd, also those to the first questions
-// about what was lost: every write is done, once, and says so.
+// TestLostAnswersAreFound loses etcd's responses, also those to the first attempts to
+// find the outcome: every write is applied once and reported as done.
 func TestLostAnswersAreFound(t *testing.T) {
 	b := newLossyBench(t)
 	for verb, w := range storeWrites(t) {
@@ -123,8 +122,8 @@ func TestLostAnswersAreFound(t *testing.T) {
 	}
 }
 
-// TestLostRequestsAreNotDone loses requests before etcd gets them, and some only for
-// the time being: nothing is written, then or later, and the error says so.
+// TestLostRequestsAreNotDone loses requests before they reach etcd, some only delayed:
+// nothing is written, then or later, and the error says so.
 func TestLostRequestsAreNotDone(t *testing.T) {
 	b := newLossyBench(t)
 	for verb, w := range storeWrites(t) {
@@ -141,7 +140,7 @@ func TestLostRequestsAreNotDone(t *testing.T) {
 				if err := b.link.Deliver(); err != nil {
 					t.Fatal(err)
 				}
-				// What etcd has been given, it does before what comes later.
+				// etcd applies an earlier request before these.
 				for range 20 {
 					if n := b.version(t, name); n != w.before {
 						t.Fatalf("it was done nevertheless: written %d times", n)
@@ -155,8 +154,8 @@ func TestLostRequestsAreNotDone(t *testing.T) {
 	}
 }
 
-// TestLostAnswersAreFoundInHistory lets other writers replace or remove what was
-// written before the answer is known to be lost.
+// TestLostAnswersAreFoundInHistory: other writers replace or delete what was written
+// before the loss of the response is noticed.
 func TestLostAnswersAreFoundInHistory(t *testing.T) {
 	b := newLossyBench(t)
 	others := map[string]func(t *testing.T, name string){
@@ -214,7 +213,7 @@ func TestLostAnswersAreFoundInHistory(t *testing.T) {
 }
 
 // TestLostRequestsLoseToOthers loses a request while another writer is faster: the
-// answer is what it would have been without the loss.
+// result is the same as without the loss.
 func TestLostRequestsLoseToOthers(t *testing.T) {
 	b := newLossyBench(t)
 	for verb, want := range map[string]string{"create": services.ReasonAlreadyExists, "update": services.ReasonConflict, "delete one revision": services.ReasonConflict} {
@@ -234,8 +233,8 @@ func TestLostRequestsLoseToOthers(t *testing.T) {
 	}
 }
 
-// TestAnUnknownOutcomeIsSaidToBe takes etcd away with the answer: the error says that
-// the outcome is not known, and does not ask the client to repeat the request.
+// TestAnUnknownOutcomeIsSaidToBe disconnects etcd with the response: the error says
+// that the outcome is unknown, and does not ask the client to retry.
 func TestAnUnknownOutcomeIsSaidToBe(t *testing.T) {
 	address := serveEtcd(t, func(*embed.Config) {})
 	link := lossy.New(t, address)
@@ -249,7 +248,7 @@ func TestAnUnknownOutcomeIsSaidToBe(t *testing.T) {
 			if w.before > 0 {
 				o = create(t, direct, name)
 			}
-			// So that its mirror has the object.
+			// The store's mirror then has the object.
 			if _, err := s.List(t.Context(), services.ListRequest{GroupResource: pods}); err != nil {
 				t.Fatal(err)
 			}
@@ -273,7 +272,8 @@ func TestAnUnknownOutcomeIsSaidToBe(t *testing.T) {
 	}
 }
 
-// TestACompactedHistoryLeavesTheOutcomeUnknown compacts what would tell.
+// TestACompactedHistoryLeavesTheOutcomeUnknown compacts the history that has the
+// outcome.
 func TestACompactedHistoryLeavesTheOutcomeUnknown(t *testing.T) {
 	b := newLossyBench(t)
 	o := create(t, b.other, "a")
@@ -309,9 +309,9 @@ func TestACancelledCallerDoesNotLoseTheOutcome(t *testing.T) {
 	}
 }
 
-// TestACounterCountsEveryLostIncrement lets writers increment a counter by
-// compare-and-swap while answers, and requests, are lost: it ends at the number of
-// increments that were acknowledged. Those whose outcome was not known may count.
+// TestACounterCountsEveryLostIncrement: writers increment a counter by compare-and-swap
+// while responses and requests are lost. It ends at the number of acknowledged
+// increments; those with an unknown outcome may count.
 func TestACounterCountsEveryLostIncrement(t *testing.T) {
 	b := newLossyBench(t)
 	create(t, b.other, "counter")
@@ -359,7 +359,7 @@ func TestACounterCountsEveryLostIncrement(t *testing.T) {
 	}
 }
 
-// increment tries until its increment is acknowledged or its outcome is not known.
+// increment retries until its increment is acknowledged or its outcome is unknown.
 func (b lossyBench) increment(t *testing.T, acked, unknown *atomic.Int64) {
 	for t.Context().Err() == nil {
 		o, err := b.lossy.Get(t.Context(), services.GetRequest{Key: pod("counter")})
@@ -382,8 +382,8 @@ func (b lossyBench) increment(t *testing.T, acked, unknown *atomic.Int64) {
 	}
 }
 
-// TestMarksAreNotObjects checks that what the store keeps of its writes stays outside
-// of the objects, and does not grow with the number of deletions.
+// TestMarksAreNotObjects: the store's records of its writes are outside of the objects,
+// and their number does not grow with deletions.
 func TestMarksAreNotObjects(t *testing.T) {
 	client := openEtcd(t)
 	s := replica(t, client)
@@ -405,8 +405,8 @@ func TestMarksAreNotObjects(t *testing.T) {
 	}
 }
 
-// TestNoSpaceIsNoLie fills etcd up. The write that does not fit any more is refused in
-// words and applied nevertheless; here, no write is both, and deletions go through.
+// TestNoSpaceIsNoLie fills etcd up. etcd reports the first write that does not fit as
+// failed, but applies it; the store must never do both, and deletions must work.
 func TestNoSpaceIsNoLie(t *testing.T) {
 	client := dial(t, serveEtcd(t, func(c *embed.Config) { c.QuotaBackendBytes = 4 << 20 }))
 	s := replica(t, client)

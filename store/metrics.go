@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/store/internal/mirror"
 )
 
-// metrics are what the store tells about itself.
+// metrics holds the store's own metrics.
 type metrics struct {
 	etcd  *prometheus.HistogramVec
 	lists *prometheus.CounterVec
@@ -54,7 +54,7 @@ func newMetrics(r prometheus.Registerer, m *mirror.Mirror) *metrics {
 	return out
 }
 
-// timeEtcd starts the time of a request to etcd; its result ends it.
+// timeEtcd starts timing a request to etcd; calling the result ends it.
 func (m *metrics) timeEtcd(operation string) func(error) {
 	start := time.Now()
 	return func(err error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// TestAPageIsSmall lists large objects: what a client that takes nothing makes the
-// service hold is a page of less than a megabyte.
+// TestAPageIsSmall lists large objects: a client that reads nothing makes the service
+// hold less than a megabyte.
 func TestAPageIsSmall(t *testing.T) {
 	const objects, size = 30, 100 << 10
 	s := replica(t, openEtcd(t))

@@ -12,7 +12,7 @@ import (
 )
 
 // TestAnswersLostOnTheWayFromTheStore breaks the connection between the store and its
-// client in each of the ways: the client finds out what has happened.
+// client in each way: the client finds out what happened.
 func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
 	client := openEtcd(t)
 	direct := replica(t, client)
@@ -25,13 +25,13 @@ func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
 	for verb, w := range storeWrites(t) {
 		for _, kind := range []lossy.Kind{lossy.Answer, lossy.Request, lossy.Late} {
 			t.Run(fmt.Sprintf("%s, %d", verb, kind), func(t *testing.T) {
-				// So long that a request is larger than what the protocol exchanges by itself.
+				// Long enough that the request exceeds the initial flow control window.
 				name := fmt.Sprintf("%s-%d-%0200d", strings.ReplaceAll(verb, " ", "-"), kind, 0)
 				o := services.Object{Key: pod(name)}
 				if w.before > 0 {
 					o = create(t, direct, name)
 				}
-				if _, err := carried.Revision(t.Context()); err != nil { // it is connected
+				if _, err := carried.Revision(t.Context()); err != nil { // establishes the connection
 					t.Fatal(err)
 				}
 				link.Lose(lossy.Fault{Least: 200, Kind: kind, Hold: lostHold})

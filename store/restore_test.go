@@ -20,11 +20,11 @@ import (
 	"github.com/portico-platform/portico/services/kit/etcd"
 )
 
-// server is an etcd at an address that stays the same, whatever its data.
+// server is an etcd at a fixed address, with exchangeable data.
 type server struct {
 	t       testing.TB
 	address string
-	token   string // makes the id of the cluster, when the data is new
+	token   string // determines the cluster id of new data
 	etcd    *embed.Etcd
 }
 
@@ -45,7 +45,7 @@ func (s *server) start(dir string) {
 	s.address = s.etcd.Clients[0].Addr().String()
 }
 
-// lines collects what is logged.
+// lines collects log lines.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -63,8 +63,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// TestAnEtcdThatWentBackIsNoticed: etcd is stopped and comes back with the data of
-// an earlier time, or as another cluster with that data, while the store lives.
+// TestAnEtcdThatWentBackIsNoticed: etcd stops and comes back with older data, or as
+// another cluster with that data, while the store runs.
 func TestAnEtcdThatWentBackIsNoticed(t *testing.T) {
 	t.Run("same cluster", func(t *testing.T) {
 		restored(t, func(s *server, backup string) { s.start(backup) })
@@ -129,7 +129,7 @@ func restored(t *testing.T, restore func(s *server, backup string)) {
 	s.etcd.Close()
 	restore(s, backup)
 
-	// Nobody asks: it is noticed all the same.
+	// It is noticed without any request.
 	for !strings.Contains(log.String(), "history of etcd is broken") {
 		select {
 		case <-ctx.Done():

@@ -1,10 +1,10 @@
-// Package store is the service that keeps the state of the API: bytes and
-// metadata in etcd, one transaction per write, mirrored in memory for reads.
+// Package store is the service that keeps the state of the API: content and metadata in
+// etcd, one transaction per write, mirrored in memory for reads.
 //
-// It decides what is current, what a list shows, and which of two writers was
-// first. It never looks into an object, knows no resource type, and tells nobody
-// what has happened: that is the watch hub's. It serves "Persistence", "Read
-// consistency" and "Chunked lists" of the specification.
+// It decides what is current, what a list contains, and which of two writers was first.
+// It never parses an object, knows no resource types, and notifies nobody of changes:
+// the watch hub does. It serves "Persistence", "Read consistency" and "Chunked lists"
+// of the specification.
 package store
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// patience is how long the start is silent about waiting for etcd.
+// patience is how long the start waits for etcd before it logs.
 const patience = 5 * time.Second
 
 // Service returns the store as a service.
@@ -46,7 +46,7 @@ func start(ctx context.Context, n *run.Node) error {
 		return err
 	}})
 	n.Health.Add(run.Check{Name: "store-mirror", Probe: s.following})
-	if client.ActiveConnection() != nil { // the embedded etcd shows its own state
+	if client.ActiveConnection() != nil { // the embedded etcd registers its own checks
 		alarms := &alarms{client: client}
 		alarms.observe(n)
 		n.Go("etcd-alarms", func(ctx context.Context) error { return alarms.watch(ctx, n) })
@@ -57,7 +57,7 @@ func start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
-// awaitReady waits for the first state, and says so when that takes long.
+// awaitReady waits for the first load, and logs when that takes long.
 func (s *Store) awaitReady(ctx context.Context, n *run.Node) error {
 	slow := time.NewTimer(patience)
 	defer slow.Stop()

@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/store/embedded"
 )
 
-// smallEtcd starts an etcd whose database may take 32 MiB.
+// smallEtcd starts an etcd with a database quota of 32 MiB.
 func smallEtcd(t *testing.T) *embedded.Server {
 	t.Helper()
 	server, err := embedded.Open(t.Context(), embedded.Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), QuotaBytes: 32 << 20})
@@ -36,7 +36,7 @@ func large(name string, i int) services.Content {
 	return content(name, fmt.Sprint(i, strings.Repeat("x", 512<<10)))
 }
 
-// again repeats a write that may be refused for want of room until it is not.
+// again retries a write until it is not refused for lack of space.
 func again(t *testing.T, write func(context.Context) error) (refused int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -59,7 +59,7 @@ func again(t *testing.T, write func(context.Context) error) (refused int) {
 }
 
 // TestTheWayBackFromAFullDatabase: writes are refused with the reason, reads and
-// deletions are not, and deleting is all that it takes to write again.
+// deletions are not, and deleting objects is enough to write again.
 func TestTheWayBackFromAFullDatabase(t *testing.T) {
 	server := smallEtcd(t)
 	s := replica(t, server.Client)
@@ -104,8 +104,8 @@ func TestTheWayBackFromAFullDatabase(t *testing.T) {
 	}
 }
 
-// TestHistoryDoesNotFillTheDatabase: one object that changes all the time never
-// fills the database for good, though nobody compacts by age.
+// TestHistoryDoesNotFillTheDatabase: one object that changes all the time never fills
+// the database for good, although nothing compacts by age.
 func TestHistoryDoesNotFillTheDatabase(t *testing.T) {
 	s := replica(t, smallEtcd(t).Client)
 	o := create(t, s, "busy")
@@ -124,7 +124,7 @@ func TestHistoryDoesNotFillTheDatabase(t *testing.T) {
 }
 
 // TestTheQuotaOfAnEtcdCluster: etcd applies the write that reaches its quota, and
-// says that it has not. What the store says is true all the same.
+// reports it as failed. What the store reports is correct all the same.
 func TestTheQuotaOfAnEtcdCluster(t *testing.T) {
 	client := dial(t, serveEtcd(t, func(c *embed.Config) { c.QuotaBackendBytes, c.UnsafeNoFsync = 16<<20, true }))
 	s := replica(t, client)

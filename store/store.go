@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	// defaultFutureWait is how long a reader waits for a revision that it names:
-	// it may have seen it at another replica that is ahead of this one.
+	// defaultFutureWait is how long a reader waits for a revision that it names: it may
+	// have seen it at a replica that is ahead of this one.
 	defaultFutureWait = 3 * time.Second
 	// catchUpWait bounds how long a reader waits for a revision that etcd has.
 	catchUpWait = 30 * time.Second
-	// stallGrace is how long the mirror may stand still before that is unhealthy.
+	// stallGrace is how long the mirror may stand still before it is unhealthy.
 	stallGrace = 5 * time.Second
 )
 
-// Config is what a Store is made of.
+// Config configures a Store.
 type Config struct {
 	Client  *clientv3.Client
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
-	// FutureWait is how long a reader waits for a revision that it names and that
-	// is not there yet; zero chooses the default.
+	// FutureWait is how long a reader waits for a future revision; zero selects the
+	// default.
 	FutureWait time.Duration
-	// SettleWithin bounds how long the outcome of a write is searched for when etcd's
-	// answer is lost; zero chooses the default.
+	// SettleWithin bounds the search for the outcome of a write whose response from
+	// etcd was lost; zero selects the default.
 	SettleWithin time.Duration
 }
 
-// Store is the store over etcd. Run keeps it current.
+// Store implements services.Store over etcd. Run keeps it current.
 type Store struct {
 	client     *clientv3.Client
 	mirror     *mirror.Mirror
@@ -48,7 +48,7 @@ type Store struct {
 	futureWait time.Duration
 }
 
-// New returns a store that has yet to Run.
+// New returns a store. It is not ready before Run.
 func New(c Config) *Store {
 	if c.FutureWait == 0 {
 		c.FutureWait = defaultFutureWait
@@ -69,7 +69,7 @@ func (s *Store) Run(ctx context.Context) error {
 	return s.mirror.Run(ctx)
 }
 
-// Ready returns a channel that is closed when the store can answer.
+// Ready returns a channel that is closed when the store is ready.
 func (s *Store) Ready() <-chan struct{} { return s.mirror.Filled() }
 
 // Get implements services.Reader.
@@ -88,8 +88,8 @@ func (s *Store) Get(ctx context.Context, r services.GetRequest) (services.Object
 	return *o, nil
 }
 
-// away returns contact.ErrAway while etcd is away, and counts the request that is
-// refused then.
+// away returns contact.ErrAway while etcd is unavailable, and counts the request that
+// is then refused.
 func (s *Store) away(operation string) error {
 	err := s.mirror.Contact().Err()
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	return revision, nil
 }
 
-// read returns a state that is as fresh as asked for; Exact is for exactly.
+// read returns a state that is as fresh as required. For Exact reads use exactly.
 func (s *Store) read(ctx context.Context, r services.Read) (*mirror.Snapshot, error) {
 	var err error
 	switch r.Mode {
@@ -129,8 +129,8 @@ func (s *Store) read(ctx context.Context, r services.Read) (*mirror.Snapshot, er
 	return nil, err
 }
 
-// catchUp waits until the mirror holds everything that etcd acknowledged before
-// the call.
+// catchUp waits until the mirror holds everything that etcd had acknowledged before the
+// call.
 func (s *Store) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, catchUpWait)
 	defer cancel()
@@ -145,7 +145,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 		}
 		switch {
 		case errors.Is(err, mirror.ErrBroken):
-			continue // etcd has another history now, and so another newest revision
+			continue // etcd's history was replaced, and so its newest revision
 		case errors.Is(err, contact.ErrAway):
 			return failure(err)
 		}
@@ -153,7 +153,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 	}
 }
 
-// get reads from etcd itself. It ends when etcd is away.
+// get reads from etcd itself. It fails when etcd is unavailable.
 func (s *Store) get(ctx context.Context, operation, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	if err := s.away("read"); err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (s *Store) get(ctx context.Context, operation, key string, options ...clien
 	return answer, err
 }
 
-// reach waits a little for a revision that a reader named.
+// reach waits up to FutureWait for a revision that a reader named.
 func (s *Store) reach(ctx context.Context, revision int64) error {
 	ctx, cancel := context.WithTimeout(ctx, s.futureWait)
 	defer cancel()
@@ -182,7 +182,7 @@ func (s *Store) reach(ctx context.Context, revision int64) error {
 	return nil
 }
 
-// filled waits for the first state.
+// filled waits for the first load.
 func (s *Store) filled(ctx context.Context) error {
 	select {
 	case <-s.mirror.Filled():
@@ -199,8 +199,8 @@ func (s *Store) filled(ctx context.Context) error {
 	}
 }
 
-// following returns an error when the mirror has stood still for too long, or when
-// what it held is not what etcd holds any more.
+// following returns an error if the mirror has stood still for too long, or if etcd's
+// history was replaced.
 func (s *Store) following(context.Context) error {
 	if err := s.mirror.Broken(); err != nil {
 		return err

@@ -141,7 +141,7 @@ func TestPagesComeFromMemoryAfterACompaction(t *testing.T) {
 	first := list(t, a, services.ListRequest{Limit: 1})
 	update(t, a, y, "later")
 	compact(t, client, update(t, a, x, "later").Revision)
-	list(t, b, services.ListRequest{}) // it has come as far
+	list(t, b, services.ListRequest{}) // it has caught up
 	rest := services.ListRequest{GroupResource: pods, After: first.Next, Read: exactly(first.Revision)}
 	page := list(t, a, rest)
 	if len(page.Objects) != 1 || page.Objects[0].Revision != y.Revision || page.Revision != first.Revision {
@@ -254,7 +254,7 @@ func TestACutWatchServesNothingOld(t *testing.T) {
 	}
 }
 
-// cutWatch is a Watcher whose watches a test can end and hold back.
+// cutWatch is a Watcher whose watches a test can end and suspend.
 type cutWatch struct {
 	clientv3.Watcher
 	mu   sync.Mutex
@@ -281,7 +281,7 @@ func (c *cutWatch) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 	return c.Watcher.Watch(ctx, key, opts...)
 }
 
-// off ends all watches; new ones wait for on.
+// off ends all watches; new ones block until on.
 func (c *cutWatch) off() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

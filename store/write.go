@@ -57,7 +57,7 @@ func (s *Store) Update(ctx context.Context, r services.UpdateRequest) (services.
 	return services.Object{}, services.ConflictModified(r.Key.Group, r.Key.Resource, r.Key.Name)
 }
 
-// put does a write that leaves an object behind.
+// put performs a write that stores an object.
 func (s *Store) put(ctx context.Context, key resource.Key, content services.Content, do swap.Swap) (w object.Write, o swap.Outcome, err error) {
 	if do.Attempt, err = swap.CheckAttempt(do.Attempt); err != nil {
 		return w, o, err
@@ -72,8 +72,8 @@ func (s *Store) put(ctx context.Context, key resource.Key, content services.Cont
 	return w, o, nil
 }
 
-// Delete implements services.Store. What the mirror holds is a good guess of what
-// is deleted, and the transaction checks it; only etcd's word makes an error.
+// Delete implements services.Store. The mirror's state is an optimistic guess that the
+// transaction checks; only etcd's state makes an error.
 func (s *Store) Delete(ctx context.Context, r services.DeleteRequest) (services.Object, error) {
 	if err := object.CheckKey(r.Key); err != nil {
 		return services.Object{}, err
@@ -83,7 +83,7 @@ func (s *Store) Delete(ctx context.Context, r services.DeleteRequest) (services.
 		return services.Object{}, err
 	}
 	do := swap.Swap{Attempt: attempt, Path: r.Key.Path(), Revision: r.Revision}
-	if !attempt.Repeated { // else what is there now is not what the first attempt saw
+	if !attempt.Repeated { // else the first attempt may have seen another state
 		do.Revision = 0
 		if guess, ok := s.mirror.Snapshot().Get(do.Path); ok && precondition(r, guess) == nil {
 			do.Revision = guess.Revision
@@ -113,7 +113,7 @@ func (s *Store) Delete(ctx context.Context, r services.DeleteRequest) (services.
 	}
 }
 
-// remove does a deletion, or reads what there is to delete when that is not known.
+// remove performs a deletion, or reads the object first if it is not known.
 func (s *Store) remove(ctx context.Context, do swap.Swap) (swap.Outcome, error) {
 	if do.Revision != 0 || do.Attempt.Repeated {
 		o, err := s.swaps.Do(ctx, do)
@@ -132,7 +132,7 @@ func (s *Store) remove(ctx context.Context, do swap.Swap) (swap.Outcome, error) 
 	return swap.Outcome{Value: answer.Kvs[0]}, nil
 }
 
-// precondition returns the Conflict of a deletion that asks for another object.
+// precondition returns the Conflict of a deletion whose preconditions do not match.
 func precondition(r services.DeleteRequest, o *services.Object) error {
 	if r.UID != "" && r.UID != o.UID {
 		return mismatch(r.Key, "UID", r.UID, o.UID)

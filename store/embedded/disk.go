@@ -7,10 +7,10 @@ import (
 	"github.com/portico-platform/portico/services/kit/etcd"
 )
 
-// disk knows how much room the data directory has. etcd ends when it cannot write
-// its log or its database, so writes are refused before that. What is acknowledged
+// disk measures the free space of the data directory. etcd exits when it cannot write
+// its log or its database, so writes are refused before that. An acknowledged write
 // reaches the database up to a tenth of a second later: half of the reserve is for
-// that, however fast somebody else fills the disk meanwhile.
+// that, however fast another process fills the disk meanwhile.
 type disk struct {
 	dir     string
 	reserve int64
@@ -22,12 +22,12 @@ func (d *disk) Free() (int64, error) {
 	if err := syscall.Statfs(d.dir, &s); err != nil {
 		return 0, fmt.Errorf("free space of %s: %w", d.dir, err)
 	}
-	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:unconvert // the types differ between systems
+	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:unconvert // the types differ between platforms
 }
 
-// check returns NoSpace when a write has to be refused: a put with less than the
-// reserve free, anything at all with less than half of it. A disk that does not
-// tell is not full.
+// check returns NoSpace if a write has to be refused: a put with less than the reserve
+// free, any write with less than half of it. A disk whose free space is unknown counts
+// as not full.
 func (d *disk) check(put bool) error {
 	free, err := d.Free()
 	what := "only deletions are accepted"

@@ -17,7 +17,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/etcd"
 )
 
-// smallDisk mounts a file system of a size in memory, where that is allowed.
+// smallDisk mounts a tmpfs of a given size, if permitted.
 func smallDisk(t *testing.T, bytes int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,9 +32,9 @@ func smallDisk(t *testing.T, bytes int) string {
 	return dir
 }
 
-// TestAFullDiskEndsNothing: something else fills the disk of the data directory.
-// Writes are refused, reads and deletions are not, nothing that was acknowledged is
-// lost, and writes go on when there is room again.
+// TestAFullDiskEndsNothing: something else fills the disk of the data directory. Writes
+// are refused, reads and deletions are not, nothing that was acknowledged is lost, and
+// writes resume when there is room again.
 func TestAFullDiskEndsNothing(t *testing.T) {
 	const reserve = 64 << 20
 	dir := smallDisk(t, 400<<20)
@@ -48,7 +48,7 @@ func TestAFullDiskEndsNothing(t *testing.T) {
 	value := string(bytes.Repeat([]byte("x"), 100<<10))
 	acknowledged := 0
 	put := func() error {
-		// As the store does: a transaction that puts or reads.
+		// A transaction that puts or reads, like the store's.
 		key := fmt.Sprint("key", acknowledged)
 		_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).
 			Then(clientv3.OpPut(key, value)).Else(clientv3.OpGet(key)).Commit()

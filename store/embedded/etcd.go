@@ -17,24 +17,22 @@ import (
 )
 
 const (
-	// defaultQuota is etcd's advised maximum for its database.
+	// defaultQuota is the largest size that etcd recommends for its database.
 	defaultQuota = 8 << 30
-	// quotaSlack is room, above our quota, for the writes that are under way when it
-	// is reached.
+	// quotaSlack is room above our quota for the writes in progress when it is reached.
 	quotaSlack = 64 << 20
-	// defaultReserve is two segments of etcd's log, 64 MB each: it makes the next one
-	// before the last is full.
+	// defaultReserve is two segments of etcd's write-ahead log, 64 MB each: it
+	// allocates the next one before the last is full.
 	defaultReserve = 128 << 20
-	// maxRequestBytes lets every body that the API accepts (3 MiB) through, with
-	// room for what defaulting and managed fields add to it.
+	// maxRequestBytes admits every body that the API accepts (3 MiB), with room for
+	// what defaulting and managed fields add.
 	maxRequestBytes = 4 << 20
-	// A single member has nobody to agree with: a short election only shortens
-	// its start.
+	// A single member has no peers: a short election timeout only shortens its start.
 	tickMs, electionMs = 10, 100
 	// snapshotEntries is how many raft entries etcd keeps in the log between two
 	// snapshots, and catchUpEntries how many it keeps in memory for followers beside
 	// the hundred that it compacts at a time. Each may hold a request of maximum size,
-	// and a single member has no followers. (0 is etcd's default of 5000.)
+	// and a single member has no followers. (0 would be etcd's default of 5000.)
 	snapshotEntries = 1_000
 	catchUpEntries  = 1
 )
@@ -50,21 +48,21 @@ type Server struct {
 	disk  *disk
 	quota int64
 	stop  context.CancelFunc
-	space chan struct{} // closed when the space is no longer looked after
+	space chan struct{} // closed when the space is no longer monitored
 }
 
-// Config is what a member is made of.
+// Config configures a member.
 type Config struct {
-	// Dir holds the data, in etcd below it.
+	// Dir is the data directory; etcd's files are below it.
 	Dir string
 	Log *slog.Logger
 	// QuotaBytes bounds the database, and ReserveBytes is how much of the disk has to
-	// be free for writes other than deletions. Zero values choose defaults.
+	// be free for writes other than deletions. Zero values select defaults.
 	QuotaBytes, ReserveBytes int64
 }
 
-// Open starts an etcd member and returns when it serves. A directory that another
-// process uses is an error.
+// Open starts an etcd member and returns when it serves. It fails if another process
+// uses the directory.
 func Open(ctx context.Context, c Config) (*Server, error) {
 	c.QuotaBytes, c.ReserveBytes = cmp.Or(c.QuotaBytes, defaultQuota), cmp.Or(c.ReserveBytes, defaultReserve)
 	dir, err := filepath.Abs(filepath.Join(c.Dir, "etcd"))
@@ -106,8 +104,8 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	return nil, errors.Join(fmt.Errorf("etcd in %s did not become ready: %w", dir, err), s.Close())
 }
 
-// takeLock makes this process the only user of the directory that file is in.
-// etcd has locks of its own but waits for them without an end.
+// takeLock makes this process the only user of the directory of file. etcd's own locks
+// would block without a timeout.
 func takeLock(file string) (*fileutil.LockedFile, error) {
 	lock, err := fileutil.TryLockFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, fileutil.ErrLocked) {
@@ -119,8 +117,8 @@ func takeLock(file string) (*fileutil.LockedFile, error) {
 	return lock, nil
 }
 
-// config describes a single member that nobody reaches but this process: it has
-// no listener, not even a local one.
+// config describes a single member that only this process can reach: it has no
+// listener, not even a local one.
 func config(dir string, own Config) *embed.Config {
 	c := embed.NewConfig()
 	c.Name = "portico"
@@ -130,7 +128,7 @@ func config(dir string, own Config) *embed.Config {
 	c.TickMs, c.ElectionMs = tickMs, electionMs
 	c.QuotaBackendBytes, c.MaxRequestBytes = own.QuotaBytes+own.QuotaBytes/8+quotaSlack, maxRequestBytes
 	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEntries, catchUpEntries
-	// The watch hub compacts, by age: etcd must not forget on its own.
+	// The watch hub compacts by age: etcd must not compact on its own.
 	c.AutoCompactionRetention = "0"
 	c.WatchProgressNotifyInterval = time.Minute
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(newLogger(own.Log))
@@ -147,7 +145,7 @@ func (s *Server) Stopped() <-chan struct{} { return s.etcd.Server.StopNotify() }
 func (s *Server) Close() error {
 	s.stop()
 	<-s.space
-	// This client has no connection to close, and says so with its context's error.
+	// This client has no connection to close; Close returns its context's error.
 	_ = s.Client.Close()
 	s.etcd.Close()
 	return s.lock.Close()

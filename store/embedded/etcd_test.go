@@ -57,8 +57,8 @@ func TestADirectoryHasOneUser(t *testing.T) {
 	}
 }
 
-// TestRequestsDoNotStayInMemory writes one key again and again: raft entries, which
-// hold the whole requests, are not kept for followers that do not exist.
+// TestRequestsDoNotStayInMemory overwrites one key many times: raft entries, which hold
+// whole requests, are not kept for followers that do not exist.
 func TestRequestsDoNotStayInMemory(t *testing.T) {
 	const size, writes, most = 256 << 10, 500, 64 << 20
 	s := open(t, t.TempDir(), slog.New(slog.DiscardHandler))
@@ -74,10 +74,10 @@ func TestRequestsDoNotStayInMemory(t *testing.T) {
 	}
 }
 
-// heap returns the bytes of all objects that are in use.
+// heap returns the size of all live objects in bytes.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what the first left in pools
+	runtime.GC() // also frees the victim caches of pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)

@@ -6,14 +6,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// guarded is etcd's key-value store that takes no new values while there is no room.
+// guarded wraps etcd's KV and refuses puts while there is no room.
 type guarded struct {
 	clientv3.KV
 	room room
 }
 
-// room returns NoSpace when there is none for a write: a put, or else a deletion or
-// a compaction, which takes less.
+// room returns NoSpace if there is no room for a put, or for a deletion or compaction,
+// which need less.
 type room func(put bool) error
 
 // Put implements clientv3.KV.
@@ -55,7 +55,7 @@ func (g *guarded) Txn(ctx context.Context) clientv3.Txn {
 	return &guardedTxn{Txn: g.KV.Txn(ctx), room: g.room}
 }
 
-// guardedTxn is a transaction that is refused when there is no room for what it may
+// guardedTxn is a transaction that is refused if there is no room for what it may
 // write.
 type guardedTxn struct {
 	clientv3.Txn
@@ -91,8 +91,8 @@ func (t *guardedTxn) Commit() (*clientv3.TxnResponse, error) {
 	return t.Txn.Commit()
 }
 
-// changes reports whether operations may put anything, and whether they may write
-// at all.
+// changes reports whether operations may put anything, and whether they may write at
+// all.
 func changes(ops ...clientv3.Op) (put, write bool) {
 	for _, op := range ops {
 		if op.IsTxn() {

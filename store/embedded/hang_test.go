@@ -14,8 +14,8 @@ import (
 )
 
 // TestAHangingMemberIsNotWaitedFor holds the lock of etcd's database, as a disk that
-// does not answer does: writes are refused at once when that is known, the write that
-// was under way is not said to have failed, and all is well when the disk answers.
+// hangs does: once that is noticed, writes are refused at once; the write in progress
+// is not reported as failed; and everything recovers when the disk does.
 func TestAHangingMemberIsNotWaitedFor(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	server := open(t, t.TempDir(), log)

@@ -8,13 +8,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// storageVersion is an error that etcd logs every few seconds until its first
-// snapshot, and that means nothing to a member that was never downgraded.
+// storageVersion is an error that etcd logs every few seconds until its first snapshot.
+// It is irrelevant to a member that was never downgraded.
 const storageVersion = "failed to update storage version"
 
-// newLogger passes what etcd logs on to ours: errors as errors, warnings only to
-// those who debug, because etcd warns of things that are as they should be in a
-// single member without listeners, and the rest not at all.
+// newLogger forwards etcd's logs to ours: errors as errors, warnings only at debug
+// level, because a single member without listeners causes some in normal operation, and
+// nothing else.
 func newLogger(log *slog.Logger) *zap.Logger {
 	return zap.New(&core{log: log})
 }

@@ -1,10 +1,10 @@
-// Package embedded runs etcd inside this process, for those who do not bring an
-// etcd cluster of their own: one member, no listener, its data in the data
-// directory. It offers the connection that package etcd otherwise makes to
-// --etcd-servers; the store cannot tell the difference.
+// Package embedded runs etcd inside this process, for installations without an etcd
+// cluster of their own: one member, no listener, its data in the data directory. It
+// provides the client that package etcd otherwise connects to --etcd-servers; the store
+// cannot tell the difference.
 //
-// It decides how that member is tuned and who may use its directory. It never
-// reads or writes a key. It serves "Persistence" of the specification.
+// It decides how that member is tuned and locks its directory. It never reads or writes
+// a key. It serves "Persistence" of the specification.
 package embedded
 
 import (
@@ -72,7 +72,7 @@ func start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
-// observe lets health checks and metrics see the space that there is.
+// observe registers the health check and metrics of the space.
 func observe(n *run.Node, server *Server) {
 	n.Health.Add(run.Check{Name: "etcd-space", Probe: func(context.Context) error { return server.Full() }})
 	gauge := func(name, help string, value func() int64) {

@@ -14,51 +14,50 @@ import (
 )
 
 const (
-	// spaceEvery is how often etcd's database is looked at.
+	// spaceEvery is the period of the check of etcd's database.
 	spaceEvery = time.Second
-	// cutEvery is the least time between two early compactions while there is still
-	// room: each of them cuts off who watches from the past.
+	// cutEvery is the minimum time between two early compactions while there is still
+	// room: each of them ends watches and lists of older revisions.
 	cutEvery = 30 * time.Second
-	// calm is how many revisions in spaceEvery are not a load: a defragmentation
-	// makes everybody wait, so it waits for that unless there is hardly any room.
+	// calm is the number of revisions per spaceEvery that counts as a low load: a
+	// defragmentation blocks all requests, so it waits for a low load unless there is
+	// hardly any room.
 	calm = 200
 )
 
-// space keeps etcd's database below its quota. The file only grows: what
-// compaction frees inside of it is used again, but counts for the quota until the
-// file is defragmented.
+// space keeps etcd's database below its quota. The file only grows: what compaction
+// frees is reused, but counts towards the quota until the file is defragmented.
 //
-// Writes are refused before they reach etcd: what etcd itself refuses because of
-// its quota may have been applied all the same. Its quota is a little larger, so
-// that it comes to that only when very many writes are under way.
+// Writes are refused before they reach etcd: a write that etcd itself refuses because
+// of its quota may have been applied all the same. etcd's quota is a little larger than
+// ours, so that this happens only with very many writes in progress.
 //
-// When the database fills up faster than history grows old, it cuts history short;
-// when much of the file is free, it defragments; and when there is room again, it
-// takes back the alarm that etcd may have raised, so that deleting objects is all
-// that an operator has to do.
+// When the database fills up faster than history ages out, it compacts early; when much
+// of the file is free, it defragments; and when there is room again, it disarms the
+// alarm that etcd may have raised, so that an operator only has to delete objects.
 type space struct {
 	server  *Server
-	revised int64     // the revision at the look before
-	cut     int64     // the revision that history was last cut to
-	cutAt   time.Time // and when
-	full    bool      // at the look before
+	revised int64     // the revision at the previous check
+	cut     int64     // the revision of the last early compaction
+	cutAt   time.Time // and its time
+	full    bool      // at the previous check
 }
 
-// sizes is what etcd's database takes.
+// sizes holds the sizes of etcd's database.
 type sizes struct {
 	file, used, quota int64
 	alarm             bool // etcd refuses writes because its own quota was reached
 }
 
-// full reports whether no writes but deletions are taken.
+// full reports whether only deletions are accepted.
 func (s sizes) full() bool { return s.alarm || s.file >= s.quota }
 
 func (s sizes) free() int64 { return s.file - s.used }
 
-// above reports whether n is more than so many percent of the quota.
+// above reports whether n exceeds that percentage of the quota.
 func (s sizes) above(percent, n int64) bool { return n > s.quota/100*percent }
 
-// sizes returns what the database takes now.
+// sizes returns the current sizes of the database.
 func (s *Server) sizes() sizes {
 	backend := s.etcd.Server.Backend()
 	now := sizes{file: backend.Size(), used: backend.SizeInUse(), quota: s.quota}
@@ -68,7 +67,7 @@ func (s *Server) sizes() sizes {
 	return now
 }
 
-// Full returns why etcd takes no writes but deletions now; nil when it does.
+// Full returns why etcd accepts only deletions now, or nil.
 func (s *Server) Full() error {
 	if now := s.sizes(); now.full() {
 		return now.refusal()
@@ -76,7 +75,7 @@ func (s *Server) Full() error {
 	return s.disk.check(true)
 }
 
-// room returns NoSpace when a write has to be refused.
+// room returns NoSpace if a write has to be refused.
 func (s *Server) room(put bool) error {
 	if file := s.etcd.Server.Backend().Size(); put && file >= s.quota {
 		return sizes{file: file, quota: s.quota}.refusal()
@@ -90,7 +89,7 @@ func (s sizes) refusal() error {
 		s.file>>20, s.quota>>20)}
 }
 
-// keepSpace looks after the space until ctx ends.
+// keepSpace monitors the space until ctx ends.
 func (s *Server) keepSpace(ctx context.Context) {
 	ticker := time.NewTicker(spaceEvery)
 	defer ticker.Stop()
@@ -107,7 +106,7 @@ func (s *Server) keepSpace(ctx context.Context) {
 	}
 }
 
-// look does what the moment asks for.
+// look compacts, defragments or disarms the alarm as needed.
 func (k *space) look(ctx context.Context, now time.Time) error {
 	s := k.server
 	revision := s.etcd.Server.KV().Rev()
@@ -142,7 +141,7 @@ func (k *space) look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// report logs when writes begin to be refused, and when they no longer are.
+// report logs when writes begin to be refused, and when they are accepted again.
 func (k *space) report(size sizes) {
 	if size.full() == k.full {
 		return
@@ -155,8 +154,8 @@ func (k *space) report(size sizes) {
 	}
 }
 
-// cutHistory compacts to what was the present a moment ago: who follows without a
-// lag does not notice.
+// cutHistory compacts to the newest revision of a moment ago: watchers without a lag do
+// not notice.
 func (k *space) cutHistory(ctx context.Context, revision int64, now time.Time, size sizes) error {
 	_, err := k.server.Client.Compact(ctx, revision, clientv3.WithCompactPhysical())
 	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
@@ -168,7 +167,8 @@ func (k *space) cutHistory(ctx context.Context, revision int64, now time.Time, s
 	return nil
 }
 
-// wasteful reports whether so much of the file is free that it is worth the pause.
+// wasteful reports whether so much of the file is free that a defragmentation is worth
+// the pause.
 func wasteful(size sizes) bool {
 	switch {
 	case size.full():
@@ -179,8 +179,8 @@ func wasteful(size sizes) bool {
 	return size.above(50, size.file) && size.free() > size.file/2
 }
 
-// defragment gives what is free in the file back. Everybody waits meanwhile, about
-// as long as it takes to write what is used.
+// defragment returns the free part of the file to the disk. It blocks all requests,
+// about as long as it takes to write the used part.
 func (k *space) defragment(size sizes) error {
 	s := k.server
 	if free, err := s.disk.Free(); err == nil && free < size.used+s.disk.reserve/2 {

@@ -1,4 +1,4 @@
-// Command store runs the store as a process of its own, over an etcd cluster.
+// Command store runs the store as its own process, over an etcd cluster.
 package main
 
 import (

@@ -1,10 +1,10 @@
-// Package contact knows whether etcd answers. It asks etcd twice a second for a
-// linearizable read of one key. etcd is away when it has not answered for patience;
-// it is back with its next answer.
+// Package contact monitors whether etcd responds. Twice a second it sends a
+// linearizable read of one key. etcd is away (unavailable) when it has not responded
+// for patience; it is back with its next response.
 //
-// It decides when requests stop waiting for etcd. It never decides what happens to
-// them: requests that have not been sent are refused, and the outcome of a write that
-// has been sent is searched for. It serves "Persistence" of the specification.
+// It decides when requests stop waiting for etcd, not what happens to them: requests
+// that have not been sent are refused, and the outcome of a write that has been sent is
+// searched for. It serves "Persistence" of the specification.
 package contact
 
 import (
@@ -21,56 +21,56 @@ import (
 )
 
 const (
-	// patience is how long etcd may be silent. The election of a leader takes less.
+	// patience is how long etcd may be silent: longer than a leader election.
 	patience = 2 * time.Second
-	// every is the pause between an answer and the next question, and soon the pause
-	// after a question that failed.
+	// every is the pause between a response and the next request, and soon the pause
+	// after a failed request.
 	every = 500 * time.Millisecond
 	soon  = 100 * time.Millisecond
 )
 
-// ErrAway is the error of everything that does not wait for etcd because it is away.
+// ErrAway is the error of requests that do not wait for an unavailable etcd.
 var ErrAway = errors.New("etcd has not answered for " + patience.String())
 
-// Config is what a Contact is made of.
+// Config configures a Contact.
 type Config struct {
-	// KV is asked, for Key.
+	// KV reads Key.
 	KV  clientv3.KV
 	Key string
 	Log *slog.Logger
 }
 
-// Contact watches over one etcd. Run keeps it current; until then etcd is there.
+// Contact monitors one etcd. Run keeps it current; until then etcd counts as available.
 type Contact struct {
 	config Config
 	state  atomic.Pointer[state]
 	lost   atomic.Int64
-	// pending receives the answer of a question that has not come back; nil when there
-	// is none. It belongs to Run.
+	// pending receives the result of a request in progress; nil if there is none. Only
+	// Run uses it.
 	pending chan error
 }
 
-// state is a time during which etcd is there, or away.
+// state is a period during which etcd is available, or away.
 type state struct {
 	there context.Context // ends with ErrAway when etcd is away
 	lose  context.CancelCauseFunc
 }
 
-// New returns a Contact to an etcd that is there.
+// New returns a Contact that assumes etcd is available.
 func New(c Config) *Contact {
 	contact := &Contact{config: c}
 	contact.found()
 	return contact
 }
 
-// Err returns ErrAway while etcd is away, and nil while it is there.
+// Err returns ErrAway while etcd is away, nil otherwise.
 func (c *Contact) Err() error { return context.Cause(c.state.Load().there) }
 
-// Losses returns how many times etcd was away.
+// Losses returns how many times etcd has become unavailable.
 func (c *Contact) Losses() int64 { return c.lost.Load() }
 
-// Away returns a channel that is closed while etcd is away. It belongs to the moment of
-// the call: it is not opened again when etcd is back.
+// Away returns a channel that is closed while etcd is away. It is for the state at the
+// call and does not change when etcd is back.
 func (c *Contact) Away() <-chan struct{} { return c.state.Load().there.Done() }
 
 // Bound returns a context that also ends, with the cause ErrAway, when etcd is away. It
@@ -84,7 +84,7 @@ func (c *Contact) Bound(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// Run asks etcd until ctx ends.
+// Run monitors etcd until ctx ends.
 func (c *Contact) Run(ctx context.Context) {
 	answered := time.Now()
 	for ctx.Err() == nil {
@@ -100,7 +100,7 @@ func (c *Contact) Run(ctx context.Context) {
 				c.config.Log.Info("etcd answers again")
 			}
 		case now.Sub(asked) > 2*patience:
-			answered = now // it is this process that was paused
+			answered = now // this process itself was paused
 		case ctx.Err() == nil && c.Err() == nil && now.Sub(answered) >= patience:
 			c.lost.Add(1)
 			c.config.Log.Warn("etcd does not answer, requests that need it are refused", "error", err)
@@ -116,8 +116,8 @@ func (c *Contact) found() {
 	c.state.Store(s)
 }
 
-// ask returns an error when etcd has not answered in time. One question is under way
-// at a time: an etcd in this process may hang without looking at ctx.
+// ask returns an error if etcd has not responded in time. Only one request is in
+// progress at a time: an etcd in this process may hang and ignore ctx.
 func (c *Contact) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrAway)
 	defer cancel()

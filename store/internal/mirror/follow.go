@@ -19,23 +19,24 @@ import (
 
 const (
 	loadPage = 500 // objects per range request of a load
-	// Failures are tried again after a delay that doubles while nothing gets better.
+	// The delay between attempts doubles while they keep failing.
 	retryDelay    = 10 * time.Millisecond
 	maxRetryDelay = 5 * time.Second
-	// Events come at once, so who waits longer than progressDelay waits for a
-	// revision that changed no object, and etcd has to be asked how far we are. It
-	// answers only when it has nothing in the queue, so we ask again, less often.
+	// Events arrive at once, so a reader that waits longer than progressDelay waits for
+	// a revision that changed no object, and a progress notification has to be
+	// requested. etcd sends it only when its queue is empty, so the request is
+	// repeated, less and less often.
 	progressDelay    = time.Millisecond
 	maxProgressDelay = 100 * time.Millisecond
 	// quietProgress keeps a quiet mirror ahead of etcd's compaction.
 	quietProgress = 30 * time.Second
-	// proveEvery is how often a quiet mirror makes sure that etcd has not gone back.
+	// proveEvery is how often a quiet mirror checks that etcd's history has not been
+	// replaced.
 	proveEvery = time.Second
 )
 
-// Run fills the mirror and follows etcd until ctx ends. What goes wrong on the
-// way is logged and tried again: until then the mirror stands still, and only
-// those notice who ask for something newer.
+// Run fills the mirror and follows etcd until ctx ends. Errors are logged and retried:
+// meanwhile the mirror stands still, and only readers of newer revisions notice.
 func (m *Mirror) Run(ctx context.Context) error {
 	ctx = clientv3.WithRequireLeader(ctx)
 	var proving sync.WaitGroup
@@ -59,7 +60,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 			m.log.Warn("etcd compacted what the mirror had not seen yet, loading everything anew")
 			loaded = false
 		case loaded && void:
-			loaded = false // history is broken, which has been logged
+			loaded = false // history has broken, which has been logged
 		case ctx.Err() == nil:
 			m.log.Warn("following etcd failed, trying again", "error", err)
 			if now > before {
@@ -71,16 +72,16 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// proveAlways reads etcd's revision every so often, so that an etcd that has gone
-// back is noticed when nobody asks. The question of the contact cannot stand for it:
-// beginning a new epoch takes longer than an etcd that is there may be silent.
+// proveAlways reads etcd's revision periodically, so that a restored etcd is noticed
+// without requests. The contact's request cannot serve for this: beginning a new epoch
+// takes longer than patience.
 func (m *Mirror) proveAlways(ctx context.Context) {
 	ticker := time.NewTicker(proveEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			// An etcd that does not answer is noticed by others.
+			// Others notice when etcd does not respond.
 			_, _ = m.Latest(ctx)
 		case <-ctx.Done():
 			return
@@ -120,8 +121,8 @@ func (m *Mirror) load(ctx context.Context) error {
 	}
 }
 
-// changeOf reads a value of etcd. One that nobody can read is not there for
-// anybody, rather than in the way of all the others.
+// changeOf decodes a value of etcd. An undecodable one is skipped, so that it does not
+// block all others.
 func (m *Mirror) changeOf(kv *mvccpb.KeyValue) change {
 	path := string(kv.Key)
 	o, err := object.Decode(path, kv.Value, kv.ModRevision)
@@ -161,22 +162,23 @@ func (m *Mirror) watch(ctx context.Context, from int64) error {
 			}
 		}
 		if len(changes) > 0 {
-			// All events of a revision come in one response, so this one is whole.
+			// All events of a revision come in one response, so the last revision is
+			// complete.
 			m.apply(changes, response.Events[len(changes)-1].Kv.ModRevision)
 		}
 	}
 	return errors.New("etcd ended the watch")
 }
 
-// reached returns the mirror's revision, and whether it holds nothing.
+// reached returns the mirror's revision, and whether it is empty.
 func (m *Mirror) reached() (revision int64, void bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.revision, m.void
 }
 
-// cutBy lets a break of history end the watch that is about to begin; false when
-// history has been broken already.
+// cutBy lets a break of history cancel the watch that is about to begin. It returns
+// false if history has broken already.
 func (m *Mirror) cutBy(cancel context.CancelFunc) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,8 +192,8 @@ func (m *Mirror) setStalled(since time.Time) {
 	m.stalled = since
 }
 
-// askProgress asks etcd how far the watch is while somebody waits for that. An
-// error of asking ends the watch too, which tells of it.
+// askProgress requests progress notifications while a reader waits for a revision. If a
+// request fails the watch ends too and reports the error.
 func (m *Mirror) askProgress(ctx context.Context) {
 	quiet := time.NewTicker(quietProgress)
 	defer quiet.Stop()
@@ -209,8 +211,8 @@ func (m *Mirror) askProgress(ctx context.Context) {
 		case <-quiet.C:
 			_ = m.client.RequestProgress(ctx)
 		case <-m.lag:
-			// A new waiter does not suffer for an old one that waits in vain, and
-			// many new ones do not put the question off.
+			// A new waiter resets the delay, but many new ones do not postpone the
+			// request.
 			if delay = progressDelay; time.Until(next) > delay || !next.After(time.Now()) {
 				schedule()
 			}
@@ -224,7 +226,7 @@ func (m *Mirror) askProgress(ctx context.Context) {
 	}
 }
 
-// awaited reports whether somebody waits for a revision.
+// awaited reports whether a reader waits for a revision.
 func (m *Mirror) awaited() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,21 +9,21 @@ import (
 	"github.com/portico-platform/portico/store/internal/contact"
 )
 
-// readTimeout bounds one reading of etcd's revision.
+// readTimeout bounds one read of etcd's revision.
 const readTimeout = 10 * time.Second
 
-// latest reads etcd's newest revision for everybody who asks. One read is in
-// flight at a time; who asks while it is must have the next one, because that
-// one begins after they asked, and shares it with all who wait with them.
+// latest shares reads of etcd's newest revision. One read is in flight at a time. A
+// caller that arrives during it shares the next one with all others that wait, because
+// only that one begins after its call.
 type latest struct {
 	read func(ctx context.Context) (int64, error)
 
 	mu      sync.Mutex
-	next    *reading // the read that has not begun; nil when nobody waits for one
+	next    *reading // the read that has not begun; nil if nobody waits for one
 	running bool
 }
 
-// reading is one read and its answer.
+// reading is one read and its result.
 type reading struct {
 	done     chan struct{}
 	revision int64
@@ -38,7 +38,7 @@ func (l *latest) get(ctx context.Context) (int64, error) {
 	r := l.next
 	if !l.running {
 		l.running = true
-		// Not bound to ctx: others may wait for the same reading.
+		// Not bound to ctx: other callers may share the read.
 		go l.run(context.WithoutCancel(ctx))
 	}
 	l.mu.Unlock()
@@ -68,8 +68,8 @@ func (l *latest) run(ctx context.Context) {
 	}
 }
 
-// readRevision reads the revision together with the epoch, so that every most
-// recent read notices an etcd that has gone back.
+// readRevision reads the revision together with the epoch, so that every most-recent
+// read detects a restored etcd.
 func (m *Mirror) readRevision(ctx context.Context) (int64, error) {
 	ctx, cancel := m.contact.Bound(ctx)
 	defer cancel()

@@ -1,11 +1,10 @@
-// Package mirror keeps a copy of every object in memory, in an ordered
-// copy-on-write tree that follows etcd, and knows which revision that copy is
-// the state of. Readers take snapshots of it, which cost nothing, and wait for
-// revisions that it has not reached.
+// Package mirror keeps a copy of every object in memory, in an ordered copy-on-write
+// tree that follows etcd, and knows the revision of that copy. Readers take snapshots,
+// which cost nothing, and wait for revisions that it has not reached.
 //
-// It decides what is current here and what is still held from before; it never
-// writes to etcd and answers no request of the contract itself. It serves "Read
-// consistency" and "Chunked lists" of the specification.
+// It decides what is current and which earlier snapshots are kept. It never writes to
+// etcd and serves no request of the contract itself. It serves "Read consistency" and
+// "Chunked lists" of the specification.
 package mirror
 
 import (
@@ -22,13 +21,13 @@ import (
 	"github.com/portico-platform/portico/store/internal/contact"
 )
 
-// Config is what a mirror is made of.
+// Config configures a Mirror.
 type Config struct {
 	Client *clientv3.Client
 	Log    *slog.Logger
-	// PinAge is how long a snapshot is held for the following pages of a list, and
-	// PinBytes how many bytes of objects that are no longer current all of them
-	// may hold together. Zero values choose defaults.
+	// PinAge is how long a snapshot is kept for the following pages of a list, and
+	// PinBytes bounds the bytes of objects that only pinned snapshots keep alive. Zero
+	// values select defaults.
 	PinAge   time.Duration
 	PinBytes int64
 }
@@ -38,27 +37,27 @@ type Mirror struct {
 	client *clientv3.Client
 	log    *slog.Logger
 	latest latest
-	// contact tells when nobody shall wait for etcd.
+	// contact tells when not to wait for etcd.
 	contact *contact.Contact
 	// pinAge and pinBytes are as configured.
 	pinAge   time.Duration
 	pinBytes int64
 	keeper   *epoch.Keeper
-	lag      chan struct{} // holds a signal when somebody waits for a revision
+	lag      chan struct{} // signaled when a reader waits for a revision
 
 	mu       sync.Mutex
-	epoch    epoch.Epoch        // that the tree belongs to, or that is to be loaded
+	epoch    epoch.Epoch        // of the tree, or of the load in progress
 	filled   chan struct{}      // closed while the tree can be read
 	void     bool               // nothing is loaded: at the start, and after a break of history
-	cut      context.CancelFunc // ends the watch; nil when there is none
+	cut      context.CancelFunc // ends the watch; nil if there is none
 	tree     *objects
 	revision int64 // the tree is the state of every revision from changed through revision
 	changed  int64
 	replaced int64     // bytes of objects replaced or removed since the start
-	shared   *Snapshot // of the tree as it is; nil when none was asked for
+	shared   *Snapshot // of the current tree; nil until requested
 	waiters  waiters
 	pins     pins
-	stalled  time.Time // when following etcd ended; zero while it goes on
+	stalled  time.Time // when the watch of etcd broke; zero while it runs
 	loads    int64
 }
 
@@ -75,23 +74,23 @@ func New(c Config) *Mirror {
 	return m
 }
 
-// Filled returns a channel that is closed when the mirror can be read. After a
-// break of etcd's history it is another channel, until everything is read again.
+// Filled returns a channel that is closed when the mirror can be read. After a break of
+// etcd's history it is a new channel, until everything has been reloaded.
 func (m *Mirror) Filled() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.filled
 }
 
-// Epoch returns the epoch of the state that the mirror holds.
+// Epoch returns the epoch of the mirror's state.
 func (m *Mirror) Epoch() epoch.Epoch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.epoch
 }
 
-// Broken returns why the mirror holds nothing after a break of etcd's history;
-// nil when all is well.
+// Broken returns why the mirror is empty after a break of etcd's history; nil
+// otherwise.
 func (m *Mirror) Broken() error {
 	if err := m.keeper.Broken(); err != nil {
 		return err
@@ -104,8 +103,8 @@ func (m *Mirror) Broken() error {
 	return nil
 }
 
-// forget drops everything that is held: it is of a history that etcd no longer
-// has, and nobody may see it from now on. Run loads what there is instead.
+// forget drops the whole state after a break of history: etcd no longer has it, and no
+// reader may see it from now on. Run then reloads.
 func (m *Mirror) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,7 +124,7 @@ func (m *Mirror) forgetAll() {
 	}
 }
 
-// enter notes the epoch that etcd is in. What is held of another is dropped.
+// enter records etcd's current epoch. State of another epoch is dropped.
 func (m *Mirror) enter(e epoch.Epoch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +134,7 @@ func (m *Mirror) enter(e epoch.Epoch) {
 	}
 }
 
-// Snapshot returns the newest state at hand.
+// Snapshot returns the newest state in memory.
 func (m *Mirror) Snapshot() *Snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,7 +155,7 @@ func (m *Mirror) snapshot() *Snapshot {
 	return m.shared
 }
 
-// At returns the state at exactly a revision, if it is still held.
+// At returns the state at exactly a revision, if it is still in memory.
 func (m *Mirror) At(revision int64) (*Snapshot, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,19 +165,19 @@ func (m *Mirror) At(revision int64) (*Snapshot, bool) {
 	return m.pins.find(revision, time.Now())
 }
 
-// Pin holds a snapshot for later calls of At, within the bounds of the mirror.
+// Pin keeps a snapshot for later calls of At, within the bounds of the mirror.
 func (m *Mirror) Pin(s *Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pins.add(s, time.Now(), m.replaced)
 }
 
-// ErrBroken is the error of Wait when etcd's history broke: the revision that was
-// waited for belongs to an epoch that is over.
+// ErrBroken is the error of Wait when etcd's history broke: the revision belongs to an
+// earlier epoch.
 var ErrBroken = errors.New("etcd's history is not the one that the revision is of")
 
-// Wait returns when the mirror has reached a revision, with ErrBroken, with
-// contact.ErrAway while etcd is away, or with the error of ctx.
+// Wait returns nil when the mirror has reached a revision, else ErrBroken,
+// contact.ErrAway while etcd is away, or the error of ctx.
 func (m *Mirror) Wait(ctx context.Context, revision int64) error {
 	m.mu.Lock()
 	if m.revision >= revision {
@@ -189,7 +188,7 @@ func (m *Mirror) Wait(ctx context.Context, revision int64) error {
 	m.mu.Unlock()
 	select {
 	case m.lag <- struct{}{}:
-	default: // it has been noticed already
+	default: // already signaled
 	}
 	select {
 	case <-w.reached:
@@ -206,14 +205,14 @@ func (m *Mirror) Wait(ctx context.Context, revision int64) error {
 	}
 }
 
-// leave ends waiting.
+// leave removes a waiter.
 func (m *Mirror) leave(w *waiter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.waiters.remove(w)
 }
 
-// Contact knows whether etcd answers. Run keeps it current.
+// Contact returns the monitor of etcd. The caller runs it.
 func (m *Mirror) Contact() *contact.Contact { return m.contact }
 
 // Latest returns etcd's newest revision, read linearizably after the call began. It is
@@ -225,17 +224,17 @@ func (m *Mirror) Latest(ctx context.Context) (int64, error) {
 	return m.latest.get(ctx)
 }
 
-// Status is how the mirror is doing.
+// Status is the state of the mirror for health checks and metrics.
 type Status struct {
 	Objects  int
 	Revision int64
 	Pins     int
-	Loads    int64 // complete loads so far; one is normal
-	// Stalled is since when it has not been following etcd; zero while it does.
+	Loads    int64 // complete loads so far; normally one
+	// Stalled is when it stopped following etcd; zero while it follows.
 	Stalled time.Time
 }
 
-// Status returns how the mirror is doing.
+// Status returns the state of the mirror.
 func (m *Mirror) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -245,8 +244,7 @@ func (m *Mirror) Status() Status {
 	}
 }
 
-// reset makes a freshly loaded tree the current one, unless it is of an epoch
-// that is over.
+// reset installs a freshly loaded tree, unless its epoch has ended.
 func (m *Mirror) reset(tree *objects, revision int64, of epoch.Epoch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -270,12 +268,12 @@ type change struct {
 	object *services.Object
 }
 
-// apply brings the tree to a revision by the changes up to it.
+// apply applies the changes up to a revision.
 func (m *Mirror) apply(changes []change, revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.void {
-		return // of a watch that is being cut
+		return // of a watch that is being cancelled
 	}
 	m.keeper.Saw(revision)
 	for _, c := range changes {
@@ -294,7 +292,7 @@ func (m *Mirror) apply(changes []change, revision int64) {
 	m.waiters.wake(revision)
 }
 
-// advance notes that nothing was written up to a revision.
+// advance records that nothing was written up to a revision.
 func (m *Mirror) advance(revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

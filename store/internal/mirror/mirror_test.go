@@ -157,7 +157,7 @@ func TestReadersShareOneReading(t *testing.T) {
 	}
 	go ask()
 	first := <-reads
-	// These come while the first reading is under way: it began before they asked.
+	// These arrive while the first read is in progress, which began before them.
 	for range 10 {
 		go ask()
 	}

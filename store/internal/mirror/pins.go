@@ -9,12 +9,12 @@ const (
 	maxPins = 256
 )
 
-// pins holds the snapshots that lists were served from, oldest first, so that
-// their following pages come from memory and show the same state.
+// pins keeps the snapshots from which lists were served, oldest first, so that their
+// following pages come from memory and show the same state.
 //
-// A snapshot keeps alive the objects that were current when it was taken. All of
-// them together cannot keep more than what was replaced since the oldest, so
-// that sum is the bound; what is let go can still be read from etcd's history.
+// A snapshot keeps alive the objects that were current when it was taken. All of them
+// together cannot keep more than what was replaced since the oldest, so that sum is the
+// bound. Dropped snapshots can still be read from etcd's history.
 type pins struct {
 	age   time.Duration
 	bytes int64
@@ -36,7 +36,7 @@ func newPins(age time.Duration, bytes int64) pins {
 	return pins{age: age, bytes: bytes}
 }
 
-// add holds a snapshot; replaced is the mirror's sum of replaced bytes.
+// add keeps a snapshot; replaced is the mirror's total of replaced bytes.
 func (p *pins) add(s *Snapshot, now time.Time, replaced int64) {
 	if _, ok := p.find(s.Revision, now); ok {
 		return
@@ -54,7 +54,7 @@ func (p *pins) find(revision int64, now time.Time) (*Snapshot, bool) {
 	return nil, false
 }
 
-// trim lets go of what is too old or too much.
+// trim drops snapshots that exceed the age or the bytes.
 func (p *pins) trim(now time.Time, replaced int64) {
 	drop := 0
 	for _, held := range p.held {

@@ -9,18 +9,18 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// objects is the ordered copy-on-write tree: path in etcd to object.
+// objects is an ordered copy-on-write tree from etcd path to object.
 type objects = btree.Map[string, *services.Object]
 
-// Snapshot is everything the store held at a revision. It never changes.
+// Snapshot is the immutable state of the whole store at a revision.
 type Snapshot struct {
-	// Revision is the newest revision that this state is known to be the state of.
+	// Revision is the newest revision that is known to have this state.
 	Revision int64
 	// Epoch is the id of the epoch of that revision.
 	Epoch string
-	// changed is the oldest: nothing was written between the two.
+	// changed is the oldest such revision: nothing was written between the two.
 	changed int64
-	// replaced is how many bytes the mirror had replaced when this was taken.
+	// replaced is how many bytes the mirror had replaced when the snapshot was taken.
 	replaced int64
 	tree     *objects
 }
@@ -33,16 +33,16 @@ func (s *Snapshot) holds(revision int64) bool {
 // Get returns the object at a path.
 func (s *Snapshot) Get(path string) (*services.Object, bool) { return s.tree.Get(path) }
 
-// Ascend visits the objects below a prefix whose path is not less than from, in
-// the order of their paths, until visit returns false.
+// Ascend calls visit for the objects below a prefix, in path order from the path from
+// on, until visit returns false.
 func (s *Snapshot) Ascend(prefix, from string, visit func(path string, o *services.Object) bool) {
 	s.tree.Ascend(max(prefix, from), func(path string, o *services.Object) bool {
 		return strings.HasPrefix(path, prefix) && visit(path, o)
 	})
 }
 
-// CountAfter returns how many objects below a prefix have a path greater than
-// last. It looks at a few dozen objects, however many there are.
+// CountAfter returns how many objects below a prefix have a path greater than last, in
+// logarithmic time.
 func (s *Snapshot) CountAfter(prefix, last string) int64 {
 	// Paths are text, and no byte of text is 0xff.
 	return int64(s.rank(prefix+"\xff") - s.rank(last+"\x00"))

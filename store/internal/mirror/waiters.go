@@ -6,12 +6,12 @@ import "container/heap"
 type waiter struct {
 	revision int64
 	reached  chan struct{}
-	broken   bool // set before reached is closed: the revision will never come
-	index    int  // in the heap; -1 when it is not in there
+	broken   bool // set before reached is closed: the revision will never be reached
+	index    int  // in the heap; -1 if it is not in there
 }
 
-// waiters is a heap of them, the lowest revision first, so that a change wakes
-// only those whose revision has come.
+// waiters is a heap by revision, so that a change wakes only those whose revision has
+// been reached.
 type waiters []*waiter
 
 func (ws *waiters) add(revision int64) *waiter {
@@ -32,7 +32,7 @@ func (ws *waiters) wake(revision int64) {
 	}
 }
 
-// giveUp wakes everybody: the history of their revisions is over.
+// giveUp wakes all waiters: the history of their revisions has ended.
 func (ws *waiters) giveUp() {
 	for _, w := range *ws {
 		w.index, w.broken = -1, true

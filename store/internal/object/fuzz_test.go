@@ -6,8 +6,8 @@ import (
 	"github.com/portico-platform/portico/store/internal/object"
 )
 
-// FuzzDecode reads paths and values as etcd might hold them: no panic, and the object
-// is the one of its path.
+// FuzzDecode decodes paths and values that etcd might hold: no panic, and the object
+// has the key of its path.
 func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path string, value []byte) {
 		o, err := object.Decode(path, value, 5)

@@ -1,6 +1,6 @@
-// Package object translates between an object of the store's contract and its
-// value in etcd: a record without a resourceVersion there, with the revision
-// spliced in here. It is the only place that does. It does no I/O.
+// Package object is the only place that translates between an object of the store's
+// contract and its value in etcd. The value has no resourceVersion; decoding splices
+// the revision in. It does no I/O.
 package object
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// Write is an object on its way to etcd.
+// Write is an object to be written to etcd.
 type Write struct {
 	Path    string // its key in etcd
 	Value   string // its value in etcd
@@ -19,8 +19,8 @@ type Write struct {
 	at      int
 }
 
-// New prepares the write with an ID. BadRequest (400) when the key or the content
-// cannot be stored.
+// New prepares the write with an ID. BadRequest (400) if the key or the content cannot
+// be stored.
 func New(key resource.Key, content services.Content, id string) (Write, error) {
 	if err := CheckKey(key); err != nil {
 		return Write{}, err
@@ -35,7 +35,7 @@ func New(key resource.Key, content services.Content, id string) (Write, error) {
 	return Write{Path: key.Path(), Value: string(value), key: key, content: content, at: at}, nil
 }
 
-// Stored returns the object as it is after etcd accepted the write at a revision.
+// Stored returns the object after etcd accepted the write at a revision.
 func (w Write) Stored(revision int64) services.Object {
 	return services.Object{
 		Key: w.key, Revision: revision, UID: w.content.UID,
@@ -44,7 +44,7 @@ func (w Write) Stored(revision int64) services.Object {
 	}
 }
 
-// CheckKey refuses keys whose path would be that of another object, or of none.
+// CheckKey refuses keys whose path would be invalid or that of another object.
 func CheckKey(key resource.Key) error {
 	if err := key.Check(); err != nil {
 		return services.BadRequest("%v", err)
@@ -52,7 +52,7 @@ func CheckKey(key resource.Key) error {
 	return nil
 }
 
-// Decode reads a path and value of etcd as the object at a revision: that of the
+// Decode decodes a path and value of etcd into the object at a revision: that of the
 // value, or that of its deletion.
 func Decode(path string, value []byte, revision int64) (services.Object, error) {
 	key, err := resource.ParsePath(path)

@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// settleWithin is how long an outcome is searched for: an election of etcd's
-	// leader takes less.
+	// settleWithin is how long an outcome is searched for: longer than a leader
+	// election.
 	settleWithin = 5 * time.Second
-	// tryWithin bounds one try, so that a connection that has died silently is not
-	// waited for until the end.
+	// tryWithin bounds one attempt, so that a dead connection does not use up all of
+	// the time.
 	tryWithin = 2 * time.Second
 	retryWait = 50 * time.Millisecond
-	// fenceSeconds is how long a fence stands: much longer than a transaction can be
-	// on its way. Fences are rare.
+	// fenceSeconds is the lease of a fence: much longer than a transaction can be in
+	// flight. Fences are rare.
 	fenceSeconds = 3600
-	// askEvery is how often etcd is asked whether it has sent all of the history.
+	// askEvery is the interval of progress requests to etcd while history is read.
 	askEvery = 20 * time.Millisecond
 )
 
-// refused reports whether etcd, or the connection to it, has refused a transaction
-// before doing any of it.
+// refused reports whether etcd, or the connection to it, refused a transaction without
+// applying any of it.
 func refused(err error) bool {
 	var unsent *NotSent
 	return errors.As(err, &unsent) || TooLarge(err) || errors.Is(err, rpctypes.ErrTooManyRequests) ||
@@ -47,9 +47,9 @@ func TooLarge(err error) bool {
 		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
 }
 
-// settle finds out what became of a transaction whose answer was lost because of
-// cause. read gets the present state; when it fences, nothing becomes of the
-// transaction later.
+// settle determines the outcome of a transaction whose response was lost because of
+// cause. read reads the current state; if it also fences, the transaction cannot be
+// applied later.
 func (s *Swapper) settle(ctx context.Context, w Swap, cause error, read func(context.Context, Swap) (present, error)) (Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Within)
 	defer cancel()
@@ -73,23 +73,23 @@ func (s *Swapper) settle(ctx context.Context, w Swap, cause error, read func(con
 	}
 }
 
-// errRewound is etcd's history being shorter than what was seen of it: it was
-// restored from a backup.
+// errRewound means that etcd's revision is lower than one seen before: it was restored
+// from a backup.
 var errRewound = errors.New("etcd has gone back to an earlier revision")
 
-// final reports whether another try would fail for the same reason.
+// final reports whether another attempt would fail for the same reason.
 func final(err error) bool {
 	return errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, errRewound)
 }
 
-// present is what etcd holds at a revision.
+// present is etcd's state at a revision.
 type present struct {
 	revision    int64
 	value, mark *mvccpb.KeyValue
 }
 
-// fence reads the present state, from which on the transaction cannot be applied. It
-// may be repeated: putting the fence again changes nothing.
+// fence puts the fence, after which the transaction cannot be applied, and reads the
+// current state. It is idempotent.
 func (s *Swapper) fence(ctx context.Context, w Swap) (present, error) {
 	lease, err := s.Client.Grant(ctx, fenceSeconds)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Swapper) fence(ctx context.Context, w Swap) (present, error) {
 	return stateIn(answer), nil
 }
 
-// look reads the present state.
+// look reads the current state.
 func (s *Swapper) look(ctx context.Context, w Swap) (present, error) {
 	answer, err := s.Client.Txn(ctx).Then(clientv3.OpGet(w.Path), clientv3.OpGet(w.mark())).Commit()
 	if err != nil {
@@ -150,8 +150,8 @@ func (s *Swapper) try(ctx context.Context, w Swap, read func(context.Context, Sw
 	return o, nil
 }
 
-// find returns the revision at which the write was applied, from the history after
-// Since and through a revision; 0 if it was not.
+// find returns the revision at which the write was applied, searching the history after
+// Since through a revision; 0 if it was not applied.
 func (s *Swapper) find(ctx context.Context, w Swap, through int64) (int64, error) {
 	if w.Attempt.Since >= through {
 		return 0, nil

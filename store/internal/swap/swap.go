@@ -1,18 +1,17 @@
-// Package swap does compare-and-swap transactions on etcd, each at most once, and
-// finds out what became of a transaction whose answer is lost.
+// Package swap performs compare-and-swap transactions on etcd, each at most once, and
+// determines the outcome of a transaction whose response is lost.
 //
-// Every transaction carries the ID of its write. A record that is put holds the ID
-// itself. A deletion leaves no record, so its transaction also puts the ID into one
-// of a fixed number of slots outside of the objects. Every transaction requires that
-// there is no fence for its ID.
+// Every transaction carries the ID of its write. A record that is put contains the ID.
+// A deletion leaves no record, so its transaction also puts the ID into one of a fixed
+// number of slots outside of the objects. Every transaction requires that there is no
+// fence for its ID.
 //
-// When an answer is lost, the fence is put first: a transaction that is still on its
-// way cannot be applied after that. Then the history up to the fence reports whether
-// the transaction was applied before. It does not matter what other writers have done
-// to the object since.
+// When a response is lost, the fence is put first: a transaction that is still in
+// flight cannot be applied after that. Then the history up to the fence shows whether
+// the transaction was applied before, whatever other writers have done to the object
+// since.
 //
-// It decides whether a write has happened. What that means to the caller of the store
-// is decided there.
+// It decides whether a write was applied. The store's caller decides what that means.
 package swap
 
 import (
@@ -37,57 +36,57 @@ import (
 const (
 	slotPrefix  = "/portico/deletions/"
 	fencePrefix = "/portico/fences/"
-	// maxID bounds the IDs that callers choose.
+	// maxID bounds the length of IDs that callers choose.
 	maxID = 64
 )
 
-// Swap is one write: an operation on a key of etcd that is done if the value there
-// still is of a revision.
+// Swap is one write: a put or deletion of a key in etcd, conditional on the revision of
+// the current value.
 type Swap struct {
-	// Attempt identifies the write. Its ID is set.
+	// Attempt identifies the write. Its ID must be set.
 	Attempt services.Attempt
 	Path    string
-	// Revision is the ModRevision that is replaced; 0 means that there is no value. A
-	// repeated deletion need not have one.
+	// Revision is the ModRevision to replace; 0 if the key must not exist. A repeated
+	// deletion need not set it.
 	Revision int64
-	// Value is what is put; empty to delete.
+	// Value is the new value; empty to delete.
 	Value string
 	// Further are other conditions of the transaction.
 	Further []clientv3.Cmp
-	// unmarked deletes without a mark, which takes space.
+	// unmarked deletes without recording a mark, which takes space.
 	unmarked bool
 }
 
-// Outcome is what became of a Swap.
+// Outcome is the result of a Swap.
 type Outcome struct {
 	Done     bool
-	Revision int64 // of the write, if it was done
-	// Value is what a deletion has deleted or, if the Swap was not done, what is there
-	// instead; nil if nothing is.
+	Revision int64 // of the write, if it was applied
+	// Value is what a deletion deleted or, if the Swap was not applied, the current
+	// value; nil if there is none.
 	Value *mvccpb.KeyValue
-	// Dead is true when no write with this ID can be applied any more, although none
-	// was.
+	// Dead is true if the write was not applied and no write with this ID can be
+	// applied any more.
 	Dead bool
 }
 
-// Config is what a Swapper is made of.
+// Config configures a Swapper.
 type Config struct {
 	Client *clientv3.Client
-	// Reached returns a revision that etcd has reached; the closer, the less history
-	// has to be read when an answer is lost.
+	// Reached returns a revision that etcd has reached; the newer, the less history has
+	// to be read when a response is lost.
 	Reached func() int64
-	// Time starts the time of a request to etcd, for metrics; its result ends it.
+	// Time starts timing a request to etcd, for metrics; calling the result ends it.
 	Time func(operation string) func(error)
-	// Bound returns a context that also ends, with an error as its cause, when etcd does
-	// not answer any more, and Away that error while etcd does not answer: a transaction
-	// is not begun then, and one that is under way is settled.
+	// Bound returns a context that also ends, with an error as its cause, when etcd
+	// stops responding, and Away that error while etcd does not respond: then no
+	// transaction is begun, and the outcome of one in progress is settled.
 	Bound func(context.Context) (context.Context, context.CancelFunc)
 	Away  func() error
-	// Within bounds the search for a lost outcome; zero chooses the default.
+	// Within bounds the search for a lost outcome; zero selects the default.
 	Within time.Duration
 }
 
-// Swapper does Swaps.
+// Swapper performs Swaps.
 type Swapper struct {
 	Config
 	stopped chan struct{}
@@ -104,7 +103,7 @@ func New(c Config) *Swapper {
 // Stop ends the searches for lost outcomes. It is called once.
 func (s *Swapper) Stop() { close(s.stopped) }
 
-// CheckAttempt returns the attempt with an ID. BadRequest (400) when it cannot be one.
+// CheckAttempt returns the attempt with an ID. BadRequest (400) if it is invalid.
 func CheckAttempt(a services.Attempt) (services.Attempt, error) {
 	switch {
 	case a.ID == "" && a.Repeated:
@@ -117,11 +116,11 @@ func CheckAttempt(a services.Attempt) (services.Attempt, error) {
 	return a, nil
 }
 
-// Do does a Swap, or finds out what its earlier attempt has done. An error of etcd
-// that refuses the transaction is returned as it is, and so is one of a transaction
-// that was not sent. It is an OutcomeUnknown (504) when etcd has confirmed nothing in
-// time. Cancelling ctx ends waiting for the transaction, not the search for its
-// outcome.
+// Do performs a Swap, or determines the outcome of its earlier attempt. An error with
+// which etcd refuses the transaction is returned unchanged, and so is that of a
+// transaction that was not sent. The error is OutcomeUnknown (504) if etcd has
+// confirmed nothing in time. Cancelling ctx ends the wait for the transaction, not the
+// search for its outcome.
 func (s *Swapper) Do(ctx context.Context, w Swap) (Outcome, error) {
 	if w.Attempt.Repeated {
 		return s.settle(ctx, w, errors.New("the answer to an earlier attempt was lost"), s.fence)
@@ -145,7 +144,7 @@ func (s *Swapper) Do(ctx context.Context, w Swap) (Outcome, error) {
 	return s.settle(ctx, w, err, s.fence)
 }
 
-// once does the transaction.
+// once sends the transaction.
 func (s *Swapper) once(ctx context.Context, w Swap) (Outcome, error) {
 	ctx, cancel := s.Bound(ctx)
 	defer cancel()
@@ -162,10 +161,10 @@ func (s *Swapper) once(ctx context.Context, w Swap) (Outcome, error) {
 	return Outcome{}, err
 }
 
-// crowded goes on with a Swap that etcd has no space for. The first one that does not
-// fit is refused in words and applied nevertheless. Once there is no space, etcd also
-// refuses fences, and none is needed: this transaction was answered. A deletion then
-// goes without a mark, because deleting must always be possible.
+// crowded continues a Swap for which etcd reports no space. The first one that does not
+// fit is reported as failed, but applied. From then on etcd also refuses fences, and
+// none is needed: this transaction was answered. A deletion is then sent without a
+// mark, because deleting must always be possible.
 func (s *Swapper) crowded(ctx context.Context, w Swap, full error) (Outcome, error) {
 	o, err := s.settle(ctx, w, full, s.look)
 	switch {
@@ -177,8 +176,8 @@ func (s *Swapper) crowded(ctx context.Context, w Swap, full error) (Outcome, err
 	return s.unmarked(ctx, w)
 }
 
-// unmarked does a deletion without a mark. Its outcome cannot be found out when the
-// answer is lost.
+// unmarked performs a deletion without a mark. Its outcome cannot be determined if the
+// response is lost.
 func (s *Swapper) unmarked(ctx context.Context, w Swap) (Outcome, error) {
 	w.unmarked = true
 	o, err := s.once(ctx, w)
@@ -189,7 +188,7 @@ func (s *Swapper) unmarked(ctx context.Context, w Swap) (Outcome, error) {
 	return o, err
 }
 
-// NotSent is the error of a transaction of which etcd has seen nothing.
+// NotSent is the error of a transaction that never reached etcd.
 type NotSent struct{ Err error }
 
 // Error returns the message.
@@ -214,11 +213,11 @@ func (s *Swapper) txn(ctx context.Context, w Swap) clientv3.Txn {
 	return txn.Else(clientv3.OpGet(w.Path))
 }
 
-// outcome reads the answer to the transaction.
+// outcome reads the response to the transaction.
 func (w Swap) outcome(answer *clientv3.TxnResponse) Outcome {
 	if !answer.Succeeded {
 		o := Outcome{Value: first(answer.Responses[0].GetResponseRange().Kvs)}
-		o.Dead = w.standsIn(o.Value) // so it was the fence
+		o.Dead = w.standsIn(o.Value) // so the fence was the reason
 		return o
 	}
 	o := Outcome{Done: true, Revision: answer.Header.Revision}
@@ -238,7 +237,7 @@ func (w Swap) standsIn(value *mvccpb.KeyValue) bool {
 
 func (w Swap) deletes() bool { return w.Value == "" }
 
-// mark is the key whose values hold the ID of the write.
+// mark is the key whose values contain the ID of the write.
 func (w Swap) mark() string {
 	if !w.deletes() {
 		return w.Path

@@ -66,7 +66,9 @@ func TestQuestions(t *testing.T) {
 		options   string
 		dryRun    bool
 	}{
-		"create": {func(a services.Admission) *Call { return Write(a, r, request.WriteOptions{DryRun: true, Manager: "m", Force: true}) },
+		"create": {func(a services.Admission) *Call {
+			return Write(a, r, request.WriteOptions{DryRun: true, Manager: "m", Force: true})
+		},
 			services.OperationCreate, `{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"],"fieldManager":"m"}`, true},
 		"update by patch": {func(a services.Admission) *Call { return Write(a, r, request.WriteOptions{}) },
 			services.OperationUpdate, `{"kind":"UpdateOptions","apiVersion":"meta.k8s.io/v1"}`, false},
