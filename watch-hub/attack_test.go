@@ -19,8 +19,8 @@ import (
 	"github.com/portico-platform/portico/services/rpc"
 )
 
-// TestAttackerOnTheBus is somebody who reaches NATS with all permissions but is not
-// the hub: they read nothing, and what they send changes nothing.
+// TestAttackerOnTheBus: an attacker with all permissions on NATS, but without the hub's
+// keys, can read nothing and change nothing.
 func TestAttackerOnTheBus(t *testing.T) {
 	b := newRig(t)
 	metrics := prometheus.NewRegistry()
@@ -42,7 +42,7 @@ func TestAttackerOnTheBus(t *testing.T) {
 	if err := attacker.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	// Reading: a secret, its labels and its name pass by.
+	// Reading: a secret with its labels and name is published.
 	const plain = "s3cr3t-value"
 	written := b.etcd.Write(resource.Key{GroupResource: resource.GroupResource{Resource: "secrets"}, Namespace: "hidden-ns", Name: "hidden-name"}, plain)
 	revision := b.etcd.Write(pod("a"), plain)
@@ -79,7 +79,7 @@ func TestAttackerOnTheBus(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range captured { // all that was heard, once more and on other subjects
+	for _, m := range captured { // all captured messages, again and on other subjects
 		for _, subject := range []string{m.Subject, changes.Subject(pods), changes.SubjectProgress} {
 			_ = attacker.Publish(subject, m.Data)
 		}
@@ -87,7 +87,7 @@ func TestAttackerOnTheBus(t *testing.T) {
 	if err := attacker.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	hub.answers = 0 // what comes now has to come from the bus
+	hub.answers = 0 // what follows has to come from the bus
 	revision = b.etcd.Write(pod("b"), "value")
 	heard := reach(t, stream, revision)
 	if len(heard) != 1 || heard[0].Object.Key.Name != "b" || heard[0].Object.Revision != revision {
@@ -112,7 +112,7 @@ func capture(t *testing.T, sub *nats.Subscription, n int) (captured []*nats.Msg)
 	return captured
 }
 
-// forgeries are changes and progress that never were.
+// forgeries are changes and progress that never happened.
 func forgeries(t *testing.T, after int64) (contents [][]byte) {
 	t.Helper()
 	for _, revision := range []int64{after + 1, 1 << 60} {
@@ -131,7 +131,7 @@ func forgeries(t *testing.T, after int64) (contents [][]byte) {
 	return contents
 }
 
-// refusals returns how many messages were refused, by the reason.
+// refusals returns the number of refused messages by reason.
 func refusals(t *testing.T, metrics *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Gather()

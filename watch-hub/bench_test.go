@@ -15,7 +15,7 @@ import (
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
-// benchmarkJSON is as long as a usual pod.
+// benchmarkJSON has the size of a typical pod.
 var benchmarkJSON = strings.Repeat("x", 2500)
 
 func benchmarkStream(b *testing.B, bus *testbed.NATS, hub services.WatchHub, after int64) *changes.Stream {
@@ -60,8 +60,8 @@ func BenchmarkEtcdToFollower(b *testing.B) {
 	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "changes/s")
 }
 
-// BenchmarkHubToFollower leaves etcd out: one change at a time goes into the
-// window, onto the bus and to a follower.
+// BenchmarkHubToFollower omits etcd: one change at a time passes the window, the bus
+// and a follower.
 func BenchmarkHubToFollower(b *testing.B) {
 	bus := testbed.StartNATS(b)
 	hub := New(Config{Etcd: testbed.StartEtcd(b).Client, Bus: bus.Connect(), History: time.Hour, WindowBytes: 64 << 20,

@@ -14,23 +14,23 @@ import (
 // marksKey holds the marks, so that they survive a restart.
 const marksKey = "/portico/hub/marks"
 
-// marksPerHistory is how many marks are made in the time of the history.
+// marksPerHistory is how many marks are made per history.
 const marksPerHistory = 10
 
-// marks is what hubs know about the age of revisions.
+// marks records the age of revisions, shared by all hubs.
 type marks struct {
 	Compacted int64  `json:"compacted"` // etcd has been compacted to it
 	List      []mark `json:"list"`      // after it, oldest first
 }
 
-// mark says which revision was the newest at some time.
+// mark is the newest revision at some time.
 type mark struct {
 	Time     time.Time `json:"time"`
 	Revision int64     `json:"revision"`
 }
 
-// compactAlways lets etcd forget what is older than the history, until ctx ends.
-// Only the hub that publishes does it.
+// compactAlways compacts revisions that are older than the history, until ctx ends.
+// Only the publishing hub does it.
 func (h *Hub) compactAlways(ctx context.Context) {
 	ticker := time.NewTicker(h.config.History / marksPerHistory)
 	defer ticker.Stop()
@@ -49,8 +49,8 @@ func (h *Hub) compactAlways(ctx context.Context) {
 	}
 }
 
-// compactAt makes a mark of what the hub has seen and compacts to the newest mark
-// that is old enough. A hub that lags makes its marks late, so that compaction
+// compactAt makes a mark of the newest revision that the hub has seen and compacts to
+// the newest mark that is old enough. A hub that lags marks late, so that compaction
 // never overtakes it. When nothing happens, nothing is written.
 func (h *Hub) compactAt(ctx context.Context, now time.Time) error {
 	saved, modified, err := h.loadMarks(ctx)
@@ -59,7 +59,7 @@ func (h *Hub) compactAt(ctx context.Context, now time.Time) error {
 	}
 	next := saved.next(mark{Time: now, Revision: h.window.Newest()}, now.Add(-h.config.History))
 	if next.Compacted > saved.Compacted {
-		// First this, then the marks: it can be repeated.
+		// Compact before saving the marks: compaction can be repeated.
 		_, err := h.config.Etcd.Compact(ctx, next.Compacted)
 		if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 			return err
@@ -71,8 +71,8 @@ func (h *Hub) compactAt(ctx context.Context, now time.Time) error {
 	return h.saveMarks(ctx, next, modified)
 }
 
-// next returns the marks with a newer one, if that says anything new, and with
-// those before oldest turned into Compacted.
+// next returns the marks with a newer one, if its revision is new, and with those
+// before oldest merged into Compacted.
 func (m marks) next(newest mark, oldest time.Time) marks {
 	next := marks{Compacted: m.Compacted}
 	last := m.Compacted
@@ -102,7 +102,7 @@ func (h *Hub) loadMarks(ctx context.Context) (saved marks, modified int64, err e
 	return saved, response.Kvs[0].ModRevision, nil
 }
 
-// saveMarks keeps the marks unless another hub has saved its own meanwhile.
+// saveMarks saves the marks unless another hub has saved its own since.
 func (h *Hub) saveMarks(ctx context.Context, m marks, modified int64) error {
 	value, err := json.Marshal(m)
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// publisherKey names the hub that publishes.
+	// publisherKey names the publishing hub.
 	publisherKey = "/portico/hub/publisher"
-	// leaseSeconds is how long a hub that has died keeps others from publishing.
+	// leaseSeconds is how long a crashed hub keeps others from publishing.
 	leaseSeconds = 5
 )
 
-// election decides which of several hubs publishes. It saves work and is not
-// needed for truth: followers drop what two hubs publish, and find what none did.
+// election decides which of several hubs publishes. It saves work and is not needed for
+// correctness: followers drop what two hubs publish, and detect what none did.
 type election struct {
 	etcd    *clientv3.Client
 	name    string
 	log     *slog.Logger
 	leading atomic.Bool
-	current atomic.Pointer[context.CancelFunc] // of the term
+	current atomic.Pointer[context.CancelFunc] // cancels the term
 	signal  chan struct{}
 }
 
@@ -38,20 +38,21 @@ func newElection(etcd *clientv3.Client, name string, log *slog.Logger) *election
 // leads reports whether this hub publishes.
 func (e *election) leads() bool { return e.leading.Load() }
 
-// won receives after each victory.
+// won receives after each won election.
 func (e *election) won() <-chan struct{} { return e.signal }
 
-// again ends the term, or the wait for it, and stands for election anew: what this
-// hub knows of the leadership is of a history that is over.
+// again ends the term, or the wait for it, and restarts the election: what this hub
+// knows of the leadership belongs to a history that has ended.
 func (e *election) again() {
 	if end := e.current.Load(); end != nil {
 		(*end)()
 	}
 }
 
-// run stands for election until ctx ends, and then resigns.
+// run takes part in the election until ctx ends, and then resigns.
 func (e *election) run(ctx context.Context) {
-	// Only once: two living hubs of one name would take it from each other forever.
+	// Only once: two running hubs of one name would take the leadership from each other
+	// forever.
 	succeed := true
 	for ctx.Err() == nil {
 		if err := e.term(ctx, succeed); err != nil && ctx.Err() == nil {
@@ -103,21 +104,21 @@ func (e *election) term(ctx context.Context, succeed bool) error {
 	return e.untilChanged(ctx, held.revision)
 }
 
-// resign gives the leadership up at once. The end of the hub must not stop it.
+// resign releases the leadership at once, even while the hub stops.
 func resign(session *concurrency.Session) {
 	session.Orphan()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	// When this fails, the lease runs out by itself.
+	// If this fails, the lease expires by itself.
 	_, _ = session.Client().Revoke(ctx, session.Lease())
 }
 
-// leadership is who publishes.
+// leadership is the publishing hub as read from etcd.
 type leadership struct {
 	mine     bool
 	name     string
-	taken    int64 // the revision at which the leadership was taken
-	revision int64 // the revision at which this was read
+	taken    int64 // the revision at which it was taken
+	revision int64 // the revision at which it was read
 }
 
 // claim takes the leadership if it is free.
@@ -134,14 +135,14 @@ func (e *election) claim(ctx context.Context, lease clientv3.LeaseID) (leadershi
 	return leadership{name: string(kv.Value), taken: kv.ModRevision, revision: response.Header.Revision}, nil
 }
 
-// takeOver frees the leadership if it still is held as it was read.
+// takeOver frees the leadership if it is still held as it was read.
 func (e *election) takeOver(ctx context.Context, o leadership) error {
 	_, err := e.etcd.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(publisherKey), "=", o.taken)).
 		Then(clientv3.OpDelete(publisherKey)).Commit()
 	return err
 }
 
-// untilChanged returns when the leadership changes hands after a revision.
+// untilChanged returns when the leadership changes after a revision.
 func (e *election) untilChanged(ctx context.Context, after int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -24,7 +24,7 @@ var types = []resource.GroupResource{
 	{Resource: "pods"}, {Group: "apps", Resource: "deployments"}, {Group: "rbac.test.example", Resource: "roles"},
 }
 
-// entry is a change as etcd tells it.
+// entry is a change as etcd reports it.
 type entry struct {
 	kind     services.ChangeType
 	key      string
@@ -64,7 +64,7 @@ func truth(t *testing.T, etcd *testbed.Etcd, gr resource.GroupResource, through 
 
 const followTimeout = 60 * time.Second
 
-// observer follows a type and notes what it hears.
+// observer follows a type and records what it receives.
 type observer struct {
 	gr      resource.GroupResource
 	after   int64
@@ -73,8 +73,8 @@ type observer struct {
 	err     error
 }
 
-// follow follows until everything through a revision has been heard; the revision
-// comes on a channel, and a change of the type after it.
+// follow follows until everything through the revision from the first channel has been
+// received, and a change of the type after it.
 func (o *observer) follow(ctx context.Context, source changes.Source, until <-chan int64) {
 	stream, err := source.Follow(ctx, o.gr, o.after)
 	if err != nil {
@@ -102,12 +102,12 @@ func (o *observer) follow(ctx context.Context, source changes.Source, until <-ch
 	}
 }
 
-// unversioned takes the resourceVersion out again, and shows when it was wrong.
+// unversioned removes the resourceVersion and reports when it was wrong.
 func unversioned(o services.Object) string {
 	return string(bytes.Replace(o.JSON, fmt.Appendf(nil, `"resourceVersion":"%d",`, o.Revision), nil, 1))
 }
 
-// check compares what an observer heard with etcd's history of its type.
+// check compares what an observer received with etcd's history of its type.
 func (o *observer) check(t *testing.T, history []entry, through int64) {
 	t.Helper()
 	if o.err != nil {
@@ -153,7 +153,7 @@ func writeRandomly(etcd *testbed.Etcd, random *rand.Rand, n int) {
 	}
 }
 
-// disturbance is something that happens again and again while followers follow.
+// disturbance is a fault that repeats while followers follow.
 type disturbance func(t *testing.T, b *rig)
 
 // rig is an etcd, a NATS and one or two hubs that come and go.
@@ -168,8 +168,7 @@ type rig struct {
 	current services.WatchHub
 }
 
-// Replay implements services.WatchHub with the hub of the moment, as the transport
-// does.
+// Replay implements services.WatchHub with the current hub, as the transport does.
 func (b *rig) Replay(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
 	b.replays.Add(1)
 	b.mu.Lock()
@@ -205,8 +204,7 @@ func restartHub(t *testing.T, b *rig) {
 	b.use(b.hub)
 }
 
-// killHub leaves behind what a hub leaves that has died: it holds its leadership until
-// the lease runs out.
+// killHub simulates a crash: the hub's leadership lasts until its lease expires.
 func killHub(t *testing.T, b *rig) {
 	b.use(nil)
 	b.hub.stop()
@@ -215,7 +213,7 @@ func killHub(t *testing.T, b *rig) {
 	b.use(b.hub)
 }
 
-// seat makes a hub the one that publishes for the next minute.
+// seat makes a hub the publisher for the next minute.
 func seat(t *testing.T, etcd *testbed.Etcd, name string) {
 	t.Helper()
 	lease, err := etcd.Grant(context.Background(), 60)
@@ -246,8 +244,8 @@ func loseMessages(t *testing.T, b *rig) { b.nats.Lose(30) }
 
 func smallWindow(t *testing.T, b *rig) { b.hub.window.Expire(time.Now().Add(2 * time.Hour)) }
 
-// TestFollowersHearEverything compares what followers hear, whatever happens to
-// the parts on the way, with etcd's own history.
+// TestFollowersHearEverything compares what followers receive, whatever fails on the
+// way, with etcd's own history.
 func TestFollowersHearEverything(t *testing.T) {
 	for name, disturb := range map[string]disturbance{
 		"undisturbed":       nil,

@@ -1,10 +1,10 @@
-// Package watchhub is the service that answers what happened: it follows etcd,
-// publishes every change once on the bus, keeps the recent window in memory,
-// answers replays, and compacts etcd's history behind the window.
+// Package watchhub is the service that publishes changes: it follows etcd, publishes
+// every change once on the bus, keeps a window of recent changes in memory, answers
+// replays, and compacts etcd's history behind the window.
 //
-// It decides what history is held and which of several hubs publishes. It never
-// changes objects and does not know who watches. It serves "Watch procedure",
-// "Events" and "Persistence" of the specification.
+// It decides what history is kept and which of several hubs publishes. It never changes
+// objects and does not know who watches. It serves "Watch procedure", "Events" and
+// "Persistence" of the specification.
 package watchhub
 
 import (
@@ -28,32 +28,33 @@ import (
 )
 
 const (
-	// progressEvery is how often the hub looks how far it has come, and tells when
-	// that has changed.
+	// progressEvery is the interval at which the hub publishes its progress, if it has
+	// changed.
 	progressEvery = time.Second
-	// idleEvery is how often it tells when nothing has changed.
+	// idleEvery is the interval at which unchanged progress is published.
 	idleEvery = 3 * time.Second
-	// standbyEvery is how often a hub that does not publish tells how far it had come
-	// the time before. When the publishing hub is dead or frozen, followers find
-	// after twice this time that they miss something, instead of when its lease ends.
+	// standbyEvery is the interval at which a hub that does not publish changes
+	// publishes its progress of the time before. When the publishing hub is dead or
+	// frozen, followers notice after twice this time that they miss something, instead
+	// of when its lease expires.
 	standbyEvery = 500 * time.Millisecond
-	// lagging is how long etcd may say nothing before the hub is not healthy.
+	// lagging is how long etcd may be silent before the hub is unhealthy.
 	lagging = 15 * time.Second
-	// retryEvery is the pause before a broken watch is opened again.
+	// retryEvery is the pause before a broken watch is reopened.
 	retryEvery = 500 * time.Millisecond
-	// fillStep is how many revisions of the past are read at a time. etcd gives a
-	// watch that lags about as many at once.
+	// fillStep is how many revisions of the past are read at a time. etcd sends about
+	// as many at once to a watch that lags.
 	fillStep = 1_000
-	// fillBytes bounds what a step holds in memory.
+	// fillBytes bounds the memory of a step.
 	fillBytes = 8 << 20
 )
 
-// Config is what a Hub needs. All fields are required.
+// Config configures a Hub. All fields are required.
 type Config struct {
 	Etcd *clientv3.Client
 	Bus  *nats.Conn
-	// Name tells hubs apart; a hub takes over at once from its predecessor of the
-	// same name.
+	// Name identifies the hub. It takes over at once from a predecessor of the same
+	// name.
 	Name string
 	// History is how long changes can be replayed and lists continued.
 	History time.Duration
@@ -74,16 +75,16 @@ type Hub struct {
 	publisher *publisher
 	keys      *keys.Keys
 	ready     chan struct{}
-	heard     atomic.Int64 // when etcd last said anything, in Unix nanoseconds
+	heard     atomic.Int64 // when etcd last sent anything, in Unix nanoseconds
 
 	filled bool      // the window holds as much of the past as it can
 	told   time.Time // when progress was last published
-	toldOf int64     // and of which revision
-	// standby is how far the hub had come when it last looked, not publishing.
+	toldOf int64     // and its revision
+	// standby is the progress at the last tick while not publishing.
 	standby services.Progress
 }
 
-// New returns a hub that does nothing until it runs.
+// New returns a hub. It does nothing until it runs.
 func New(config Config) *Hub {
 	h := &Hub{
 		config: config,
@@ -98,21 +99,21 @@ func New(config Config) *Hub {
 	return h
 }
 
-// Ready is closed when the hub knows the present. What happened before its start
-// comes from etcd, until the window has been filled with it.
+// Ready returns a channel that is closed when the hub knows the present. Changes before
+// its start are replayed from etcd until the window has been filled with them.
 func (h *Hub) Ready() <-chan struct{} { return h.ready }
 
-// Heard returns how long ago etcd last said anything.
+// Heard returns how long ago etcd last sent anything.
 func (h *Hub) Heard() time.Duration { return time.Since(time.Unix(0, h.heard.Load())) }
 
-// Run does the work of the hub until ctx ends, and then returns nil.
+// Run runs the hub until ctx ends, and then returns nil.
 func (h *Hub) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { h.followAlways(ctx) })
 	loops.Go(func() { h.compactAlways(ctx) })
 	loops.Go(func() { h.keys.Run(ctx) })
 	loops.Go(func() {
-		// Until then it has nothing to publish, or nothing to seal it with.
+		// Without these it has nothing to publish, or no key to seal it with.
 		for _, ready := range []<-chan struct{}{h.ready, h.keys.Ready()} {
 			select {
 			case <-ready:
@@ -126,7 +127,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// followAlways follows etcd, and again when that breaks.
+// followAlways follows etcd and restarts when that fails.
 func (h *Hub) followAlways(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := h.follow(ctx)
@@ -134,7 +135,7 @@ func (h *Hub) followAlways(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errNewEpoch):
 		case errors.As(err, &compacted):
-			// The hub was away for longer than etcd remembers.
+			// The hub was away for longer than etcd keeps history.
 			h.window.Reset(compacted.Through, h.window.Epoch())
 		default:
 			h.config.Log.Warn("following etcd again", "revision", h.window.Progress().Through, "error", err)
@@ -148,7 +149,7 @@ var (
 	errNewEpoch   = errors.New("etcd has another history")
 )
 
-// follow takes changes from etcd into the window and onto the bus.
+// follow moves changes from etcd into the window and onto the bus.
 func (h *Hub) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
@@ -194,8 +195,8 @@ func (h *Hub) follow(ctx context.Context) error {
 	}
 }
 
-// begin makes sure that the window belongs to the epoch that etcd is in. A window
-// that does not begins at the present: it is ready at once, however long the past.
+// begin makes sure that the window belongs to etcd's current epoch. A new window begins
+// at the present: it is ready at once, however long the past.
 func (h *Hub) begin(ctx context.Context) (epoch.Epoch, error) {
 	of, now, err := h.keeper.Read(ctx)
 	if err != nil || of == h.window.Epoch() {
@@ -207,21 +208,21 @@ func (h *Hub) begin(ctx context.Context) (epoch.Epoch, error) {
 	h.filled, h.toldOf = false, 0
 	if again {
 		h.election.again()
-		h.tell(time.Now()) // lets followers ask, and find that they have to list again
+		h.tell(time.Now()) // followers then ask, and learn that they have to list again
 	} else {
 		close(h.ready)
 	}
 	return of, nil
 }
 
-// prove reads the epoch every so often and closes over when it is another.
+// prove reads the epoch periodically and closes over when it has changed.
 func (h *Hub) prove(ctx context.Context, of epoch.Epoch, over chan<- struct{}) {
 	ticker := time.NewTicker(progressEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			// An etcd that does not answer breaks the watch too.
+			// The watch breaks too if etcd does not respond.
 			if now, _, err := h.keeper.Read(ctx); err == nil && now != of {
 				close(over)
 				return
@@ -232,9 +233,9 @@ func (h *Hub) prove(ctx context.Context, of epoch.Epoch, over chan<- struct{}) {
 	}
 }
 
-// fill reads the past into the window, newest first, until the window is full or
-// etcd has no more. It goes in small steps because etcd, for each of them, looks at
-// everything that happened since, and because objects may be large.
+// fill reads the past into the window, newest first, until the window is full or etcd
+// has no more. The steps are small because for each of them etcd reads everything that
+// happened since, and because objects may be large.
 func (h *Hub) fill(ctx context.Context) {
 	step := int64(fillStep)
 	for !h.filled && ctx.Err() == nil {
@@ -263,8 +264,8 @@ func (h *Hub) fill(ctx context.Context) {
 	}
 }
 
-// take puts a run into the window first, so that whoever follows the bus from
-// now on finds there what was published before.
+// take adds a run to the window first, so that anyone who follows the bus from now on
+// can replay what was published before.
 func (h *Hub) take(run history.Run) {
 	now := time.Now()
 	h.heard.Store(now.UnixNano())
@@ -282,7 +283,7 @@ func (h *Hub) take(run history.Run) {
 	}
 	pause := idleEvery
 	if run.Through > h.toldOf {
-		// Reports come from etcd every progressEvery, some a little early.
+		// etcd's progress arrives every progressEvery, sometimes a little early.
 		pause = progressEvery / 2
 	}
 	if now.Sub(h.told) >= pause {
@@ -290,15 +291,15 @@ func (h *Hub) take(run history.Run) {
 	}
 }
 
-// publish sends what is waiting. What no message can hold is announced, so that
-// followers fetch it.
+// publish sends the pending messages. It announces progress if a change fits into no
+// message, so that followers fetch it.
 func (h *Hub) publish() {
 	if whole := h.publisher.flush(); !whole {
 		h.tell(time.Now())
 	}
 }
 
-// tell publishes the progress, after everything that is part of it.
+// tell publishes the progress, after all changes that it includes.
 func (h *Hub) tell(now time.Time) {
 	h.publisher.flush()
 	progress := h.window.Progress()
@@ -306,9 +307,9 @@ func (h *Hub) tell(now time.Time) {
 	h.told, h.toldOf = now, progress.Through
 }
 
-// tellStandby publishes how far the hub had come at its last call, if it does not
-// publish changes. By now the hub that does has published all of that, so followers
-// ask for nothing that is on its way.
+// tellStandby publishes the progress of its previous call, if this hub does not publish
+// changes. By now the publishing hub has published all of that, so followers do not ask
+// for messages in flight.
 func (h *Hub) tellStandby() {
 	if h.election.leads() {
 		h.standby = services.Progress{}
@@ -340,8 +341,8 @@ func (h *Hub) Replay(ctx context.Context, r services.ReplayRequest) (services.Re
 	return h.replayPast(ctx, r)
 }
 
-// replayPast answers from etcd what lies before the window; the rest of the way
-// is in the window, so there is always more.
+// replayPast reads from etcd what precedes the window. There is always more, because
+// the rest is in the window.
 func (h *Hub) replayPast(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
 	of := h.window.Epoch()
 	floor, _ := h.window.Span()

@@ -40,8 +40,8 @@ func reach(t *testing.T, stream *changes.Stream, through int64) (heard []service
 	}
 }
 
-// deaf is a hub that answers one replay, the one at the start of a stream, and
-// then lets the bus do the work.
+// deaf is a hub that answers only the replay at the start of a stream, so that
+// everything else has to come from the bus.
 type deaf struct {
 	services.WatchHub
 	answers int
@@ -77,7 +77,7 @@ func newRig(t *testing.T) *rig {
 	return b
 }
 
-// untilPublishing waits until a hub is the one that publishes.
+// untilPublishing waits until a hub is the publisher.
 func (b *rig) untilPublishing(t *testing.T, hub runningHub) {
 	t.Helper()
 	sub, err := b.nats.Connect().SubscribeSync(changes.SubjectProgress)
@@ -102,7 +102,7 @@ func TestBusIsEnough(t *testing.T) {
 	if heard := reach(t, stream, last); len(heard) != 100 {
 		t.Errorf("heard %d changes, want 100", len(heard))
 	}
-	// Revisions that are nobody's object arrive as progress.
+	// Revisions without an object arrive as progress.
 	response, err := b.etcd.Put(t.Context(), "/elsewhere", "value")
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestHubSucceedsItself(t *testing.T) {
 	b.hub.stop()
 	seat(t, b.etcd, "hub")
 	b.hub = startHub(t, b.etcd, b.bus, nil)
-	b.untilPublishing(t, b.hub) // the lease of the other lasts longer than the test
+	b.untilPublishing(t, b.hub) // the other hub's lease outlasts the test
 }
 
 func TestHubGivesUpItsOffice(t *testing.T) {
@@ -150,10 +150,10 @@ func TestHubGivesUpItsOffice(t *testing.T) {
 }
 
 // TestADeadPublisherIsNoticedByOthers: the hub that holds the leadership publishes
-// nothing. Followers hear of what they miss long before its lease ends.
+// nothing. Followers receive what they miss long before its lease expires.
 func TestADeadPublisherIsNoticedByOthers(t *testing.T) {
 	b := newRig(t)
-	seat(t, b.etcd, "stranger") // whose lease outlives the test
+	seat(t, b.etcd, "stranger") // whose lease outlasts the test
 	sub, err := b.nats.Connect().SubscribeSync(changes.SubjectProgress)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestLargeChangesAreFetched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	revision := b.etcd.Write(pod("large"), strings.Repeat("x", 1_300_000)) // more than a NATS message
+	revision := b.etcd.Write(pod("large"), strings.Repeat("x", 1_300_000)) // larger than a NATS message
 	if heard := reach(t, stream, revision); len(heard) != 1 || len(heard[0].Object.JSON) < 1_300_000 {
 		t.Errorf("heard %d changes", len(heard))
 	}
@@ -247,7 +247,7 @@ func TestCompactionFollowsTheHistory(t *testing.T) {
 		t.Error("after 80 minutes, what was the past 20 minutes after the start should just be held")
 	}
 	b.hub.stop()
-	b.hub = startHub(t, b.etcd, b.bus, nil) // and it remembers the marks
+	b.hub = startHub(t, b.etcd, b.bus, nil) // and it has loaded the marks
 	compact(105 * time.Minute)
 	if holds(revisions[2]-1) || !holds(revisions[2]) {
 		t.Error("after a restart, the marks are not as before")
@@ -266,7 +266,7 @@ func TestCompactionRestsWhenNothingHappens(t *testing.T) {
 	b := newRig(t)
 	b.etcd.Write(pod("a"), "value")
 	now := time.Now()
-	for range 3 { // a mark, a compaction, and then rest
+	for range 3 { // a mark, a compaction, and then nothing
 		now = now.Add(2 * b.hub.config.History)
 		if err := b.hub.compactAt(t.Context(), now); err != nil {
 			t.Fatal(err)

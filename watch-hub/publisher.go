@@ -16,31 +16,32 @@ import (
 )
 
 const (
-	// tick is the least time between two publications: a change after a pause is
-	// published at once, and under load those of a tick share messages.
+	// tick is the minimum time between two publications: a change after a pause is
+	// published at once; under load the changes of a tick share messages.
 	tick = 2 * time.Millisecond
-	// messageBytes is where a message is full; one change may be larger.
+	// messageBytes is the size at which a message is full. A single change may be
+	// larger.
 	messageBytes = 256 << 10
-	// freeBuffers bounds the buffers that wait for further messages.
+	// freeBuffers bounds the pool of buffers.
 	freeBuffers = 8
 )
 
-// publisher puts changes on the bus. It does not know whether they arrive: who
-// follows finds out. It is used by one goroutine.
+// publisher publishes changes on the bus. It does not know whether they arrive:
+// followers detect losses. It must be used by one goroutine.
 type publisher struct {
 	bus    *nats.Conn
 	log    *slog.Logger
-	master func() *seal.Master // the key of the moment; nil when there is none
-	sealer *seal.Sealer        // with the key of the message before
-	sealed []byte              // the message before, sealed
+	master func() *seal.Master // the current key; nil if there is none
+	sealer *seal.Sealer        // with the key of the previous message
+	sealed []byte              // the previous message, sealed
 	open   map[resource.GroupResource]*message
 	last   time.Time // of the last flush
 	timer  *time.Timer
-	free   [][]byte // for further messages
-	broken bool     // some change since the last flush did not get onto the bus
+	free   [][]byte // buffers to reuse
+	broken bool     // a change since the last flush could not be published
 }
 
-// message is a run of changes of one type.
+// message is a sequence of changes of one type.
 type message struct {
 	subject string
 	data    []byte
@@ -52,8 +53,8 @@ func newPublisher(conn *nats.Conn, master func() *seal.Master, log *slog.Logger)
 	return p
 }
 
-// add puts a change behind those of its type that wait. Types do not wait for
-// each other; within a type the order of revisions is kept.
+// add appends a change to the pending message of its type. Types do not wait for each
+// other; within a type the order of revisions is kept.
 func (p *publisher) add(c services.Change) {
 	gr := c.Object.Key.GroupResource
 	m := p.open[gr]
@@ -73,8 +74,8 @@ func (p *publisher) add(c services.Change) {
 	m.data = data
 }
 
-// ready reports whether there are changes and they may be published now; when it is
-// too soon, due fires as soon as they may.
+// ready reports whether there are changes and they may be published now. If it is too
+// early, due fires when they may.
 func (p *publisher) ready(now time.Time) bool {
 	if len(p.open) == 0 {
 		return false
@@ -86,11 +87,11 @@ func (p *publisher) ready(now time.Time) bool {
 	return since >= tick
 }
 
-// due fires when what waits is to be flushed.
+// due fires when the pending messages are to be flushed.
 func (p *publisher) due() <-chan time.Time { return p.timer.C }
 
-// flush publishes what waits; not whole when a change had to be left out since
-// the last flush.
+// flush publishes the pending messages. It returns false if a change was lost since the
+// last flush.
 func (p *publisher) flush() (whole bool) {
 	if len(p.open) > 0 {
 		p.last = time.Now()
@@ -103,7 +104,7 @@ func (p *publisher) flush() (whole bool) {
 	return whole
 }
 
-// send publishes a message. One that is larger than the server takes fails too.
+// send publishes a message. It fails if the message exceeds the server's limit.
 func (p *publisher) send(m *message) {
 	if len(m.data) == 0 {
 		return
@@ -118,8 +119,8 @@ func (p *publisher) send(m *message) {
 
 var errNoKey = errors.New("there is no key to seal with")
 
-// publish seals a message and sends it. On a bus that only this process reaches
-// nothing needs to be sealed.
+// publish seals and sends a message. On a bus that only this process can reach,
+// messages are not sealed.
 func (p *publisher) publish(subject string, content []byte) error {
 	if bus.Private(p.bus) {
 		return p.bus.Publish(subject, content)
@@ -141,7 +142,7 @@ func (p *publisher) publish(subject string, content []byte) error {
 	return p.bus.Publish(subject, sealed)
 }
 
-// buffer returns memory for a message.
+// buffer returns an empty buffer for a message.
 func (p *publisher) buffer() []byte {
 	last := len(p.free) - 1
 	if last < 0 {

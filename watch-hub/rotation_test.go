@@ -18,8 +18,8 @@ import (
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
-// TestKeysAreReplacedUnderLoad replaces the key again and again, in every way,
-// while 200 followers follow and two hubs run.
+// TestKeysAreReplacedUnderLoad replaces the key repeatedly, in every way, while 200
+// followers follow and two hubs run.
 func TestKeysAreReplacedUnderLoad(t *testing.T) {
 	random := testbed.Random(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*followTimeout)
@@ -30,7 +30,7 @@ func TestKeysAreReplacedUnderLoad(t *testing.T) {
 	writeRandomly(b.etcd, random, 20)
 
 	const followers = 200
-	// Ten processes, half of which ask the hub that does not publish.
+	// Ten processes, half of which use the hub that does not publish.
 	sources := make([]changes.Source, 10)
 	for i := range sources {
 		var hub services.WatchHub = b
@@ -136,7 +136,7 @@ func TestKeysAreReplacedOnSchedule(t *testing.T) {
 	<-done
 }
 
-// A hub that restarts goes on with the keys that are there.
+// A restarted hub continues with the existing keys.
 func TestKeysOutliveHubs(t *testing.T) {
 	b := newRig(t)
 	before := b.hub.keys.Current().ID()

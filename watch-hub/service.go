@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/watch-hub/internal/keys"
 )
 
-// Service is the watch hub as a part of a process.
+// Service returns the watch hub as a service of a process.
 func Service() run.Service {
 	return run.Service{
 		Name:   "watch-hub",
@@ -85,7 +85,7 @@ func configure(n *run.Node) (Config, error) {
 
 var errLagging = errors.New("etcd has told nothing for a while")
 
-// observe lets health checks and metrics see the hub.
+// observe registers the health checks and metrics of the hub.
 func observe(n *run.Node, hub *Hub) {
 	n.Health.Add(run.Check{Name: "watch-hub", Probe: func(context.Context) error {
 		if err := hub.keeper.Broken(); err != nil {

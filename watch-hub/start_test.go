@@ -14,7 +14,7 @@ import (
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
-// slowPast holds back the answers of watches that begin in the past.
+// slowPast delays the responses of watches that begin in the past.
 type slowPast struct {
 	clientv3.Watcher
 	present int64
@@ -45,8 +45,8 @@ func (s *slowPast) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 	return held
 }
 
-// withSlowPast returns a client of the same etcd that does not tell the past until
-// it is released.
+// withSlowPast returns a client of the same etcd that does not return the past until it
+// is released.
 func withSlowPast(etcd *testbed.Etcd, present int64) (client *clientv3.Client, release func()) {
 	slow := &slowPast{Watcher: etcd.Watcher, present: present, release: make(chan struct{})}
 	client = clientv3.NewCtxClient(context.Background())
@@ -54,8 +54,8 @@ func withSlowPast(etcd *testbed.Etcd, present int64) (client *clientv3.Client, r
 	return client, sync.OnceFunc(func() { close(slow.release) })
 }
 
-// TestReadyFromThePresent: a hub does not wait for the past, which it then reads
-// into its window.
+// TestReadyFromThePresent: a hub is ready without the past, which it then reads into
+// its window.
 func TestReadyFromThePresent(t *testing.T) {
 	etcd := testbed.StartEtcd(t)
 	last := int64(0)
@@ -65,7 +65,7 @@ func TestReadyFromThePresent(t *testing.T) {
 	client, release := withSlowPast(etcd, last)
 	defer release()
 	hub := startHub(t, etcd, testbed.StartNATS(t).Connect(), func(c *Config) { c.Etcd = client })
-	// The present can be asked about, and what happens is heard of.
+	// The present can be replayed, and new changes are received.
 	now := etcd.Write(pod("now"), "now")
 	heard := replayed(t, hub, last, now)
 	if len(heard) != 1 || heard[0] != now {
@@ -75,8 +75,8 @@ func TestReadyFromThePresent(t *testing.T) {
 		t.Errorf("the window begins at %d, but the past was held back", floor)
 	}
 	release()
-	// While the window is being filled and others write, everybody who asks is told
-	// everything once.
+	// While the window is being filled and others write, every reader gets each change
+	// once.
 	var all sync.WaitGroup
 	all.Go(func() {
 		for i := range 500 {
@@ -110,7 +110,7 @@ func TestReadyFromThePresent(t *testing.T) {
 }
 
 // replayed returns the revisions of the changes in (after, through] and checks that
-// each is told once and in order.
+// each occurs once and in order.
 func replayed(t *testing.T, hub services.WatchHub, after, through int64) (revisions []int64) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -1,7 +1,6 @@
-// Package embedded is a NATS server inside the process, reached without a port:
-// the bus of an installation that is one process. It decides the server's limits
-// and nothing about what travels on it. It serves "Watch procedure" of the
-// specification.
+// Package embedded runs a NATS server inside the process, without a port: the bus of a
+// single-process installation. It decides the server's limits and knows nothing about
+// the messages. It serves "Watch procedure" of the specification.
 package embedded
 
 import (
@@ -18,15 +17,16 @@ import (
 )
 
 const (
-	// maxPayload holds any object that etcd holds, together with what it replaced.
+	// maxPayload admits any object that fits into etcd, together with its previous
+	// state.
 	maxPayload = 8 << 20
-	// maxPending is how far a connection may lag before the server cuts it.
+	// maxPending is how many bytes a connection may lag before the server closes it.
 	maxPending = 256 << 20
 	// startTimeout bounds the start of the server.
 	startTimeout = 10 * time.Second
 )
 
-// Service is the embedded server as a part of a process.
+// Service returns the embedded server as a service of the process.
 func Service() run.Service {
 	return run.Service{
 		Name:   "nats",

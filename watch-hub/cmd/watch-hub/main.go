@@ -1,5 +1,5 @@
-// Command watch-hub runs the watch hub as a process of its own, beside an etcd
-// and a NATS that flags name.
+// Command watch-hub runs the watch hub as its own process, with the etcd and NATS that
+// flags name.
 package main
 
 import (

@@ -1,9 +1,9 @@
-// Package history reads changes from etcd: live and from the past, until that
-// is compacted.
+// Package history reads changes from etcd, live and from the past, as far as it is not
+// compacted.
 //
-// It decides how a revision of etcd becomes a Change, with the object before it,
-// and what "seen through" means. It never writes, keeps nothing and does not know
-// the bus. It serves "Watch procedure" and "Persistence" of the specification.
+// It decides how a revision of etcd becomes a Change, with the object before it, and
+// what "seen through" means. It never writes, stores nothing and does not know the bus.
+// It serves "Watch procedure" and "Persistence" of the specification.
 package history
 
 import (
@@ -22,23 +22,23 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// firstProgress is how soon a new watch asks for its progress; the pause then
-// doubles up to the one that was asked for, so that a quiet start is known soon.
+// firstProgress is the delay of a new watch's first progress request. The interval then
+// doubles up to the requested one, so that a quiet start is known soon.
 const firstProgress = 2 * time.Millisecond
 
-// Compacted says that etcd no longer has what was asked for.
+// Compacted means that etcd no longer has the requested history.
 type Compacted struct {
-	// Through is the revision up to which history is gone.
+	// Through is the revision up to which history is compacted.
 	Through int64
 }
 
 // Error says through where.
 func (c Compacted) Error() string { return fmt.Sprintf("history is compacted through %d", c.Through) }
 
-// errPrevious stands for an event whose object before it is compacted already.
+// errPrevious means that the object before an event is compacted.
 var errPrevious = errors.New("the previous state of an object is no longer held")
 
-// ErrLarge says that there is more than was asked for.
+// ErrLarge means that there is more than was requested.
 var ErrLarge = errors.New("more history than was asked for")
 
 var errEnded = errors.New("etcd ended a watch")
@@ -47,7 +47,7 @@ var errEnded = errors.New("etcd ended a watch")
 type Reader struct {
 	client *clientv3.Client
 	log    *slog.Logger
-	pasts  chan struct{} // places for reading the past
+	pasts  chan struct{} // semaphore for reads of the past
 }
 
 // NewReader returns a reader.
@@ -63,9 +63,9 @@ type Run struct {
 	Through int64
 }
 
-// Watch follows everything below a prefix after a revision, from the past into
-// the present, and asks etcd at least every so often how far it has come.
-// Responses go through Read. The watch ends with ctx.
+// Watch follows everything below a prefix after a revision, from the past into the
+// present, and requests progress from etcd at the given interval. Responses have to be
+// passed to Read. The watch ends with ctx.
 func (r *Reader) Watch(ctx context.Context, prefix string, after int64, every time.Duration) clientv3.WatchChan {
 	ctx = etcd.OwnStream(clientv3.WithRequireLeader(ctx))
 	responses := r.client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithPrevKV(),
@@ -91,7 +91,8 @@ func (r *Reader) askProgress(ctx context.Context, every time.Duration) {
 	}
 }
 
-// Read makes a Run of a response. The error is Compacted when history is gone.
+// Read converts a response to a Run. The error is Compacted if the history is
+// compacted.
 func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
 	if response.CompactRevision != 0 {
 		return Run{}, Compacted{Through: response.CompactRevision}
@@ -116,8 +117,8 @@ func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
 	return run, nil
 }
 
-// change makes a Change of an event; not ok of one that cannot be read, of which
-// nobody can be told. The error is Compacted when the object before it is gone.
+// change converts an event to a Change. ok is false if it cannot be decoded; such an
+// event is not published. The error is Compacted if the object before it is compacted.
 func (r *Reader) change(event *clientv3.Event) (c services.Change, ok bool, err error) {
 	c, err = decode(event)
 	if errors.Is(err, errPrevious) {
@@ -129,7 +130,7 @@ func (r *Reader) change(event *clientv3.Event) (c services.Change, ok bool, err 
 	return c, err == nil, nil
 }
 
-// decode makes a Change of an event.
+// decode decodes an event into a Change.
 func decode(event *clientv3.Event) (services.Change, error) {
 	key, err := resource.ParsePath(string(event.Kv.Key))
 	if err != nil {

@@ -35,8 +35,8 @@ func kinds(run Run) (list []string) {
 	return list
 }
 
-// onBoth runs a test on an etcd in this process and on one behind a connection, of
-// which the past is read in different ways.
+// onBoth runs a test on an etcd in this process and on one over a connection, because
+// the past is read differently.
 func onBoth(t *testing.T, test func(t *testing.T, etcd *testbed.Etcd)) {
 	t.Run("in process", func(t *testing.T) { test(t, testbed.StartEtcd(t)) })
 	t.Run("remote", func(t *testing.T) { test(t, testbed.StartRemoteEtcd(t)) })
@@ -72,7 +72,8 @@ func testPast(t *testing.T, etcd *testbed.Etcd) {
 	}
 }
 
-// TestFormerStates: an object that may have left a selection is carried as it was.
+// TestFormerStates: a change carries the previous object if it may have left a
+// selection.
 func TestFormerStates(t *testing.T) {
 	etcd := testbed.StartEtcd(t)
 	first := etcd.Write(pod("a"), "one")
@@ -102,7 +103,7 @@ func testPastThatIsGone(t *testing.T, etcd *testbed.Etcd) {
 		t.Fatal(err)
 	}
 	query := Query{GroupResource: pods, Through: last, Limit: 10, Bytes: 1 << 20}
-	// A watch from the deletion on would be served, without the deletion.
+	// A watch that starts at the deletion would be served, without the deletion.
 	for _, after := range []int64{0, first - 1, first, deleted - 1} {
 		query.After = after
 		var compacted Compacted
@@ -154,8 +155,8 @@ func TestMissingPreviousMeansCompacted(t *testing.T) {
 	}
 }
 
-// TestFewReadThePast: each run of the past makes etcd read everything since into
-// memory, so that clients who resume old watches at the same time wait in a line.
+// TestFewReadThePast: each read of the past makes etcd load everything since into
+// memory, so clients that resume old watches at the same time have to queue.
 func TestFewReadThePast(t *testing.T) {
 	etcd := testbed.StartEtcd(t)
 	reader := newReader(etcd)
@@ -170,14 +171,14 @@ func TestFewReadThePast(t *testing.T) {
 		t.Errorf("got %v while all places are taken", err)
 	}
 	<-reader.pasts
-	for range 2 * concurrentPasts { // each gives its place back
+	for range 2 * concurrentPasts { // each releases the semaphore
 		if run, err := reader.Past(t.Context(), query); err != nil || len(run.Changes) != 1 {
 			t.Errorf("got %v, %v", run, err)
 		}
 	}
 }
 
-// TestAPageOfALongPast: a page costs memory for a page, however much has happened
+// TestAPageOfALongPast: a page costs the memory of a page, however much has happened
 // since. etcd sends a thousand revisions at once.
 func TestAPageOfALongPast(t *testing.T) {
 	etcd := testbed.StartRemoteEtcd(t)

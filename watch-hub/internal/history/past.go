@@ -12,32 +12,31 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// concurrentPasts is how many runs of the past are read from etcd at the same time.
-// etcd reads all changes after a revision into memory, however few are asked for:
-// many clients that resume old watches must not multiply that.
+// concurrentPasts is how many reads of the past may run at the same time. etcd loads
+// all changes after a revision into memory, however few are requested: many clients
+// that resume old watches must not multiply that.
 const concurrentPasts = 2
 
-// pastProgress is how often a reader of the past asks how far etcd has come.
+// pastProgress is the interval of progress requests of a read of the past.
 const pastProgress = 50 * time.Millisecond
 
-// Query asks for the changes of one type, or of all, in (After, Through], until
-// there are Limit of them or Bytes are exceeded.
+// Query requests the changes of one type, or of all, in (After, Through], up to Limit
+// changes and until Bytes are exceeded.
 type Query struct {
 	GroupResource  resource.GroupResource
 	After, Through int64
 	Limit, Bytes   int
 }
 
-// Past returns changes of one type in (after, through], the first n of them at
-// least as far as they fit into bytes. The error is Compacted when not all of
-// them are held.
+// Past returns changes of one type in (after, through]: the first n, or fewer if they
+// exceed bytes. The error is Compacted if not all of them are available.
 func (r *Reader) Past(ctx context.Context, q Query) (Run, error) {
 	return r.past(ctx, q.GroupResource.Path(), q)
 }
 
 // Between returns the changes of all types in (q.After, q.Through]. The error is
-// Compacted when not all of them are held, and ErrLarge when they are more than
-// q.Limit or q.Bytes.
+// Compacted if not all of them are available, and ErrLarge if they exceed q.Limit or
+// q.Bytes.
 func (r *Reader) Between(ctx context.Context, q Query) (Run, error) {
 	run, err := r.past(ctx, resource.Root, q)
 	if err == nil && run.Through < q.Through {
@@ -72,7 +71,7 @@ func (r *Reader) past(ctx context.Context, prefix string, q Query) (Run, error) 
 	return a.Run, r.held(ctx, q.After)
 }
 
-// answer is what is known of the answer to a query.
+// answer collects the answer to a query.
 type answer struct {
 	Run
 	query Query
@@ -80,8 +79,8 @@ type answer struct {
 	whole bool // nothing more is needed
 }
 
-// extend adds what a response tells. Events are decoded one by one: a response may
-// hold far more than was asked for.
+// extend adds the events of a response. It decodes them one by one: a response may hold
+// far more than was requested.
 func (r *Reader) extend(a *answer, response clientv3.WatchResponse) error {
 	if response.CompactRevision != 0 {
 		return Compacted{Through: response.CompactRevision}
@@ -117,10 +116,10 @@ func (r *Reader) extend(a *answer, response clientv3.WatchResponse) error {
 	return nil
 }
 
-// responses opens a watch and returns what receives its responses. Over a connection
-// it is a stream of its own, read response by response: the client would put the
-// fragments of a response together and queue responses without bound, while etcd sends
-// a thousand revisions in one.
+// responses opens a watch and returns a function that receives its responses. Over a
+// connection it uses a stream of its own and reads response by response: the client
+// would join the fragments of a response and queue responses without bound, while etcd
+// sends a thousand revisions in one.
 func (r *Reader) responses(ctx context.Context, prefix string, after int64) (func() (clientv3.WatchResponse, error), error) {
 	connection := r.client.ActiveConnection()
 	if connection == nil { // etcd in this process: events are shared, not copied
@@ -153,7 +152,7 @@ func (r *Reader) responses(ctx context.Context, prefix string, after int64) (fun
 	}, nil
 }
 
-// askStream asks a stream for its progress until ctx ends or the stream breaks.
+// askStream requests progress on a stream until ctx ends or the stream breaks.
 func askStream(ctx context.Context, stream pb.Watch_WatchClient) {
 	ticks := time.NewTicker(pastProgress)
 	defer ticks.Stop()
@@ -166,12 +165,12 @@ func askStream(ctx context.Context, stream pb.Watch_WatchClient) {
 		}
 		progress := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
 		if err := stream.Send(progress); err != nil {
-			return // what receives finds out
+			return // the receiver sees the error
 		}
 	}
 }
 
-// asResponse is a response in the form of the client.
+// asResponse converts a response to the client's type.
 func asResponse(r *pb.WatchResponse) clientv3.WatchResponse {
 	events := make([]*clientv3.Event, len(r.Events))
 	for i, e := range r.Events {
@@ -182,8 +181,8 @@ func asResponse(r *pb.WatchResponse) clientv3.WatchResponse {
 	}
 }
 
-// held returns Compacted when the state at a revision is gone: then deletions
-// right after it may be missing without a sign from a watch.
+// held returns Compacted if the state at a revision is compacted: a watch may then miss
+// deletions right after it without an error.
 func (r *Reader) held(ctx context.Context, revision int64) error {
 	_, err := r.client.Get(ctx, resource.Root, clientv3.WithRev(max(revision, 1)), clientv3.WithCountOnly())
 	if errors.Is(err, rpctypes.ErrCompacted) {

@@ -1,8 +1,8 @@
-// Package keys keeps the master keys with which hubs seal what they publish. They
-// are in etcd, beside the objects and out of reach of the API, and shared by all
-// hubs: the first one to start makes them. It decides when a key is replaced and
-// how long the one before it is accepted. It does not seal anything. It serves
-// "Watch procedure" of the specification.
+// Package keys manages the master keys with which hubs seal what they publish. They are
+// in etcd, outside of the API's objects, and shared by all hubs: the first one to start
+// creates them. It decides when a key is replaced and how long the previous one is
+// accepted. It does not seal anything. It serves "Watch procedure" of the
+// specification.
 package keys
 
 import (
@@ -22,21 +22,22 @@ import (
 )
 
 const (
-	// Path is where the keys are in etcd. Deleting it makes the hubs replace the key.
+	// Path is the etcd key of the master keys. Deleting it makes the hubs replace the
+	// key.
 	Path = "/portico/hub/keys"
-	// Overlap is how long a key that was replaced is still accepted: longer than a
-	// message is under way, and than a hub needs to learn of the new one.
+	// Overlap is how long a replaced key is still accepted: longer than a message is in
+	// flight, and than a hub needs to learn of the new key.
 	Overlap = time.Minute
 	// retryEvery is the pause after a failure of etcd.
 	retryEvery = 500 * time.Millisecond
-	// lookEvery bounds how often readers make a hub look for a key it does not have.
+	// lookEvery bounds how often requests make a hub look for an unknown key in etcd.
 	lookEvery = 100 * time.Millisecond
 )
 
-// ErrNotReady says that no key has been read yet.
+// ErrNotReady means that no key has been read yet.
 var ErrNotReady = errors.New("the keys have not been read yet")
 
-// Keys are the keys of the hubs.
+// Keys holds the keys of the hubs.
 type Keys struct {
 	etcd  *clientv3.Client
 	every time.Duration
@@ -45,16 +46,16 @@ type Keys struct {
 	now   atomic.Pointer[ring]
 
 	loading sync.Mutex
-	looked  time.Time // when a key was last looked for
+	looked  time.Time // when etcd was last searched for a key
 }
 
-// Held is a key and how long it may still be accepted; 0 is without an end.
+// Held is a key and how long it may still be accepted; 0 means without limit.
 type Held struct {
 	*seal.Master
 	Lifetime time.Duration
 }
 
-// ring is what etcd holds at a revision.
+// ring is the state in etcd at a revision.
 type ring struct {
 	revision int64
 	held     []heldKey // oldest first; the last one seals
@@ -77,10 +78,10 @@ func New(etcd *clientv3.Client, every time.Duration, log *slog.Logger) *Keys {
 	return &Keys{etcd: etcd, every: every, log: log, ready: make(chan struct{})}
 }
 
-// Ready is closed when there is a key.
+// Ready returns a channel that is closed when there is a key.
 func (k *Keys) Ready() <-chan struct{} { return k.ready }
 
-// Run keeps the keys up to date until ctx ends, and replaces them when it is time.
+// Run keeps the keys up to date until ctx ends, and replaces them when they are due.
 func (k *Keys) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := k.follow(ctx)
@@ -92,7 +93,7 @@ func (k *Keys) Run(ctx context.Context) {
 	}
 }
 
-// Current returns the key that seals; nil when there is none yet.
+// Current returns the key that seals; nil if there is none yet.
 func (k *Keys) Current() *seal.Master {
 	r := k.now.Load()
 	if r == nil {
@@ -101,8 +102,8 @@ func (k *Keys) Current() *seal.Master {
 	return r.held[len(r.held)-1].Master
 }
 
-// Accepted returns the keys that are accepted, oldest first; the last one seals.
-// When none is known, or not the named one, etcd is asked first.
+// Accepted returns the accepted keys, oldest first; the last one seals. If none is
+// known, or not the named one, etcd is read first.
 func (k *Keys) Accepted(ctx context.Context, id []byte) ([]Held, error) {
 	if now := k.now.Load(); now == nil || len(id) > 0 && !now.has(id) {
 		if err := k.look(ctx); err != nil {
@@ -145,7 +146,7 @@ func (k *Keys) look(ctx context.Context) error {
 	return err
 }
 
-// Rotate replaces the key now. Several hubs that do it at once replace it once.
+// Rotate replaces the key now. Concurrent calls by several hubs replace it once.
 func (k *Keys) Rotate(ctx context.Context) error {
 	r := k.now.Load()
 	if r == nil {
@@ -154,7 +155,7 @@ func (k *Keys) Rotate(ctx context.Context) error {
 	return k.replace(ctx, r)
 }
 
-// follow reads the keys and what becomes of them; it returns only with an error.
+// follow reads the keys and watches them; it returns only with an error.
 func (k *Keys) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -188,16 +189,16 @@ func (k *Keys) follow(ctx context.Context) error {
 	}
 }
 
-// read makes what etcd holds the known keys, and makes new ones when it holds none.
-// It returns the revision of etcd that it has seen.
+// read loads the keys from etcd, and creates them if there are none. It returns the
+// revision that it has seen.
 func (k *Keys) read(ctx context.Context) (at int64, err error) {
 	k.loading.Lock()
 	defer k.loading.Unlock()
 	return k.load(ctx)
 }
 
-// load is read for who holds the lock: what is read later is newer, even after
-// etcd has been restored to an older revision.
+// load is read for a caller that holds the lock: a later read is newer, even if etcd
+// has been restored to an older revision.
 func (k *Keys) load(ctx context.Context) (at int64, err error) {
 	k.looked = time.Now()
 	response, err := k.etcd.Get(ctx, Path)
@@ -205,7 +206,7 @@ func (k *Keys) load(ctx context.Context) (at int64, err error) {
 		return 0, err
 	}
 	if len(response.Kvs) == 0 {
-		// Those that are known here have been taken away on purpose.
+		// Keys that are known here but gone from etcd have been deleted on purpose.
 		before := &ring{}
 		if known := k.now.Load(); known != nil {
 			before.held = known.held
@@ -234,8 +235,7 @@ func (k *Keys) load(ctx context.Context) (at int64, err error) {
 	return response.Header.Revision, nil
 }
 
-// replace puts a new key behind those of a ring, or learns that another hub was
-// faster.
+// replace appends a new key to a ring, unless another hub was faster.
 func (k *Keys) replace(ctx context.Context, before *ring) error {
 	if err := k.store(ctx, before); err != nil {
 		return err
@@ -244,7 +244,7 @@ func (k *Keys) replace(ctx context.Context, before *ring) error {
 	return err
 }
 
-// store puts a new key behind those of a ring, if etcd still holds the ring.
+// store appends a new key to a ring, if etcd still holds the ring.
 func (k *Keys) store(ctx context.Context, before *ring) error {
 	now := time.Now()
 	var list []stored

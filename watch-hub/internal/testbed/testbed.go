@@ -1,6 +1,6 @@
-// Package testbed is the real etcd and NATS that the tests of the watch hub run
-// on, and the writing of objects in the way of the store. It decides nothing about
-// the hub. It serves the tests of "Watch procedure".
+// Package testbed provides the etcd and NATS for the tests of the watch hub, and writes
+// objects like the store. It decides nothing about the hub. It serves the tests of
+// "Watch procedure".
 package testbed
 
 import (
@@ -28,7 +28,7 @@ import (
 const startTimeout = 20 * time.Second
 
 // Random returns a source of random numbers for a test, and logs its seed. The
-// environment variable SEED brings a seed back.
+// environment variable SEED sets the seed.
 func Random(t testing.TB) *rand.Rand {
 	t.Helper()
 	seed, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64)
@@ -164,7 +164,7 @@ func (n *NATS) Start() {
 	n.Lose(n.loss)
 }
 
-// Lose lets the server lose a percentage of the messages about changes.
+// Lose makes the server lose a percentage of the messages about changes.
 func (n *NATS) Lose(percent uint8) {
 	n.t.Helper()
 	n.loss = percent
@@ -174,13 +174,13 @@ func (n *NATS) Lose(percent uint8) {
 	}
 }
 
-// Stop stops the server and forgets everything that it had not delivered.
+// Stop stops the server and drops everything that it had not delivered.
 func (n *NATS) Stop() {
 	n.server.Shutdown()
 	n.server.WaitForShutdown()
 }
 
-// Connect returns a connection that outlives the server.
+// Connect returns a connection that survives restarts of the server.
 func (n *NATS) Connect() *nats.Conn {
 	n.t.Helper()
 	conn, err := nats.Connect(fmt.Sprintf("nats://127.0.0.1:%d", n.port), nats.MaxReconnects(-1),

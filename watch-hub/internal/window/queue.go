@@ -1,6 +1,6 @@
 package window
 
-// queue is a first-in first-out list that gives its memory back.
+// queue is a FIFO queue that releases its memory.
 type queue[T any] struct {
 	items []T
 	head  int // items before it have been popped
@@ -12,8 +12,8 @@ func (q *queue[T]) first() *T   { return &q.items[q.head] }
 func (q *queue[T]) last() *T    { return &q.items[len(q.items)-1] }
 func (q *queue[T]) length() int { return len(q.items) - q.head }
 
-// pop removes the first item. When half of the memory is unused, the rest moves
-// to memory of its size.
+// pop removes the first item. When half of the memory is unused, the rest is copied to
+// a smaller array.
 func (q *queue[T]) pop() {
 	var none T
 	q.items[q.head] = none

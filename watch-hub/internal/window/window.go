@@ -1,9 +1,9 @@
-// Package window holds the recent changes of all resource types in memory,
-// bounded by age and by bytes, each type in a log of its own.
+// Package window holds the recent changes of all resource types in memory, bounded by
+// age and by bytes, each type in a log of its own.
 //
-// It decides which changes are held and how they chain, and answers what
-// happened to one type after a revision. It never reads etcd: what it has
-// dropped is for others to find. It serves "Watch procedure" of the specification.
+// It decides which changes are kept and links each to its predecessor, and returns the
+// changes of one type after a revision. It never reads etcd: the caller fetches what
+// has been dropped. It serves "Watch procedure" of the specification.
 package window
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// Bounds of one answer of Replay, so that it fits into a message.
+// Bounds of one Replay response, so that it fits into a message.
 const (
 	PageChanges = 1000
 	PageBytes   = 1 << 20
 )
 
-// overhead is what a held change costs beside its strings.
+// overhead is the memory of a change besides its strings.
 const overhead = 400
 
-// Window is the recent past, whole between its floor and its end.
+// Window is the recent past, complete between its floor and its end.
 type Window struct {
 	age   time.Duration
 	bytes int64
 
 	mu      sync.RWMutex
 	epoch   epoch.Epoch // of all revisions
-	floor   int64       // everything after it is held
+	floor   int64       // everything after it is in the window
 	through int64       // everything up to it has been seen
 	newest  int64       // the newest change seen, or where the window began
 	size    int64
@@ -63,8 +63,7 @@ func (w *Window) Reset(floor int64, of epoch.Epoch) {
 	w.order, w.logs = queue[slot]{}, map[resource.GroupResource]*log{}
 }
 
-// Append adds changes, in the order of their revisions, and links each to the
-// one before it: it sets their Previous.
+// Append adds changes in the order of their revisions, and sets their Previous.
 func (w *Window) Append(now time.Time, changes []services.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,10 +91,9 @@ func (w *Window) Append(now time.Time, changes []services.Change) {
 	}
 }
 
-// Prepend adds the changes in (after, floor], in the order of their revisions,
-// where floor is the one of the window. It returns false when there is no room for
-// all of them or the window begins elsewhere: then it holds as much of the past as
-// it can.
+// Prepend adds the changes in (after, floor], in the order of their revisions, where
+// floor is the one of the window. It returns false if there is no room for all of them
+// or the window begins elsewhere: then it holds as much of the past as it can.
 func (w *Window) Prepend(now time.Time, after, floor int64, changes []services.Change) (more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +109,7 @@ func (w *Window) Prepend(now time.Time, after, floor int64, changes []services.C
 		after = changes[first-1].Object.Revision
 	}
 	if w.order.length() > 0 {
-		now = w.order.first().at // what is older must not be younger
+		now = w.order.first().at // ages must not increase towards newer changes
 	}
 	order := make([]slot, 0, len(changes)-first+w.order.length())
 	logs := map[resource.GroupResource][]services.Change{}
@@ -135,14 +133,14 @@ func (w *Window) Prepend(now time.Time, after, floor int64, changes []services.C
 	return more
 }
 
-// Advance notes that everything up to a revision has been seen.
+// Advance records that everything up to a revision has been seen.
 func (w *Window) Advance(through int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.through = max(w.through, through)
 }
 
-// Expire drops what is older than the window's age.
+// Expire drops changes older than the window's age.
 func (w *Window) Expire(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +149,7 @@ func (w *Window) Expire(now time.Time) {
 	}
 }
 
-// drop forgets the oldest change of all, which is the oldest of its type too.
+// drop drops the oldest change of all, which is also the oldest of its type.
 func (w *Window) drop() {
 	s := w.order.first()
 	l := w.logs[s.gr]
@@ -163,7 +161,7 @@ func (w *Window) drop() {
 	w.order.pop()
 }
 
-// Replay answers from the window; not ok when changes after r.After may have
+// Replay returns changes from the window. ok is false if changes after r.After may have
 // been dropped.
 func (w *Window) Replay(r services.ReplayRequest) (answer services.Replay, ok bool) {
 	w.mu.RLock()
@@ -186,7 +184,7 @@ func (w *Window) Replay(r services.ReplayRequest) (answer services.Replay, ok bo
 	return answer, true
 }
 
-// pageLength returns how many of the changes fit into one answer: one at least.
+// pageLength returns how many of the changes fit into one response: at least one.
 func pageLength(changes []services.Change, limit int) int {
 	if limit <= 0 || limit > PageChanges {
 		limit = PageChanges
@@ -200,7 +198,7 @@ func pageLength(changes []services.Change, limit int) int {
 	return len(changes)
 }
 
-// Progress returns what followers need to know to find gaps.
+// Progress returns what followers need to detect gaps.
 func (w *Window) Progress() services.Progress {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -211,7 +209,7 @@ func (w *Window) Progress() services.Progress {
 	return p
 }
 
-// Span returns the revisions between which the window is whole.
+// Span returns the revisions between which the window is complete.
 func (w *Window) Span() (floor, through int64) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -225,22 +223,22 @@ func (w *Window) Epoch() epoch.Epoch {
 	return w.epoch
 }
 
-// Newest returns the revision of the newest change that was appended since the
-// window began, or else where it began.
+// Newest returns the revision of the newest change appended since the window began, or
+// else where it began.
 func (w *Window) Newest() int64 {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.newest
 }
 
-// Held returns how many changes the window holds, and about how many bytes.
+// Held returns the number of changes in the window, and about how many bytes they take.
 func (w *Window) Held() (changes int, bytes int64) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.order.length(), w.size
 }
 
-// Size is about what a change takes in memory.
+// Size approximates the memory of a change.
 func Size(c services.Change) int64 {
 	n := overhead + len(c.Object.JSON) + len(c.OldJSON)
 	for _, m := range []map[string]string{c.Object.Labels, c.Object.Fields, c.OldLabels, c.OldFields} {
