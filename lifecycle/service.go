@@ -1,9 +1,9 @@
-// Package lifecycle is the worker that finishes what others have begun: it empties
-// deleted namespaces and custom resource types, deletes what has lost its owners, lets
-// volumes go that nobody uses, adds defaults to new namespaces, gives service accounts their
-// tokens and counts what quotas limit. It is a client of the public API and nothing
-// else. It decides which controllers run and what they share; each decides about its
-// own subject, in a folder below. It serves "Two-phase deletion of a resource",
+// Package lifecycle runs the controllers that complete deletions and keep derived
+// objects: they empty deleted namespaces and custom resource types, collect objects
+// whose owners are gone, release unused volumes, create the default objects of
+// namespaces, issue tokens for service accounts and count quota usage. It is a client
+// of the public API and nothing else. It decides which controllers run and what they
+// share; each is in a folder below. It serves "Two-phase deletion of a resource",
 // "Terminology" and "Service account secret" of the specification.
 package lifecycle
 
@@ -32,8 +32,8 @@ import (
 	"github.com/portico-platform/portico/services/tokenkey"
 )
 
-// keyFiles is the flag for the keys of service account tokens, which the services that
-// accept tokens have too.
+// keyFiles is the flag for the keys of service account tokens. The services that verify
+// tokens have it too.
 const keyFiles = "service-account-key-file"
 
 // Service describes lifecycle to the kit.
@@ -54,10 +54,10 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	// The number of workers bounds what this worker asks at a time, and the front door
-	// shares fairly: a rate of our own would only make large deletions slow.
+	// The number of workers bounds concurrent requests, and the front door shares its
+	// capacity fairly: a client-side rate limit would only slow down large deletions.
 	config.QPS = -1
-	config.WarningHandler = rest.NoWarnings{} // it meets all types, deprecated ones too
+	config.WarningHandler = rest.NoWarnings{} // it reads all types, deprecated ones too
 	l := &lifecycle{Node: n, config: config}
 	if err := l.connect(); err != nil {
 		return err
@@ -81,15 +81,15 @@ func start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
-// lifecycle is what the controllers share.
+// lifecycle holds what the controllers share.
 type lifecycle struct {
 	*run.Node
 	config           *rest.Config
-	roots            []byte // certificates by which the API is known, as PEM; may be none
+	roots            []byte // CA certificates of the API, as PEM; may be empty
 	client, metadata dynamic.Interface
 	inventory        *inventory.Source
 	namespaces       cache.SharedIndexInformer
-	on               bool // some controller runs
+	on               bool // at least one controller runs
 }
 
 func (l *lifecycle) connect() error {

@@ -1,5 +1,4 @@
-// Command lifecycle runs the worker that ends what others have begun to delete as
-// its own process.
+// Command lifecycle runs the lifecycle controllers as their own process.
 package main
 
 import (

@@ -1,8 +1,8 @@
-// Package accounttokens gives every service account a secret with a token that proves
-// to be the account, and fills the token secrets that others make. It decides what is
-// in such a secret, and deletes it with its account; a token ends with its secret, and
-// with nothing else. It never touches secrets of other types. It serves "Service
-// account secret" and "Service account token flags" of the specification.
+// Package accounttokens creates a token secret for every service account, and fills the
+// token secrets that others create. It decides the content of such a secret, and
+// deletes it with its account; a token is valid exactly as long as its secret exists.
+// It never touches secrets of other types. It serves "Service account secret" and
+// "Service account token flags" of the specification.
 package accounttokens
 
 import (
@@ -23,15 +23,15 @@ import (
 // Name is the controller's name in --controllers.
 const Name = "serviceaccount-token"
 
-// workers is how many accounts, and how many secrets, are looked at at a time.
+// workers is how many accounts, and how many secrets, are reconciled concurrently.
 const workers = 5
 
-// Config is what the controller works with.
+// Config configures the controller.
 type Config struct {
 	Client     dynamic.Interface
 	Vocabulary vocabulary.Vocabulary
 	Key        *tokenkey.Key
-	// RootCertificate is whom to trust for the API, as PEM; it may be empty.
+	// RootCertificate holds the CA certificates of the API, as PEM; it may be empty.
 	RootCertificate []byte
 	Log             *slog.Logger
 }
@@ -41,12 +41,13 @@ type Controller struct {
 	Config
 	signer            jose.Signer
 	accounts, secrets dynamic.NamespaceableResourceInterface
-	// seenAccounts and seenSecrets see what there is; the latter only token secrets.
+	// seenAccounts and seenSecrets are the informers; the latter sees only token
+	// secrets.
 	seenAccounts, seenSecrets cache.SharedIndexInformer
 	accountQueue, secretQueue *worker.Queue[cache.ObjectName]
 }
 
-// ofAccount indexes token secrets by the account that they name.
+// ofAccount indexes token secrets by their account.
 const ofAccount = "account"
 
 // New returns a controller. It follows nothing before it runs.
@@ -84,7 +85,7 @@ func New(config Config) (*Controller, error) {
 	return c, nil
 }
 
-// Run works until ctx ends.
+// Run runs the controller until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	go c.seenAccounts.RunWithContext(ctx)
 	go c.seenSecrets.RunWithContext(ctx)
@@ -105,7 +106,7 @@ func nameOf(o *unstructured.Unstructured) cache.ObjectName {
 	return cache.ObjectName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// accountOf returns the account that a token secret names.
+// accountOf returns the account of a token secret.
 func (c *Controller) accountOf(secret *unstructured.Unstructured) cache.ObjectName {
 	return cache.ObjectName{Namespace: secret.GetNamespace(), Name: secret.GetAnnotations()[c.annotation("name")]}
 }
@@ -114,12 +115,13 @@ func (c *Controller) secretType() string {
 	return c.Vocabulary.Qualified("", "service-account-token")
 }
 
-// annotation names the annotation of a token secret with the account's name or uid.
+// annotation returns the annotation key of a token secret for the account's name or
+// uid.
 func (c *Controller) annotation(of string) string {
 	return c.Vocabulary.Qualified("", "service-account."+of)
 }
 
-// seen returns an object as an informer has it; nil when it has none.
+// seen returns an object from an informer; nil if it is not there.
 func seen(informer cache.SharedIndexInformer, name cache.ObjectName) *unstructured.Unstructured {
 	if found, exists, _ := informer.GetStore().GetByKey(name.String()); exists {
 		return found.(*unstructured.Unstructured)

@@ -19,7 +19,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// userStart begins the names of service accounts as users.
+// userStart is the username prefix of service accounts.
 const userStart = "system:serviceaccount:"
 
 // reconcileSecret fills a token secret, or deletes one whose account is gone.
@@ -46,8 +46,8 @@ func (c *Controller) reconcileSecret(ctx context.Context, name cache.ObjectName)
 	return 0, worker.IgnoreRace(err)
 }
 
-// account returns the account with a name and, unless that is empty, a uid; nil when the
-// API itself says that there is none.
+// account returns the account with a name and, unless it is empty, a uid; nil if the
+// API confirms that there is none.
 func (c *Controller) account(ctx context.Context, name cache.ObjectName, uid string) (*unstructured.Unstructured, error) {
 	if name.Name == "" {
 		return nil, nil
@@ -69,8 +69,7 @@ func (c *Controller) account(ctx context.Context, name cache.ObjectName, uid str
 	return account, nil
 }
 
-// filled returns a token secret with all that belongs in it. A token that is there
-// stays.
+// filled returns a token secret with all its content. An existing token stays.
 func (c *Controller) filled(secret, account *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	filled := secret.DeepCopy()
 	annotations := filled.GetAnnotations()
@@ -97,7 +96,7 @@ func (c *Controller) filled(secret, account *unstructured.Unstructured) (*unstru
 	return filled, unstructured.SetNestedStringMap(filled.Object, data, "data")
 }
 
-// token signs a token that holds as long as the secret does.
+// token signs a token that is valid as long as the secret exists.
 func (c *Controller) token(secret string, account *unstructured.Unstructured) (string, error) {
 	claim := func(name string) string { return c.Vocabulary.Qualified("", "serviceaccount/"+name) }
 	standard := jwt.Claims{Issuer: c.Vocabulary.LegacyTokenIssuer, Subject: userStart + account.GetNamespace() + ":" + account.GetName()}
@@ -107,8 +106,8 @@ func (c *Controller) token(secret string, account *unstructured.Unstructured) (s
 	}).Serialize()
 }
 
-// reconcileAccount makes a token secret for an account that lists none, and takes the
-// names of those that are gone off its list.
+// reconcileAccount creates a token secret for an account that lists none, and removes
+// deleted ones from its list.
 func (c *Controller) reconcileAccount(ctx context.Context, name cache.ObjectName) (time.Duration, error) {
 	known := seen(c.seenAccounts, name)
 	if known == nil {
@@ -117,7 +116,7 @@ func (c *Controller) reconcileAccount(ctx context.Context, name cache.ObjectName
 	if known.GetDeletionTimestamp() != nil || slices.ContainsFunc(listed(known), func(secret string) bool { return c.seesToken(known, secret) }) {
 		return 0, nil
 	}
-	// What is seen may be behind: only on the newest state a secret is made.
+	// The informer may be behind: a secret is created only for the newest state.
 	account, err := c.accounts.Namespace(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	if err != nil || account.GetDeletionTimestamp() != nil {
 		return 0, worker.IgnoreRace(err)
@@ -129,7 +128,7 @@ func (c *Controller) reconcileAccount(ctx context.Context, name cache.ObjectName
 		if strings.HasPrefix(secret, prefix(account)) {
 			_, err := c.secrets.Namespace(name.Namespace).Get(ctx, secret, metav1.GetOptions{})
 			if !apierrors.IsNotFound(err) {
-				return 0, err // it is there, and will be seen
+				return 0, err // it exists, and will be seen
 			}
 			continue
 		}
@@ -138,8 +137,7 @@ func (c *Controller) reconcileAccount(ctx context.Context, name cache.ObjectName
 	return 0, c.provide(ctx, account, kept)
 }
 
-// provide makes a token secret and puts it on the account's list, beside the secrets
-// that stay there.
+// provide creates a token secret and adds it to the account's list.
 func (c *Controller) provide(ctx context.Context, account *unstructured.Unstructured, others []any) error {
 	secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": c.secretType()}}
 	secret.SetNamespace(account.GetNamespace())
@@ -156,13 +154,13 @@ func (c *Controller) provide(ctx context.Context, account *unstructured.Unstruct
 	if err = unstructured.SetNestedSlice(account.Object, append(others, map[string]any{"name": secret.GetName()}), "secrets"); err == nil {
 		_, err = c.accounts.Namespace(account.GetNamespace()).Update(ctx, account, metav1.UpdateOptions{})
 	}
-	if err != nil { // the next attempt makes another one
+	if err != nil { // the next attempt creates another one
 		_ = secrets.Delete(ctx, secret.GetName(), metav1.DeleteOptions{})
 	}
 	return worker.IgnoreRace(err)
 }
 
-// forget looks at the secrets of an account that is gone.
+// forget enqueues the secrets of a deleted account.
 func (c *Controller) forget(account cache.ObjectName) error {
 	left, err := c.seenSecrets.GetIndexer().ByIndex(ofAccount, account.String())
 	for _, secret := range left {
@@ -171,7 +169,7 @@ func (c *Controller) forget(account cache.ObjectName) error {
 	return err
 }
 
-// seesToken reports whether a secret is there that holds a token of the account.
+// seesToken reports whether a secret with a token of the account is known.
 func (c *Controller) seesToken(account *unstructured.Unstructured, secret string) bool {
 	found := seen(c.seenSecrets, cache.ObjectName{Namespace: account.GetNamespace(), Name: secret})
 	return found != nil && found.GetDeletionTimestamp() == nil && c.accountOf(found) == nameOf(account)
@@ -193,13 +191,13 @@ func nameIn(reference any) string {
 }
 
 const (
-	// suffix is how many random letters end the name of a secret that is made here.
+	// suffix is the length of the random suffix of a generated secret's name.
 	suffix = 5
-	// longestName bounds names of secrets.
+	// longestName is the maximum length of a secret's name.
 	longestName = 253
 )
 
-// prefix begins the names of the secrets that are made here for an account.
+// prefix is the name prefix of the secrets generated for an account.
 func prefix(account *unstructured.Unstructured) string {
 	const middle = "-token-"
 	name := account.GetName()

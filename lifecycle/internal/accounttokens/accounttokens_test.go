@@ -32,7 +32,7 @@ var (
 	secrets  = apitest.Type{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true}
 )
 
-// place is an API with a running controller, and what is in one of its namespaces.
+// place is an API with a running controller and one namespace of it.
 type place struct {
 	*testing.T
 	accounts, secrets apitest.Objects
@@ -73,13 +73,13 @@ func start(t *testing.T) place {
 	return p
 }
 
-// token makes a token secret for an account.
+// token creates a token secret for an account.
 func (p place) token(name, account string) {
 	p.secrets.Create(map[string]any{"name": name, "annotations": map[string]any{"platform.io/service-account.name": account}},
 		map[string]any{"type": "platform.io/service-account-token"})
 }
 
-// data returns the decoded data of a secret; empty when it is not filled.
+// data returns the decoded data of a secret; empty if it is not filled.
 func (p place) data(name string) map[string]string {
 	secret := p.secrets.Get(name)
 	if secret == nil {
@@ -93,8 +93,8 @@ func (p place) data(name string) map[string]string {
 	return data
 }
 
-// listed returns the name of the one secret that an account lists and that was made
-// for it; empty while there is none.
+// listed returns the name of the one generated secret that an account lists; empty
+// while there is none.
 func (p place) listed(account string) (name string) {
 	found, _, _ := unstructured.NestedSlice(p.accounts.Get(account).Object, "secrets")
 	for _, reference := range found {

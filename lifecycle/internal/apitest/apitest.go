@@ -1,8 +1,7 @@
-// Package apitest is a small API in the process of a test, over HTTP: any types, with
-// discovery, lists, watches, conditional writes and deletion in two phases. It
-// decides nothing that the real one would not, and knows no rules of single types but
-// a namespace's. Only tests use it; what they rely on is shown against the real API by
-// the end-to-end tests.
+// Package apitest is a small API over HTTP in the process of a test: any types, with
+// discovery, lists, watches, conditional writes and two-phase deletion. It behaves like
+// the real API, but knows no rules of single types except the namespace's. Only tests
+// use it; the end-to-end tests verify against the real API what they rely on.
 package apitest
 
 import (
@@ -28,13 +27,13 @@ type Type struct {
 	schema.GroupVersionResource
 	Kind       string
 	Namespaced bool
-	// Stale makes discovery say that it is not certain.
+	// Stale makes discovery report the type as stale.
 	Stale bool
 }
 
 // API is a running API.
 type API struct {
-	// Refuse, when set, may answer a request with a code of its own.
+	// Refuse, if set, may respond to a request with an error code.
 	Refuse func(*http.Request) int
 
 	mu       sync.Mutex
@@ -71,10 +70,10 @@ func Start(t *testing.T, types ...Type) *API {
 	return a
 }
 
-// Config is for clients of the API.
+// Config returns a client configuration.
 func (a *API) Config() *rest.Config { return &rest.Config{Host: a.server.URL, QPS: -1} }
 
-// Serve adds types, or serves them differently.
+// Serve adds or replaces types.
 func (a *API) Serve(types ...Type) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -83,14 +82,14 @@ func (a *API) Serve(types ...Type) {
 	}
 }
 
-// Withdraw serves a type no longer.
+// Withdraw stops serving a type.
 func (a *API) Withdraw(resource schema.GroupVersionResource) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.types, resource)
 }
 
-// put stores an object and tells the watches. The caller holds the lock.
+// put stores an object and notifies the watches. The caller holds the lock.
 func (a *API) put(k key, o *unstructured.Unstructured) {
 	event := "MODIFIED"
 	if a.objects[k] == nil {
@@ -115,7 +114,8 @@ func (a *API) tell(k key, event string, o *unstructured.Unstructured) {
 	a.news = make(chan struct{})
 }
 
-// markDeleted requests the deletion of an object, which ends it when nothing holds it.
+// markDeleted requests the deletion of an object, which completes if it has no
+// finalizers.
 func (a *API) markDeleted(k key, policy *metav1.DeletionPropagation) {
 	o := a.objects[k].DeepCopy()
 	if o.GetDeletionTimestamp() == nil {
@@ -135,7 +135,7 @@ func (a *API) markDeleted(k key, policy *metav1.DeletionPropagation) {
 	}
 }
 
-// settle stores an object, or removes it when its deletion is complete.
+// settle stores an object, or removes it if its deletion is complete.
 func (a *API) settle(k key, o *unstructured.Unstructured) {
 	held, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "finalizers")
 	if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && len(held) == 0 {
@@ -177,7 +177,7 @@ func (a *API) discover(core bool) apidiscovery.APIGroupDiscoveryList {
 	return list
 }
 
-// parse takes a path apart; false when nothing is served there.
+// parse parses a path; false if nothing is served there.
 func (a *API) parse(path string) (k key, subresource string, t Type, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

@@ -30,19 +30,20 @@ func Eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// Later is a clock that is an hour ahead, so that nothing has happened just now.
+// Later is a clock that is an hour ahead, so that nothing is recent.
 type Later struct{ clock.RealClock }
 
 // Now returns the time in an hour.
 func (Later) Now() time.Time { return time.Now().Add(time.Hour) }
 
-// Objects is a test's own view of the objects of a type in a namespace.
+// Objects is a test's own client for the objects of a type in a namespace.
 type Objects struct {
 	t  *testing.T
 	in dynamic.ResourceInterface
 }
 
-// Objects returns the objects of a type; the namespace is empty for a type that has none.
+// Objects returns a client for the objects of a type; the namespace is empty for
+// cluster-scoped types.
 func (a *API) Objects(t *testing.T, resource schema.GroupVersionResource, namespace string) Objects {
 	t.Helper()
 	client, err := dynamic.NewForConfig(a.Config())
@@ -68,7 +69,7 @@ func (o Objects) Create(metadata map[string]any, fields ...map[string]any) *unst
 	return made
 }
 
-// Get returns an object; nil when it is not there.
+// Get returns an object; nil if it does not exist.
 func (o Objects) Get(name string) *unstructured.Unstructured {
 	o.t.Helper()
 	found, err := o.in.Get(o.t.Context(), name, metav1.GetOptions{})
@@ -105,7 +106,7 @@ func (o Objects) Release(name string) {
 	o.Change(name, func(found *unstructured.Unstructured) { found.SetFinalizers(nil) })
 }
 
-// Change changes an object, whoever else does.
+// Change modifies an object and retries on conflicts.
 func (o Objects) Change(name string, change func(*unstructured.Unstructured)) {
 	o.t.Helper()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -119,7 +120,7 @@ func (o Objects) Change(name string, change func(*unstructured.Unstructured)) {
 	}
 }
 
-// AwaitGone waits until the objects are not there.
+// AwaitGone waits until the objects do not exist.
 func (o Objects) AwaitGone(names ...string) {
 	o.t.Helper()
 	for _, name := range names {

@@ -17,7 +17,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// ServeHTTP answers as the real API does.
+// ServeHTTP responds like the real API.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.Refuse != nil {
 		if code := a.Refuse(r); code != 0 {
@@ -48,8 +48,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mistaken returns the refusal of a request that means the objects of a definition, by
-// its UID, where those of another one, or of a built-in type, are.
+// mistaken returns the error of a request that selects the objects of a definition by
+// its UID, on a path that serves those of another one or of a built-in type.
 func (a *API) mistaken(r *http.Request, k key) error {
 	uid, ok := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), resource.DefinitionUID+"=")
 	if !ok {
@@ -157,8 +157,8 @@ func (a *API) list(r *http.Request, k key, t Type) any {
 	}
 }
 
-// selected tells which objects the field selector of a request lets through: by name, by
-// the type that secrets have, or all.
+// selected parses the field selector of a request: by name, by the type of secrets, or
+// everything.
 func selected(r *http.Request) func(*unstructured.Unstructured) bool {
 	field, value, _ := strings.Cut(r.URL.Query().Get("fieldSelector"), "=")
 	return func(o *unstructured.Unstructured) bool {
@@ -185,7 +185,7 @@ func (a *API) matching(k key, wanted func(*unstructured.Unstructured) bool) []*u
 	return found
 }
 
-// watch sends what happens after a revision.
+// watch sends the changes after a revision.
 func (a *API) watch(w http.ResponseWriter, r *http.Request, k key) {
 	revision, _ := strconv.ParseInt(r.URL.Query().Get("resourceVersion"), 10, 64)
 	wanted := selected(r)
@@ -213,7 +213,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, k key) {
 	}
 }
 
-// merge is a merge patch.
+// merge applies a merge patch.
 func merge(into, patch map[string]any) map[string]any {
 	for field, value := range patch {
 		inner, isObject := value.(map[string]any)

@@ -1,9 +1,9 @@
-// Package customresources finishes what happens to definitions of custom resource
-// types: when one is deleted, it deletes the objects of its types and then lets it
-// go; when one has gone, it has those looked at again that wanted its names. It
-// decides when nothing is left. It never touches the objects of a definition that
-// nobody has deleted, and waits for whoever holds objects with finalizers. It serves
-// "Two-phase deletion of a resource" of the specification.
+// Package customresources completes the deletion of custom resource definitions: it
+// deletes their objects and then finalizes them. When a definition is gone, it triggers
+// a new decision for the definitions that wanted its names. It decides when nothing is
+// left. It never touches the objects of a definition that is not being deleted, and
+// waits for the finalizers of others. It serves "Two-phase deletion of a resource" of
+// the specification.
 package customresources
 
 import (
@@ -23,13 +23,13 @@ import (
 // Name is the controller's name in --controllers.
 const Name = "customresourcecleanup"
 
-// workers is how many definitions are looked at at a time.
+// workers is how many definitions are reconciled concurrently.
 const workers = 5
 
-// Config is what the controller works with.
+// Config configures the controller.
 type Config struct {
 	Client     dynamic.Interface
-	Metadata   dynamic.Interface // reads metadata alone
+	Metadata   dynamic.Interface // reads metadata only
 	Vocabulary vocabulary.Vocabulary
 	Clock      clock.PassiveClock
 	Log        *slog.Logger
@@ -38,7 +38,7 @@ type Config struct {
 // Controller deletes the objects of deleted definitions.
 type Controller struct {
 	Config
-	finalizer   string // stands for the objects
+	finalizer   string // for the objects
 	definitions dynamic.ResourceInterface
 	existing    cache.SharedIndexInformer
 	queue       *worker.Queue[string]
@@ -54,7 +54,7 @@ func New(config Config) (*Controller, error) {
 	return c, c.queue.Follow(c.existing, (*unstructured.Unstructured).GetName)
 }
 
-// Run works until ctx ends.
+// Run runs the controller until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	go c.existing.RunWithContext(ctx)
 	if cache.WaitForCacheSync(ctx.Done(), c.existing.HasSynced) {

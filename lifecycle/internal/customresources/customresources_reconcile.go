@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// settling is for how long after a deletion a front door may not have heard of it
-	// and still let objects in: most of it makes up for times in whole seconds.
+	// settling is how long after a deletion a front door may not know of it and still
+	// admit objects. Most of it compensates for timestamps in whole seconds.
 	settling = 1300 * time.Millisecond
-	// pageSize bounds how many objects are read at a time.
+	// pageSize is the page size of lists.
 	pageSize = 500
 )
 
-// reconcile looks at one definition.
+// reconcile reconciles one definition.
 func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	known, exists, err := c.existing.GetStore().GetByKey(name)
 	if err != nil {
@@ -46,22 +46,22 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	return c.empty(ctx, d)
 }
 
-// holds reports whether a deleted definition still waits for its objects.
+// holds reports whether a deleted definition waits for its objects.
 func (c *Controller) holds(d *unstructured.Unstructured) bool {
 	return d.GetDeletionTimestamp() != nil && slices.Contains(d.GetFinalizers(), c.finalizer)
 }
 
-// served is what the objects of a definition are found by: the resource under which
-// they are served, and a selector that the front door refuses where a path serves
-// anything else than the types of this very definition. So nothing else is deleted,
-// whatever the definition says and whatever the front door has not heard of yet.
+// served identifies the objects of a definition: the resource that serves them, and a
+// selector that the front door refuses if the path serves anything but the types of
+// this very definition. So nothing else is deleted, whatever the definition says and
+// however far the front door is behind.
 type served struct {
 	schema.GroupVersionResource
 	definition string
 }
 
-// empty deletes what there is of a definition's types, and lets it go when nothing
-// is left, else it comes back.
+// empty deletes the objects of a definition's types. It removes the finalizer if
+// nothing is left, else it retries.
 func (c *Controller) empty(ctx context.Context, d *unstructured.Unstructured) (time.Duration, error) {
 	began := c.Clock.Now()
 	if of, ok := servedBy(d); ok {
@@ -72,7 +72,7 @@ func (c *Controller) empty(ctx context.Context, d *unstructured.Unstructured) (t
 		if err == nil {
 			places, err = c.places(ctx, of)
 		}
-		if apierrors.IsConflict(err) { // a front door still serves, or serves again, another definition
+		if apierrors.IsConflict(err) { // a front door still, or again, serves another definition
 			return 0, worker.ErrLater
 		}
 		if err != nil {
@@ -98,23 +98,23 @@ func (c *Controller) empty(ctx context.Context, d *unstructured.Unstructured) (t
 	return 0, err
 }
 
-// servedBy returns where the objects of a definition are found; not ok when its names
-// were never accepted or it was never established, so that there cannot be any. Both
-// are the front door's word alone: nobody else's write of the status sets them.
+// servedBy returns where the objects of a definition are served. ok is false if its
+// names were never accepted or it was never established, so that there cannot be any
+// objects. Only the front door sets both conditions.
 func servedBy(d *unstructured.Unstructured) (of served, ok bool) {
 	of.definition = resource.DefinitionUID + "=" + string(d.GetUID())
 	of.Group, _, _ = unstructured.NestedString(d.Object, "spec", "group")
 	of.Resource, _, _ = unstructured.NestedString(d.Object, "status", "acceptedNames", "plural")
 	for _, version := range objects(d, "spec", "versions") {
-		if version["storage"] == true { // which is served while the definition is going
+		if version["storage"] == true { // which is served during the deletion
 			of.Version, _ = version["name"].(string)
 		}
 	}
 	return of, of.Version != "" && of.Resource != "" && d.GetName() == of.Resource+"."+of.Group && hasCondition(d, "Established", "True")
 }
 
-// places returns the namespaces that objects of a definition are in, "" for objects
-// that are in none. A type that is not served has none.
+// places returns the namespaces with objects of a definition, "" for cluster-scoped
+// ones. A type that is not served has none.
 func (c *Controller) places(ctx context.Context, of served) (map[string]bool, error) {
 	found := map[string]bool{}
 	options := metav1.ListOptions{Limit: pageSize, FieldSelector: of.definition}
@@ -135,7 +135,7 @@ func (c *Controller) places(ctx context.Context, of served) (map[string]bool, er
 	}
 }
 
-// deleteAll deletes the objects of a definition, place by place.
+// deleteAll deletes the objects of a definition, namespace by namespace.
 func (c *Controller) deleteAll(ctx context.Context, of served, places map[string]bool) error {
 	background := metav1.DeletePropagationBackground
 	selected := metav1.ListOptions{FieldSelector: of.definition}
@@ -152,8 +152,8 @@ func (c *Controller) deleteAll(ctx context.Context, of served, places map[string
 	return errors.Join(errs...)
 }
 
-// offerNames has those definitions written again that want names which one that is
-// gone may have had: whoever stores a definition decides on its names.
+// offerNames rewrites the definitions that want names which a deleted one may have had:
+// the front door decides on names when a definition is stored.
 func (c *Controller) offerNames(ctx context.Context, gone string) error {
 	_, group, _ := strings.Cut(gone, ".")
 	var errs []error
@@ -164,7 +164,7 @@ func (c *Controller) offerNames(ctx context.Context, gone string) error {
 		}
 		_, err := c.definitions.Update(ctx, d.DeepCopy(), metav1.UpdateOptions{})
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			continue // who has written it has had its names looked at
+			continue // another write has had the same effect
 		}
 		errs = append(errs, err)
 	}
@@ -177,7 +177,7 @@ func hasCondition(d *unstructured.Unstructured, kind, status string) bool {
 	})
 }
 
-// objects returns the items of a list of objects.
+// objects returns the items of a list.
 func objects(d *unstructured.Unstructured, path ...string) []map[string]any {
 	list, _, _ := unstructured.NestedFieldNoCopy(d.Object, path...)
 	items, _ := list.([]any)

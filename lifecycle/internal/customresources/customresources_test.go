@@ -50,7 +50,7 @@ func start(t *testing.T) dynamic.Interface {
 	return client
 }
 
-// define makes the definition of a plural in example.com.
+// define creates a definition for a plural in example.com.
 func define(t *testing.T, client dynamic.Interface, plural string, conditions ...any) {
 	t.Helper()
 	create(t, client.Resource(definitions), map[string]any{
@@ -71,7 +71,7 @@ func create(t *testing.T, in dynamic.ResourceInterface, object map[string]any) {
 	}
 }
 
-// waitFor follows a resource until an object is as wanted, nil when it is gone.
+// waitFor follows a resource until an object is as wanted; nil means deleted.
 func waitFor(t *testing.T, in dynamic.ResourceInterface, name string, wanted func(*unstructured.Unstructured) bool) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
@@ -131,7 +131,7 @@ func TestObjectsOfADeletedDefinitionGoFirst(t *testing.T) {
 	}
 }
 
-// What a definition whose names were not accepted asks for belongs to somebody else.
+// The names of a definition that were not accepted belong to another type.
 func TestNothingOfOthersIsDeleted(t *testing.T) {
 	for name, status := range map[string]map[string]any{
 		"not accepted": {"acceptedNames": map[string]any{"plural": "", "kind": ""},

@@ -13,13 +13,13 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// at returns the client for an object's place.
+// at returns the client for an object's resource and namespace.
 func (c *Controller) at(o *object) dynamic.ResourceInterface {
 	return c.Metadata.Resource(o.kind.GroupVersionResource).Namespace(o.namespace)
 }
 
-// delete deletes an object in the very state that it was read in. An object that
-// asked for another treatment of its own dependents keeps it.
+// delete deletes an object if it has not changed since it was read. A policy for its
+// own dependents that the object already has stays.
 func (c *Controller) delete(ctx context.Context, o *object, live *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
 	switch {
 	case slices.Contains(live.GetFinalizers(), metav1.FinalizerOrphanDependents):
@@ -34,7 +34,7 @@ func (c *Controller) delete(ctx context.Context, o *object, live *unstructured.U
 	}))
 }
 
-// release takes references off an object.
+// release removes references from an object.
 func (c *Controller) release(ctx context.Context, o *object, drop func(metav1.OwnerReference) bool) error {
 	live, err := c.read(ctx, o)
 	if live == nil || err != nil {
@@ -53,7 +53,7 @@ func (c *Controller) releaseFrom(ctx context.Context, o *object, live *unstructu
 	return c.patch(ctx, o, live, "ownerReferences", kept)
 }
 
-// unblock lets the owners of an object go without it.
+// unblock sets blockOwnerDeletion to false in the references of an object.
 func (c *Controller) unblock(ctx context.Context, o *object, live *unstructured.Unstructured) error {
 	owners := live.GetOwnerReferences()
 	blocks := false
@@ -70,7 +70,7 @@ func (c *Controller) unblock(ctx context.Context, o *object, live *unstructured.
 	return worker.ErrLater // to be deleted in its new state
 }
 
-// removeFinalizer takes a finalizer off an object, which may be its end.
+// removeFinalizer removes a finalizer from an object, which may complete its deletion.
 func (c *Controller) removeFinalizer(ctx context.Context, o *object, finalizer string) error {
 	live, err := c.read(ctx, o)
 	if live == nil || err != nil || !slices.Contains(live.GetFinalizers(), finalizer) {
@@ -80,8 +80,8 @@ func (c *Controller) removeFinalizer(ctx context.Context, o *object, finalizer s
 	return c.patch(ctx, o, live, "finalizers", kept)
 }
 
-// patch replaces a list in the metadata of an object, in the state that it was read
-// in. All types understand merge patches.
+// patch replaces a list in the metadata of an object, if it has not changed since it
+// was read. All types support merge patches.
 func (c *Controller) patch(ctx context.Context, o *object, live *unstructured.Unstructured, field string, list any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), field: list,

@@ -1,8 +1,8 @@
-// Package garbagecollector deletes objects whose owners are all gone, and serves the
-// two other ways of deleting an owner: in the foreground, after its dependents, and
-// leaving them behind as orphans. It decides by ownerReferences alone. It never
-// deletes on what a watch has told or not told: an owner is absent when the API says
-// so, asked for it by name and uid, and a dependent is deleted as it was read. It
+// Package garbagecollector deletes objects whose owners are all gone. It also
+// implements foreground deletion, where an owner is deleted after its dependents, and
+// orphaning. It decides by ownerReferences alone. It never deletes because of what a
+// watch did or did not deliver: an owner is absent if a read by name and uid says so,
+// and a dependent is deleted with the preconditions of the state that was read. It
 // serves "Two-phase deletion of a resource" of the specification.
 package garbagecollector
 
@@ -28,20 +28,21 @@ import (
 const Name = "garbagecollector"
 
 const (
-	// workers is how many objects are looked at, and so deleted, at a time.
+	// workers is how many objects are examined, and so deleted, concurrently.
 	workers = 20
-	// releasesAtOnce is how many dependents of an owner become orphans at a time.
+	// releasesAtOnce is how many dependents of an owner are orphaned concurrently.
 	releasesAtOnce = 8
-	// refreshEvery is how often the types that the API serves are read again, beside
-	// changes of custom types, which are seen at once.
+	// refreshEvery is how often discovery is repeated. Changes of custom types trigger
+	// it at once.
 	refreshEvery = 30 * time.Second
-	// recheckAfter is when they are read once more, where the API may have been behind.
+	// recheckAfter is when it is repeated once more, because the API may have been
+	// behind.
 	recheckAfter = time.Second
-	// absentOwners is how many owners that are known to be gone are remembered.
+	// absentOwners is the size of the cache of absent owners.
 	absentOwners = 1000
 )
 
-// Config is what the controller works with.
+// Config configures the controller.
 type Config struct {
 	Metadata   dynamic.Interface
 	Inventory  *inventory.Source
@@ -50,12 +51,12 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// Controller collects garbage.
+// Controller is the garbage collector.
 type Controller struct {
 	Config
 	graph   *graph
 	queue   *worker.Queue[types.UID]
-	refresh chan struct{} // holds a token when the types have to be read again
+	refresh chan struct{} // holds a token when discovery has to be repeated
 	served  atomic.Pointer[inventory.Inventory]
 	absent  *lru.Cache // of reference
 
@@ -73,7 +74,7 @@ func New(config Config) *Controller {
 	return c
 }
 
-// Run works until ctx ends.
+// Run runs the controller until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	group.Go(func() { c.followTypes(ctx) })
@@ -94,7 +95,7 @@ func (c *Controller) Complete() bool {
 	return c.served.Load() != nil
 }
 
-// followTypes keeps one monitor per type while types come and go.
+// followTypes keeps one monitor per type as types are added and removed.
 func (c *Controller) followTypes(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -117,8 +118,8 @@ func (c *Controller) followTypes(ctx context.Context) {
 	}
 }
 
-// follow starts monitors of new types and stops those of types that have gone. A
-// type of which the API is not certain stays as it is.
+// follow starts monitors of new types and stops those of removed types. A type whose
+// discovery failed keeps its monitor.
 func (c *Controller) follow(ctx context.Context, served *inventory.Inventory, group *sync.WaitGroup) {
 	c.served.Store(served)
 	c.mu.Lock()
@@ -150,7 +151,7 @@ func (c *Controller) follow(ctx context.Context, served *inventory.Inventory, gr
 	}
 }
 
-// start starts a monitor, in place of one of another version of the type.
+// start starts a monitor, and replaces one of another version of the type.
 func (c *Controller) start(ctx context.Context, t *inventory.Type, group *sync.WaitGroup) {
 	kind := t.GroupResource()
 	c.Log.Debug("follows a type", "controller", Name, "type", kind)
@@ -173,7 +174,7 @@ func (c *Controller) start(ctx context.Context, t *inventory.Type, group *sync.W
 	})
 }
 
-// typesChanged asks for the types to be read again.
+// typesChanged triggers discovery.
 func (c *Controller) typesChanged() {
 	select {
 	case c.refresh <- struct{}{}:
@@ -185,6 +186,6 @@ func (c *Controller) customTypes() schema.GroupResource {
 	return schema.GroupResource{Group: c.Vocabulary.Group("apiextensions."), Resource: "customresourcedefinitions"}
 }
 
-// ignored is the type that is not worth following: events are many, short-lived and
-// own nothing.
+// ignored is the type that is not followed: events are many, short-lived and own
+// nothing.
 func ignored() schema.GroupResource { return schema.GroupResource{Resource: "events"} }

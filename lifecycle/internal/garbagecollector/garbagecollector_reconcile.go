@@ -13,13 +13,13 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// settling is for how long after the deletion of an owner its dependents may still
-// be unknown, as watches of different types are not in step: most of it makes up for
-// times in whole seconds.
+// settling is how long after the deletion of an owner its dependents may still be
+// unknown, because watches of different types are not in sync. Most of it compensates
+// for timestamps in whole seconds.
 const settling = 1300 * time.Millisecond
 
-// reconcile looks at one object: what has its deletion to wait for, or has it lost
-// its owners?
+// reconcile examines one object: what does its deletion wait for, or are its owners
+// gone?
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
 	o := c.graph.get(uid)
 	switch {
@@ -33,10 +33,10 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 	return 0, c.collect(ctx, o)
 }
 
-// finish does for a deleting object what its finalizers ask for.
+// finish does for an object being deleted what its finalizers require.
 func (c *Controller) finish(ctx context.Context, o *object) (time.Duration, error) {
 	if !o.orphans && c.graph.blocked(o.uid) {
-		return 0, nil // the last one to go brings us back
+		return 0, nil // the last dependent to go triggers this again
 	}
 	if left := o.deleted.Add(settling).Sub(c.Clock.Now()); left > 0 {
 		return left, nil
@@ -60,8 +60,8 @@ func (c *Controller) finish(ctx context.Context, o *object) (time.Duration, erro
 	return 0, c.removeFinalizer(ctx, o, metav1.FinalizerOrphanDependents)
 }
 
-// collect deletes an object that no owner holds any more, or takes off it the
-// references that do not count.
+// collect deletes an object whose owners are all gone, or removes its references to
+// those that are.
 func (c *Controller) collect(ctx context.Context, o *object) error {
 	verdict, err := c.judge(ctx, o, o.owners)
 	if err != nil || verdict.holds() {
@@ -79,7 +79,7 @@ func (c *Controller) collect(ctx context.Context, o *object) error {
 	}
 	policy := metav1.DeletePropagationBackground
 	if verdict.waiting {
-		// The owner goes last, and so does this one before its own dependents.
+		// The owner is deleted last, and so is this object after its own dependents.
 		if policy, err = c.policyBelow(ctx, o, live); err != nil {
 			return err
 		}
@@ -87,8 +87,8 @@ func (c *Controller) collect(ctx context.Context, o *object) error {
 	return c.delete(ctx, o, live, policy)
 }
 
-// policyBelow returns how a dependent of an owner that waits for it is deleted.
-// Where dependents wait for each other in a circle, this one stops blocking.
+// policyBelow returns the deletion policy for a dependent of an owner that waits for
+// it. In a cycle of objects that wait for each other, this one stops blocking.
 func (c *Controller) policyBelow(ctx context.Context, o *object, live *unstructured.Unstructured) (metav1.DeletionPropagation, error) {
 	dependents := c.graph.dependentsOf(o.uid)
 	if len(dependents) == 0 {
@@ -102,20 +102,20 @@ func (c *Controller) policyBelow(ctx context.Context, o *object, live *unstructu
 	return metav1.DeletePropagationForeground, nil
 }
 
-// verdict is what the owners of an object say about it.
+// verdict is the state of all owners of an object.
 type verdict struct {
 	owners int
-	// solid are the owners that are there to stay; waiting is true when another one
-	// goes after its dependents.
+	// solid are the owners that stay; waiting is true if another one waits for its
+	// dependents.
 	solid   map[types.UID]*metav1.OwnerReference
 	waiting bool
 }
 
-// holds reports whether the object stays as it is.
+// holds reports whether the object is kept unchanged.
 func (v verdict) holds() bool { return v.owners == len(v.solid) }
 
-// judge looks for the owners of an object: in the graph, and those that are not
-// there in the API itself.
+// judge looks up the owners of an object in the graph, and confirms absent ones with
+// the API.
 func (c *Controller) judge(ctx context.Context, o *object, owners []metav1.OwnerReference) (verdict, error) {
 	v := verdict{owners: len(owners), solid: map[types.UID]*metav1.OwnerReference{}}
 	for i := range owners {
@@ -133,7 +133,7 @@ func (c *Controller) judge(ctx context.Context, o *object, owners []metav1.Owner
 	return v, nil
 }
 
-// read returns the present state of an object; nil when it is gone.
+// read returns the current state of an object; nil if it is gone.
 func (c *Controller) read(ctx context.Context, o *object) (*unstructured.Unstructured, error) {
 	live, err := c.at(o).Get(ctx, o.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != o.uid {

@@ -39,7 +39,7 @@ func namespaced(group, resource, kind string) apitest.Type {
 	return apitest.Type{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}, Kind: kind, Namespaced: true}
 }
 
-// world is an API and the controller at work.
+// world is an API with the controller running.
 type world struct {
 	*apitest.API
 	t      *testing.T
@@ -67,7 +67,7 @@ func start(t *testing.T, refuse func(*http.Request) int) world {
 	return world{a, t, a.Objects(t, things.GroupVersionResource, "here")}
 }
 
-// object is metadata of an object with owners, which wait for it.
+// object returns metadata of an object with owners, which wait for it.
 func object(name string, owners ...*unstructured.Unstructured) map[string]any {
 	var references []any
 	for _, owner := range owners {
@@ -77,7 +77,7 @@ func object(name string, owners ...*unstructured.Unstructured) map[string]any {
 	return map[string]any{"name": name, "ownerReferences": references}
 }
 
-// held is metadata of an object that its finalizer holds.
+// held returns metadata of an object that its finalizer holds.
 func held(metadata map[string]any) map[string]any {
 	metadata["finalizers"] = []any{hold}
 	return metadata
@@ -182,8 +182,8 @@ func TestAbsentOwner(t *testing.T) {
 	})
 }
 
-// TestOtherNamespace has owners where they cannot be: a dependent in another
-// namespace goes, one without a namespace stays, and both are told of.
+// TestOtherNamespace has owners in invalid places: a dependent in another namespace is
+// deleted, a cluster-scoped one is kept, and both get an event.
 func TestOtherNamespace(t *testing.T) {
 	w := start(t, nil)
 	owner := w.things.Create(object("owner"))
@@ -208,8 +208,8 @@ func TestOtherNamespace(t *testing.T) {
 	w.things.AwaitGone("of-node")
 }
 
-// TestTypesComeAndGo serves a type only for a while: what is owned by its objects
-// stays as long as nobody can tell what became of them.
+// TestTypesComeAndGo serves a type only for a while: dependents of its objects are kept
+// while the state of their owners is unknown.
 func TestTypesComeAndGo(t *testing.T) {
 	w := start(t, nil)
 	owner := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"}}
@@ -223,7 +223,7 @@ func TestTypesComeAndGo(t *testing.T) {
 	w.things.Create(object("child", real))
 	definitions := w.Objects(t, crds.GroupVersionResource, "")
 	definitions.Create(object("widgets.example.com"))
-	w.things.AwaitGone("of-nobody") // only now it can be known
+	w.things.AwaitGone("of-nobody") // only now it is confirmed
 
 	w.Withdraw(widgets.GroupVersionResource)
 	definitions.Delete("widgets.example.com", background)
@@ -242,8 +242,7 @@ func TestTypesComeAndGo(t *testing.T) {
 	w.things.AwaitGone("child", "late")
 }
 
-// TestFailures has an API that refuses, for a while, to tell about an owner: nothing
-// is deleted meanwhile.
+// TestFailures: while the API fails to return an owner, nothing is deleted.
 func TestFailures(t *testing.T) {
 	var broken, asked atomic.Bool
 	broken.Store(true)

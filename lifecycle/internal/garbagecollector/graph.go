@@ -12,22 +12,23 @@ import (
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
 )
 
-// object is what the graph knows of an object of the API. It never changes: a newer
-// state is another value.
+// object is a node of the graph. It is immutable: a newer state is another value.
 type object struct {
 	kind            *inventory.Type
 	namespace, name string
 	uid             types.UID
 	owners          []metav1.OwnerReference
-	// deleted is when deletion was requested, zero before; orphans and foreground tell
-	// that a finalizer asks for its dependents to be released, or to be deleted first.
+	// deleted is when deletion was requested, zero before; orphans and foreground
+	// report a finalizer that requires its dependents to be released, or to be deleted
+	// first.
 	deleted             time.Time
 	orphans, foreground bool
 }
 
 func (o *object) deleting() bool { return !o.deleted.IsZero() }
 
-// waitsForDependents reports whether the object goes when its dependents have gone.
+// waitsForDependents reports whether the deletion of the object waits for its
+// dependents.
 func (o *object) waitsForDependents() bool { return o.deleting() && o.foreground }
 
 // blocks reports whether an owner that is deleted in the foreground has to wait for
@@ -38,23 +39,22 @@ func (o *object) blocks(owner types.UID) bool {
 	})
 }
 
-// is reports whether a reference, made by an object of a namespace, means this object.
-// The uid alone does not: a reference whose other words are wrong means nothing.
+// is reports whether a reference by an object in a namespace refers to this object. The
+// uid alone is not enough: the rest of the reference has to match too.
 func (o *object) is(r metav1.OwnerReference, namespace string) bool {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	return err == nil && o.uid == r.UID && o.name == r.Name && o.kind.Kind == r.Kind && o.kind.Group == gv.Group &&
 		(o.namespace == "" || o.namespace == namespace)
 }
 
-// graph is the present state of all objects that own or are owned, as far as the
-// watches have told. What it says to be there may be gone; and what it does not know
-// may exist.
+// graph holds all objects that own or are owned, as the watches have delivered them.
+// Objects in it may be gone, and objects that are not in it may exist.
 type graph struct {
 	mu      sync.Mutex
 	objects map[types.UID]*object
-	// dependents of an owner, which may not be known itself.
+	// dependents by owner, which need not be in objects.
 	dependents map[types.UID]map[types.UID]*object
-	// look is called for objects that have to be looked at.
+	// look is called for objects that have to be examined.
 	look func(...types.UID)
 }
 
@@ -62,7 +62,7 @@ func newGraph(look func(...types.UID)) *graph {
 	return &graph{objects: map[types.UID]*object{}, dependents: map[types.UID]map[types.UID]*object{}, look: look}
 }
 
-// put takes in an object's newest state.
+// put adds or replaces an object.
 func (g *graph) put(o *object) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -89,8 +89,8 @@ func (g *graph) put(o *object) {
 	}
 }
 
-// remove forgets an object that has gone: its dependents have lost an owner, and
-// owners that waited for it may go.
+// remove removes a deleted object: its dependents have lost an owner, and owners that
+// waited for it may go.
 func (g *graph) remove(uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -104,7 +104,7 @@ func (g *graph) remove(uid types.UID) {
 	g.lookAtWaitingOwners(o)
 }
 
-// keepOnly removes the objects of a type that are not among those that there are.
+// keepOnly removes the objects of a type that are not in the given set.
 func (g *graph) keepOnly(kind schema.GroupResource, there map[types.UID]bool) {
 	for _, uid := range g.ofType(kind) {
 		if !there[uid] {
@@ -113,9 +113,8 @@ func (g *graph) keepOnly(kind schema.GroupResource, there map[types.UID]bool) {
 	}
 }
 
-// forget drops the objects of a type that is not followed any more. Nothing is known
-// about them from now on, least of all that they are gone: for their dependents the
-// API has to be asked.
+// forget drops the objects of a type that is no longer followed. They are not known to
+// be gone: for the owners of their dependents the API has to be asked.
 func (g *graph) forget(kind schema.GroupResource) {
 	for _, uid := range g.ofType(kind) {
 		g.mu.Lock()
@@ -137,7 +136,7 @@ func (g *graph) ofType(kind schema.GroupResource) (uids []types.UID) {
 	return uids
 }
 
-// get returns an object; nil when it is not known.
+// get returns an object; nil if it is unknown.
 func (g *graph) get(uid types.UID) *object {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -155,7 +154,7 @@ func (g *graph) dependentsOf(uid types.UID) []*object {
 	return all
 }
 
-// blocked reports whether an owner that waits for its dependents still has to.
+// blocked reports whether an owner still has to wait for dependents.
 func (g *graph) blocked(uid types.UID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -176,7 +175,7 @@ func (g *graph) unlink(o *object) {
 	}
 }
 
-// lacksOwner reports whether not all owners are known to be there to stay.
+// lacksOwner reports whether some owner is not known to stay.
 func (g *graph) lacksOwner(o *object) bool {
 	return slices.ContainsFunc(o.owners, func(r metav1.OwnerReference) bool {
 		owner := g.objects[r.UID]

@@ -12,10 +12,9 @@ import (
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
 )
 
-// monitor keeps the graph true about the objects of one type. The graph is all that
-// is kept, there is no informer with a copy of its own: that is 480 bytes for a pod's
-// metadata, where the store of an informer was measured at 1.7 KB with typed and 6.4
-// KB with untyped objects.
+// monitor keeps the graph up to date with the objects of one type. It stores objects
+// only in the graph, without an informer: 480 bytes for a pod's metadata, compared to a
+// measured 1.7 KB (typed) or 6.4 KB (untyped) in an informer's store.
 type monitor struct {
 	kind   *inventory.Type
 	graph  *graph
@@ -31,26 +30,26 @@ func (m *monitor) run(ctx context.Context, source cache.ListerWatcher) {
 	cache.NewReflectorWithOptions(source, &metav1.PartialObjectMetadata{}, m, options).RunWithContext(ctx)
 }
 
-// Add, Update, Delete, Replace and Resync make a monitor what a reflector fills.
+// Add, Update, Delete, Replace and Resync implement the store that a reflector fills.
 
-// Add takes in an object that is new.
+// Add adds a new object.
 func (m *monitor) Add(o any) error { return m.Update(o) }
 
-// Update takes in an object's newest state.
+// Update replaces an object.
 func (m *monitor) Update(o any) error {
 	m.graph.put(m.object(o))
 	m.changed()
 	return nil
 }
 
-// Delete takes note of an object's end.
+// Delete removes an object.
 func (m *monitor) Delete(o any) error {
 	m.graph.remove(o.(*metav1.PartialObjectMetadata).UID)
 	m.changed()
 	return nil
 }
 
-// Replace takes in all there is.
+// Replace replaces all objects of the type.
 func (m *monitor) Replace(all []any, _ string) error {
 	there := make(map[types.UID]bool, len(all))
 	for _, o := range all {
@@ -65,7 +64,7 @@ func (m *monitor) Replace(all []any, _ string) error {
 	return nil
 }
 
-// Resync has nothing to do.
+// Resync does nothing.
 func (m *monitor) Resync() error { return nil }
 
 func (m *monitor) object(o any) *object {

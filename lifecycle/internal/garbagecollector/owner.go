@@ -14,23 +14,24 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// ownerState is whether an owner holds its dependents.
+// ownerState is the state of an owner with respect to its dependents.
 type ownerState int
 
 const (
 	ownerAbsent ownerState = iota
 	ownerThere
-	ownerWaits // it is deleted in the foreground: after its dependents
+	ownerWaits // deleted in the foreground: after its dependents
 )
 
-// reference is an owner as a dependent of a namespace names it. What it means never
-// changes once it means nothing: uids do not come back.
+// reference is an owner as named by a dependent in a namespace. Once it is dangling it
+// stays so, because uids are not reused.
 type reference struct {
 	namespace, apiVersion, kind, name string
 	uid                               types.UID
 }
 
-// ownerState reports whether an owner is there. Only the API can say that it is not.
+// ownerState returns the state of an owner. Only the API can confirm that an owner is
+// absent.
 func (c *Controller) ownerState(ctx context.Context, o *object, r metav1.OwnerReference) (ownerState, error) {
 	if owner := c.graph.get(r.UID); owner != nil && owner.is(r, o.namespace) {
 		if owner.waitsForDependents() {
@@ -52,10 +53,10 @@ func (c *Controller) ownerState(ctx context.Context, o *object, r metav1.OwnerRe
 	return state, err
 }
 
-// askForOwner reads an owner where the reference says it is: in the namespace of the
-// dependent, or cluster-wide. An owner in another namespace is no owner. A dependent
-// without a namespace cannot have an owner with one; as nobody can tell which one was
-// meant, it stays.
+// askForOwner reads an owner at the place that the reference names: in the namespace of
+// the dependent, or cluster-wide. An owner in another namespace does not count. A
+// cluster-scoped dependent cannot have a namespaced owner; since nobody can tell which
+// one was meant, it is kept.
 func (c *Controller) askForOwner(ctx context.Context, o *object, r metav1.OwnerReference) (ownerState, error) {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	if err != nil {
@@ -87,8 +88,8 @@ func (c *Controller) askForOwner(ctx context.Context, o *object, r metav1.OwnerR
 	return ownerThere, nil
 }
 
-// noSuchObject reports whether the API says that the object is not there. That a type
-// is not there says nothing about its objects.
+// noSuchObject reports whether the API confirms that the object is absent. An absent
+// type says nothing about its objects.
 func noSuchObject(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

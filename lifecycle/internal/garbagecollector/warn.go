@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// warn tells, with an event, that an object names an owner in a place where none of
-// its owners can be. There is one such event for each reference; that it could not be
-// written is no reason to stop.
+// warn records an event when an object names an owner in an invalid place, one event
+// per reference. A failure to write it is ignored.
 func (c *Controller) warn(ctx context.Context, o *object, r metav1.OwnerReference) {
 	namespace := o.namespace
 	if namespace == "" {

@@ -1,6 +1,6 @@
-// Package inuse lets deleted volumes and claims go when nobody uses them any more: it
-// takes away the finalizers that admission has given them. It decides who is a user: of
-// a claim, every pod that mounts it and has a node and has not ended; of a volume, the
+// Package inuse releases deleted volumes and claims that are no longer in use: it
+// removes the finalizers that admission has added. It decides what counts as use: of a
+// claim, every pod that mounts it, has a node and has not finished; of a volume, the
 // claim that it is bound to. It never deletes anything. It serves
 // StorageObjectInUseProtection under "Admission plugins", and "Two-phase deletion of a
 // resource", of the specification.
@@ -19,30 +19,30 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// workers is how many objects are looked at at a time.
+// workers is how many objects are reconciled concurrently.
 const workers = 5
 
-// Kind is what objects are let go.
+// Kind is a kind of protected object.
 type Kind struct {
 	// Controller is the name of its controller in --controllers.
 	Controller string
 	Resource   schema.GroupVersionResource
 	Finalizer  string
-	// used reports whether somebody uses an object.
+	// used reports whether an object is in use.
 	used func(ctx context.Context, client dynamic.Interface, o *unstructured.Unstructured) (bool, error)
 }
 
-// Claims are held by pods.
+// Claims are used by pods.
 func Claims(v vocabulary.Vocabulary) Kind {
 	return Kind{"pvc-protection", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, v.ClaimFinalizer(), mounted}
 }
 
-// Volumes are held by claims.
+// Volumes are used by claims.
 func Volumes(v vocabulary.Vocabulary) Kind {
 	return Kind{"pv-protection", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}, v.VolumeFinalizer(), bound}
 }
 
-// Controller lets objects of one kind go.
+// Controller releases objects of one kind.
 type Controller struct {
 	Kind
 	client dynamic.Interface
@@ -59,7 +59,7 @@ func New(kind Kind, client dynamic.Interface, log *slog.Logger) (*Controller, er
 	})
 }
 
-// Run works until ctx ends.
+// Run runs the controller until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	go c.seen.RunWithContext(ctx)
 	if cache.WaitForCacheSync(ctx.Done(), c.seen.HasSynced) {

@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// reconcile takes the finalizer of a deleted object away, or waits for its users.
+// reconcile removes the finalizer of a deleted object, unless it is still in use.
 func (c *Controller) reconcile(ctx context.Context, name cache.ObjectName) (time.Duration, error) {
 	found, exists, err := c.seen.GetStore().GetByKey(name.String())
 	if err != nil || !exists {
@@ -58,8 +58,8 @@ func mounted(ctx context.Context, client dynamic.Interface, claim *unstructured.
 	return false, nil
 }
 
-// uses reports whether a pod uses a claim now. One without a node does not yet, and will
-// not get one while the claim is deleted.
+// uses reports whether a pod uses a claim now. A pod without a node does not, and will
+// not be scheduled while the claim is being deleted.
 func uses(pod *corev1.Pod, claim string) bool {
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false

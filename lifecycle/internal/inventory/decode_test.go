@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// managed is managedFields of about 5 KiB, with strings that look like JSON.
+// managed returns about 5 KiB of managedFields, with strings that look like JSON.
 func managed() string {
 	var b strings.Builder
 	b.WriteString(`[{"manager":"a \"]\" [ \\","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{`)
@@ -33,7 +33,7 @@ const (
 	event = `{"type":"MODIFIED","object":` + object + "}\n"
 )
 
-// wanted is the object as the stock types decode it, without what nobody asked for.
+// wanted is the object as the standard types decode it, reduced to the fields of ties.
 func wanted(t *testing.T) metav1.PartialObjectMetadata {
 	t.Helper()
 	var whole metav1.PartialObjectMetadata
@@ -75,8 +75,8 @@ func TestDecodeList(t *testing.T) {
 	}
 }
 
-// FuzzWithoutManagedFields shows that valid JSON stays valid and means the same to
-// those who do not ask for managedFields.
+// FuzzWithoutManagedFields: valid JSON stays valid and has the same meaning except for
+// managedFields.
 func FuzzWithoutManagedFields(f *testing.F) {
 	f.Add(fmt.Appendf(nil, event, managed()))
 	f.Add([]byte(`{"managedFields":[1,[2,"\\"]],"a":["managedFields"],"managedFields":[["\"]"]] }`))
@@ -109,8 +109,8 @@ func drop(value any) any {
 	return value
 }
 
-// BenchmarkDecodeEvent is what each change of any object costs. The stock way is what
-// client-go's dynamic client does with the same bytes.
+// BenchmarkDecodeEvent measures the cost of each change of any object. The standard way
+// is client-go's dynamic client with the same bytes.
 func BenchmarkDecodeEvent(b *testing.B) {
 	line := fmt.Appendf(nil, event, managed())
 	for name, decode := range map[string]func([]byte) error{"own": ownWay, "stock": stockWay} {

@@ -17,17 +17,17 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// Follow returns what a reflector needs to follow all objects of a type. They come as
-// *metav1.PartialObjectMetadata with what ties objects together and nothing else:
-// names, uid, resourceVersion, owners, finalizers and the time of deletion. Following
-// every object of every type has to cost next to nothing, so they are not decoded by
-// client-go: that takes three passes and builds a tree of managedFields.
+// Follow returns the ListWatch for a reflector to follow all objects of a type. They
+// are *metav1.PartialObjectMetadata with names, uid, resourceVersion, owners,
+// finalizers and deletion time only. Following every object of every type has to be
+// cheap, so client-go does not decode them: that takes three passes and builds a tree
+// of managedFields.
 func (s *Source) Follow(t *Type) cache.ListerWatcher {
 	return worker.ListThenWatch(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			result := s.metadataOf(t, options).Do(ctx)
 			if err := result.Error(); err != nil {
-				return nil, err // Raw knows less about it: not that a page has expired
+				return nil, err // Raw would lose information, such as that a page has expired
 			}
 			body, err := result.Raw()
 			if err != nil {
@@ -57,14 +57,14 @@ func (s *Source) metadataOf(t *Type, options metav1.ListOptions) *rest.Request {
 		SpecificallyVersionedParams(&options, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"})
 }
 
-// eventStream decodes a watch: one event a line.
+// eventStream decodes a watch: one event per line.
 type eventStream struct {
 	body io.Closer
 	in   *bufio.Reader
 }
 
-// Decode waits for the next event. What the end of the connection has cut is none: the
-// reflector goes on from the event before.
+// Decode waits for the next event. An event cut off by the end of the connection is
+// dropped: the reflector resumes after the one before.
 func (e *eventStream) Decode() (watch.EventType, runtime.Object, error) {
 	line, err := e.in.ReadBytes('\n')
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// follow returns the way to follow widgets on an API that answers every request alike.
+// follow returns the ListWatch of widgets on an API that gives every request the same
+// response.
 func follow(t *testing.T, answer http.HandlerFunc) cache.ListerWatcherWithContext {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -52,7 +53,7 @@ func TestFollowLists(t *testing.T) {
 	}
 }
 
-// TestFollowWatches has a connection that breaks in the middle of an event.
+// TestFollowWatches: the connection breaks in the middle of an event.
 func TestFollowWatches(t *testing.T) {
 	widgets := follow(t, func(w http.ResponseWriter, r *http.Request) {
 		if query := r.URL.Query(); query.Get("watch") != "true" || query.Get("resourceVersion") != "6" || query.Get("allowWatchBookmarks") != "true" {
@@ -74,7 +75,7 @@ func TestFollowWatches(t *testing.T) {
 	}
 }
 
-// TestFollowFails has an API that sends what is no event, and then none at all.
+// TestFollowFails: the API sends an invalid event, and then none at all.
 func TestFollowFails(t *testing.T) {
 	widgets := follow(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("resourceVersion") == "1" {
@@ -100,7 +101,7 @@ func TestFollowFails(t *testing.T) {
 	}
 }
 
-// TestFollowStops has a watch on which nothing happens.
+// TestFollowStops: a watch without events can be stopped.
 func TestFollowStops(t *testing.T) {
 	ended := make(chan struct{})
 	widgets := follow(t, func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +114,7 @@ func TestFollowStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Stop()
-	for range w.ResultChan() { // it may still tell that nothing more can be read
+	for range w.ResultChan() { // it may still report the end
 	}
 	<-ended
 }

@@ -1,8 +1,8 @@
-// Package inventory knows which resource types the API serves at a moment, built-in
-// and custom ones. It decides which version of a type a worker uses, and says which
-// part of the API it could not learn about. It lets a worker read and follow the
-// metadata of objects of any type. It keeps nothing: who needs the present state reads
-// it again. It serves "Versioning" and "Endpoints" of the specification.
+// Package inventory discovers which resource types the API serves, built-in and custom
+// ones. It decides which version of a type a worker uses, and reports which part of the
+// API could not be discovered. It lets a worker read and follow the metadata of objects
+// of any type. It caches nothing: each Read asks the API. It serves "Versioning" and
+// "Endpoints" of the specification.
 package inventory
 
 import (
@@ -28,7 +28,7 @@ type Type struct {
 	verbs      []string
 }
 
-// Can reports whether the type has all of the verbs.
+// Can reports whether the type supports all of the verbs.
 func (t *Type) Can(verbs ...string) bool {
 	for _, verb := range verbs {
 		if !slices.Contains(t.verbs, verb) {
@@ -38,32 +38,31 @@ func (t *Type) Can(verbs ...string) bool {
 	return true
 }
 
-// Inventory is what the API serves.
+// Inventory is the result of a discovery.
 type Inventory struct {
 	// Types has each type once, in its preferred version and its own group.
 	Types []*Type
-	// Stale are the group versions that the API itself knows nothing certain about.
+	// Stale are the group versions whose discovery the API reports as stale.
 	Stale []schema.GroupVersion
-	// Malformed are names of group versions that are none.
+	// Malformed are invalid names of group versions.
 	Malformed []string
 
 	kinds map[schema.GroupVersionKind]*Type
 }
 
-// Kind returns the type of a kind, in any version that is served; nil when there
-// is none.
+// Kind returns the type of a kind, in any served version; nil if there is none.
 func (i *Inventory) Kind(kind schema.GroupVersionKind) *Type { return i.kinds[kind] }
 
-// Source reads the inventory, and follows the objects of the types in it.
+// Source performs discovery, and follows the objects of the types in it.
 type Source struct {
 	client, objects rest.Interface
-	// accept and metadata are the representations of discovery and of objects.
+	// accept and metadata are the Accept headers for discovery and for objects.
 	accept, metadata string
-	// events is the group that shows the events of the core group once more.
+	// events is the group that serves the core group's events as well.
 	events string
 }
 
-// NewSource returns a source. Nothing is asked before the first Read.
+// NewSource returns a source. It sends no request before the first Read.
 func NewSource(config *rest.Config, names vocabulary.Vocabulary) (*Source, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -78,7 +77,7 @@ func NewSource(config *rest.Config, names vocabulary.Vocabulary) (*Source, error
 	return &Source{client: client.RESTClient(), objects: objects, accept: accept, metadata: partial(names), events: names.Group("events.")}, nil
 }
 
-// Read asks the API, with two requests. An error means that nothing is known.
+// Read performs discovery, with two requests. After an error nothing is known.
 func (s *Source) Read(ctx context.Context) (*Inventory, error) {
 	i := &Inventory{kinds: map[schema.GroupVersionKind]*Type{}}
 	for _, path := range []string{"/api", "/apis"} {
@@ -97,12 +96,12 @@ func (s *Source) Read(ctx context.Context) (*Inventory, error) {
 	return i, nil
 }
 
-// extensions is the group that many types began in. What it still shows are the
-// objects of their present groups.
+// extensions is the legacy group of many types. The objects that it still serves are
+// those of their current groups.
 const extensions = "extensions"
 
-// addGroup adds the types of a group. Its versions come in the order of preference.
-// An alias shows objects of other groups: its kinds may be named, and that is all.
+// addGroup adds the types of a group. Its versions are in the order of preference. An
+// alias serves objects of other groups: only its kinds are recorded.
 func (i *Inventory) addGroup(group apidiscovery.APIGroupDiscovery, alias bool) {
 	known := map[string]bool{}
 	for _, version := range group.Versions {

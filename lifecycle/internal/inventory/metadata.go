@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// NewMetadataClient returns a client that reads the metadata of objects of any
-// type, and nothing else of them.
+// NewMetadataClient returns a client that reads only the metadata of objects of any
+// type.
 func NewMetadataClient(config *rest.Config, names vocabulary.Vocabulary) (dynamic.Interface, error) {
 	own := rest.CopyConfig(config)
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return metadataOnly{next, partial(names)} })
@@ -23,8 +23,8 @@ func partial(names vocabulary.Vocabulary) string {
 	return fmt.Sprintf("application/json;as=PartialObjectMetadataList;g=%[1]s;v=v1,application/json;as=PartialObjectMetadata;g=%[1]s;v=v1,application/json", names.Group("meta."))
 }
 
-// metadataOnly asks for metadata in the API's own vocabulary. The stock metadata
-// client speaks only the original one.
+// metadataOnly requests metadata in the API's own vocabulary. The standard metadata
+// client supports only the original one.
 type metadataOnly struct {
 	next   http.RoundTripper
 	accept string

@@ -16,16 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// condition is one line of the report: what may be in the way, and the words for
-// both cases.
+// condition is one condition of the namespace, with its reasons and messages.
 type condition struct {
 	kind             string
 	trouble, fine    string // reasons
 	message, allWell string
 }
 
-// report writes into the status of the namespace what a sweep has found, and
-// returns the namespace as it is now.
+// report writes the findings of a sweep into the status of the namespace, and returns
+// the namespace as stored.
 func (c *Controller) report(ctx context.Context, ns *unstructured.Unstructured, found findings) (*unstructured.Unstructured, error) {
 	before, _, _ := unstructured.NestedSlice(ns.Object, "status", "conditions")
 	after := slices.Clone(before)
@@ -46,7 +45,7 @@ func (c *Controller) report(ctx context.Context, ns *unstructured.Unstructured, 
 	return c.namespaces.Patch(ctx, ns.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 }
 
-// conditions puts the findings into words.
+// conditions converts the findings to messages.
 func (f findings) conditions() []condition {
 	discovery, malformed := "", ""
 	if f.discovery != nil {
@@ -68,7 +67,7 @@ func (f findings) conditions() []condition {
 	}
 }
 
-// tally lists counts in the order of their names; empty when there are none.
+// tally formats counts, sorted by name; empty if there are none.
 func tally[K comparable](counts map[K]int) string {
 	lines := make([]string, 0, len(counts))
 	for key, n := range counts {
@@ -78,7 +77,7 @@ func tally[K comparable](counts map[K]int) string {
 	return strings.Join(lines, ", ")
 }
 
-// set puts the condition in its place. Its time changes only with its status.
+// set sets the condition. Its transition time changes only with its status.
 func (c condition) set(list []any, now time.Time) []any {
 	status, reason, message := "False", c.fine, c.allWell
 	if c.message != "" {

@@ -1,9 +1,8 @@
-// Package namespace empties namespaces that are deleted and then lets them go. It
-// decides in which order contents are deleted and when nothing is left, and tells in
-// the conditions of the namespace how far it is. It never deletes in a namespace
-// that nobody has deleted, and waits for whoever holds objects with finalizers. It
-// serves "Terminology" and "Two-phase deletion of a resource" of the
-// specification.
+// Package namespace deletes the contents of namespaces that are being deleted, and then
+// finalizes them. It decides the order of deletion and when nothing is left, and
+// reports its progress in the conditions of the namespace. It never deletes in a
+// namespace that is not being deleted, and waits for the finalizers of others. It
+// serves "Terminology" and "Two-phase deletion of a resource" of the specification.
 package namespace
 
 import (
@@ -24,26 +23,26 @@ import (
 const Name = "namespace"
 
 const (
-	// workers is how many namespaces are emptied at a time.
+	// workers is how many namespaces are emptied concurrently.
 	workers = 10
-	// typesAtOnce is how many types of one namespace are emptied at a time.
+	// typesAtOnce is how many types of one namespace are emptied concurrently.
 	typesAtOnce = 8
 )
 
-// Config is what the controller works with.
+// Config configures the controller.
 type Config struct {
 	Client    dynamic.Interface
 	Metadata  dynamic.Interface
 	Inventory *inventory.Source
-	// Namespaces sees all namespaces; whoever made it runs it.
+	// Namespaces sees all namespaces. Its creator runs it.
 	Namespaces cache.SharedIndexInformer
-	// Finalizer is the entry of spec.finalizers that stands for the contents.
+	// Finalizer is the entry of spec.finalizers for the contents.
 	Finalizer string
 	Clock     clock.PassiveClock
 	Log       *slog.Logger
 }
 
-// Controller deletes what is in deleted namespaces.
+// Controller deletes the contents of deleted namespaces.
 type Controller struct {
 	Config
 	namespaces dynamic.ResourceInterface
@@ -60,7 +59,7 @@ func New(config Config) (*Controller, error) {
 	return c, c.queue.Follow(config.Namespaces, (*unstructured.Unstructured).GetName)
 }
 
-// Run works until ctx ends.
+// Run runs the controller until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	c.queue.Run(ctx, workers, c.reconcile)
 	return nil

@@ -13,12 +13,12 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// settling is for how long after a deletion a front door may not have heard of it
-// and still let content in: most of it makes up for times in whole seconds.
+// settling is how long after a deletion a front door may not know of it and still admit
+// content. Most of it compensates for timestamps in whole seconds.
 const settling = 1300 * time.Millisecond
 
-// reconcile goes once through the contents of a deleted namespace. It lets the
-// namespace go when nothing is left, else it comes back.
+// reconcile sweeps a deleted namespace once. It removes the finalizer if nothing is
+// left, else it retries.
 func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	if known, exists, _ := c.Namespaces.GetStore().GetByKey(name); !exists || known.(*unstructured.Unstructured).GetDeletionTimestamp() == nil {
 		return 0, nil
@@ -47,14 +47,14 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	return 0, c.finalize(ctx, ns)
 }
 
-// holds reports whether the namespace still waits for its contents to be deleted.
+// holds reports whether the namespace waits for its contents to be deleted.
 func (c *Controller) holds(ns *unstructured.Unstructured) bool {
 	finalizers, _, _ := unstructured.NestedStringSlice(ns.Object, "spec", "finalizers")
 	return slices.Contains(finalizers, c.Finalizer)
 }
 
-// finalize says that the contents are gone. The API removes the namespace when
-// nobody else holds it.
+// finalize removes the controller's finalizer. The API deletes the namespace when no
+// finalizers are left.
 func (c *Controller) finalize(ctx context.Context, ns *unstructured.Unstructured) error {
 	finalizers, _, _ := unstructured.NestedStringSlice(ns.Object, "spec", "finalizers")
 	kept := slices.DeleteFunc(finalizers, func(f string) bool { return f == c.Finalizer })
@@ -68,5 +68,5 @@ func (c *Controller) finalize(ctx context.Context, ns *unstructured.Unstructured
 	return worker.IgnoreRace(err)
 }
 
-// err joins what kept the contents from being seen or deleted.
+// err joins the errors that kept contents from being read or deleted.
 func (f findings) err() error { return errors.Join(append(slices.Clone(f.failures), f.discovery)...) }

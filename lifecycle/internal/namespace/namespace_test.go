@@ -27,7 +27,7 @@ var (
 	widgets    = apitest.Type{GroupVersionResource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
 )
 
-// world is an API with one namespace and the controller at work.
+// world is an API with one namespace and the controller running.
 type world struct {
 	*apitest.API
 	t          *testing.T
@@ -73,7 +73,8 @@ func (w world) in(t apitest.Type) apitest.Objects {
 
 func (w world) delete() { w.namespaces.Delete("here", metav1.DeletePropagationBackground) }
 
-// await waits for a condition of the namespace to be true with words in its message.
+// await waits until a condition of the namespace is true and its message contains the
+// words.
 func (w world) await(kind string, words ...string) {
 	w.t.Helper()
 	apitest.Eventually(w.t, kind, func() bool {
@@ -95,8 +96,8 @@ func (w world) await(kind string, words ...string) {
 	})
 }
 
-// awaitFinalized waits until the controller has let the namespace go, and lets it go
-// for the other finalizer.
+// awaitFinalized waits until the controller has removed its finalizer, and then removes
+// the other one.
 func (w world) awaitFinalized() {
 	w.t.Helper()
 	apitest.Eventually(w.t, "the namespace is finalized", func() bool {

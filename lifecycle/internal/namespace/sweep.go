@@ -14,25 +14,24 @@ import (
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
 )
 
-// pageSize bounds how many objects are read at a time, to be counted.
+// pageSize is the page size of the lists that count objects.
 const pageSize = 500
 
 // findings are the result of one sweep through a namespace.
 type findings struct {
-	discovery  error    // what could not be learnt about the API
-	malformed  []string // group versions that are none
+	discovery  error    // failures of discovery
+	malformed  []string // invalid group versions
 	failures   []error
 	remaining  map[schema.GroupResource]int
-	finalizers map[string]int // objects held, by finalizer
+	finalizers map[string]int // remaining objects by finalizer
 }
 
 func noFindings() findings {
 	return findings{remaining: map[schema.GroupResource]int{}, finalizers: map[string]int{}}
 }
 
-// sweep deletes all that it finds in the namespace and counts what remains. Pods
-// go first and alone: what restrains them, such as network policies, has to outlive
-// them.
+// sweep deletes everything in the namespace and counts what remains. Pods are deleted
+// first and alone: what restricts them, such as network policies, has to outlive them.
 func (c *Controller) sweep(ctx context.Context, namespace string) findings {
 	all := noFindings()
 	served, err := c.Inventory.Read(ctx)
@@ -61,7 +60,7 @@ func (c *Controller) sweep(ctx context.Context, namespace string) findings {
 	return all
 }
 
-// empty deletes the objects of some types, several types at a time.
+// empty deletes the objects of some types, several types concurrently.
 func (c *Controller) empty(ctx context.Context, namespace string, all []*inventory.Type) findings {
 	var mu sync.Mutex
 	sum := noFindings()
@@ -76,7 +75,7 @@ func (c *Controller) empty(ctx context.Context, namespace string, all []*invento
 			return nil
 		})
 	}
-	_ = group.Wait() // failures are findings
+	_ = group.Wait() // errors are in the findings
 	return sum
 }
 
@@ -94,7 +93,7 @@ func (c *Controller) emptyType(ctx context.Context, namespace string, t *invento
 	return found
 }
 
-// count reads what there is of a type.
+// count counts the objects of a type.
 func (c *Controller) count(ctx context.Context, namespace string, t *inventory.Type) (findings, error) {
 	found := noFindings()
 	err := c.each(ctx, namespace, t, func(o *unstructured.Unstructured) error {
@@ -107,8 +106,8 @@ func (c *Controller) count(ctx context.Context, namespace string, t *inventory.T
 	return found, err
 }
 
-// deleteAll deletes the objects of a type with one request where the type allows it.
-// Dependents are in the namespace too, so that nothing has to wait for them.
+// deleteAll deletes the objects of a type, with one request if the type supports it.
+// Dependents are in the namespace too, so no deletion needs to wait for them.
 func (c *Controller) deleteAll(ctx context.Context, namespace string, t *inventory.Type) error {
 	in := c.Client.Resource(t.GroupVersionResource).Namespace(namespace)
 	background := metav1.DeletePropagationBackground
@@ -128,8 +127,8 @@ func (c *Controller) deleteAll(ctx context.Context, namespace string, t *invento
 	})
 }
 
-// each visits the metadata of all objects of a type. A type that has gone in the
-// meantime has none.
+// each visits the metadata of all objects of a type. A type that has been removed in
+// the meantime has none.
 func (c *Controller) each(ctx context.Context, namespace string, t *inventory.Type, visit func(*unstructured.Unstructured) error) error {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
@@ -151,7 +150,7 @@ func (c *Controller) each(ctx context.Context, namespace string, t *inventory.Ty
 	}
 }
 
-// add joins the findings about some types.
+// add merges findings.
 func (f *findings) add(more findings) {
 	f.failures = append(f.failures, more.failures...)
 	for resource, n := range more.remaining {

@@ -1,9 +1,9 @@
-// Package namespacedefaults puts into every active namespace what its users expect to find:
-// one object of a fixed name, made again when it is deleted. Each thing is a
-// controller of its own, with the same plumbing. It decides that the object is there
-// and, where it says so, what is in it; everything else that others write into it
-// stays. It serves the ServiceAccount admission plugin and "Service account secret"
-// of the specification, which rely on these objects.
+// Package namespacedefaults ensures that every active namespace has its default
+// objects: one object with a fixed name, recreated when it is deleted. Each kind of
+// object has a controller of its own, with shared code. It decides that the object
+// exists and, if so configured, the values of its fields; what others add stays. It
+// serves the ServiceAccount admission plugin and "Service account secret" of the
+// specification, which rely on these objects.
 package namespacedefaults
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// workers is how many namespaces are worked on at a time.
+// workers is how many namespaces are reconciled concurrently.
 const workers = 5
 
 // Thing is an object that every namespace has.
@@ -26,20 +26,20 @@ type Thing struct {
 	// Controller is the name of its controller in --controllers.
 	Controller string
 	Resource   schema.GroupVersionResource
-	// Object is as it shall be. Its fields beside the metadata are kept so.
+	// Object is the desired object. Its fields besides the metadata are enforced.
 	Object *unstructured.Unstructured
 }
 
-// Controller adds one thing to every namespace.
+// Controller ensures one thing in every namespace.
 type Controller struct {
 	Thing
 	client dynamic.NamespaceableResourceInterface
-	// namespaces sees all of them, existing the things that are there.
+	// namespaces sees all namespaces, existing the current objects.
 	namespaces, existing cache.SharedIndexInformer
 	queue                *worker.Queue[string] // of namespaces
 }
 
-// New returns a controller that follows the namespaces; whoever made that informer
+// New returns a controller that follows the namespaces. The creator of that informer
 // runs it.
 func New(thing Thing, client dynamic.Interface, namespaces cache.SharedIndexInformer, log *slog.Logger) (*Controller, error) {
 	in := client.Resource(thing.Resource)
@@ -53,7 +53,7 @@ func New(thing Thing, client dynamic.Interface, namespaces cache.SharedIndexInfo
 	return c, c.queue.Follow(c.existing, (*unstructured.Unstructured).GetNamespace)
 }
 
-// Run works until ctx ends.
+// Run runs the controller until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	go c.existing.RunWithContext(ctx)
 	if cache.WaitForCacheSync(ctx.Done(), c.namespaces.HasSynced, c.existing.HasSynced) {

@@ -11,7 +11,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// reconcile makes the thing in a namespace, or makes it right.
+// reconcile creates the object in a namespace, or corrects it.
 func (c *Controller) reconcile(ctx context.Context, namespace string) (time.Duration, error) {
 	ns, exists, err := c.namespaces.GetStore().GetByKey(namespace)
 	if err != nil || !exists || ns.(*unstructured.Unstructured).GetDeletionTimestamp() != nil {
@@ -29,7 +29,7 @@ func (c *Controller) reconcile(ctx context.Context, namespace string) (time.Dura
 	return 0, worker.IgnoreRace(err)
 }
 
-// correct gives the fields of the thing their values, where they have others.
+// correct resets the managed fields of the object that differ.
 func (c *Controller) correct(ctx context.Context, namespace string, found *unstructured.Unstructured) error {
 	corrected := found.DeepCopy()
 	for field, wanted := range c.Object.Object {

@@ -22,8 +22,8 @@ var (
 	accounts   = apitest.Type{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, Kind: "ServiceAccount", Namespaced: true}
 )
 
-// start starts the controller of a thing, in an API with the namespaces new and
-// going, of which the latter is deleted.
+// start starts the controller of a thing with the namespaces new and going, the latter
+// of which is being deleted.
 func start(t *testing.T, thing namespacedefaults.Thing) *apitest.API {
 	t.Helper()
 	a := apitest.Start(t, namespaces, configMaps, accounts)

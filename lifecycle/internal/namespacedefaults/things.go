@@ -7,7 +7,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// ServiceAccount is the account that pods run as when they name none.
+// ServiceAccount is the default account of pods.
 func ServiceAccount() Thing {
 	return Thing{
 		Controller: "serviceaccount",
@@ -18,7 +18,7 @@ func ServiceAccount() Thing {
 	}
 }
 
-// RootCertificate tells pods whom to trust for the API: the certificates, as PEM.
+// RootCertificate holds the API's CA certificates for pods, as PEM.
 func RootCertificate(names vocabulary.Vocabulary, certificates []byte) Thing {
 	return Thing{
 		Controller: "root-ca-cert-publisher",

@@ -1,8 +1,8 @@
-// Package resourcequota keeps the status of ResourceQuotas true: it counts what is in
-// use when a quota is new or changed, when something that it counts is gone, and now
-// and then. In between, admission adds to the count whatever it lets in. It decides
-// amounts and refuses nothing. It follows only the types that some quota counts. It
-// serves "Admission plugins" of the specification.
+// Package resourcequota keeps the status of ResourceQuotas correct: it recounts usage
+// when a quota is new or changed, when a counted object is deleted, and periodically.
+// In between, admission adds to the usage what it admits. It counts and refuses
+// nothing. It follows only types that some quota limits. It serves "Admission plugins"
+// of the specification.
 package resourcequota
 
 import (
@@ -27,14 +27,14 @@ import (
 const Name = "resourcequota"
 
 const (
-	// workers is how many namespaces are counted at a time.
+	// workers is how many namespaces are counted concurrently.
 	workers = 5
-	// recount is how long a count may be wrong, because of objects that admission has
-	// counted and that then were not stored.
+	// recount is how long a usage may be wrong because of objects that admission
+	// counted but that were not stored.
 	recount = 5 * time.Minute
 )
 
-// Config is what the controller works with.
+// Config configures the controller.
 type Config struct {
 	Client, Metadata dynamic.Interface
 	Inventory        *inventory.Source
@@ -42,7 +42,7 @@ type Config struct {
 	Log              *slog.Logger
 }
 
-// Controller counts what quotas limit.
+// Controller counts the usage of quotas.
 type Controller struct {
 	Config
 	quotas dynamic.NamespaceableResourceInterface
@@ -64,7 +64,7 @@ func New(config Config) (*Controller, error) {
 	}
 	_, err := c.seen.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { c.queue.Add(o.(*unstructured.Unstructured).GetNamespace()) },
-		// What admission counts is no reason to count again.
+		// Usage that admission adds does not require a recount.
 		UpdateFunc: func(_, o any) {
 			changed := o.(*unstructured.Unstructured)
 			if q, err := read(changed); err != nil || !q.Spec.Hard.Equal(q.Status.Hard) {
@@ -75,7 +75,7 @@ func New(config Config) (*Controller, error) {
 	return c, err
 }
 
-// Run works until ctx ends.
+// Run runs the controller until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	go c.seen.RunWithContext(ctx)
 	if cache.WaitForCacheSync(ctx.Done(), c.seen.HasSynced) {

@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// reconcile counts for all quotas of a namespace.
+// reconcile recounts all quotas of a namespace.
 func (c *Controller) reconcile(ctx context.Context, namespace string) (time.Duration, error) {
 	found, err := c.seen.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil || len(found) == 0 {
@@ -29,7 +29,7 @@ func (c *Controller) reconcile(ctx context.Context, namespace string) (time.Dura
 	return recount, errors.Join(errs...)
 }
 
-// count brings the status of one quota up to date.
+// count updates the status of one quota.
 func (c *Controller) count(ctx context.Context, seen *unstructured.Unstructured) error {
 	if seen.GetDeletionTimestamp() != nil {
 		return nil
@@ -56,7 +56,7 @@ func (c *Controller) count(ctx context.Context, seen *unstructured.Unstructured)
 	return worker.IgnoreRace(err)
 }
 
-// replacing returns what a merge patch has to say for one set of amounts to become
+// replacing returns the part of a merge patch that turns one set of amounts into
 // another.
 func replacing(before, after quota.Amounts) map[string]any {
 	all := map[string]any{}
@@ -69,7 +69,8 @@ func replacing(before, after quota.Amounts) map[string]any {
 	return all
 }
 
-// used counts what is in use of all that a quota limits, as far as it can be counted.
+// used counts the usage of all resources that a quota limits, except those that cannot
+// be counted.
 func (c *Controller) used(ctx context.Context, namespace string, q *quota.Quota) (quota.Amounts, error) {
 	used, counted := quota.Amounts{}, map[resource.GroupResource]bool{}
 	var none = quota.Amounts{}

@@ -54,7 +54,7 @@ func start(t *testing.T) *apitest.API {
 	return a
 }
 
-// status awaits what the status of a quota says is limited and in use.
+// status waits until the status of a quota has these limits and usage.
 func status(t *testing.T, in apitest.Objects, name string, hard, used map[string]string) {
 	t.Helper()
 	same := func(want map[string]string, field string) bool {
@@ -105,7 +105,7 @@ func TestCounts(t *testing.T) {
 	status(t, in(quotas), "q", map[string]string{"pods": "3"}, map[string]string{"pods": "1"})
 }
 
-// TestChargesStand lets admission charge: that is no reason to count again.
+// TestChargesStand: usage that admission adds does not cause a recount.
 func TestChargesStand(t *testing.T) {
 	a := start(t)
 	in := a.Objects(t, quotas.GroupVersionResource, "here")
@@ -115,7 +115,7 @@ func TestChargesStand(t *testing.T) {
 	in.Change("q", func(o *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(o.Object, "4", "status", "used", "pods")
 	})
-	// What has been counted elsewhere has been seen after that.
+	// Once the other namespace has been counted, this one has been seen.
 	elsewhere := a.Objects(t, quotas.GroupVersionResource, "elsewhere")
 	elsewhere.Create(map[string]any{"name": "q"}, spec)
 	status(t, elsewhere, "q", map[string]string{"pods": "9"}, map[string]string{"pods": "0"})

@@ -13,8 +13,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// tally counts the objects of one type in all namespaces. It keeps of each what it
-// counts for, and nothing else.
+// tally counts the objects of one type in all namespaces. It stores only what each
+// object contributes.
 type tally struct{ objects cache.SharedIndexInformer }
 
 // counted is an object in a tally.
@@ -23,7 +23,7 @@ type counted struct {
 	quota.Item
 }
 
-// used adds up what counts in a quota of a namespace.
+// used sums up what counts in a quota of a namespace.
 func (t *tally) used(namespace string, q *quota.Quota) quota.Amounts {
 	sum := quota.Amounts{}
 	found, _ := t.objects.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
@@ -35,8 +35,8 @@ func (t *tally) used(namespace string, q *quota.Quota) quota.Amounts {
 	return sum
 }
 
-// tally returns the tally of a type, which it starts when there is none; nil when the
-// API does not serve the type. ErrLater while the tally is not complete.
+// tally returns the tally of a type, and starts it if there is none. It returns nil if
+// the API does not serve the type, and ErrLater while the tally is incomplete.
 func (c *Controller) tally(ctx context.Context, gr resource.GroupResource) (*tally, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *Controller) tally(ctx context.Context, gr resource.GroupResource) (*tal
 	return t, nil
 }
 
-// startTally starts a tally that lives as long as ctx, which is that of Run.
+// startTally starts a tally that runs until ctx, which is that of Run, ends.
 func (c *Controller) startTally(ctx context.Context, gr resource.GroupResource) (*tally, error) {
 	served, err := c.Inventory.Read(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Controller) startTally(ctx context.Context, gr resource.GroupResource) 
 		if kind.Group != gr.Group || kind.Resource != gr.Resource || !kind.Namespaced || !kind.Can("list", "watch") {
 			continue
 		}
-		client := c.Metadata // the number of objects is told by their metadata
+		client := c.Metadata // metadata is enough to count objects
 		if quota.Weighs(gr) {
 			client = c.Client
 		}
@@ -78,8 +78,8 @@ func (c *Controller) startTally(ctx context.Context, gr resource.GroupResource) 
 	return nil, nil
 }
 
-// prepare lets a tally reduce what it sees, and have counted again where something is
-// not in use any more.
+// prepare makes a tally store only what counts, and triggers a recount when usage
+// decreases.
 func (c *Controller) prepare(t *tally, gr resource.GroupResource) error {
 	if err := t.objects.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
 		return err
