@@ -12,38 +12,37 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// restFactor is how much longer than compiling an index takes the authorizer
-// waits before it compiles the next: a flood of new bindings costs at most a
-// fifth of one processor.
+// restFactor is the ratio of the pause after compiling an index to the time that
+// compiling took: a flood of new bindings costs at most a fifth of one core.
 const restFactor = 4
 
-// catchUpTimeout bounds how long a refusal is held back until the index has seen
-// everything that was stored before the question.
+// catchUpTimeout bounds how long a denial is delayed until the index includes
+// everything stored before the request.
 const catchUpTimeout = 250 * time.Millisecond
 
-// authorizer answers from an index that it keeps in step with what is stored. It
-// must not be asked before it is ready.
+// authorizer answers from an index of the stored policy. It must not be called before
+// it is ready.
 type authorizer struct {
 	store    services.Reader
 	current  atomic.Pointer[view]
 	changed  chan struct{}
-	ready    chan struct{}                     // closed when the first index is there
-	roles    [2]*changes.Mirror[*rbac.Role]    // of the cluster, of namespaces
+	ready    chan struct{}                     // closed when the first index is compiled
+	roles    [2]*changes.Mirror[*rbac.Role]    // ClusterRoles, Roles
 	bindings [2]*changes.Mirror[*rbac.Binding] // likewise
 }
 
-// view is what is stored at one revision, compiled.
+// view is the compiled policy at one revision.
 type view struct {
 	*rbac.Index
 	revision int64
 	replaced chan struct{} // closed when there is a newer one
 }
 
-// sources is where an authorizer takes roles and bindings from.
+// sources are the roles and bindings of an authorizer.
 type sources struct {
 	changes changes.Source
 	store   services.Reader
-	group   string // of the resource types
+	group   string // API group of the types
 	log     *slog.Logger
 }
 
@@ -65,7 +64,7 @@ func mirror[T any](s sources, name string, parse func(services.Object) (T, error
 	})
 }
 
-// wake lets a new view be compiled.
+// wake triggers the compilation of a new view.
 func (a *authorizer) wake() {
 	select {
 	case a.changed <- struct{}{}:
@@ -73,12 +72,12 @@ func (a *authorizer) wake() {
 	}
 }
 
-// loops are what has to run for the authorizer to be of use.
+// loops are the background loops of the authorizer.
 func (a *authorizer) loops() []func(context.Context) error {
 	return []func(context.Context) error{a.roles[0].Run, a.roles[1].Run, a.bindings[0].Run, a.bindings[1].Run, a.compile}
 }
 
-// compile waits until all is read and then keeps the index current.
+// compile waits for the first lists and then keeps the index current.
 func (a *authorizer) compile(ctx context.Context) error {
 	for _, ready := range []<-chan struct{}{a.roles[0].Ready(), a.roles[1].Ready(), a.bindings[0].Ready(), a.bindings[1].Ready()} {
 		select {
@@ -117,9 +116,9 @@ func (a *authorizer) renew() {
 	close(old.replaced)
 }
 
-// Authorize implements services.Authz. It allows by what it has seen, and refuses
-// by everything that was stored before the question: who has just been granted
-// something may use it at once.
+// Authorize implements services.Authz. It allows by the current index, and denies only
+// after the index includes everything stored before the request, so that new grants can
+// be used at once.
 func (a *authorizer) Authorize(ctx context.Context, q services.Attributes) (services.Decision, error) {
 	now := a.current.Load()
 	decision := now.Authorize(q)
@@ -132,8 +131,8 @@ func (a *authorizer) Authorize(ctx context.Context, q services.Attributes) (serv
 	return decision, nil
 }
 
-// catchUp returns a view of everything that has been stored by now; if that takes
-// too long, the newest there is.
+// catchUp returns a view that includes everything stored so far. If that takes too
+// long, it returns the newest one.
 func (a *authorizer) catchUp(ctx context.Context, now *view) *view {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()

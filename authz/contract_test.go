@@ -32,8 +32,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestGrantsHoldAtOnce checks that a question sees all grants that were stored
-// before it.
+// TestGrantsHoldAtOnce: each request sees all grants that were stored before it.
 func TestGrantsHoldAtOnce(t *testing.T) {
 	cluster := fake.New(t)
 	a := started(t, cluster)

@@ -1,9 +1,9 @@
-// Package authz is the service that decides what users may do, by the roles and
-// bindings that are stored (RBAC). Members of system:masters may do everything;
-// everybody else what a binding gives to them or to one of their groups; there is
-// no way to forbid. It mirrors roles and bindings and never writes anything,
-// aggregated cluster roles included: their rules are gathered while deciding. It
-// serves sections "Authorization notes" and "Impersonation" of the specification.
+// Package authz is the service that decides what users may do, by stored roles and
+// bindings (RBAC). Members of system:masters may do everything; all others what
+// bindings grant to them or to one of their groups. There are no deny rules. It mirrors
+// roles and bindings and never writes anything; the rules of aggregated cluster roles
+// are gathered while compiling the index. It serves sections "Authorization notes" and
+// "Impersonation" of the specification.
 package authz
 
 import (

@@ -12,14 +12,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// cleaner deletes the secrets of tokens that have expired.
+// cleaner deletes the secrets of expired tokens.
 type cleaner struct {
 	secrets dynamic.ResourceInterface
 	clock   clock.PassiveClock
 	log     *slog.Logger
 }
 
-// reconcile deletes a secret if it has expired, else it waits for that.
+// reconcile deletes a secret if it has expired, else it returns the remaining time.
 func (c *cleaner) reconcile(ctx context.Context, secret *unstructured.Unstructured) (time.Duration, error) {
 	expires, ok := expiration(secret)
 	if !ok {
@@ -41,7 +41,7 @@ func (c *cleaner) reconcile(ctx context.Context, secret *unstructured.Unstructur
 	return 0, err
 }
 
-// expiration returns when a token ends; false when it says nothing readable.
+// expiration returns when a token expires; false if there is no readable time.
 func expiration(secret *unstructured.Unstructured) (time.Time, bool) {
 	expires, err := time.Parse(time.RFC3339, text(secret, "expiration"))
 	return expires, err == nil

@@ -66,7 +66,7 @@ func TestRenewedTokensStay(t *testing.T) {
 	wantThere(t, secrets, "a")
 }
 
-// cleaning starts a cleaner, which ends with the test, and returns what it sees.
+// cleaning starts a cleaner, which ends with the test, and returns its informer.
 func cleaning(t *testing.T, secrets dynamic.ResourceInterface, now *clock.FakeClock) cache.SharedIndexInformer {
 	t.Helper()
 	c := &cleaner{secrets: secrets, clock: now, log: slog.New(slog.DiscardHandler)}

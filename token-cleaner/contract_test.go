@@ -10,7 +10,7 @@ import (
 	tokencleaner "github.com/portico-platform/portico/token-cleaner"
 )
 
-// TestStart checks that the worker needs a kubeconfig and nothing that answers.
+// TestStart checks that the worker needs only a kubeconfig, even if no server responds.
 func TestStart(t *testing.T) {
 	app := run.App{Name: "test", Services: []run.Service{tokencleaner.Service()}}
 	if _, err := run.Start(t.Context(), app, []string{"--log-level=error"}); !errors.Is(err, run.ErrUsage) {

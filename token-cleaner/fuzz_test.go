@@ -10,8 +10,8 @@ import (
 	clock "k8s.io/utils/clock/testing"
 )
 
-// FuzzToken reads the Secrets of bootstrap tokens: what signs is whole and not expired,
-// and has the name of its id.
+// FuzzToken parses Secrets of bootstrap tokens: a signing token is complete, not
+// expired, and has the name of its id.
 func FuzzToken(f *testing.F) {
 	s := &signer{clock: clock.NewFakePassiveClock(time.Now())}
 	f.Fuzz(func(t *testing.T, object []byte) {

@@ -1,9 +1,8 @@
-// Package tokencleaner is the worker that looks after bootstrap tokens: it deletes
-// those that have expired, and signs cluster-info with those that are for that. It is
-// a client of the public API and nothing else. It decides by what a token's secret
-// says: one without an expiration, or with one that cannot be read as a time, is not
-// deleted. It serves "Bootstrap token" under "States and transitions", and
-// "Cluster-info ConfigMap", of the specification.
+// Package tokencleaner is the worker for bootstrap tokens: it deletes expired ones, and
+// signs cluster-info with those that are for signing. It is a client of the public API
+// and nothing else. It decides by the token's secret: one without an expiration, or
+// with an unreadable one, is not deleted. It serves "Bootstrap token" under "States and
+// transitions", and "Cluster-info ConfigMap", of the specification.
 package tokencleaner
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// The worker's names in --controllers; both are off by default.
+// The names of the controllers in --controllers; both are off by default.
 const cleanerName, signerName = "tokencleaner", "bootstrapsigner"
 
 // Service describes token-cleaner to the kit.

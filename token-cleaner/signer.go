@@ -23,15 +23,15 @@ import (
 )
 
 const (
-	// clusterInfo is the ConfigMap that new nodes read before they trust anybody.
+	// clusterInfo is the ConfigMap that new nodes read before they trust anything.
 	clusterInfo = "cluster-info"
-	// payload is the entry that is signed, and signatures begin the entries that hold a
-	// signature of it.
+	// payload is the signed entry, and signatures the prefix of the entries with its
+	// signatures.
 	payload, signatures = "kubeconfig", "jws-kubeconfig-"
 )
 
-// signer signs cluster-info with every bootstrap token that is for that: who holds a
-// token knows by its signature that the content is true.
+// signer signs cluster-info with every bootstrap token for signing: a token's holder
+// can verify the content by its signature.
 type signer struct {
 	configMaps dynamic.ResourceInterface
 	// info sees cluster-info, tokens the secrets of the tokens.
@@ -43,7 +43,7 @@ type signer struct {
 	log       *slog.Logger
 }
 
-// run works until ctx ends.
+// run runs the signer until ctx ends.
 func (s *signer) run(ctx context.Context) error {
 	always := func(*unstructured.Unstructured) string { return clusterInfo }
 	for _, informer := range []cache.SharedIndexInformer{s.info, s.tokens} {
@@ -58,9 +58,9 @@ func (s *signer) run(ctx context.Context) error {
 	return nil
 }
 
-// reconcile brings the signatures up to date, and waits for the next token to expire.
+// reconcile updates the signatures, and returns the time until the next token expires.
 func (s *signer) reconcile(ctx context.Context, _ string) (time.Duration, error) {
-	found := s.info.GetStore().List() // one, for the informer selects it by its name
+	found := s.info.GetStore().List() // at most one: the informer selects it by name
 	if len(found) == 0 {
 		return 0, nil
 	}
@@ -122,8 +122,8 @@ func (s *signer) valid() (all []token) {
 	return all
 }
 
-// token returns the token of a secret; false when it is not whole, has expired, or is
-// not for signing.
+// token returns the token of a secret; false if it is incomplete, expired, or not for
+// signing.
 func (s *signer) token(secret *unstructured.Unstructured) (token, bool) {
 	t := token{id: text(secret, "token-id"), secret: text(secret, "token-secret")}
 	if secret.GetDeletionTimestamp() != nil || text(secret, "usage-bootstrap-signing") != "true" || secret.GetName() != "bootstrap-token-"+t.id ||
@@ -138,7 +138,7 @@ func (s *signer) token(secret *unstructured.Unstructured) (token, bool) {
 	return t, ok && t.left > 0
 }
 
-// key is what a token signs with.
+// key returns the signing key of a token.
 func (s *signer) key(t token) string {
 	if s.fullToken {
 		return t.id + "." + t.secret
@@ -160,7 +160,7 @@ func detached(content, id, key string) (string, error) {
 	return head + ".." + encode(mac.Sum(nil)), nil
 }
 
-// text returns an entry of a secret; empty when there is none that can be read.
+// text returns an entry of a secret; empty if it cannot be decoded.
 func text(secret *unstructured.Unstructured, entry string) string {
 	encoded, _, _ := unstructured.NestedString(secret.Object, "data", entry)
 	decoded, err := base64.StdEncoding.DecodeString(encoded)

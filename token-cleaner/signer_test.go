@@ -33,7 +33,7 @@ func bootstrap(id string, more ...string) *unstructured.Unstructured {
 	return s
 }
 
-// signing starts a signer, which ends with the test, over cluster-info and tokens.
+// signing starts a signer of cluster-info with tokens; it ends with the test.
 func signing(t *testing.T, fullToken bool, tokens ...runtime.Object) (infos, secrets dynamic.ResourceInterface) {
 	t.Helper()
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}

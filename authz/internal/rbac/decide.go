@@ -7,7 +7,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Authorize answers one question: allowed, or no opinion.
+// Authorize decides one request: allowed, or no opinion.
 func (x *Index) Authorize(a services.Attributes) services.Decision {
 	if slices.Contains(a.User.Groups, services.GroupMasters) {
 		return services.Decision{Allowed: true, Reason: "RBAC: member of group " + services.GroupMasters}
@@ -43,7 +43,7 @@ func (x *Index) Rules(r services.RulesRequest) services.Rules {
 			answer.Incomplete, answer.EvaluationError = true, missing(g.role)
 		}
 		for _, rule := range rules {
-			// Paths can be granted in the whole cluster only.
+			// Paths can only be granted cluster-wide.
 			list(rule, namespace == "", &answer)
 		}
 		return true
@@ -62,10 +62,10 @@ func list(r Rule, paths bool, into *services.Rules) {
 	}
 }
 
-// visitor sees one grant and where it holds; it returns false to see no more.
+// visitor is called with one grant and its scope; it returns false to stop.
 type visitor func(namespace string, g grant) bool
 
-// visit shows the grants of a user in the cluster and in a namespace.
+// visit visits the grants of a user in the cluster and in a namespace.
 func (x *Index) visit(u services.UserInfo, namespace string, see visitor) {
 	if x.visitIn(u, "", see) && namespace != "" {
 		x.visitIn(u, namespace, see)

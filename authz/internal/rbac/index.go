@@ -1,31 +1,31 @@
 // Package rbac decides by roles and bindings. It compiles them into an index by
-// subject, so that a question costs a few look-ups however many bindings there
-// are. An index never changes: whoever keeps it current compiles a new one. Rules
-// of aggregated cluster roles are gathered when compiling and never written into
-// the stored role. It never reads or writes objects itself. It serves section
-// "Authorization notes" of the specification.
+// subject, so that a decision costs a few lookups however many bindings there are. An
+// index is immutable: its owner compiles a new one to update it. Rules of aggregated
+// cluster roles are gathered at compilation and never written into the stored role. It
+// reads and writes no objects itself. It serves section "Authorization notes" of the
+// specification.
 package rbac
 
-// Index answers questions by the roles and bindings that it was compiled from.
+// Index is a compiled set of roles and bindings.
 type Index struct {
 	rules  map[Ref][]Rule
 	grants map[holder][]grant
 }
 
-// holder is who holds a grant, and where. Service accounts are users here.
+// holder is the subject of a grant, and its scope. Service accounts are users here.
 type holder struct {
-	namespace string // empty: in the whole cluster
+	namespace string // empty: cluster-wide
 	group     bool
 	name      string
 }
 
-// grant is what one binding gives to one of its subjects.
+// grant is what one binding grants to one of its subjects.
 type grant struct {
 	role   Ref
 	reason string
 }
 
-// Compile makes an index of roles and bindings of both scopes.
+// Compile builds an index from roles and bindings of both scopes.
 func Compile(roles []*Role, bindings []*Binding) *Index {
 	x := &Index{rules: make(map[Ref][]Rule, len(roles)), grants: make(map[holder][]grant, len(bindings))}
 	for _, role := range roles {
@@ -42,9 +42,8 @@ func Compile(roles []*Role, bindings []*Binding) *Index {
 	return x
 }
 
-// gather returns the rules of a cluster role and of all that it aggregates,
-// directly or through another. Stored roles may select each other in a circle, so
-// each is visited once.
+// gather returns the rules of a cluster role and of all that it aggregates, directly or
+// indirectly. Stored roles may select each other in a cycle, so each is visited once.
 func gather(role *Role, roles []*Role) []Rule {
 	seen := map[*Role]bool{role: true}
 	found := []*Role{role}

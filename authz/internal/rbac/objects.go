@@ -13,7 +13,7 @@ import (
 // Ref names a role. Namespace is empty for a ClusterRole.
 type Ref struct{ Namespace, Name string }
 
-// Rule is what a role holds, as it is stored.
+// Rule is a stored PolicyRule.
 type Rule struct {
 	Verbs           []string `json:"verbs"`
 	APIGroups       []string `json:"apiGroups"`
@@ -27,11 +27,11 @@ type Role struct {
 	ref    Ref
 	labels labels.Set
 	rules  []Rule
-	// aggregates selects the cluster roles whose rules this one holds too.
+	// aggregates selects the cluster roles whose rules this one includes.
 	aggregates []labels.Selector
 }
 
-// ParseRole reads a stored Role or ClusterRole.
+// ParseRole parses a stored Role or ClusterRole.
 func ParseRole(o services.Object) (*Role, error) {
 	var stored struct {
 		Rules           []Rule `json:"rules"`
@@ -53,7 +53,7 @@ func ParseRole(o services.Object) (*Role, error) {
 	return role, nil
 }
 
-// selects reports whether this role takes over the rules of another.
+// selects reports whether this role aggregates another.
 func (r *Role) selects(other *Role) bool {
 	for _, selector := range r.aggregates {
 		if selector.Matches(other.labels) {
@@ -67,7 +67,7 @@ func (r *Role) selects(other *Role) bool {
 type Binding struct {
 	role    Ref
 	holders []holder
-	reasons []string // of each holder
+	reasons []string // one per holder
 }
 
 type subject struct {
@@ -76,7 +76,7 @@ type subject struct {
 	Namespace string `json:"namespace"`
 }
 
-// ParseBinding reads a stored RoleBinding or ClusterRoleBinding.
+// ParseBinding parses a stored RoleBinding or ClusterRoleBinding.
 func ParseBinding(o services.Object) (*Binding, error) {
 	var stored struct {
 		RoleRef  struct{ Kind, Name string } `json:"roleRef"`
@@ -106,7 +106,7 @@ func ParseBinding(o services.Object) (*Binding, error) {
 	return binding, nil
 }
 
-// holder returns the subject of a binding in a namespace, and its name for people.
+// holder returns the subject of a binding in a namespace, and its name for messages.
 func (s subject) holder(namespace string) (h holder, who string) {
 	switch s.Kind {
 	case "Group":

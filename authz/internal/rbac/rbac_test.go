@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// stored makes the stored object of a manifest in one line.
+// stored converts a one-line manifest to a stored object.
 func stored(t testing.TB, manifest string) services.Object {
 	t.Helper()
 	var object struct {

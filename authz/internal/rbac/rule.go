@@ -7,12 +7,12 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// wildcard is what stands for everything in a rule.
+// wildcard matches everything.
 const wildcard = "*"
 
 var everything = []string{wildcard}
 
-// question is one Attributes, prepared for comparing it with many rules.
+// question is one Attributes, prepared for comparison with many rules.
 type question struct {
 	services.Attributes
 	// full is resource/subresource, or the resource alone.
@@ -27,7 +27,7 @@ func newQuestion(a services.Attributes) question {
 	return q
 }
 
-// allows reports whether the rule alone answers the question with yes.
+// allows reports whether the rule alone allows the request.
 func (r *Rule) allows(q *question) bool {
 	if !has(r.Verbs, q.Verb) {
 		return false
