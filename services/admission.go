@@ -2,9 +2,9 @@ package services
 
 import "context"
 
-// Admission looks at every request that creates, changes, deletes or connects,
-// after authorization (section "Admission plugins"). It is shaped after
-// AdmissionReview. Only the front door may call it.
+// Admission reviews every request that creates, changes, deletes or connects, after
+// authorization (section "Admission plugins"). It is modeled on AdmissionReview. Only
+// the front door may call it.
 type Admission interface {
 	// Mutate lets the plugins change the object, in their order. The error is a
 	// *Status when a plugin rejects the request. The warnings and annotations of the
@@ -26,7 +26,7 @@ const (
 	OperationConnect Operation = "CONNECT"
 )
 
-// AdmissionRequest is one request in the eyes of admission.
+// AdmissionRequest is one request to review.
 type AdmissionRequest struct {
 	UID       string // of this review
 	Operation Operation
@@ -49,27 +49,27 @@ type AdmissionRequest struct {
 	// connect are its options (PodExecOptions ...).
 	Object    []byte
 	OldObject []byte
-	// Options are the options of the operation (CreateOptions ...), JSON.
+	// Options are the options of the operation (CreateOptions ...), as JSON.
 	Options []byte
 	DryRun  bool
-	// OwnerTypes are the resource types of the owners in Object that are served, each
-	// once. Whoever admits cannot know them: ownerReferences name kinds.
+	// OwnerTypes are the served resource types of the owners in Object, each once.
+	// Admission cannot look them up, because ownerReferences name kinds.
 	OwnerTypes []OwnerType
 }
 
-// OwnerType is the resource type that objects of a kind have.
+// OwnerType maps a kind to its resource type.
 type OwnerType struct {
-	APIVersion, Kind string // as in an owner reference
+	APIVersion, Kind string // as in an ownerReference
 	Resource         string
 	Namespaced       bool
 }
 
-// AdmissionResponse is what admission has to add.
+// AdmissionResponse is the result of a review.
 type AdmissionResponse struct {
-	// Object is the changed object; nil when no plugin changed it.
+	// Object is the changed object; nil if no plugin changed it.
 	Object []byte
-	// Warnings go to the client as Warning headers.
+	// Warnings are sent to the client as Warning headers.
 	Warnings []string
-	// AuditAnnotations go to the audit record.
+	// AuditAnnotations are added to the audit record.
 	AuditAnnotations map[string]string
 }

@@ -3,23 +3,23 @@ package services
 import "context"
 
 // Authz decides what a user may do (sections "Impersonation" and "Authorization
-// notes"). It is shaped after SubjectAccessReview. The front door and admission
-// may call it.
+// notes"). It is modeled on SubjectAccessReview. The front door and admission may call
+// it.
 type Authz interface {
-	// Authorize answers one question. The error is about the question itself
-	// (unreachable, not ready); "no" is a Decision.
+	// Authorize decides one request. An error means that no decision was made
+	// (unreachable, not ready); a denial is a Decision.
 	Authorize(ctx context.Context, a Attributes) (Decision, error)
 
-	// Rules returns what a user may do in a namespace, as far as it can be told
+	// Rules returns what a user may do in a namespace, as far as it can be determined
 	// (SelfSubjectRulesReview).
 	Rules(ctx context.Context, r RulesRequest) (Rules, error)
 }
 
-// Attributes is one question: may this user do this?
+// Attributes describes a request to authorize.
 type Attributes struct {
 	User UserInfo
 	Verb string
-	// Path is set for requests that name no resource; the other fields are then empty.
+	// Path is set for non-resource requests; the other fields are then empty.
 	Path        string
 	Group       string
 	Version     string
@@ -29,18 +29,18 @@ type Attributes struct {
 	Name        string
 }
 
-// Decision is the answer. Neither Allowed nor Denied means no opinion, which the
-// front door treats as no.
+// Decision is the result. Neither Allowed nor Denied means no opinion, which the front
+// door treats as a denial.
 type Decision struct {
 	Allowed bool
 	Denied  bool
 	Reason  string
-	// EvaluationError says what could not be looked at, such as a role that a
-	// binding names and that does not exist.
+	// EvaluationError names what could not be evaluated, such as a missing role of a
+	// binding.
 	EvaluationError string
 }
 
-// RulesRequest asks what a user may do in a namespace.
+// RulesRequest requests the rules of a user in a namespace.
 type RulesRequest struct {
 	User      UserInfo
 	Namespace string
@@ -50,7 +50,8 @@ type RulesRequest struct {
 type Rules struct {
 	Resource    []ResourceRule
 	NonResource []NonResourceRule
-	// Incomplete is true when EvaluationError tells of rules that could not be read.
+	// Incomplete is true when some rules could not be read; EvaluationError has the
+	// reason.
 	Incomplete      bool
 	EvaluationError string
 }

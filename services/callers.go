@@ -11,18 +11,17 @@ type Caller struct {
 	// Service is the name in the caller's certificate.
 	Service string
 	// Types are the resource types that it may name in its requests, their groups in
-	// the short form of package vocabulary ("storage."); nil is any.
+	// the short form of package vocabulary ("storage."); nil means any.
 	Types []resource.GroupResource
-	// Part is the member of an object that it may change, as in status.used; empty is
-	// any.
+	// Part is the field of an object that it may change, such as status.used; empty
+	// means any.
 	Part string
 }
 
-// Callers says who may call what: for every contract, or one method of it as in
-// "Store/Create", the services that may, and about which resource types. The
-// transport checks it against the peer's certificate and the request; a call
-// without a row is refused, and the row of a method holds instead of the row of
-// its contract.
+// Callers defines who may call what: for every contract, or one method of it as in
+// "Store/Create", the services that may, and for which resource types. The transport
+// checks the peer's certificate and the request against it. A call without a row is
+// refused; the row of a method overrides that of its contract.
 //
 //	service    reads                                       follows      changes
 //	frontdoor  any type                                    any type     any type
@@ -30,12 +29,12 @@ type Caller struct {
 //	authz      roles, clusterroles and their bindings      the same     nothing
 //	admission  what its plugins read: typesOfAdmission     its mirrors  resourcequotas: status.used
 //
-// Reading is Store/Get and Store/List; whoever reads may also ask for the
-// revision, which shows nothing of an object. Following is WatchHub/Replay and
-// WatchHub/Keys: without the key of a type its changes on the bus cannot be read.
+// Reading is Store/Get and Store/List; readers may also call Store/Revision, which
+// reveals nothing about objects. Following is WatchHub/Replay and WatchHub/Keys:
+// without the key of a type its changes on the bus cannot be read.
 //
-// Admission updates one thing: what is in use in the status of a resource quota, with
-// a compare-and-swap, because nobody else sees all that uses something up in time.
+// Admission updates only the usage in the status of resource quotas, with a
+// compare-and-swap, because no other service sees every new object in time.
 //
 // Workers (csr-signer, token-cleaner ...) have no rows: they are clients of the
 // public API and nothing else.
@@ -63,8 +62,8 @@ func Callers() map[string][]Caller {
 	}
 }
 
-// typesOfAdmission returns the types that admission's plugins read now and then,
-// and those that they mirror.
+// typesOfAdmission returns the types that admission's plugins read on demand, and those
+// that they mirror.
 func typesOfAdmission() (read, mirrored []resource.GroupResource) {
 	return []resource.GroupResource{
 			{Resource: "pods"}, {Resource: "services"},

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Status is the one error of the suite: the API's Status object (section
-// "Errors"). Services return it, the transport keeps it whole, and the front door
-// renders it once.
+// Status is the one error type of the services: the API's Status object (section
+// "Errors"). Services return it, the transport preserves it, and the front door writes
+// it to the client.
 type Status struct {
 	Code    int32  // HTTP status code
 	Reason  string // machine-readable, one of the Reason constants
@@ -18,7 +18,7 @@ type Status struct {
 	Details *StatusDetails
 }
 
-// StatusDetails says more about the object and the fields that a Status is about.
+// StatusDetails describes the object and the fields that a Status is about.
 type StatusDetails struct {
 	Name              string // of the object
 	Group             string // of the resource type
@@ -28,14 +28,14 @@ type StatusDetails struct {
 	RetryAfterSeconds int32
 }
 
-// StatusCause is one of several reasons, usually one per offending field.
+// StatusCause is one of several causes, usually one per invalid field.
 type StatusCause struct {
 	Reason  string // for example FieldValueInvalid
 	Message string
 	Field   string // path of the field, as in spec.containers[0].name
 }
 
-// Reasons, as clients know them.
+// Reasons, as defined by the API.
 const (
 	ReasonBadRequest            = "BadRequest"
 	ReasonUnauthorized          = "Unauthorized"
@@ -58,7 +58,7 @@ const (
 	ReasonInsufficientStorage   = "InsufficientStorage"
 )
 
-// Cause reasons, as clients know them.
+// Cause reasons, as defined by the API.
 const (
 	CauseRequired     = "FieldValueRequired"
 	CauseDuplicate    = "FieldValueDuplicate"
@@ -67,16 +67,16 @@ const (
 	CauseForbidden    = "FieldValueForbidden"
 	CauseTooLong      = "FieldValueTooLong"
 	CauseTypeInvalid  = "FieldValueTypeInvalid"
-	// CauseFieldManagerConflict is one field of an apply that another manager owns.
+	// CauseFieldManagerConflict is a field of an apply that another manager owns.
 	CauseFieldManagerConflict = "FieldManagerConflict"
-	// CauseTooLargeVersion tells clients that a resourceVersion lies in the future.
+	// CauseTooLargeVersion tells clients that a resourceVersion is in the future.
 	CauseTooLargeVersion = "ResourceVersionTooLarge"
 )
 
 // Error returns the message.
 func (s *Status) Error() string { return s.Message }
 
-// AsStatus returns the Status in the chain of err; a passed deadline becomes a
+// AsStatus returns the Status in the chain of err. An exceeded deadline becomes a
 // Timeout, any other error an InternalError with its text. AsStatus(nil) is nil.
 func AsStatus(err error) *Status {
 	if err == nil {
@@ -98,12 +98,12 @@ func IsReason(err error, reason string) bool {
 	return errors.As(err, &s) && s.Reason == reason
 }
 
-// BadRequest is a 400 with a formatted message.
+// BadRequest returns a 400 with a formatted message.
 func BadRequest(format string, args ...any) *Status {
 	return &Status{Code: http.StatusBadRequest, Reason: ReasonBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// Forbidden is a 403 about one object (name may be empty).
+// Forbidden returns a 403 about one object (name may be empty).
 func Forbidden(group, resource, name, why string) *Status {
 	message := fmt.Sprintf("%s is forbidden: %s", qualified(group, resource), why)
 	if name != "" {
@@ -113,7 +113,7 @@ func Forbidden(group, resource, name, why string) *Status {
 		Details: &StatusDetails{Name: name, Group: group, Kind: resource}}
 }
 
-// Unauthorized is a 401; the message is the generic one when why is empty.
+// Unauthorized returns a 401; the message is the generic one if why is empty.
 func Unauthorized(why string) *Status {
 	if why == "" {
 		why = "Unauthorized"
@@ -121,46 +121,47 @@ func Unauthorized(why string) *Status {
 	return &Status{Code: http.StatusUnauthorized, Reason: ReasonUnauthorized, Message: why}
 }
 
-// NotFound is a 404 about one object.
+// NotFound returns a 404 about one object.
 func NotFound(group, resource, name string) *Status {
 	return &Status{Code: http.StatusNotFound, Reason: ReasonNotFound,
 		Message: fmt.Sprintf("%s %q not found", qualified(group, resource), name),
 		Details: &StatusDetails{Name: name, Group: group, Kind: resource}}
 }
 
-// AlreadyExists is a 409 for a create whose name is taken.
+// AlreadyExists returns a 409 for a create whose name is taken.
 func AlreadyExists(group, resource, name string) *Status {
 	return &Status{Code: http.StatusConflict, Reason: ReasonAlreadyExists,
 		Message: fmt.Sprintf("%s %q already exists", qualified(group, resource), name),
 		Details: &StatusDetails{Name: name, Group: group, Kind: resource}}
 }
 
-// Conflict is a 409 for a write whose precondition does not hold.
+// Conflict returns a 409 for a write whose precondition failed.
 func Conflict(group, resource, name, why string) *Status {
 	return &Status{Code: http.StatusConflict, Reason: ReasonConflict,
 		Message: fmt.Sprintf("Operation cannot be fulfilled on %s %q: %s", qualified(group, resource), name, why),
 		Details: &StatusDetails{Name: name, Group: group, Kind: resource}}
 }
 
-// ConflictModified is the Conflict of a compare-and-swap that lost.
+// ConflictModified returns the Conflict of a compare-and-swap that lost.
 func ConflictModified(group, resource, name string) *Status {
 	return Conflict(group, resource, name, "the object has been modified; please apply your changes to the latest version and try again")
 }
 
-// Expired is a 410 for a version that history no longer holds.
+// Expired returns a 410 for a revision that history no longer has.
 func Expired(format string, args ...any) *Status {
 	return &Status{Code: http.StatusGone, Reason: ReasonExpired, Message: fmt.Sprintf(format, args...)}
 }
 
 const (
-	// maxCauses is the limit on the causes that one Status tells.
+	// maxCauses is the maximum number of causes of one Status.
 	maxCauses = 100
-	// maxCauseBytes is the limit on their text, of which one is told in any case.
+	// maxCauseBytes is the limit on their total text. The first cause is included in
+	// any case.
 	maxCauseBytes = 256 << 10
 )
 
-// Invalid is a 422 that names every offending field: of more than a client can make use
-// of, the first ones and how many more there are.
+// Invalid returns a 422 that names every invalid field, or the first ones and the
+// number of the others if they exceed the limits.
 func Invalid(group, kind, name string, causes []StatusCause) *Status {
 	var text strings.Builder
 	told := 0
@@ -191,41 +192,42 @@ func Invalid(group, kind, name string, causes []StatusCause) *Status {
 		Details: &StatusDetails{Name: name, Group: group, Kind: kind, Causes: causes}}
 }
 
-// TooLarge is a 413.
+// TooLarge returns a 413.
 func TooLarge(format string, args ...any) *Status {
 	return &Status{Code: http.StatusRequestEntityTooLarge, Reason: ReasonRequestEntityTooLarge, Message: fmt.Sprintf(format, args...)}
 }
 
-// FutureRevision is the 504 for a resourceVersion that this service has not reached yet.
+// FutureRevision returns the 504 for a resourceVersion that this service has not
+// reached yet.
 func FutureRevision(wanted, current int64) *Status {
 	return &Status{Code: http.StatusGatewayTimeout, Reason: ReasonTimeout,
 		Message: fmt.Sprintf("Timeout: Too large resource version: %d, current: %d", wanted, current),
 		Details: &StatusDetails{RetryAfterSeconds: 1, Causes: []StatusCause{{Reason: CauseTooLargeVersion, Message: "Too large resource version"}}}}
 }
 
-// Timeout is a 504: the request was not done in its time.
+// Timeout returns a 504: the request was not completed in time.
 func Timeout(format string, args ...any) *Status {
 	return &Status{Code: http.StatusGatewayTimeout, Reason: ReasonTimeout,
 		Message: "Timeout: " + fmt.Sprintf(format, args...), Details: &StatusDetails{RetryAfterSeconds: 1}}
 }
 
-// OutcomeUnknown is the 504 of a write that may or may not have been applied. It has
-// no RetryAfterSeconds: clients repeat requests that are answered with one, and this
-// one must not be repeated blindly.
+// OutcomeUnknown returns the 504 of a write that may or may not have been applied. It
+// has no RetryAfterSeconds, which would make clients retry: this write must not be
+// repeated blindly.
 func OutcomeUnknown(format string, args ...any) *Status {
 	return &Status{Code: http.StatusGatewayTimeout, Reason: ReasonTimeout,
 		Message: "Timeout: the outcome of the write is not known: " + fmt.Sprintf(format, args...)}
 }
 
-// Unavailable is a 503: a service that this request needs cannot be reached now, and
-// the request has had no effect. Clients repeat it.
+// Unavailable returns a 503: a service that the request needs is unreachable, and the
+// request has had no effect. Clients may retry.
 func Unavailable(format string, args ...any) *Status {
 	return &Status{Code: http.StatusServiceUnavailable, Reason: ReasonServiceUnavailable,
 		Message: fmt.Sprintf(format, args...), Details: &StatusDetails{RetryAfterSeconds: 1}}
 }
 
-// InsufficientStorage is a 507: there is no room for what the request would store,
-// and it has not been stored.
+// InsufficientStorage returns a 507: there is no space for the write, and it has not
+// been stored.
 func InsufficientStorage(format string, args ...any) *Status {
 	return &Status{Code: http.StatusInsufficientStorage, Reason: ReasonInsufficientStorage, Message: fmt.Sprintf(format, args...)}
 }

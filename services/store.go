@@ -10,49 +10,47 @@ import (
 )
 
 // Store keeps the state of the API in etcd (sections "Persistence" and "Read
-// consistency"). It holds bytes and metadata and knows no resource types. Every
-// replica mirrors etcd in memory and answers reads from there; writes are one
-// etcd transaction each, so that one revision holds one change.
+// consistency"). It holds content and metadata and knows no resource types. Every
+// replica mirrors etcd in memory and serves reads from there; each write is one etcd
+// transaction, so that one revision holds one change.
 //
-// It may be called by the front door, authn, authz and admission; only the front
-// door may write, but for what Callers says about quotas.
+// The front door, authn, authz and admission may call it; only the front door may
+// write, except for what Callers allows admission for quotas.
 //
 // A write is applied at most once, and its error says what is known of it. A 4xx
 // Status, and Unavailable (503), mean that it was not applied and never will be.
-// OutcomeUnknown (504) means that neither the write nor its absence could be
-// confirmed in time. Cancelling ctx does not make the outcome unknown: the store
-// then still finds out, for a few seconds at most.
+// OutcomeUnknown (504) means that neither the write nor its absence could be confirmed
+// in time. Cancelling ctx does not make the outcome unknown: the store still determines
+// it, within a few seconds.
 type Store interface {
 	Reader
 
-	// Create stores a new object. AlreadyExists (409) when the key is taken;
-	// Conflict (409) when r.Source is not what is stored; RequestEntityTooLarge (413)
-	// when etcd cannot hold it, InsufficientStorage (507) when it has no room for
-	// anything; then nothing is stored.
+	// Create stores a new object. AlreadyExists (409) if the key is taken; Conflict
+	// (409) if r.Source is not what is stored; RequestEntityTooLarge (413) if it
+	// exceeds etcd's limit; InsufficientStorage (507) if etcd has no space for writes.
+	// After any of these, nothing is stored.
 	Create(ctx context.Context, r CreateRequest) (Object, error)
 
-	// Update replaces an object if its revision still is r.Revision. NotFound (404)
-	// when it is gone, Conflict (409) when it has changed, RequestEntityTooLarge
-	// (413) and InsufficientStorage (507) as for Create.
+	// Update replaces an object if its revision is still r.Revision. NotFound (404) if
+	// it is gone, Conflict (409) if it has changed, RequestEntityTooLarge (413) and
+	// InsufficientStorage (507) as for Create.
 	Update(ctx context.Context, r UpdateRequest) (Object, error)
 
-	// Delete removes an object and returns its last state, with the revision of
-	// the deletion. NotFound (404) when it is gone, Conflict (409) when a
-	// precondition does not hold.
+	// Delete removes an object and returns its last state, with the revision of the
+	// deletion. NotFound (404) if it is gone, Conflict (409) if a precondition fails.
 	Delete(ctx context.Context, r DeleteRequest) (Object, error)
 }
 
-// Reader is the reading half of a Store.
+// Reader is the read-only part of a Store.
 type Reader interface {
-	// Get returns one object. NotFound (404) when there is none, FutureRevision
-	// (504) when r.Read asks for a revision that is not reached in time.
+	// Get returns one object. NotFound (404) if there is none, FutureRevision (504) if
+	// the revision that r.Read requires is not reached in time.
 	Get(ctx context.Context, r GetRequest) (Object, error)
 
-	// List returns one page of a collection in the order of namespace and name.
-	// A whole collection is read page by page: the first page fixes the revision,
-	// and the following ones ask for Exact at that revision, after Page.Next.
-	// Expired (410) when that revision is no longer held, FutureRevision (504) as
-	// for Get.
+	// List returns one page of a collection in the order of namespace and name. A whole
+	// collection is read page by page: the first page fixes the revision, and the
+	// following ones request Exact at that revision, after Page.Next. Expired (410) if
+	// that revision is no longer available, FutureRevision (504) as for Get.
 	List(ctx context.Context, r ListRequest) (Page, error)
 
 	// Revision returns the newest revision of etcd, read linearizably: every
@@ -60,12 +58,12 @@ type Reader interface {
 	Revision(ctx context.Context) (int64, error)
 }
 
-// ReadMode says how fresh a read must be (section "Read consistency").
+// ReadMode is the required freshness of a read (section "Read consistency").
 type ReadMode uint8
 
 const (
 	MostRecent   ReadMode = iota // linearizable
-	AnyRevision                  // whatever is at hand
+	AnyRevision                  // whatever is in memory
 	NotOlderThan                 // at least Read.Revision
 	Exact                        // exactly Read.Revision; List only
 )
@@ -84,9 +82,9 @@ type Object struct {
 	// JSON is the object in its storage version, with metadata.resourceVersion
 	// in place: ready for the wire. Read-only.
 	JSON []byte
-	// Labels and Fields are what selectors are evaluated on. Fields holds the
-	// selectable fields of the type except metadata.name and metadata.namespace,
-	// which the key holds. Read-only.
+	// Labels and Fields are matched by selectors. Fields holds the selectable fields of
+	// the type except metadata.name and metadata.namespace, which are in the key.
+	// Read-only.
 	Labels map[string]string
 	Fields map[string]string
 }
@@ -112,13 +110,13 @@ type ListRequest struct {
 	GroupResource resource.GroupResource
 	Namespace     string // empty: all namespaces, or a cluster-scoped type
 	Read          Read
-	// After is Page.Next of the page before; empty for the first page.
+	// After is Page.Next of the previous page; empty for the first one.
 	After string
-	// Limit is the largest number of objects in the page; 0 leaves it to the
-	// store, which then chooses a size that bounds memory.
+	// Limit is the maximum number of objects in the page. With 0 the store chooses a
+	// size that bounds memory.
 	Limit int
-	// LabelSelector and FieldSelector are in the syntax of the API and already
-	// checked by the caller; BadRequest (400) when they do not parse.
+	// LabelSelector and FieldSelector are in the syntax of the API and validated by the
+	// caller; BadRequest (400) if they do not parse.
 	LabelSelector string
 	FieldSelector string
 }
@@ -127,33 +125,32 @@ type ListRequest struct {
 type Page struct {
 	Revision int64
 	Objects  []Object
-	// Next is where the following page starts; empty when this is the last one.
+	// Next is where the following page starts; empty if this is the last one.
 	Next string
-	// Remaining counts the objects after this page; -1 when that is not known
-	// (with selectors, or from history).
+	// Remaining is the number of objects after this page; -1 if unknown (with
+	// selectors, or from history).
 	Remaining int64
-	// Epoch names the unbroken history that Revision belongs to; empty when the
-	// store does not know. It changes when etcd is restored from a backup: then
-	// what was read before says nothing about what is.
+	// Epoch identifies the unbroken history that Revision belongs to; empty if unknown.
+	// It changes when etcd is restored from a backup, which invalidates everything read
+	// before.
 	Epoch string
 }
 
-// Following returns the request for the page after this one, which r asked for.
+// Following returns the request for the next page of the list of r.
 func (p Page) Following(r ListRequest) ListRequest {
 	r.Read, r.After = Read{Mode: Exact, Revision: p.Revision}, p.Next
 	return r
 }
 
-// Attempt identifies one write over all calls that are made for it. The zero value
-// is a write that is asked for once; then the store, or the client that carries the
-// request to it, chooses the ID.
+// Attempt identifies one write across all calls for it. The zero value is for a write
+// that is sent once; the store, or its client, then chooses the ID.
 type Attempt struct {
-	// ID is unique to the write, as NewWriteID makes them.
+	// ID is unique to the write. NewWriteID generates one.
 	ID string
-	// Repeated says that an earlier call with this ID may have reached a store, and
-	// that its answer was lost. The store then does not write. It answers what the
-	// earlier call has done, or Unavailable (503) if it has done nothing; after that
-	// the earlier call cannot take effect any more.
+	// Repeated means that an earlier call with this ID may have reached a store, and
+	// that its response was lost. The store then does not write. It returns the outcome
+	// of the earlier call, or Unavailable (503) if that was not applied; after that the
+	// earlier call cannot take effect any more.
 	Repeated bool
 	// Since is a revision that the caller had seen before the earlier call. The store
 	// searches the history after it.
@@ -173,7 +170,7 @@ type CreateRequest struct {
 	Key     resource.Key
 	Content Content
 	// Source, if set, is the object that this one is a copy of. It must be stored at
-	// its revision at the very moment of the creation.
+	// its revision in the transaction of the create.
 	Source  *Source
 	Attempt Attempt
 }

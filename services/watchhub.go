@@ -7,26 +7,25 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// WatchHub answers what happened (sections "Watch procedure" and "Events"). It
-// follows etcd, publishes every change once on the bus, and keeps the recent
-// window in memory; what is older comes from etcd's history until that is
-// compacted.
+// WatchHub returns changes (sections "Watch procedure" and "Events"). It follows etcd,
+// publishes every change once on the bus, and keeps a window of recent changes in
+// memory; older ones come from etcd's history until that is compacted.
 //
-// Live changes travel on the bus (see package changes, which joins both into one
-// gap-free sequence); this contract serves what was missed. It may be called by
-// the front door, authn, authz and admission.
+// Live changes are published on the bus (package changes joins both into one gap-free
+// sequence); this contract returns missed ones. The front door, authn, authz and
+// admission may call it.
 type WatchHub interface {
-	// Replay returns the changes of one resource type after a revision, oldest
-	// first. Expired (410) when changes after r.After are no longer held, or when
-	// r.After is of a history that ended because etcd was restored.
+	// Replay returns the changes of one resource type after a revision, oldest first.
+	// Expired (410) if changes after r.After are no longer available, or if r.After
+	// belongs to a history that ended because etcd was restored.
 	Replay(ctx context.Context, r ReplayRequest) (Replay, error)
 
-	// Keys returns the keys that open the messages on the bus about one resource
-	// type, and those about progress. It is for callers that may read the type.
+	// Keys returns the keys to open the messages on the bus about one resource type,
+	// and those about progress. Only callers that may read the type may call it.
 	Keys(ctx context.Context, r KeysRequest) (Keys, error)
 }
 
-// ChangeType is what happened to an object.
+// ChangeType is the type of a change.
 type ChangeType uint8
 
 const (
@@ -35,7 +34,7 @@ const (
 	Deleted
 )
 
-// String returns the event type as watchers see it: ADDED, MODIFIED or DELETED.
+// String returns the watch event type: ADDED, MODIFIED or DELETED.
 func (t ChangeType) String() string {
 	switch t {
 	case Added:
@@ -51,10 +50,10 @@ func (t ChangeType) String() string {
 // Change is one change of one object.
 type Change struct {
 	Type ChangeType
-	// Previous is the revision of the change of the same resource type before this
-	// one, or a revision through which the hub knows that nothing is missing: who
-	// has seen everything through Previous has, with this change, seen everything
-	// through Object.Revision.
+	// Previous is the revision of the previous change of the same resource type, or a
+	// revision through which the hub has seen all changes of it. A reader that has seen
+	// everything through Previous has, with this change, seen everything through
+	// Object.Revision.
 	Previous int64
 	// Object is the object after the change; for Deleted its last state, carrying
 	// the revision of the deletion.
@@ -62,19 +61,19 @@ type Change struct {
 	// OldLabels and OldFields are those before the change; nil for Added.
 	OldLabels map[string]string
 	OldFields map[string]string
-	// OldJSON is the object before the change, carrying the revision of the change.
-	// It is there when the change may take the object out of a selection, its labels
-	// or fields being others than before: who selected it is shown this state.
+	// OldJSON is the object before the change, with the revision of the change. It is
+	// set if labels or fields have changed, so that the change may take the object out
+	// of a selection: watchers of that selection are shown this state.
 	OldJSON []byte
 }
 
-// Progress tells followers how far the hub has come, so that quiet resource
-// types advance too and a lost last change is noticed.
+// Progress tells followers how far the hub has published, so that the position of quiet
+// resource types advances and a lost last change is noticed.
 type Progress struct {
 	// Through is a revision up to which every change has been published.
 	Through int64
-	// Floor is the oldest revision after which the hub's window is whole. A
-	// resource type that Heads does not name has not changed since.
+	// Floor is the oldest revision after which the hub's window is complete. A resource
+	// type that is not in Heads has not changed since.
 	Floor int64
 	// Heads is the newest revision of each resource type that changed in the window.
 	Heads map[resource.GroupResource]int64
@@ -82,36 +81,36 @@ type Progress struct {
 	Epoch string
 }
 
-// ReplayRequest asks for the changes of one resource type after a revision.
+// ReplayRequest requests the changes of one resource type after a revision.
 type ReplayRequest struct {
 	GroupResource resource.GroupResource
 	After         int64
-	// Limit is the largest number of changes in the answer; 0 leaves it to the hub.
+	// Limit is the maximum number of changes in the response; with 0 the hub chooses.
 	Limit int
 }
 
-// Replay is a run of changes.
+// Replay is a sequence of changes.
 type Replay struct {
 	Changes []Change
-	// Through is the revision up to which this run is complete: continue there.
+	// Through is the revision up to which this sequence is complete: continue there.
 	Through int64
-	// More is true when the hub holds further changes after Through already.
+	// More is true if the hub already has further changes after Through.
 	More bool
-	// Epoch is that of the revisions, as in Page. A run of another epoch than what
-	// the follower has seen does not continue it.
+	// Epoch is that of the revisions, as in Page. A sequence of another epoch than the
+	// follower's does not continue it.
 	Epoch string
 }
 
-// KeysRequest asks for the keys of one resource type.
+// KeysRequest requests the keys of one resource type.
 type KeysRequest struct {
 	GroupResource resource.GroupResource
-	// ID is a key that the caller met on the bus and does not have; nil for none. A
-	// hub that does not have it either looks for it before it answers.
+	// ID is an unknown key of a message that the caller has received; nil for none. A
+	// hub that does not know it either reads etcd before it responds.
 	ID []byte
 }
 
-// Keys are the keys in use, oldest first: the last one seals, and the others may
-// still have sealed messages that are under way.
+// Keys are the keys in use, oldest first: the last one seals, and the others may have
+// sealed messages that are still in flight.
 type Keys struct {
 	Keys []BusKey
 }
@@ -125,6 +124,6 @@ type BusKey struct {
 	Changes, Progress []byte
 	// Public is the Ed25519 key that verifies the hub's signatures.
 	Public []byte
-	// Lifetime is how long the key may still be accepted; 0 is without an end.
+	// Lifetime is how long the key may still be accepted; 0 means without limit.
 	Lifetime time.Duration
 }

@@ -1,5 +1,5 @@
-// Package endpoint says where the address of a server leads, so that nothing is sent in
-// clear to another machine. It resolves no names. It serves "What the service does".
+// Package endpoint classifies server addresses, so that nothing is sent to another
+// machine without encryption. It resolves no names. It serves "What the service does".
 package endpoint
 
 import (
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Local reports whether a host, as in a URL, is this machine and stays so:
-// localhost or a loopback address. What is sent there in clear is seen by nobody
-// else. Other names count as elsewhere, whatever they resolve to now.
+// Local reports whether a host, as in a URL, is always this machine: localhost or a
+// loopback address. Unencrypted data sent there stays here. Other names count as
+// remote, whatever they resolve to now.
 func Local(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

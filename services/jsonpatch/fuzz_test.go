@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// FuzzApply applies patches to objects: the result is within the limits and what the
-// library makes of them, and everything else is a Status of the caller's fault.
+// FuzzApply applies patches to objects: a result is within the limits and the same as
+// the library's; anything else is a client error Status.
 func FuzzApply(f *testing.F) {
 	f.Add([]byte(`{}`), []byte(`[]`))
 	f.Fuzz(func(t *testing.T, object, patch []byte) {
@@ -30,7 +30,7 @@ func FuzzApply(f *testing.F) {
 			t.Fatalf("accepted what is no patch: %v", err)
 		}
 		if len(operations) > 16 || len(object) > 1<<10 {
-			return // it is applied in parts
+			return // it is applied in batches
 		}
 		want := object
 		if len(operations) > 0 {

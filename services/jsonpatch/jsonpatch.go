@@ -1,7 +1,7 @@
-// Package jsonpatch applies JSON patches (RFC 6902) within limits: on the number of
-// operations, on what copies add, on the size and the depth of the result, and on time.
-// Patches come from clients and from admission webhooks; both are bounded alike. It
-// serves "Patch content types" and "Admission plugins" of the specification.
+// Package jsonpatch applies JSON patches (RFC 6902) with limits on the number of
+// operations, the size of copies, the size and depth of the result, and time. Patches
+// come from clients and from admission webhooks, with the same limits. It serves "Patch
+// content types" and "Admission plugins" of the specification.
 package jsonpatch
 
 import (
@@ -20,21 +20,22 @@ import (
 const (
 	// MaxOperations is the limit on the operations of one patch.
 	MaxOperations = 10000
-	// MaxBytes is the limit on a patch, on what its copy operations add, and on the
-	// patched object. It is also the limit on what a client may send.
+	// MaxBytes is the limit on the size of a patch, on what its copy operations add,
+	// and on the patched object. It is also the limit on a client's request body.
 	MaxBytes = 3 << 20
 )
 
-// maxWork is the limit on what a patch may cost: operations times bytes of the object,
-// as one operation may have to look at or move all of it. It is about a second.
+// maxWork is the limit on the cost of a patch: operations times bytes of the object,
+// because one operation may have to scan or move all of it. It is about a second.
 const maxWork = 2 << 30
 
-// batchWork is the part of that which may pass before the context is asked again.
+// batchWork is the amount of work between two checks of the context.
 const batchWork = 256 << 20
 
-// Apply returns the JSON of the object with the patch applied. The errors are Statuses:
-// BadRequest for a patch that is none, RequestEntityTooLarge for one beyond a limit, 422
-// for one that does not fit the object or copies too much, Timeout when the context is over.
+// Apply returns the JSON of the patched object. The errors are Statuses: BadRequest for
+// an invalid patch, RequestEntityTooLarge for one beyond a limit, 422 for one that
+// cannot be applied to the object or copies too much, Timeout when the context has
+// ended.
 func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 	if len(patch) > MaxBytes {
 		return nil, limit.Exceeded(limit.Patch, services.TooLarge("The allowed maximum size of a JSON patch is %d bytes, got %d", MaxBytes, len(patch)))
@@ -71,10 +72,10 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 	return object, nil
 }
 
-// errPanic is the error of a patch that the library cannot apply.
+// errPanic is the error of a patch on which the library panics.
 var errPanic = errors.New("the operations of the patch do not fit the object")
 
-// apply applies operations. The library follows pointers that are nil in some operations
+// apply applies operations. The library dereferences nil pointers for some operations
 // on the whole document.
 func apply(operations jsonpatch.Patch, object []byte, options *jsonpatch.ApplyOptions) (patched []byte, err error) {
 	defer func() {
@@ -85,7 +86,7 @@ func apply(operations jsonpatch.Patch, object []byte, options *jsonpatch.ApplyOp
 	return operations.ApplyWithOptions(object, options)
 }
 
-// unfit is the 422 for an error of the library.
+// unfit returns the 422 for an error of the library.
 func unfit(err error) error {
 	var copied *jsonpatch.AccumulatedCopySizeError
 	if errors.As(err, &copied) {
@@ -94,7 +95,7 @@ func unfit(err error) error {
 	return Unprocessable(err.Error())
 }
 
-// Unprocessable is the 422 of a patch that does not fit the object.
+// Unprocessable returns the 422 of a patch that cannot be applied to the object.
 func Unprocessable(why string) *services.Status {
 	return &services.Status{Code: http.StatusUnprocessableEntity, Reason: services.ReasonInvalid,
 		Message: "the server rejected our request due to an error in our request: " + why, Details: &services.StatusDetails{}}

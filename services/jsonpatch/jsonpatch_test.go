@@ -56,7 +56,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestPatchesInBatchesLikeAtOnce(t *testing.T) {
-	// The object is so large that its patch goes in batches of 64 operations.
+	// The object is so large that its patch is applied in batches of 64 operations.
 	object := []byte(`{"list":[],"b":"` + strings.Repeat("x", 2<<20) + `"}`)
 	patch := "["
 	for i := range 200 {

@@ -1,6 +1,6 @@
 // Package limit names the limits on the work of one request, and marks errors with the
 // limit that ended a request, so that they can be counted. It decides no limit and
-// changes no answer. It serves "Errors" of the specification.
+// changes no response. It serves "Errors" of the specification.
 package limit
 
 import (
@@ -10,25 +10,25 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Limit is what a request has exceeded.
+// Limit is a limit that a request has exceeded.
 type Limit string
 
 // The limits. The names are label values of metrics.
 const (
 	Body       Limit = "body"       // bytes of a request
-	Depth      Limit = "depth"      // nesting of an object or patch
-	Defaults   Limit = "defaults"   // bytes that default values add
-	Time       Limit = "time"       // of a request, noticed within a walk over an object
+	Depth      Limit = "depth"      // of an object or patch
+	Defaults   Limit = "defaults"   // bytes that defaults add
+	Time       Limit = "time"       // of a request, detected during a walk over an object
 	Operations Limit = "operations" // of a JSON patch
 	Patch      Limit = "patch"      // work of a patch
-	Patched    Limit = "patched"    // bytes of what a patch makes
-	Fields     Limit = "fields"     // side by side in an object that is applied
+	Patched    Limit = "patched"    // bytes of a patched object
+	Fields     Limit = "fields"     // siblings in an applied object
 )
 
 // All returns all limits.
 func All() []Limit { return []Limit{Body, Depth, Defaults, Time, Operations, Patch, Patched, Fields} }
 
-// exceeded is a Status with the limit that is its reason.
+// exceeded is a Status with the limit that caused it.
 type exceeded struct {
 	*services.Status
 	limit Limit
@@ -37,10 +37,10 @@ type exceeded struct {
 // Unwrap returns the Status.
 func (e *exceeded) Unwrap() error { return e.Status }
 
-// Exceeded returns a Status as an error that Of knows.
+// Exceeded returns a Status as an error that Of recognizes.
 func Exceeded(l Limit, s *services.Status) error { return &exceeded{s, l} }
 
-// Deep returns the Status for an error, as one of Depth if the error is a
+// Deep returns the Status of an error, marked with Depth if the error is a
 // tree.DepthError.
 func Deep(err error, s *services.Status) error {
 	var deep tree.DepthError
@@ -50,7 +50,7 @@ func Deep(err error, s *services.Status) error {
 	return s
 }
 
-// Of returns the limit that an error is about; false for other errors.
+// Of returns the limit of an error; false if it has none.
 func Of(err error) (Limit, bool) {
 	var e *exceeded
 	if errors.As(err, &e) {

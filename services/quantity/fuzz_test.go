@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// FuzzParse reads text: what is accepted is what the library reads, and can be written,
-// added and compared within bounds.
+// FuzzParse parses text: an accepted quantity equals the library's, and can be
+// formatted, added and compared within bounds.
 func FuzzParse(f *testing.F) {
 	f.Add("1")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -1,7 +1,6 @@
-// Package quantity reads quantities that others have written, and refuses those whose
-// arithmetic would be unbounded: a quantity of twelve characters, 1e2000000000, stands
-// for a number of two thousand million digits, which comparing or adding it writes out.
-// It serves "Resources and
+// Package quantity parses untrusted quantities, and refuses those whose arithmetic
+// would be unbounded: 1e2000000000, a quantity of twelve characters, has two thousand
+// million digits, which comparing or adding it writes out. It serves "Resources and
 // their fields" of the specification.
 package quantity
 
@@ -23,18 +22,18 @@ const (
 	maxExponent = 30
 )
 
-// Errors of Parse, beside those of resource.ParseQuantity.
+// Errors of Parse, in addition to those of resource.ParseQuantity.
 var (
 	ErrTooLong  = fmt.Errorf("a quantity may not be longer than %d characters", maxText)
 	ErrExponent = fmt.Errorf("the exponent of a quantity must be between -%d and %d", maxExponent, maxExponent)
 )
 
-// Parse is resource.ParseQuantity for text of which nothing is known.
+// Parse is resource.ParseQuantity for untrusted text.
 func Parse(text string) (resource.Quantity, error) {
 	if len(text) > maxText {
 		return resource.Quantity{}, ErrTooLong
 	}
-	if i := strings.IndexAny(text, "eE"); i >= 0 && i+1 < len(text) && text[i+1] != 'i' { // else the suffix E, or Ei
+	if i := strings.IndexAny(text, "eE"); i >= 0 && i+1 < len(text) && text[i+1] != 'i' { // else it is the suffix E or Ei
 		exponent, err := strconv.ParseInt(text[i+1:], 10, 32)
 		if errors.Is(err, strconv.ErrRange) || err == nil && (exponent > maxExponent || exponent < -maxExponent) {
 			return resource.Quantity{}, ErrExponent

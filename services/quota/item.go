@@ -10,15 +10,15 @@ import (
 	names "github.com/portico-platform/portico/services/resource"
 )
 
-// Item is one object as quotas see it.
+// Item is one object as quotas count it.
 type Item struct {
 	Used Amounts
 	pod  *pod // nil for other objects
-	// unasked are the amounts that a container of the pod does not ask for.
+	// unasked are the amounts that some container of the pod does not request.
 	unasked []string
 }
 
-// stored is an object of a type that Weighs, its spec still to be read.
+// stored is an object of a type that Weighs, with its spec undecoded.
 type stored struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations"`
@@ -29,7 +29,7 @@ type stored struct {
 	} `json:"status"`
 }
 
-// Read returns what an object counts for, given as JSON in any of its versions.
+// Read returns what an object counts for, from its JSON in any version.
 func (c Counter) Read(gr names.GroupResource, object []byte) (Item, error) {
 	item := Item{Used: number(gr)}
 	if !Weighs(gr) {
@@ -46,7 +46,7 @@ func (c Counter) Read(gr names.GroupResource, object []byte) (Item, error) {
 	return item, nil
 }
 
-// weigh adds what is in the object to its number.
+// weigh adds the amounts in the object's spec to its number.
 func (c Counter) weigh(gr names.GroupResource, o *stored, item *Item) error {
 	switch gr {
 	case pods:
@@ -56,7 +56,7 @@ func (c Counter) weigh(gr names.GroupResource, o *stored, item *Item) error {
 		}
 		item.pod.settle()
 		item.unasked = item.pod.unasked()
-		if phase := o.Status.Phase; phase != "Succeeded" && phase != "Failed" { // else it uses nothing any more
+		if phase := o.Status.Phase; phase != "Succeeded" && phase != "Failed" { // else it no longer uses anything
 			item.Used = item.Used.Plus(c.ofPod(item.pod))
 		}
 	case services:
@@ -129,8 +129,8 @@ func (i Item) In(q *Quota) bool {
 	return len(scopes) == 0 || i.pod != nil && !slices.ContainsFunc(scopes, func(s Scope) bool { return !i.pod.in(s) })
 }
 
-// Lacking names, in order, what a pod must ask for, in each of its containers, to be
-// counted in a quota with these limits, and does not.
+// Lacking returns, in order, what every container of a pod must request to be counted
+// in a quota with these limits, and does not.
 func (i Item) Lacking(hard Amounts) []string {
 	var lacking []string
 	for _, name := range i.unasked {

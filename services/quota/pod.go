@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// pod is the spec of a pod, as far as amounts and scopes depend on it.
+// pod is the part of a pod's spec that amounts and scopes depend on.
 type pod struct {
 	Containers            []container `json:"containers"`
 	InitContainers        []container `json:"initContainers"`
@@ -20,15 +20,15 @@ type pod struct {
 		PodAntiAffinity podTerms `json:"podAntiAffinity"`
 	} `json:"affinity"`
 
-	// What many quotas ask about, found out once.
+	// Computed once, because many quotas use it.
 	isBestEffort, isReachingOut bool
 }
 
-// settle finds out what the fields mean together.
+// settle computes the derived fields.
 func (p *pod) settle() { p.isBestEffort, p.isReachingOut = p.bestEffort(), p.reachesOut() }
 
-// unasked names, in order, the amounts that some container does not ask for, of those
-// that a quota may demand of each.
+// unasked returns, in order, the amounts that some container does not request, of those
+// that a quota may require of each.
 func (p *pod) unasked() []string {
 	missing := map[string]bool{}
 	for _, c := range slices.Concat(p.Containers, p.InitContainers) {
@@ -46,7 +46,7 @@ type container struct {
 	Resources wants `json:"resources"`
 }
 
-// wants is what a container asks for.
+// wants is what a container requests.
 type wants struct {
 	Requests Amounts `json:"requests"`
 	Limits   Amounts `json:"limits"`
@@ -64,8 +64,8 @@ type podTerm struct {
 	NamespaceSelector any      `json:"namespaceSelector"`
 }
 
-// ofPod returns what a pod uses: what its containers use together, or one of those
-// that run before them if that is more, and what it costs to run it.
+// ofPod returns what a pod uses: the sum over its containers, or one of its init
+// containers if that is more, plus its overhead.
 func (c Counter) ofPod(p *pod) Amounts {
 	total := wants{Requests: Amounts{}, Limits: Amounts{}}
 	for _, each := range p.Containers {
@@ -88,7 +88,7 @@ func (c Counter) ofPod(p *pod) Amounts {
 	return used
 }
 
-// amounts returns what is asked for by all the names that quotas have for it.
+// amounts returns the requests under all their names in quotas.
 func (w wants) amounts() Amounts {
 	all := Amounts{}
 	for name, q := range w.Requests {
@@ -106,7 +106,7 @@ func (w wants) amounts() Amounts {
 	return all
 }
 
-// in reports whether the pod fulfils one condition.
+// in reports whether the pod meets one condition.
 func (p *pod) in(s Scope) bool {
 	switch s.Name {
 	case "Terminating":
@@ -125,7 +125,7 @@ func (p *pod) in(s Scope) bool {
 	return false
 }
 
-// selects reports whether a value is one that the scope is about.
+// selects reports whether a scope matches a value.
 func (s Scope) selects(value string) bool {
 	switch s.Operator {
 	case "In":
@@ -138,7 +138,7 @@ func (s Scope) selects(value string) bool {
 	return value != ""
 }
 
-// bestEffort reports whether no container asks for processor time or memory.
+// bestEffort reports whether no container requests or limits CPU or memory.
 func (p *pod) bestEffort() bool {
 	return !slices.ContainsFunc(slices.Concat(p.Containers, p.InitContainers), func(c container) bool {
 		for _, asked := range []Amounts{c.Resources.Requests, c.Resources.Limits} {
@@ -152,7 +152,7 @@ func (p *pod) bestEffort() bool {
 	})
 }
 
-// reachesOut reports whether where the pod may run depends on pods of other namespaces.
+// reachesOut reports whether the pod's scheduling depends on pods of other namespaces.
 func (p *pod) reachesOut() bool {
 	if p.Affinity == nil {
 		return false

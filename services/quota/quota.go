@@ -1,8 +1,8 @@
-// Package quota knows what a ResourceQuota limits and what an object counts for in
-// it. Admission charges new objects by it, and the worker that keeps the quotas true
-// counts what is there: both must come to the same amounts. It decides amounts and
-// scopes; it reads nothing, writes nothing and refuses nothing. It serves
-// "Admission plugins" of the specification.
+// Package quota defines what a ResourceQuota limits and what an object counts for.
+// Admission charges new objects with it and the quota controller recounts with it, so
+// both compute the same amounts. It decides amounts and scopes; it reads nothing,
+// writes nothing and refuses nothing. It serves "Admission plugins" of the
+// specification.
 package quota
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Amounts are quantities by name, as in "cpu", "requests.storage" or "count/secrets".
+// Amounts are quantities by name, such as "cpu", "requests.storage" or "count/secrets".
 type Amounts map[string]resource.Quantity
 
-// UnmarshalJSON reads amounts as package quantity does.
+// UnmarshalJSON parses amounts like package quantity.
 func (a *Amounts) UnmarshalJSON(raw []byte) error {
 	all, err := quantity.ParseMap(raw)
 	*a = all
@@ -47,7 +47,7 @@ func (a Amounts) add(b Amounts) {
 	}
 }
 
-// Beyond returns by how much a is more than b, where it is.
+// Beyond returns the amounts by which a exceeds b.
 func (a Amounts) Beyond(b Amounts) Amounts {
 	more := Amounts{}
 	for name, q := range a {
@@ -69,12 +69,12 @@ func (a Amounts) Of(b Amounts) Amounts {
 	return shared
 }
 
-// Equal reports whether the amounts are the same, however they are written.
+// Equal reports whether the amounts are equal, independent of their notation.
 func (a Amounts) Equal(b Amounts) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
-// String lists the amounts in the order of their names.
+// String lists the amounts, sorted by name.
 func (a Amounts) String() string {
 	parts := make([]string, 0, len(a))
 	for _, name := range slices.Sorted(maps.Keys(a)) {
@@ -99,7 +99,7 @@ type Quota struct {
 	Status Status `json:"status"`
 }
 
-// Status is what holds now: the limits, and how much of them is in use.
+// Status holds the enforced limits and their usage.
 type Status struct {
 	Hard Amounts `json:"hard,omitempty"`
 	Used Amounts `json:"used,omitempty"`
@@ -112,7 +112,7 @@ type Scope struct {
 	Values   []string `json:"values"`
 }
 
-// scopes returns all conditions of the quota, those of the short form too.
+// scopes returns all conditions of the quota, including those of the short form.
 func (q *Quota) scopes() []Scope {
 	var all []Scope
 	for _, name := range q.Spec.Scopes {
@@ -124,14 +124,14 @@ func (q *Quota) scopes() []Scope {
 	return all
 }
 
-// Counter tells what objects count for. Its zero value is of no use.
+// Counter computes what objects count for. Its zero value is not usable.
 type Counter struct {
 	vocabulary vocabulary.Vocabulary
-	// perClass ends the names of amounts of one storage class.
+	// perClass is the suffix of amounts per storage class.
 	perClass string
 }
 
-// NewCounter returns a counter that speaks the names of a vocabulary.
+// NewCounter returns a counter with the names of a vocabulary.
 func NewCounter(v vocabulary.Vocabulary) Counter {
 	return Counter{vocabulary: v, perClass: ".storageclass." + v.Group("storage.") + "/"}
 }
@@ -144,10 +144,10 @@ var (
 )
 
 // Weighs reports whether objects of a type count for more than their number, so that
-// one has to look into them.
+// their content is needed.
 func Weighs(gr names.GroupResource) bool { return gr == pods || gr == services || gr == claims }
 
-// Counted returns the type whose objects use up an amount; false when there is none.
+// Counted returns the type whose objects use an amount; false if there is none.
 func (c Counter) Counted(name string) (names.GroupResource, bool) {
 	if counted, ok := strings.CutPrefix(name, "count/"); ok {
 		of, group, _ := strings.Cut(counted, ".")
@@ -167,7 +167,7 @@ func (c Counter) Counted(name string) (names.GroupResource, bool) {
 	return pods, name == "pods" || c.computed(name)
 }
 
-// computed reports whether an amount is one of what pods ask for.
+// computed reports whether an amount is a compute resource of pods.
 func (c Counter) computed(name string) bool {
 	asked := strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.")
 	switch {
@@ -177,12 +177,12 @@ func (c Counter) computed(name string) bool {
 	return strings.HasPrefix(name, "requests.") && c.extended(asked)
 }
 
-// extended reports whether a resource of containers is one that a vendor has added.
+// extended reports whether a container resource is an extended resource.
 func (c Counter) extended(name string) bool {
 	return strings.Contains(name, "/") && !strings.Contains(name, c.vocabulary.Domain+"/") && !strings.HasPrefix(name, "requests.")
 }
 
-// number returns the amounts that one object of a type is, by whatever name.
+// number returns the amounts of one object of a type as such, under all names.
 func number(gr names.GroupResource) Amounts {
 	one := Amounts{"count/" + gr.String(): *resource.NewQuantity(1, resource.DecimalSI)}
 	switch gr.String() {

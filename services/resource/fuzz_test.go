@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzParsePath looks for keys of etcd that are read as another object than the one
-// that they are written for.
+// FuzzParsePath looks for etcd keys that are parsed as another object than the one that
+// they are written for.
 func FuzzParsePath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path string) {
 		k, err := ParsePath(path)
@@ -23,8 +23,8 @@ func FuzzParsePath(f *testing.F) {
 	})
 }
 
-// FuzzDecodeRecord reads what might be stored: a value that is accepted is written
-// again as the same record, and takes a version.
+// FuzzDecodeRecord decodes stored values: an accepted value encodes to the same record,
+// and a resourceVersion can be spliced in.
 func FuzzDecodeRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value []byte) {
 		r, err := DecodeRecord(value)
@@ -42,7 +42,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	})
 }
 
-// FuzzParseSelector matches with whatever parses: twice the same.
+// FuzzParseSelector checks that matching is deterministic.
 func FuzzParseSelector(f *testing.F) {
 	key := Key{GroupResource: GroupResource{Resource: "pods"}, Namespace: "a", Name: "b"}
 	labels, fields := map[string]string{"app": "web", "n": "7"}, map[string]string{"spec.nodeName": "n1"}
@@ -66,7 +66,7 @@ func FuzzParseSelector(f *testing.F) {
 	})
 }
 
-// FuzzParseVersion accepts decimal numbers only, none below 0.
+// FuzzParseVersion accepts only decimal numbers that are not negative.
 func FuzzParseVersion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		n, err := ParseVersion(text)
@@ -82,7 +82,7 @@ func FuzzParseVersion(f *testing.F) {
 	})
 }
 
-// FuzzSpliceVersion puts a version into objects that are JSON already.
+// FuzzSpliceVersion splices a resourceVersion into valid objects.
 func FuzzSpliceVersion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string, revision int64) {
 		object, err := json.Marshal(map[string]any{"metadata": map[string]string{"name": name}})

@@ -1,8 +1,7 @@
-// Package resource holds what every service knows about any resource, whatever
-// its type: keys, names, revisions, selectors and where the resourceVersion
-// stands in an object's JSON. It does not know types, versions or schemas, and
-// it does no I/O. It serves "Common object metadata" and "Path shapes" of the
-// specification.
+// Package resource holds what is common to all resource types: keys, names, revisions,
+// selectors and the position of the resourceVersion in an object's JSON. It knows no
+// types, versions or schemas, and does no I/O. It serves "Common object metadata" and
+// "Path shapes" of the specification.
 package resource
 
 import (
@@ -15,15 +14,14 @@ import (
 type GroupResource struct {
 	Group    string // empty for the core group
 	Resource string // plural, as in paths
-	// Custom is true for types that come from a CustomResourceDefinition. Their
-	// objects have a part of the key space to themselves: whatever a definition
-	// calls its type, no object of it is ever read, written or deleted in place of
-	// one of a built-in type.
+	// Custom is true for types that come from a CustomResourceDefinition. Their objects
+	// have their own part of the key space: whatever names a definition chooses, its
+	// objects are never read, written or deleted in place of those of a built-in type.
 	Custom bool
 }
 
-// String returns resource or resource.group, followed by (custom) for custom types,
-// so that no custom type reads like a built-in one.
+// String returns resource or resource.group, followed by (custom) for custom types, so
+// that they cannot be confused with built-in ones.
 func (gr GroupResource) String() string {
 	name := gr.Resource
 	if gr.Group != "" {
@@ -54,10 +52,10 @@ func (k Key) String() string {
 const Root = "/portico/objects/"
 
 const (
-	// coreGroup stands for the core group, whose name is empty.
+	// coreGroup replaces the empty name of the core group in paths.
 	coreGroup = "core"
-	// customTree is where paths of custom types begin, below Root. An underscore is
-	// part of no group's name, so no group is called that.
+	// customTree is the prefix of the paths of custom types, below Root. Group names
+	// contain no underscore, so it is no group's name.
 	customTree = "_custom/"
 )
 
@@ -81,8 +79,8 @@ func (k Key) Path() string {
 	return k.GroupResource.Path() + k.Namespace + "/" + k.Name
 }
 
-// Check returns an error for a key without a resource or a name, and for one whose
-// path would be that of another object, or of none.
+// Check returns an error for a key without a resource or a name, and for one whose path
+// would be invalid or that of another object.
 func (k Key) Check() error {
 	if k.Resource == "" || k.Name == "" {
 		return errors.New("a key needs a resource and a name")

@@ -34,8 +34,8 @@ func TestPathsAndKeys(t *testing.T) {
 	}
 }
 
-// Two keys never share a path, and no prefix of a type covers an object of another:
-// whatever passes the check.
+// Two valid keys never share a path, and no prefix of a type covers an object of
+// another.
 func FuzzKeys(f *testing.F) {
 	f.Add("_custom", "example.com", "widgets", "a", false)
 	f.Add("core", "pods", "default", "a", false)

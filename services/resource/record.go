@@ -7,9 +7,8 @@ import (
 	"fmt"
 )
 
-// Record is an object as etcd holds it: what every reader needs without parsing
-// the object, and the object itself. The store writes records; the store's
-// mirror and the watch hub read them.
+// Record is an object as stored in etcd: the object, and what readers need without
+// parsing it. The store writes records; the store's mirror and the watch hub read them.
 type Record struct {
 	UID    string
 	Labels map[string]string
@@ -31,18 +30,18 @@ type header struct {
 	At     int               `json:"at"`
 }
 
-// written is the part of the header line that identifies the write. Those who read
-// many records have no use for it.
+// written is the part of the header line that identifies the write. Bulk readers skip
+// it.
 type written struct {
 	Write string `json:"w,omitempty"`
 }
 
 var errNoHeader = errors.New("a stored value has no header line")
 
-// EncodeRecord returns the record's value in etcd: a line of JSON about the
-// object, then the object.
+// EncodeRecord returns the record's value in etcd: a header line of JSON, then the
+// object.
 func EncodeRecord(r Record) []byte {
-	// Strings and numbers always marshal; JSON escapes line breaks inside them.
+	// Strings and numbers always marshal; JSON escapes line breaks in them.
 	head, _ := json.Marshal(struct {
 		header
 		written
@@ -53,7 +52,7 @@ func EncodeRecord(r Record) []byte {
 	return append(value, r.JSON...)
 }
 
-// DecodeRecord reads a value from etcd. The record's JSON is a part of value.
+// DecodeRecord decodes a value from etcd. The record's JSON aliases value.
 func DecodeRecord(value []byte) (Record, error) {
 	head, object, ok := bytes.Cut(value, []byte{'\n'})
 	if !ok {
@@ -69,8 +68,8 @@ func DecodeRecord(value []byte) (Record, error) {
 	return Record{UID: h.UID, Labels: h.Labels, Fields: h.Fields, At: h.At, JSON: object}, nil
 }
 
-// RecordWrite returns the ID of the write that stored a value in etcd; empty when the
-// value names none.
+// RecordWrite returns the ID of the write that stored a value in etcd; empty if the
+// value has none.
 func RecordWrite(value []byte) string {
 	head, _, _ := bytes.Cut(value, []byte{'\n'})
 	var w written

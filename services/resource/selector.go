@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// DefinitionUID is the field label that names the CustomResourceDefinition of custom
-// objects, by its UID. It may begin the field selector of a request for a custom type,
-// as in definition.uid=1234: a request that means the objects of another definition
-// is refused, and so is one for a built-in type, which has no such field.
+// DefinitionUID is the field label for the UID of the CustomResourceDefinition of
+// custom objects. It may be in the field selector of a request for a custom type, as in
+// definition.uid=1234: a request that selects the objects of another definition is
+// refused, and so is one for a built-in type, which has no such field.
 const DefinitionUID = "definition.uid"
 
 // Selector selects objects by their labels and selectable fields.
@@ -17,9 +17,8 @@ type Selector struct {
 	fields fields.Selector
 }
 
-// ParseSelector reads the labelSelector and fieldSelector of a request. The error
-// names the one that does not parse. Whether a type knows a field is not decided
-// here.
+// ParseSelector parses the labelSelector and fieldSelector of a request. The error
+// names the invalid one. The caller checks whether the type supports the fields.
 func ParseSelector(labelSelector, fieldSelector string) (Selector, error) {
 	var s Selector
 	if labelSelector != "" {
@@ -55,8 +54,7 @@ func (s Selector) Matches(key Key, objectLabels, objectFields map[string]string)
 	return s.fields == nil || s.fields.Matches(fieldSet{key, objectFields})
 }
 
-// Field returns the one value that a field must have to be selected, if the
-// selector says so.
+// Field returns the value that the selector requires of a field, if it requires one.
 func (s Selector) Field(name string) (value string, ok bool) {
 	if s.fields == nil {
 		return "", false
@@ -64,7 +62,7 @@ func (s Selector) Field(name string) (value string, ok bool) {
 	return s.fields.RequiresExactMatch(name)
 }
 
-// FieldNames returns the fields that the selector looks at.
+// FieldNames returns the fields that the selector uses.
 func (s Selector) FieldNames() []string {
 	if s.fields == nil {
 		return nil

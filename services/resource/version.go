@@ -10,7 +10,7 @@ import (
 // FormatResourceVersion returns a revision as the API's opaque resourceVersion.
 func FormatResourceVersion(revision int64) string { return strconv.FormatInt(revision, 10) }
 
-// ParseVersion reads a resourceVersion that this service gave; "" and "0" are 0.
+// ParseVersion parses a resourceVersion of this service; "" and "0" are 0.
 func ParseVersion(version string) (int64, error) {
 	if version == "" {
 		return 0, nil
@@ -24,9 +24,9 @@ func ParseVersion(version string) (int64, error) {
 
 var errNoMetadata = errors.New("an object needs a non-empty metadata object")
 
-// MetadataOffset returns the offset just after the opening brace of the
-// top-level metadata in an object's JSON: where SpliceResourceVersion inserts. The JSON
-// must be valid and its metadata not empty.
+// MetadataOffset returns the offset just after the opening brace of the top-level
+// metadata in an object's JSON, where SpliceResourceVersion inserts. The JSON must be
+// valid and its metadata not empty.
 func MetadataOffset(object []byte) (int, error) {
 	depth, key, start := 0, false, 0
 	for i := 0; i < len(object); i++ {

@@ -1,7 +1,7 @@
-// Package tokenkey reads the key that tokens of service accounts are signed with.
-// It decides which key of the files that flags name is taken, with which algorithm it
-// signs and how tokens name it. It signs nothing and knows no tokens. It serves
-// "Service account token flags" of the specification.
+// Package tokenkey reads the signing key of service account tokens. It decides which
+// key of the given files is used, with which algorithm, and its key ID. It signs
+// nothing and knows no tokens. It serves "Service account token flags" of the
+// specification.
 package tokenkey
 
 import (
@@ -17,20 +17,20 @@ import (
 	"os"
 )
 
-// Key is a private key.
+// Key is a signing key.
 type Key struct {
 	crypto.Signer
-	// Algorithm is its name in tokens, as in RS256.
+	// Algorithm is the JWS algorithm, such as RS256.
 	Algorithm string
-	// ID is made from its public half.
+	// ID is derived from the public key.
 	ID string
 }
 
-// ErrNone says that no file has a private key in it.
+// ErrNone means that no file contains a private key.
 var ErrNone = errors.New("no private key to sign with")
 
-// Read returns the first private key in PEM files, of which the others may hold
-// public keys; ErrNone when there is none.
+// Read returns the first private key in PEM files, which may contain public keys too;
+// ErrNone if there is none.
 func Read(files ...string) (*Key, error) {
 	for _, file := range files {
 		signer, err := readFile(file)
@@ -70,7 +70,7 @@ func algorithmOf(signer crypto.Signer) (string, error) {
 	return "", fmt.Errorf("a key of type %T does not sign tokens", signer)
 }
 
-// readFile returns the first private key in a file; nil when there is none.
+// readFile returns the first private key in a file; nil if there is none.
 func readFile(file string) (crypto.Signer, error) {
 	rest, err := os.ReadFile(file)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// ClusterServices resolves services as nodes of the cluster do: by their own address,
-// or by the name that they stand for.
+// ClusterServices resolves services as nodes of the cluster do: by cluster IP, or by
+// external name.
 func ClusterServices(store services.Reader) Resolver {
 	return func(ctx context.Context, namespace, name string, port int32) (string, error) {
 		key := resource.Key{GroupResource: resource.GroupResource{Resource: "services"}, Namespace: namespace, Name: name}

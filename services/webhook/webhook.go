@@ -1,9 +1,8 @@
-// Package webhook is how the suite speaks to webhooks: over HTTPS, at a URL or at a
-// service of the cluster, trusting the certificates that their configuration names.
-// It decides where a webhook is and what counts as an answer; what is asked and
-// answered is the caller's: admission asks about requests, the front door about
-// objects in other versions. It serves "Admission plugins" and "Removals" of the
-// specification.
+// Package webhook calls webhooks: over HTTPS, at a URL or a service of the cluster,
+// trusting the certificates of their configuration. It decides where a webhook is and
+// what a valid response is. The content is the caller's: admission reviews from
+// admission, conversion reviews from the front door. It serves "Admission plugins" and
+// "Removals" of the specification.
 package webhook
 
 import (
@@ -22,16 +21,16 @@ import (
 )
 
 const (
-	// dialWithin bounds how long a connection may take to be made.
+	// dialWithin bounds the time to connect.
 	dialWithin = 10 * time.Second
-	// idleFor is how long an unused connection is kept.
+	// idleFor is how long an idle connection is kept.
 	idleFor = 90 * time.Second
-	// servicePort is where a service is asked that names no port.
+	// servicePort is the default port of a service.
 	servicePort = 443
 )
 
-// Config says where a webhook is, as webhookConfigurations and definitions of
-// custom types do: it has a URL or a Service.
+// Config is a client configuration, as in webhook configurations and custom resource
+// definitions: a URL or a Service.
 type Config struct {
 	URL      *string  `json:"url"`
 	Service  *Service `json:"service"`
@@ -46,20 +45,20 @@ type Service struct {
 	Port      *int32  `json:"port"`
 }
 
-// Resolver finds the host and port where a service of the cluster is reached.
+// Resolver returns the host and port of a service of the cluster.
 type Resolver func(ctx context.Context, namespace, name string, port int32) (address string, err error)
 
-// Client speaks to one webhook. It keeps connections for as long as the webhook's
-// configuration stays the same.
+// Client calls one webhook. It keeps connections while the webhook's configuration is
+// unchanged.
 type Client struct {
 	url    string
 	client *http.Client
 	agent  string
-	err    error // why it cannot be spoken to
+	err    error // invalid configuration
 }
 
-// New returns a client that calls itself agent. What is wrong with the
-// configuration, the first Post tells.
+// New returns a client with the user agent agent. Errors of the configuration are
+// returned by the first Post.
 func New(c Config, find Resolver, agent string) *Client {
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(c.CABundle) > 0 {
@@ -101,7 +100,7 @@ func (s *Service) port() int32 {
 	return servicePort
 }
 
-// url names the service as its certificate does, wherever that leads.
+// url uses the name in the service's certificate, whatever host it resolves to.
 func (s *Service) url() string {
 	url := fmt.Sprintf("https://%s.%s.svc:%d", s.Name, s.Namespace, s.port())
 	if s.Path != nil {
@@ -110,8 +109,8 @@ func (s *Service) url() string {
 	return url
 }
 
-// Post sends a question as JSON and reads the answer, of at most limit bytes, into
-// reply. The webhook is told how long it has.
+// Post sends a request as JSON and decodes the response, of at most limit bytes, into
+// reply. The request carries its timeout.
 func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error {
 	if c.err != nil {
 		return c.err
@@ -150,8 +149,8 @@ func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error 
 	return nil
 }
 
-// Limits bound one exchange.
+// Limits bound one call.
 type Limits struct {
 	Timeout time.Duration
-	Bytes   int64 // of the answer
+	Bytes   int64 // of the response
 }
