@@ -16,6 +16,7 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/deploy/e2e/definitions"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/store/embedded"
 )
@@ -125,7 +126,7 @@ func shadow(t *testing.T, etcd *clientv3.Client, v vocabulary.Vocabulary, group 
 	if err != nil {
 		t.Fatal(err)
 	}
-	offset, err := resource.MetadataOffset(raw)
+	offset, err := tree.MetadataOffset(raw)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"strconv"
 	"testing"
+
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // FuzzParsePath looks for etcd keys that are parsed as another object than the one that
@@ -36,7 +38,7 @@ func FuzzDecodeRecord(f *testing.F) {
 			!maps.Equal(again.Labels, r.Labels) || !maps.Equal(again.Fields, r.Fields) {
 			t.Errorf("%q is read as %+v, and after writing as %+v (%v)", value, r, again, err)
 		}
-		if spliced := SpliceResourceVersion(r.JSON, r.At, 7); len(spliced) > len(r.JSON)+64 {
+		if spliced := tree.InsertResourceVersion(r.JSON, r.At, 7); len(spliced) > len(r.JSON)+64 {
 			t.Errorf("a version made %d bytes of %d", len(spliced), len(r.JSON))
 		}
 	})
@@ -93,7 +95,7 @@ func FuzzSpliceVersion(f *testing.F) {
 		var o struct {
 			Metadata struct{ Name, ResourceVersion string }
 		}
-		if err := json.Unmarshal(SpliceResourceVersion(object, at, revision), &o); err != nil || o.Metadata.ResourceVersion != strconv.FormatInt(revision, 10) {
+		if err := json.Unmarshal(tree.InsertResourceVersion(object, at, revision), &o); err != nil || o.Metadata.ResourceVersion != strconv.FormatInt(revision, 10) {
 			t.Errorf("%s at %d: got %+v, %v", object, revision, o, err)
 		}
 	})

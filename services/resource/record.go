@@ -13,7 +13,7 @@ type Record struct {
 	UID    string
 	Labels map[string]string
 	Fields map[string]string // selectable fields of the type
-	// At is where SpliceResourceVersion inserts the resourceVersion into JSON.
+	// At is where tree.InsertResourceVersion inserts the resourceVersion into JSON.
 	At int
 	// JSON is the object in its storage version, without resourceVersion.
 	JSON []byte

@@ -4,11 +4,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/portico-platform/portico/services/tree"
 )
 
 func sample() Record {
 	object := []byte("{\"kind\":\"Pod\",\n\"metadata\":{\"name\":\"a\"}}")
-	at, _ := MetadataOffset(object)
+	at, _ := tree.MetadataOffset(object)
 	return Record{
 		UID: "u-1", At: at, JSON: object,
 		Labels: map[string]string{"app": "web", "odd": "line\nbreak"},
@@ -25,7 +27,7 @@ func TestRecordSurvivesTheRoundTrip(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	spliced := string(SpliceResourceVersion(got.JSON, got.At, 7))
+	spliced := string(tree.InsertResourceVersion(got.JSON, got.At, 7))
 	if !strings.Contains(spliced, `"metadata":{"resourceVersion":"7","name":"a"}`) {
 		t.Errorf("spliced: %s", spliced)
 	}

@@ -1,6 +1,7 @@
-// Package tree reads and writes, copies and compares objects as JSON decoding makes
-// them: trees of map[string]any, []any and scalars (string, int64, float64, bool,
-// nil). It knows nothing of what they mean.
+// Package tree reads and edits objects, whatever their type: as trees of map[string]any,
+// []any and scalars (string, int64, float64, bool, nil), as JSON decoding makes them, and
+// in a few places directly as JSON. It decodes and encodes, reads members, copies and
+// compares. It knows nothing of what members mean, but where the metadata are.
 package tree
 
 import "reflect"

@@ -24,9 +24,6 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// attempts bounds how often a charge is tried against other replicas' charges.
-const attempts = 100
-
 // quotas is where they are kept.
 var quotas = resource.GroupResource{Resource: "resourcequotas"}
 
@@ -126,7 +123,7 @@ type charging struct {
 // settle makes a charge, as often as it takes. A quota that is gone allows everything.
 func (p *Plugin) settle(ctx context.Context, r *review.Review, c charging) error {
 	key := resource.Key{GroupResource: quotas, Namespace: r.Namespace, Name: c.name}
-	for attempt := 1; ; attempt++ {
+	return services.RetryLost(ctx, services.IsConflict, func() error {
 		stored, err := p.ledger.Get(ctx, services.GetRequest{Key: key})
 		if services.IsReason(err, services.ReasonNotFound) {
 			return nil
@@ -143,10 +140,8 @@ func (p *Plugin) settle(ctx context.Context, r *review.Review, c charging) error
 			return err
 		}
 		_, err = p.ledger.Update(ctx, services.UpdateRequest{Key: key, Revision: stored.Revision, Content: content})
-		if !services.IsReason(err, services.ReasonConflict) || attempt == attempts {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // against returns what is in use in a quota after the charge; nil when the charge is

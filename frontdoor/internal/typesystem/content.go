@@ -9,7 +9,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -51,26 +50,6 @@ func TakeManagedFields(object map[string]any) any {
 	return owners
 }
 
-// WithManagedFields returns the JSON of an object without managedFields with these put
-// into it: the large rest of an object is encoded once, for admission and for the
-// store.
-func WithManagedFields(raw []byte, owners any) ([]byte, error) {
-	if owners == nil {
-		return raw, nil
-	}
-	at, err := resource.MetadataOffset(raw)
-	if err != nil {
-		return raw, err
-	}
-	const name = `"managedFields":`
-	out := make([]byte, 0, len(raw)+1024)
-	out = append(append(out, raw[:at]...), name...)
-	if out, err = tree.Append(out, owners); err != nil {
-		return raw, err
-	}
-	return append(append(out, ','), raw[at:]...), nil
-}
-
 // EncodeWhole returns an object's JSON as it is stored: in the order of tree.Encode,
 // but for managedFields, which stand first in the metadata.
 func EncodeWhole(object map[string]any) ([]byte, error) {
@@ -82,16 +61,7 @@ func EncodeWhole(object map[string]any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return WithManagedFields(raw, owners)
-}
-
-// WithResourceVersion returns an object's JSON with a revision in its place.
-func WithResourceVersion(raw []byte, revision int64) []byte {
-	at, err := resource.MetadataOffset(raw)
-	if err != nil {
-		return raw
-	}
-	return resource.SpliceResourceVersion(raw, at, revision)
+	return tree.WithManagedFields(raw, owners)
 }
 
 // selectableFields returns the values that field selectors are evaluated on.

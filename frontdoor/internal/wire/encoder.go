@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/table"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Encoder writes objects of one type in one form. It belongs to one request.
@@ -245,7 +245,7 @@ func (e *Encoder) hot(o services.Object, form cachedForm, produce func() (any, i
 
 // metadataOf returns the JSON of an object's metadata.
 func metadataOf(object []byte) ([]byte, error) {
-	inside, err := resource.MetadataOffset(object)
+	inside, err := tree.MetadataOffset(object)
 	if err != nil {
 		return nil, fmt.Errorf("object without metadata: %w", err)
 	}

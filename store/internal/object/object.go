@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Write is an object to be written to etcd.
@@ -25,7 +26,7 @@ func New(key resource.Key, content services.Content, id string) (Write, error) {
 	if err := CheckKey(key); err != nil {
 		return Write{}, err
 	}
-	at, err := resource.MetadataOffset(content.JSON)
+	at, err := tree.MetadataOffset(content.JSON)
 	if err != nil {
 		return Write{}, services.BadRequest("%s: %v", key, err)
 	}
@@ -39,7 +40,7 @@ func New(key resource.Key, content services.Content, id string) (Write, error) {
 func (w Write) Stored(revision int64) services.Object {
 	return services.Object{
 		Key: w.key, Revision: revision, UID: w.content.UID,
-		JSON:   resource.SpliceResourceVersion(w.content.JSON, w.at, revision),
+		JSON:   tree.InsertResourceVersion(w.content.JSON, w.at, revision),
 		Labels: w.content.Labels, Fields: w.content.Fields,
 	}
 }
@@ -65,7 +66,7 @@ func Decode(path string, value []byte, revision int64) (services.Object, error) 
 	}
 	return services.Object{
 		Key: key, Revision: revision, UID: record.UID,
-		JSON:   resource.SpliceResourceVersion(record.JSON, record.At, revision),
+		JSON:   tree.InsertResourceVersion(record.JSON, record.At, revision),
 		Labels: record.Labels, Fields: record.Fields,
 	}, nil
 }

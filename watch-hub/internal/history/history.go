@@ -20,6 +20,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // firstProgress is the delay of a new watch's first progress request. The interval then
@@ -154,7 +155,7 @@ func decode(event *clientv3.Event) (services.Change, error) {
 	object, err := decodeObject(key, event.Kv, event.Kv.ModRevision)
 	change := services.Change{Type: services.Modified, Object: object, OldLabels: old.Labels, OldFields: old.Fields}
 	if !maps.Equal(old.Labels, object.Labels) || !maps.Equal(old.Fields, object.Fields) {
-		change.OldJSON = resource.SpliceResourceVersion(old.JSON, old.At, event.Kv.ModRevision)
+		change.OldJSON = tree.InsertResourceVersion(old.JSON, old.At, event.Kv.ModRevision)
 	}
 	return change, err
 }
@@ -166,7 +167,7 @@ func decodeObject(key resource.Key, kv *mvccpb.KeyValue, revision int64) (servic
 	}
 	return services.Object{
 		Key: key, Revision: revision, UID: record.UID,
-		JSON:   resource.SpliceResourceVersion(record.JSON, record.At, revision),
+		JSON:   tree.InsertResourceVersion(record.JSON, record.At, revision),
 		Labels: record.Labels, Fields: record.Fields,
 	}, nil
 }

@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 const startTimeout = 20 * time.Second
@@ -121,7 +122,7 @@ func Record(key resource.Key, value string) []byte {
 	if err != nil {
 		panic(err) // strings always marshal
 	}
-	at, err := resource.MetadataOffset(object)
+	at, err := tree.MetadataOffset(object)
 	if err != nil {
 		panic(err)
 	}

@@ -48,18 +48,18 @@ func completeBinding(stored, wanted map[string]any) bool {
 	if !equality.Semantic.DeepEqual(stored["roleRef"], wanted["roleRef"]) {
 		stored["roleRef"] = wanted["roleRef"]
 		delete(stored, "subjects")
-		if subjects := list(wanted, "subjects"); len(subjects) > 0 {
+		if subjects := tree.List(wanted, "subjects"); len(subjects) > 0 {
 			stored["subjects"] = slices.Clone(subjects)
 		}
 		return true
 	}
-	subjects := slices.Clone(list(stored, "subjects"))
-	for _, subject := range list(wanted, "subjects") {
+	subjects := slices.Clone(tree.List(stored, "subjects"))
+	for _, subject := range tree.List(wanted, "subjects") {
 		if !holds(subjects, subject) {
 			subjects = append(subjects, subject)
 		}
 	}
-	if len(subjects) == len(list(stored, "subjects")) {
+	if len(subjects) == len(tree.List(stored, "subjects")) {
 		return false
 	}
 	stored["subjects"] = subjects
@@ -75,13 +75,13 @@ func completeAggregation(stored, wanted map[string]any) bool {
 		return had
 	}
 	rule := tree.Object(stored, "aggregationRule")
-	selectors := slices.Clone(list(rule, "clusterRoleSelectors"))
-	for _, selector := range list(tree.Object(wanted, "aggregationRule"), "clusterRoleSelectors") {
+	selectors := slices.Clone(tree.List(rule, "clusterRoleSelectors"))
+	for _, selector := range tree.List(tree.Object(wanted, "aggregationRule"), "clusterRoleSelectors") {
 		if !holds(selectors, selector) {
 			selectors = append(selectors, selector)
 		}
 	}
-	if len(selectors) == len(list(rule, "clusterRoleSelectors")) {
+	if len(selectors) == len(tree.List(rule, "clusterRoleSelectors")) {
 		return false
 	}
 	rule["clusterRoleSelectors"] = selectors
@@ -90,13 +90,13 @@ func completeAggregation(stored, wanted map[string]any) bool {
 
 // completeRules adds the default rules that the stored ones do not cover completely.
 func completeRules(stored, wanted map[string]any) bool {
-	rules := slices.Clone(list(stored, "rules"))
-	for _, rule := range list(wanted, "rules") {
+	rules := slices.Clone(tree.List(stored, "rules"))
+	for _, rule := range tree.List(wanted, "rules") {
 		if rule, ok := rule.(map[string]any); ok && !covered(rules, rule) {
 			rules = append(rules, rule)
 		}
 	}
-	if len(rules) == len(list(stored, "rules")) {
+	if len(rules) == len(tree.List(stored, "rules")) {
 		return false
 	}
 	stored["rules"] = rules
@@ -105,22 +105,22 @@ func completeRules(stored, wanted map[string]any) bool {
 
 // covered reports whether rules together allow all that one rule allows.
 func covered(rules []any, rule map[string]any) bool {
-	names := texts(rule, "resourceNames")
+	names := tree.Texts(rule, "resourceNames")
 	if len(names) == 0 {
 		names = []string{""}
 	}
-	for _, verb := range texts(rule, "verbs") {
-		for _, path := range texts(rule, "nonResourceURLs") {
+	for _, verb := range tree.Texts(rule, "verbs") {
+		for _, path := range tree.Texts(rule, "nonResourceURLs") {
 			if !anyAllows(rules, func(r map[string]any) bool { return includes(r, "verbs", verb) && includesPath(r, path) }) {
 				return false
 			}
 		}
-		for _, group := range texts(rule, "apiGroups") {
-			for _, resource := range texts(rule, "resources") {
+		for _, group := range tree.Texts(rule, "apiGroups") {
+			for _, resource := range tree.Texts(rule, "resources") {
 				for _, name := range names {
 					if !anyAllows(rules, func(r map[string]any) bool {
 						return includes(r, "verbs", verb) && includes(r, "apiGroups", group) && includes(r, "resources", resource) &&
-							(len(texts(r, "resourceNames")) == 0 || slices.Contains(texts(r, "resourceNames"), name))
+							(len(tree.Texts(r, "resourceNames")) == 0 || slices.Contains(tree.Texts(r, "resourceNames"), name))
 					}) {
 						return false
 					}
@@ -140,12 +140,12 @@ func anyAllows(rules []any, allows func(map[string]any) bool) bool {
 
 // includes reports whether a list of a rule contains a value or the wildcard.
 func includes(rule map[string]any, field, value string) bool {
-	named := texts(rule, field)
+	named := tree.Texts(rule, field)
 	return slices.Contains(named, "*") || slices.Contains(named, value)
 }
 
 func includesPath(rule map[string]any, path string) bool {
-	return slices.ContainsFunc(texts(rule, "nonResourceURLs"), func(allowed string) bool {
+	return slices.ContainsFunc(tree.Texts(rule, "nonResourceURLs"), func(allowed string) bool {
 		stem, open := strings.CutSuffix(allowed, "*")
 		return allowed == path || open && strings.HasPrefix(path, stem)
 	})
@@ -153,19 +153,4 @@ func includesPath(rule map[string]any, path string) bool {
 
 func holds(items []any, wanted any) bool {
 	return slices.ContainsFunc(items, func(item any) bool { return equality.Semantic.DeepEqual(item, wanted) })
-}
-
-func list(object map[string]any, field string) []any {
-	items, _ := object[field].([]any)
-	return items
-}
-
-func texts(object map[string]any, field string) []string {
-	var found []string
-	for _, item := range list(object, field) {
-		if text, ok := item.(string); ok {
-			found = append(found, text)
-		}
-	}
-	return found
 }

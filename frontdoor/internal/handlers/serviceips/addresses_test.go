@@ -10,6 +10,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 func newAssigner(t *testing.T, networks, ports string) *Assigner {
@@ -147,9 +148,9 @@ func summary(service map[string]any) string {
 	spec := specOf(service)
 	var ports []int64
 	for _, p := range portsOf(spec) {
-		ports = append(ports, number(p, "nodePort"))
+		ports = append(ports, tree.Number(p, "nodePort"))
 	}
-	return fmt.Sprint(texts(spec, "clusterIPs"), " ", texts(spec, "ipFamilies"), " ", text(spec, "ipFamilyPolicy"), " ", ports, " ", number(spec, "healthCheckNodePort"))
+	return fmt.Sprint(tree.Texts(spec, "clusterIPs"), " ", tree.Texts(spec, "ipFamilies"), " ", tree.Text(spec, "ipFamilyPolicy"), " ", ports, " ", tree.Number(spec, "healthCheckNodePort"))
 }
 
 // inStep checks that exactly the addresses of one Service are claimed.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // IP families and the policies about them.
@@ -40,8 +41,8 @@ type stack struct {
 }
 
 func stackOf(spec map[string]any) stack {
-	s := stack{external: typeOf(spec) == externalName, policy: text(spec, "ipFamilyPolicy"),
-		ips: texts(spec, "clusterIPs"), families: texts(spec, "ipFamilies")}
+	s := stack{external: typeOf(spec) == externalName, policy: tree.Text(spec, "ipFamilyPolicy"),
+		ips: tree.Texts(spec, "clusterIPs"), families: tree.Texts(spec, "ipFamilies")}
 	if selector, _ := spec["selector"].(map[string]any); len(selector) > 0 {
 		s.selects = true
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Types of Services that have more, or less, than a cluster IP.
@@ -32,11 +33,11 @@ func (a *Assigner) held(service map[string]any) []resource.Key {
 		}
 	}
 	for _, port := range portsOf(spec) {
-		if n := number(port, "nodePort"); n != 0 {
+		if n := tree.Number(port, "nodePort"); n != 0 {
 			keys = append(keys, a.NodePorts.claim(strconv.FormatInt(n, 10)))
 		}
 	}
-	if n := number(spec, "healthCheckNodePort"); n != 0 {
+	if n := tree.Number(spec, "healthCheckNodePort"); n != 0 {
 		keys = append(keys, a.NodePorts.claim(strconv.FormatInt(n, 10)))
 	}
 	return keys
@@ -86,9 +87,9 @@ func (m *Assignment) nodePorts(spec map[string]any, problems *field.Errors) (nee
 	}
 	used, open := map[binding]bool{}, map[int64][]map[string]any{}
 	for i, port := range portsOf(spec) {
-		node, protocol := number(port, "nodePort"), text(port, "protocol")
+		node, protocol := tree.Number(port, "nodePort"), tree.Text(port, "protocol")
 		if node == 0 {
-			open[number(port, "port")] = append(open[number(port, "port")], port)
+			open[tree.Number(port, "port")] = append(open[tree.Number(port, "port")], port)
 			continue
 		}
 		at := atPorts.Item(i).Field("nodePort")
@@ -103,11 +104,11 @@ func (m *Assignment) nodePorts(spec map[string]any, problems *field.Errors) (nee
 		return needs
 	}
 	for i, port := range portsOf(spec) {
-		peers := open[number(port, "port")]
+		peers := open[tree.Number(port, "port")]
 		if len(peers) == 0 {
 			continue
 		}
-		delete(open, number(port, "port"))
+		delete(open, tree.Number(port, "port"))
 		needs = append(needs, need{from: m.NodePorts, at: atPorts.Item(i).Field("nodePort"), set: func(address string) {
 			for _, peer := range peers {
 				putNumber(peer, "nodePort", address)
@@ -120,7 +121,7 @@ func (m *Assignment) nodePorts(spec map[string]any, problems *field.Errors) (nee
 // healthPort returns the health check port of a Service with externalTrafficPolicy
 // Local.
 func (m *Assignment) healthPort(spec, before map[string]any, problems *field.Errors) []need {
-	given, had := number(spec, "healthCheckNodePort"), number(before, "healthCheckNodePort")
+	given, had := tree.Number(spec, "healthCheckNodePort"), tree.Number(before, "healthCheckNodePort")
 	switch {
 	case !needsHealthPort(spec):
 		if given != 0 {
@@ -139,7 +140,7 @@ func (m *Assignment) healthPort(spec, before map[string]any, problems *field.Err
 }
 
 func needsHealthPort(spec map[string]any) bool {
-	return typeOf(spec) == loadBalancer && text(spec, "externalTrafficPolicy") == "Local"
+	return typeOf(spec) == loadBalancer && tree.Text(spec, "externalTrafficPolicy") == "Local"
 }
 
 // Accessors of a validated Service: absent values read as zero.
@@ -152,7 +153,7 @@ func specOf(service map[string]any) map[string]any {
 	return spec
 }
 
-func typeOf(spec map[string]any) string { return text(spec, "type") }
+func typeOf(spec map[string]any) string { return tree.Text(spec, "type") }
 
 func portsOf(spec map[string]any) (ports []map[string]any) {
 	list, _ := spec["ports"].([]any)
@@ -161,25 +162,6 @@ func portsOf(spec map[string]any) (ports []map[string]any) {
 		ports = append(ports, port)
 	}
 	return ports
-}
-
-func text(m map[string]any, name string) string {
-	s, _ := m[name].(string)
-	return s
-}
-
-func texts(m map[string]any, name string) (all []string) {
-	list, _ := m[name].([]any)
-	for _, item := range list {
-		s, _ := item.(string)
-		all = append(all, s)
-	}
-	return all
-}
-
-func number(m map[string]any, name string) int64 {
-	n, _ := m[name].(int64)
-	return n
 }
 
 func put(m map[string]any, name, value string) {

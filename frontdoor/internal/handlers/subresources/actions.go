@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
@@ -180,10 +179,4 @@ func as[T any](object map[string]any) (*T, error) {
 		return nil, services.BadRequest("%v", err)
 	}
 	return typed, nil
-}
-
-// field returns a text in an object; empty when there is none.
-func field(object map[string]any, path ...string) string {
-	s, _, _ := unstructured.NestedString(object, path...)
-	return s
 }

@@ -105,7 +105,7 @@ func (b *bench) keep(gr resource.GroupResource, object string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	key := resource.Key{GroupResource: gr, Namespace: "default", Name: field(decoded, "metadata", "name")}
+	key := resource.Key{GroupResource: gr, Namespace: "default", Name: tree.Text(decoded, "metadata", "name")}
 	if _, err := b.store.Create(b.Context(), services.CreateRequest{Key: key, Content: content}); err != nil {
 		b.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestBinding(t *testing.T) {
 	b.refused(services.ReasonNotFound, "bindings", binding("none", ""))
 	b.refused(services.ReasonInvalid, "bindings", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Pod","name":"n1"}}`)
 	b.refused(services.ReasonConflict, "pods/p/binding", binding("p", `,"uid":"another"`))
-	if _, err := b.post("pods/p/binding?dryRun=All", binding("p", "")); err != nil || field(b.read(pods, "p"), "spec", "nodeName") != "" {
+	if _, err := b.post("pods/p/binding?dryRun=All", binding("p", "")); err != nil || tree.Text(b.read(pods, "p"), "spec", "nodeName") != "" {
 		t.Errorf("dry-run: %v", err)
 	}
 	for path, name := range map[string]string{"pods/p/binding": "p", "bindings": "q"} {
@@ -180,7 +180,7 @@ func TestBinding(t *testing.T) {
 		}
 		pod := b.read(pods, name)
 		conditions, _ := tree.Object(pod, "status")["conditions"].([]any)
-		if field(pod, "spec", "nodeName") != "n1" || field(pod, "metadata", "annotations", "x") != "y" || len(conditions) != 1 {
+		if tree.Text(pod, "spec", "nodeName") != "n1" || tree.Text(pod, "metadata", "annotations", "x") != "y" || len(conditions) != 1 {
 			t.Errorf("%s: %v", name, pod)
 		}
 		b.refused(services.ReasonConflict, path, binding(name, ""))
@@ -269,7 +269,7 @@ func TestToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := jwt.ParseSigned(field(answer, "status", "token"), []jose.SignatureAlgorithm{jose.ES256})
+	token, err := jwt.ParseSigned(tree.Text(answer, "status", "token"), []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,10 +282,10 @@ func TestToken(t *testing.T) {
 		AnyAudience: jwt.Audience{"https://api"}, Time: now.Add(time.Hour - time.Second)}); err != nil {
 		t.Error(err)
 	}
-	if domain := tree.Object(whom, "kubernetes.io"); field(domain, "pod", "uid") != "u-p" || field(domain, "serviceaccount", "uid") != "u" {
+	if domain := tree.Object(whom, "kubernetes.io"); tree.Text(domain, "pod", "uid") != "u-p" || tree.Text(domain, "serviceaccount", "uid") != "u" {
 		t.Errorf("the token speaks for %v", whom)
 	}
-	if got := field(answer, "status", "expirationTimestamp"); got != "2030-01-02T04:04:05Z" {
+	if got := tree.Text(answer, "status", "expirationTimestamp"); got != "2030-01-02T04:04:05Z" {
 		t.Errorf("it ends %s", got)
 	}
 }

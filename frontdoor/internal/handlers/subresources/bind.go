@@ -79,8 +79,8 @@ func (h *Handlers) assign(pod map[string]any, b *corev1.Binding) error {
 		return other("ResourceVersion", b.ResourceVersion, meta["resourceVersion"])
 	case strategy.Deleting(pod):
 		return conflict("pod %s is being deleted, cannot be assigned to a host", b.Name)
-	case field(pod, "spec", "nodeName") != "":
-		return conflict("pod %s is already assigned to node %q", b.Name, field(pod, "spec", "nodeName"))
+	case tree.Text(pod, "spec", "nodeName") != "":
+		return conflict("pod %s is already assigned to node %q", b.Name, tree.Text(pod, "spec", "nodeName"))
 	}
 	tree.Object(pod, "spec")["nodeName"] = b.Target.Name
 	if len(b.Annotations) > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Connect serves the subresources that hand a connection on to where a pod runs: exec,
@@ -43,7 +44,7 @@ func (h *Handlers) Connect(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if r.Type.Key == pods && field(live, "spec", "nodeName") == "" {
+	if r.Type.Key == pods && tree.Text(live, "spec", "nodeName") == "" {
 		return services.BadRequest("pod %s does not have a host assigned", r.Name)
 	}
 	return NoNode(r)

@@ -75,7 +75,7 @@ func (h *Handlers) evict(w http.ResponseWriter, r *request.Request) error {
 // harmless reports whether a pod does not serve: it has ended, has not begun, or is
 // going already.
 func harmless(pod map[string]any) bool {
-	phase := field(pod, "status", "phase")
+	phase := tree.Text(pod, "status", "phase")
 	return phase == "Succeeded" || phase == "Failed" || phase == "Pending" || strategy.Deleting(pod)
 }
 

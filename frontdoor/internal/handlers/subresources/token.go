@@ -34,7 +34,7 @@ func (h *Handlers) issue(w http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	if audiences, _ := tree.Object(a.body, "spec")["audiences"].([]any); len(audiences) == 0 {
-		tree.Object(a.body, "spec")["audiences"] = listOf(h.Tokens.Audiences)
+		tree.Object(a.body, "spec")["audiences"] = tree.ListOf(h.Tokens.Audiences)
 	}
 	if err := h.admit(w, a); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (h *Handlers) bindToken(ctx context.Context, a *action, ref *authentication
 	if err != nil {
 		return err
 	}
-	if runs := field(object, "spec", "serviceAccountName"); ref.Kind == "Pod" && runs != a.Name {
+	if runs := tree.Text(object, "spec", "serviceAccountName"); ref.Kind == "Pod" && runs != a.Name {
 		return services.BadRequest("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", a.Name)
 	}
 	bound := nameOf(object)
@@ -122,13 +122,5 @@ func (h *Handlers) object(ctx context.Context, a *action, of, name string) (map[
 }
 
 func nameOf(object map[string]any) named {
-	return named{Name: field(object, "metadata", "name"), UID: field(object, "metadata", "uid")}
-}
-
-func listOf(values []string) []any {
-	list := make([]any, len(values))
-	for i, v := range values {
-		list[i] = v
-	}
-	return list
+	return named{Name: tree.Text(object, "metadata", "name"), UID: tree.Text(object, "metadata", "uid")}
 }

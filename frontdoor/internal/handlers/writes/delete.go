@@ -3,7 +3,6 @@ package writes
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // deletion is a delete under way.
@@ -144,12 +144,11 @@ func (h *Handlers) readDeletion(w http.ResponseWriter, r *request.Request) (*del
 // Another writer's change is tried again on the new object, unless a precondition
 // names a version.
 func (h *Handlers) remove(ctx context.Context, x *deletion, key resource.Key) (object services.Object, removed bool, err error) {
-	for attempt := 1; ; attempt++ {
+	err = services.RetryLost(ctx, raced, func() error {
 		object, removed, err = h.removeOnce(ctx, x, key)
-		if !errors.Is(err, errRaced) || attempt >= writeAttempts || ctx.Err() != nil {
-			return object, removed, err
-		}
-	}
+		return err
+	})
+	return object, removed, err
 }
 
 func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key) (services.Object, bool, error) {
@@ -181,7 +180,7 @@ func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key
 		if err == nil && key.GroupResource == serviceips.Services {
 			h.Addresses.Release(ctx, live)
 		}
-		return gone, err == nil, raced(err)
+		return gone, err == nil, asRaced(err)
 	}
 	return h.markDeleted(ctx, x, current, next)
 }
@@ -192,7 +191,7 @@ func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current service
 	if err != nil {
 		return current, false, err
 	}
-	marked := typesystem.WithResourceVersion(content.JSON, current.Revision)
+	marked := tree.WithResourceVersion(content.JSON, current.Revision)
 	if string(marked) == string(current.JSON) { // marked before
 		return current, false, nil
 	}
@@ -201,16 +200,7 @@ func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current service
 		return current, false, nil
 	}
 	updated, err := h.Store.Update(ctx, services.UpdateRequest{Key: current.Key, Revision: current.Revision, Content: content})
-	return updated, false, raced(err)
-}
-
-// raced marks a lost compare-and-swap; it stays the Conflict (409) that it is, for
-// when no further attempt follows.
-func raced(err error) error {
-	if services.IsReason(err, services.ReasonConflict) {
-		return fmt.Errorf("%w: %w", errRaced, err)
-	}
-	return err
+	return updated, false, asRaced(err)
 }
 
 // preconditions refuses the deletion of another object than the client meant (409).

@@ -3,7 +3,6 @@ package writes
 import (
 	"bytes"
 	"context"
-	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Amendment is a change that follows from a request which admission has seen
@@ -30,12 +30,7 @@ type Amendment struct {
 
 // Amend makes the change. NotFound (404) when there is no such object.
 func (h *Handlers) Amend(ctx context.Context, a Amendment) error {
-	for attempt := 1; ; attempt++ {
-		err := h.amendOnce(ctx, a)
-		if !errors.Is(err, errRaced) || attempt >= writeAttempts || ctx.Err() != nil {
-			return err
-		}
-	}
+	return services.RetryLost(ctx, raced, func() error { return h.amendOnce(ctx, a) })
 }
 
 func (h *Handlers) amendOnce(ctx context.Context, a Amendment) error {
@@ -51,11 +46,11 @@ func (h *Handlers) amendOnce(ctx context.Context, a Amendment) error {
 		return err
 	}
 	content, err := a.Engine.Content(ctx, object, nil, a.Type)
-	if err != nil || bytes.Equal(typesystem.WithResourceVersion(content.JSON, current.Revision), current.JSON) {
+	if err != nil || bytes.Equal(tree.WithResourceVersion(content.JSON, current.Revision), current.JSON) {
 		return err
 	}
 	_, err = h.Store.Update(ctx, services.UpdateRequest{Key: a.Key, Revision: current.Revision, Content: content})
-	return raced(err)
+	return asRaced(err)
 }
 
 // Removal is a deletion that follows from a request in the same way. The request's

@@ -3,271 +3,161 @@ package writes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/limit"
-	"github.com/portico-platform/portico/services/tree"
 )
 
-// writing is a create, update or patch on its way: what the client sent, and the
-// type of object that it sent.
-type writing struct {
-	*request.Request
+// writeRequest is a create, update or patch as a client asks for it. It does not change
+// once it has been read; only admission collects what there is to say to the client.
+type writeRequest struct {
+	req     *request.Request
 	options request.WriteOptions
-	form    wire.Form
-	raw     []byte // the body; that of a patch is all there is
-	body    wire.Body
-	// sent stands for all of it, mediaType for the raw body's form.
-	sent      digest
+	form    wire.Form // of the answer
+	// raw is the body as it came, and mediaType what it is.
+	raw       []byte
 	mediaType string
+	// body is the decoded body, of the type bodyType; empty for a patch, which is no
+	// object.
+	body     wire.Body
+	bodyType *catalogue.Type
 	// subject is how the body maps onto the stored object.
 	subject typesystem.Subject
 	// unconditional is true when another writer's change is no conflict for the
 	// client: the request names no resourceVersion.
 	unconditional bool
-	created       bool
-	// newest is true when only the store's newest state will do.
-	newest bool
-	// admission collects the warnings, too.
+	// digest stands for all that the client has sent.
+	digest    digest
 	admission *admit.Call
 }
 
-// Write serves create, update and patch (sections "Path shapes" and "Dry-run"):
-// one loop, from the top again when another writer was faster and the client did
-// not ask for a certain version.
-func (h *Handlers) Write(w http.ResponseWriter, r *request.Request) error {
-	x, err := h.readWriting(w, r)
+// Write serves create, update and patch (sections "Path shapes" and "Dry-run").
+func (h *Handlers) Write(rw http.ResponseWriter, r *request.Request) error {
+	w, err := h.readRequest(rw, r)
 	if err != nil {
 		return err
 	}
-	for attempt := 1; ; attempt++ {
-		object, err := h.attempt(r.Context(), x)
-		if err != nil && x.mayRetry(err) && attempt < writeAttempts && r.Context().Err() == nil {
-			continue
-		}
-		x.admission.SendWarnings(w.Header())
-		if err != nil {
-			return err
-		}
-		return applied(h.answerWrite(w, x, object))
+	out, err := h.write(r.Context(), w)
+	w.admission.SendWarnings(rw.Header())
+	if err != nil {
+		return err
 	}
+	status := http.StatusOK
+	if out.created {
+		status = h.Vocabulary.Behaviour.CreatedStatus
+	}
+	return applied(reads.Reply{Object: out.object, Form: w.form, Status: status}.Send(rw, r, h.Codec))
 }
 
-// writeAttempts bounds the loop; every round lost means that somebody else's
-// write went through.
-const writeAttempts = 100
+// readRequest reads the options and the body of a write.
+func (h *Handlers) readRequest(rw http.ResponseWriter, r *request.Request) (*writeRequest, error) {
+	w := &writeRequest{req: r, mediaType: r.MediaType(), subject: typesystem.SubjectOf(r.Subresource),
+		bodyType: r.Engine.BodyType(r.Type, r.Subresource)}
+	var err error
+	if w.options, err = request.ParseWriteOptions(r); err != nil {
+		return nil, err
+	}
+	w.admission = admit.Write(h.Admission, r, w.options)
+	if w.form, err = h.Codec.Negotiate(r.Request, w.bodyType, wire.Object); err != nil {
+		return nil, err
+	}
+	if w.raw, err = r.ReadBody(rw); err != nil {
+		return nil, err
+	}
+	if r.Verb != "create" {
+		w.digest = digestOf(w)
+	}
+	if r.Verb == "patch" {
+		w.unconditional = true
+		return w, nil
+	}
+	if w.body, err = h.Codec.Decode(r.Header.Get("Content-Type"), w.raw, w.bodyType); err != nil {
+		return nil, err
+	}
+	version, _ := strategy.Metadata(w.body.Object)["resourceVersion"].(string)
+	w.unconditional = version == "" || version == "0"
+	return w, nil
+}
 
-// mayRetry reports whether another writer's change, and nothing else, was in the way.
-func (x *writing) mayRetry(err error) bool {
+// fieldManager returns the field manager of the request.
+func (w *writeRequest) fieldManager() string {
+	if w.options.Manager != "" {
+		return w.options.Manager
+	}
+	return fieldmanager.ManagerFromUserAgent(w.req.UserAgent())
+}
+
+// applies reports whether the request is an apply, which records itself who owns what.
+func (w *writeRequest) applies() bool {
+	return w.req.Verb == "patch" && w.mediaType == fieldmanager.MediaTypeApply
+}
+
+// mayCreate reports whether the request creates the object when it is missing: any
+// apply does, and an update of some types.
+func (w *writeRequest) mayCreate() bool {
+	if w.req.Verb == "update" {
+		return w.req.Subresource == nil && w.req.Type.Behavior.CreateOnUpdate
+	}
+	return w.req.Subresource == nil && w.mediaType == fieldmanager.MediaTypeApply
+}
+
+// write makes attempts until one is not lost to another writer. All but the first begin
+// with the newest state.
+func (h *Handlers) write(ctx context.Context, w *writeRequest) (out stored, err error) {
+	newest := false
+	err = services.RetryLost(ctx, w.lost, func() (err error) {
+		out, err = h.attempt(ctx, w, newest)
+		newest = true
+		return err
+	})
+	return out, err
+}
+
+// lost reports whether another writer's change, and nothing else, was in the way.
+func (w *writeRequest) lost(err error) bool {
 	switch {
-	case errors.Is(err, errRaced):
+	case raced(err):
 		return true
 	case services.IsReason(err, services.ReasonAlreadyExists):
-		name, _ := strategy.Metadata(x.body.Object)["name"].(string)
-		return x.Verb == "create" && name == "" || x.Verb == "patch" || x.Verb == "update"
+		name, _ := strategy.Metadata(w.body.Object)["name"].(string)
+		return w.req.Verb == "create" && name == "" || w.req.Verb == "patch" || w.req.Verb == "update"
 	}
 	return false
 }
 
-// errRaced is a compare-and-swap that lost although the client set no condition.
+// errRaced is an attempt that was lost although the client set no condition.
 var errRaced = errors.New("another writer was faster")
 
-// attempt goes once through the stages of a write.
-func (h *Handlers) attempt(ctx context.Context, x *writing) (services.Object, error) {
-	c := &change{writing: x, now: time.Now()}
-	object, err := h.pass(ctx, c)
-	if h.stands(ctx, c, err) {
-		return object, err
-	}
-	x.newest = true
-	return services.Object{}, errRaced
-}
+// raced reports whether an error is errRaced.
+func raced(err error) bool { return errors.Is(err, errRaced) }
 
-func (h *Handlers) pass(ctx context.Context, c *change) (services.Object, error) {
-	if err := h.readCurrent(ctx, c); err != nil {
-		return services.Object{}, err
+// asRaced marks a compare-and-swap that was lost; it stays the Conflict (409) that it is,
+// for when no further attempt follows.
+func asRaced(err error) error {
+	if services.IsConflict(err) {
+		return fmt.Errorf("%w: %w", errRaced, err)
 	}
-	if done, err := h.repeat(ctx, c); done || err != nil {
-		return c.current, err
-	}
-	for _, stage := range []func(context.Context, *change) error{
-		h.decodeCurrent, // the stored object, in the version of the request
-		h.makeNext,      // what the client wants it to be
-		h.complete,      // what the service decides, defaults, and admission's changes
-		h.check,         // schema rules, then admission's word
-	} {
-		if err := stage(ctx, c); err != nil {
-			return services.Object{}, err
-		}
-	}
-	return h.commit(ctx, c)
-}
-
-// change is one attempt at a write.
-type change struct {
-	*writing
-	now     time.Time
-	current services.Object // zero when there is none
-	live    map[string]any  // current, decoded, in the version of the request; nil when there is none
-	next    map[string]any
-	nextRaw []byte // next as JSON, in the version of the request
-	// fromCache tells that current is what was at hand, and swapped that the store has
-	// found it to be the newest.
-	fromCache, swapped bool
-	// shown is what to remember of a change that turns out to be none; nil when it may
-	// be one the next time.
-	shown *outcome
-}
-
-func (c *change) exists() bool { return c.current.Revision != 0 }
-
-func (c *change) strategy() strategy.Write {
-	s := c.Engine.Strategy(c.Type)
-	s.Subresource, s.Namespace, s.User, s.Now = c.SubresourceName(), c.Namespace, c.User, c.now
-	return s
-}
-
-// makeNext joins what the client sent with the current object.
-func (h *Handlers) makeNext(ctx context.Context, c *change) error {
-	var err error
-	switch c.Verb {
-	case "create":
-		c.next = typesystem.Copy(c.body.Object)
-		return c.checkCreate()
-	case "update":
-		c.next, err = c.put(ctx, typesystem.Copy(c.body.Object))
-	case "patch":
-		c.next, err = h.patched(ctx, c)
-	}
-	if err != nil {
-		return err
-	}
-	return c.checkUpdate()
-}
-
-// complete lets the service and mutating admission finish the object. Who owns which
-// field is decided before these two add to what the client wants.
-func (h *Handlers) complete(ctx context.Context, c *change) error {
-	s := c.strategy()
-	if !c.exists() {
-		s.Identify(c.next)
-	}
-	if err := h.prepare(ctx, c); err != nil {
-		return err
-	}
-	c.dedupOwnerReferences(false)
-	h.trackFields(c)
-	if c.exists() {
-		s.PrepareUpdate(c.next, c.live)
-		s.Count(c.next, c.live)
-	} else {
-		s.PrepareCreate(c.next)
-	}
-	owners := typesystem.TakeManagedFields(c.next)
-	if err := h.mutate(ctx, c); err != nil {
-		return err
-	}
-	return h.recordManagedFields(c, owners)
-}
-
-// mutate encodes the object and lets admission change it.
-func (h *Handlers) mutate(ctx context.Context, c *change) (err error) {
-	if c.nextRaw, err = c.encode(); err != nil {
-		return err
-	}
-	c.shown = &outcome{engine: c.Engine, mutated: c.nextRaw, warnings: c.admission.Warnings()}
-	review, err := c.review(ctx)
-	if err != nil {
-		return err
-	}
-	mutated, err := review.Mutate(ctx, c.admitted())
-	if err != nil || mutated == nil {
-		return err
-	}
-	c.shown = nil
-	if err := h.takeMutated(c, mutated); err != nil {
-		return err
-	}
-	c.dedupOwnerReferences(true)
-	if err := h.prepare(ctx, c); err != nil {
-		return err
-	}
-	c.strategy().Settle(c.next, c.live)
-	if c.exists() {
-		c.strategy().Count(c.next, c.live)
-	}
-	c.nextRaw, err = c.encode()
 	return err
 }
 
-// encode returns the next object as JSON. One that is nested too deeply is Invalid (422).
-func (c *change) encode() ([]byte, error) {
-	raw, err := tree.EncodeNew(c.next)
-	var deep tree.DepthError
-	if errors.As(err, &deep) {
-		name, _ := strategy.Metadata(c.next)["name"].(string)
-		return nil, limit.Exceeded(limit.Depth, services.Invalid(c.Type.Group, c.Type.Kind, name, []services.StatusCause{{Reason: services.CauseInvalid,
-			Message: "Invalid value: the object " + deep.Error()}}))
-	}
-	return raw, err
-}
-
-// check validates the final object.
-func (h *Handlers) check(ctx context.Context, c *change) error {
-	if err := h.validate(ctx, c); err != nil {
+// applied returns the error of answering a write that the store has taken. It never
+// asks the client to repeat the request.
+func applied(err error) error {
+	s := services.AsStatus(err)
+	if s == nil || s.Details == nil || s.Details.RetryAfterSeconds == 0 {
 		return err
 	}
-	review, err := c.review(ctx)
-	if err != nil {
-		return err
-	}
-	return review.Validate(ctx, c.admitted())
-}
-
-// readWriting reads the options and the body of a write.
-func (h *Handlers) readWriting(w http.ResponseWriter, r *request.Request) (*writing, error) {
-	x := &writing{Request: r, mediaType: r.MediaType()}
-	var err error
-	if x.options, err = request.ParseWriteOptions(r); err != nil {
-		return nil, err
-	}
-	if x.form, err = h.Codec.Negotiate(r.Request, r.Engine.BodyType(r.Type, r.Subresource), wire.Object); err != nil {
-		return nil, err
-	}
-	if x.raw, err = r.ReadBody(w); err != nil {
-		return nil, err
-	}
-	x.admission = admit.Write(h.Admission, r, x.options)
-	x.subject = typesystem.SubjectOf(r.Subresource)
-	x.newest = !x.mayGlance()
-	if r.Verb != "create" {
-		x.sent = x.digest()
-	}
-	if r.Verb == "patch" {
-		x.unconditional = true
-		return x, nil
-	}
-	if x.body, err = h.Codec.Decode(r.Header.Get("Content-Type"), x.raw, r.Engine.BodyType(r.Type, r.Subresource)); err != nil {
-		return nil, err
-	}
-	version, _ := strategy.Metadata(x.body.Object)["resourceVersion"].(string)
-	x.unconditional = version == "" || version == "0"
-	return x, nil
-}
-
-// answerWrite sends the object as it is now.
-func (h *Handlers) answerWrite(w http.ResponseWriter, x *writing, object services.Object) error {
-	status := http.StatusOK
-	if x.created {
-		status = h.Vocabulary.Behaviour.CreatedStatus
-	}
-	return reads.Reply{Object: object, Form: x.form, Status: status}.Send(w, x.Request, h.Codec)
+	final, details := *s, *s.Details
+	details.RetryAfterSeconds = 0
+	final.Details = &details
+	return &final
 }

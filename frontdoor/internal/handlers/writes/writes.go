@@ -38,7 +38,7 @@ type Handlers struct {
 	Vocabulary vocabulary.Vocabulary
 	Log        *slog.Logger
 
-	repeats repeats
+	fast fastPath
 }
 
 // Create writes an object of the front door's own. It takes the way of every other
@@ -50,9 +50,9 @@ func (h *Handlers) Create(ctx context.Context, e *typesystem.Engine, t *catalogu
 	namespace, _ := meta["namespace"].(string)
 	r := &request.Request{Request: (&http.Request{Header: http.Header{}}).WithContext(ctx), Engine: e, Verb: "create", Type: t,
 		Namespace: namespace, User: apiserver, Caller: apiserver, Audit: &audit.Record{}}
-	x := &writing{Request: r, subject: typesystem.SubjectOf(nil), admission: admit.Exempt(r), body: wire.Body{Object: object}}
-	x.options.Manager = "portico"
-	_, err := h.attempt(ctx, x)
+	w := &writeRequest{req: r, subject: typesystem.SubjectOf(nil), bodyType: t, admission: admit.Exempt(r), body: wire.Body{Object: object}}
+	w.options.Manager = "portico"
+	_, err := h.attempt(ctx, w, true)
 	if services.IsReason(err, services.ReasonAlreadyExists) {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -28,7 +29,7 @@ func approvalAnnotation(v vocabulary.Vocabulary) string { return "api-approved."
 // approvalOf reads the annotation.
 func approvalOf(meta map[string]any, v vocabulary.Vocabulary) approval {
 	name := approvalAnnotation(v)
-	given := text(child(meta, "annotations"), name)
+	given := tree.Text(tree.Child(meta, "annotations"), name)
 	page, err := url.Parse(given)
 	switch {
 	case given == "":
@@ -45,21 +46,21 @@ func approvalOf(meta map[string]any, v vocabulary.Vocabulary) approval {
 
 // setApproval sets the condition of a definition in a protected group.
 func setApproval(object, status map[string]any, v vocabulary.Vocabulary, stamp string) {
-	if !isProtected(text(child(object, "spec"), "group"), v) {
+	if !isProtected(tree.Text(tree.Child(object, "spec"), "group"), v) {
 		return
 	}
-	a := approvalOf(child(object, "metadata"), v)
+	a := approvalOf(tree.Child(object, "metadata"), v)
 	conditions.Set(status, conditions.New(v.ApprovalCondition, a.state, a.reason, a.message), stamp)
 }
 
 // approved checks the annotation, unless a definition says the same as before.
 func (c *check) approved() {
-	meta := child(c.object, "metadata")
-	if !c.isV1 || !isProtected(text(c.spec, "group"), c.Vocabulary) {
+	meta := tree.Child(c.object, "metadata")
+	if !c.isV1 || !isProtected(tree.Text(c.spec, "group"), c.Vocabulary) {
 		return
 	}
 	now := approvalOf(meta, c.Vocabulary)
-	if c.old != nil && approvalOf(child(c.old, "metadata"), c.Vocabulary).reason == now.reason {
+	if c.old != nil && approvalOf(tree.Child(c.old, "metadata"), c.Vocabulary).reason == now.reason {
 		return
 	}
 	at := (&field.Path{Name: "metadata"}).Field("annotations").Entry(approvalAnnotation(c.Vocabulary))
@@ -67,6 +68,6 @@ func (c *check) approved() {
 	case "MissingAnnotation":
 		c.Required(at, now.message)
 	case "InvalidAnnotation":
-		c.Invalid(at, text(child(meta, "annotations"), approvalAnnotation(c.Vocabulary)), now.message)
+		c.Invalid(at, tree.Text(tree.Child(meta, "annotations"), approvalAnnotation(c.Vocabulary)), now.message)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -51,8 +52,8 @@ type Rules struct {
 func (r Rules) Check(object, old map[string]any) error {
 	c := r.look(object, old)
 	c.relax()
-	meta := child(object, "metadata")
-	if name := text(meta, "name"); old == nil && name != text(child(c.spec, "names"), "plural")+"."+text(c.spec, "group") {
+	meta := tree.Child(object, "metadata")
+	if name := tree.Text(meta, "name"); old == nil && name != tree.Text(tree.Child(c.spec, "names"), "plural")+"."+tree.Text(c.spec, "group") {
 		c.Invalid((&field.Path{Name: "metadata"}).Field("name"), name, `must be spec.names.plural+"."+spec.group`)
 	}
 	c.group()
@@ -79,8 +80,8 @@ func (r Rules) CheckStatus(object map[string]any) error {
 // look prepares a check.
 func (r Rules) look(object, old map[string]any) *check {
 	shaped, before := inCheckedShape(object, r.Vocabulary), inCheckedShape(old, r.Vocabulary)
-	return &check{Rules: r, object: object, old: old, isV1: strings.HasSuffix(text(object, "apiVersion"), "/v1"),
-		spec: child(shaped, "spec"), oldSpec: child(before, "spec"), status: child(shaped, "status"), oldStatus: child(before, "status")}
+	return &check{Rules: r, object: object, old: old, isV1: strings.HasSuffix(tree.Text(object, "apiVersion"), "/v1"),
+		spec: tree.Child(shaped, "spec"), oldSpec: tree.Child(before, "spec"), status: tree.Child(shaped, "status"), oldStatus: tree.Child(before, "status")}
 }
 
 // verdict returns what was found wrong.
@@ -89,14 +90,14 @@ func (c *check) verdict() error {
 	if len(causes) == 0 {
 		return nil
 	}
-	name := text(child(c.object, "metadata"), "name")
+	name := tree.Text(tree.Child(c.object, "metadata"), "name")
 	return services.Invalid(c.Vocabulary.Group("apiextensions."), "CustomResourceDefinition", name, causes)
 }
 
 // inCheckedShape returns a definition as it is checked.
 func inCheckedShape(object map[string]any, v vocabulary.Vocabulary) map[string]any {
 	to := &catalogue.Type{Group: v.Group("apiextensions."), Version: "v1beta1", Kind: "CustomResourceDefinition"}
-	if object == nil || text(object, "apiVersion") == to.APIVersion() {
+	if object == nil || tree.Text(object, "apiVersion") == to.APIVersion() {
 		return object
 	}
 	if converted, err := versions.New(v).Convert(context.Background(), object, to); err == nil {
@@ -113,15 +114,15 @@ func (c *check) relax() {
 		return
 	}
 	before := asV1(c.old, c.Vocabulary)
-	for _, version := range children(child(before, "spec"), "versions") {
-		raw := child(child(version, "schema"), "openAPIV3Schema")
+	for _, version := range children(tree.Child(before, "spec"), "versions") {
+		raw := tree.Child(tree.Child(version, "schema"), "openAPIV3Schema")
 		c.relaxed.schemas = c.relaxed.schemas || raw == nil
 		c.relaxed.defaults = c.relaxed.defaults || hasDefault(raw)
 	}
 	if c.oldSpec["preserveUnknownFields"] == true {
-		c.relaxed.structure = c.relaxed.structure || len(structureOf(child(before, "spec"), c.Vocabulary)) > 1
+		c.relaxed.structure = c.relaxed.structure || len(structureOf(tree.Child(before, "spec"), c.Vocabulary)) > 1
 	}
-	reviews := texts(child(c.oldSpec, "conversion"), "conversionReviewVersions")
+	reviews := tree.Texts(tree.Child(c.oldSpec, "conversion"), "conversionReviewVersions")
 	c.relaxed.reviews = len(reviews) > 0 && !slices.ContainsFunc(reviews, conversion.Speaks)
 }
 
@@ -136,7 +137,7 @@ func at(names ...string) *field.Path {
 
 // group checks the group and the scope.
 func (c *check) group() {
-	group := text(c.spec, "group")
+	group := tree.Text(c.spec, "group")
 	switch problems := validation.IsDNS1123Subdomain(group); {
 	case group == "":
 		c.Required(at("group"), "")
@@ -145,7 +146,7 @@ func (c *check) group() {
 	case !strings.Contains(group, "."):
 		c.Invalid(at("group"), group, "should be a domain with at least one dot")
 	}
-	switch scope := text(c.spec, "scope"); scope {
+	switch scope := tree.Text(c.spec, "scope"); scope {
 	case "":
 		c.Required(at("scope"), "")
 	case "Cluster", "Namespaced":
@@ -156,7 +157,7 @@ func (c *check) group() {
 
 // names checks what the types are called.
 func (c *check) names() {
-	n, where := namesOf(child(c.spec, "names")).completed(), at("names")
+	n, where := namesOf(tree.Child(c.spec, "names")).completed(), at("names")
 	for name, value := range map[string]string{"plural": n.Plural, "singular": n.Singular} {
 		if value == "" {
 			c.Required(where.Field(name), "")
@@ -189,14 +190,14 @@ func (c *check) label(where *field.Path, value string) {
 
 // storedVersions checks that objects can be read in whatever version they are kept.
 func (c *check) storedVersions() {
-	names, where := texts(c.status, "storedVersions"), (&field.Path{Name: "status"}).Field("storedVersions")
+	names, where := tree.Texts(c.status, "storedVersions"), (&field.Path{Name: "status"}).Field("storedVersions")
 	if len(names) == 0 {
 		c.Invalid(where, names, "must have at least one stored version")
 		return
 	}
 	known := map[string]bool{}
 	for _, version := range children(c.spec, "versions") {
-		name := text(version, "name")
+		name := tree.Text(version, "name")
 		known[name] = true
 		if version["storage"] == true && !slices.Contains(names, name) {
 			c.Invalid(where, names, "must have the storage version "+name)
@@ -212,12 +213,12 @@ func (c *check) storedVersions() {
 // fixed checks what stays as it is: the name of the object follows from the group
 // and the plural, and the place of objects from the scope.
 func (c *check) fixed() {
-	c.same(text(c.spec, "group"), text(c.oldSpec, "group"), at("group"))
-	names, old := child(c.spec, "names"), child(c.oldSpec, "names")
-	c.same(text(names, "plural"), text(old, "plural"), at("names", "plural"))
+	c.same(tree.Text(c.spec, "group"), tree.Text(c.oldSpec, "group"), at("group"))
+	names, old := tree.Child(c.spec, "names"), tree.Child(c.oldSpec, "names")
+	c.same(tree.Text(names, "plural"), tree.Text(old, "plural"), at("names", "plural"))
 	if conditions.True(c.oldStatus, established) {
-		c.same(text(c.spec, "scope"), text(c.oldSpec, "scope"), at("scope"))
-		c.same(text(names, "kind"), text(old, "kind"), at("names", "kind"))
+		c.same(tree.Text(c.spec, "scope"), tree.Text(c.oldSpec, "scope"), at("scope"))
+		c.same(tree.Text(names, "kind"), tree.Text(old, "kind"), at("names", "kind"))
 	}
 }
 

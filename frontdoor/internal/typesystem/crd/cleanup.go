@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -12,7 +13,7 @@ import (
 // objects are taken away and no new ones are made: a finalizer holds it until they
 // are gone, and a condition tells.
 func MarkTerminating(object map[string]any, v vocabulary.Vocabulary, now time.Time) {
-	meta := child(object, "metadata")
+	meta := tree.Child(object, "metadata")
 	if finalizers, _ := meta["finalizers"].([]any); !slices.Contains(finalizers, any(v.DefinitionFinalizer())) {
 		meta["finalizers"] = append(slices.Clone(finalizers), v.DefinitionFinalizer())
 	}

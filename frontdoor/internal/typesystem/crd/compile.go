@@ -16,7 +16,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -30,6 +29,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
@@ -82,14 +82,14 @@ type Setting struct {
 // Check finds; it fails only on what cannot make a type at all.
 func Compile(object map[string]any, in Setting) (Definition, error) {
 	object = asV1(object, in.Vocabulary)
-	s, status := child(object, "spec"), child(object, "status")
-	names := namesOf(child(s, "names")).completed()
-	accepted := namesOf(child(status, "acceptedNames"))
+	s, status := tree.Child(object, "spec"), tree.Child(object, "status")
+	names := namesOf(tree.Child(s, "names")).completed()
+	accepted := namesOf(tree.Child(status, "acceptedNames"))
 	if accepted.Plural == names.Plural && accepted.Kind != "" { // the plural never changes: another one is a client's
 		names = accepted
 	}
-	meta := child(object, "metadata")
-	d := Definition{accepted: accepted, Name: text(meta, "name"), uid: text(meta, "uid"), Group: text(s, "group"), Names: names,
+	meta := tree.Child(object, "metadata")
+	d := Definition{accepted: accepted, Name: tree.Text(meta, "name"), uid: tree.Text(meta, "uid"), Group: tree.Text(s, "group"), Names: names,
 		Shadows: len(builtIn(s, in.Types)) > 0}
 	if d.Shadows {
 		d.accepted = Names{}
@@ -103,8 +103,8 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 		d.since = in.Before.since
 	}
 	c := compiler{vocabulary: in.Vocabulary, definition: &d, going: meta["deletionTimestamp"] != nil,
-		namespaced: text(s, "scope") == "Namespaced", keepAll: s["preserveUnknownFields"] == true,
-		webhook: converter(child(s, "conversion"), in), versions: children(s, "versions")}
+		namespaced: tree.Text(s, "scope") == "Namespaced", keepAll: s["preserveUnknownFields"] == true,
+		webhook: converter(tree.Child(s, "conversion"), in), versions: children(s, "versions")}
 	return d, c.types()
 }
 
@@ -112,7 +112,7 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 func shapeOf(spec map[string]any) map[string]any {
 	shape := map[string]any{"": spec["preserveUnknownFields"] == true}
 	for _, version := range children(spec, "versions") {
-		shape[text(version, "name")] = version["schema"]
+		shape[tree.Text(version, "name")] = version["schema"]
 	}
 	return shape
 }
@@ -120,15 +120,15 @@ func shapeOf(spec map[string]any) map[string]any {
 // converter returns what converts between the versions; nil where they differ in
 // nothing but their names.
 func converter(how map[string]any, in Setting) catalogue.Converter {
-	if text(how, "strategy") != "Webhook" {
+	if tree.Text(how, "strategy") != "Webhook" {
 		return nil
 	}
-	hook := child(how, "webhook")
+	hook := tree.Child(how, "webhook")
 	var at webhook.Config
 	if raw, err := json.Marshal(hook["clientConfig"]); err != nil || json.Unmarshal(raw, &at) != nil {
 		at = webhook.Config{} // whose client tells that there is no place to ask
 	}
-	return conversion.New(at, texts(hook, "conversionReviewVersions"), in.Find, in.Vocabulary)
+	return conversion.New(at, tree.Texts(hook, "conversionReviewVersions"), in.Find, in.Vocabulary)
 }
 
 // types compiles the versions: all of them may be stored, and those that are served
@@ -139,8 +139,8 @@ func (c *compiler) types() error {
 	siblings := map[string]*catalogue.Type{}
 	var stored *catalogue.Type
 	for _, version := range c.versions {
-		if len(validation.IsDNS1035Label(text(version, "name"))) > 0 {
-			return fmt.Errorf("the definition %q has a version %q", d.Name, text(version, "name"))
+		if len(validation.IsDNS1035Label(tree.Text(version, "name"))) > 0 {
+			return fmt.Errorf("the definition %q has a version %q", d.Name, tree.Text(version, "name"))
 		}
 		t := c.compile(version)
 		siblings[t.Version] = t
@@ -180,7 +180,7 @@ func (d *Definition) checkNames() error {
 
 // asV1 returns a definition in version v1.
 func asV1(object map[string]any, v vocabulary.Vocabulary) map[string]any {
-	if !strings.HasSuffix(text(object, "apiVersion"), "/v1beta1") {
+	if !strings.HasSuffix(tree.Text(object, "apiVersion"), "/v1beta1") {
 		return object
 	}
 	to := &catalogue.Type{Group: v.Group("apiextensions."), Version: "v1", Kind: "CustomResourceDefinition"}
@@ -205,7 +205,7 @@ type compiler struct {
 func (c *compiler) compile(version map[string]any) *catalogue.Type {
 	d := c.definition
 	t := &catalogue.Type{
-		Group: d.Group, Version: text(version, "name"), Resource: d.Names.Plural, Singular: d.Names.Singular,
+		Group: d.Group, Version: tree.Text(version, "name"), Resource: d.Names.Plural, Singular: d.Names.Singular,
 		Kind: d.Names.Kind, ListKind: d.Names.ListKind, ShortNames: d.Names.ShortNames, Categories: d.Names.Categories,
 		Namespaced: c.namespaced, Custom: true, DefinitionUID: d.uid, Verbs: verbs, NameRule: kinds.NameSubdomain, Behavior: kinds.CustomBehavior(),
 		Key:     resource.GroupResource{Group: d.Group, Resource: d.Names.Plural, Custom: true},
@@ -215,14 +215,14 @@ func (c *compiler) compile(version map[string]any) *catalogue.Type {
 	if c.going {
 		t.Verbs = verbsOfGoing
 	}
-	t.Subresources = subresources(t, child(version, "subresources"))
+	t.Subresources = subresources(t, tree.Child(version, "subresources"))
 	if version["deprecated"] == true {
-		t.Deprecation = &kinds.Deprecation{Warning: text(version, "deprecationWarning")}
+		t.Deprecation = &kinds.Deprecation{Warning: tree.Text(version, "deprecationWarning")}
 		if t.Deprecation.Warning == "" {
 			t.Deprecation.Warning = t.APIVersion() + " " + t.Kind + " is deprecated" + c.replacement(t)
 		}
 	}
-	c.addSchemas(t, child(child(version, "schema"), "openAPIV3Schema"))
+	c.addSchemas(t, tree.Child(tree.Child(version, "schema"), "openAPIV3Schema"))
 	return t
 }
 
@@ -231,7 +231,7 @@ func (c *compiler) compile(version map[string]any) *catalogue.Type {
 func (c *compiler) replacement(t *catalogue.Type) string {
 	best := t.Version
 	for _, version := range c.versions {
-		if name := text(version, "name"); version["served"] == true && version["deprecated"] != true && order.CompareKubeAwareVersionStrings(name, best) > 0 {
+		if name := tree.Text(version, "name"); version["served"] == true && version["deprecated"] != true && order.CompareKubeAwareVersionStrings(name, best) > 0 {
 			best = name
 		}
 	}
@@ -244,13 +244,13 @@ func (c *compiler) replacement(t *catalogue.Type) string {
 // subresources returns status and scale, where the version has them.
 func subresources(t *catalogue.Type, m map[string]any) map[string]*catalogue.Subresource {
 	found := map[string]*catalogue.Subresource{}
-	if child(m, "status") != nil {
+	if tree.Child(m, "status") != nil {
 		found["status"] = &catalogue.Subresource{Name: "status", Kind: t.Kind, Verbs: verbsOfSubobject}
 	}
-	if s := child(m, "scale"); s != nil {
+	if s := tree.Child(m, "scale"); s != nil {
 		found["scale"] = &catalogue.Subresource{Name: "scale", Group: "autoscaling", Version: "v1", Kind: "Scale", Verbs: verbsOfSubobject,
-			Scale: &catalogue.ScalePaths{Replicas: path(text(s, "specReplicasPath")), StatusReplicas: path(text(s, "statusReplicasPath")),
-				Selector: path(text(s, "labelSelectorPath"))}}
+			Scale: &catalogue.ScalePaths{Replicas: path(tree.Text(s, "specReplicasPath")), StatusReplicas: path(tree.Text(s, "statusReplicasPath")),
+				Selector: path(tree.Text(s, "labelSelectorPath"))}}
 	}
 	return found
 }
@@ -269,12 +269,12 @@ func columns(asked []map[string]any, v vocabulary.Vocabulary) []kinds.Column {
 	list := []kinds.Column{{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name",
 		Description: "Name of the object, unique within its scope."}}
 	for _, m := range asked {
-		path := cell(text(m, "jsonPath"))
+		path := cell(tree.Text(m, "jsonPath"))
 		if jsonpath.New("").Parse("{"+path+"}") != nil {
 			return defaultColumns(v, list)
 		}
-		list = append(list, kinds.Column{Name: text(m, "name"), Type: text(m, "type"), Format: text(m, "format"),
-			Description: cmp.Or(text(m, "description"), "Custom resource definition column (in JSONPath format): "+text(m, "jsonPath")),
+		list = append(list, kinds.Column{Name: tree.Text(m, "name"), Type: tree.Text(m, "type"), Format: tree.Text(m, "format"),
+			Description: cmp.Or(tree.Text(m, "description"), "Custom resource definition column (in JSONPath format): "+tree.Text(m, "jsonPath")),
 			Priority:    int32(number(m, "priority")), Cell: path})
 	}
 	if len(asked) == 0 {
@@ -302,11 +302,6 @@ func cell(path string) string {
 
 // Reading objects: what is absent, or of another type, reads as the zero value.
 
-func text(m map[string]any, name string) string {
-	s, _ := m[name].(string)
-	return s
-}
-
 func number(m map[string]any, name string) int64 {
 	switch n := m[name].(type) {
 	case int64:
@@ -317,11 +312,6 @@ func number(m map[string]any, name string) int64 {
 	return 0
 }
 
-func child(m map[string]any, name string) map[string]any {
-	c, _ := m[name].(map[string]any)
-	return c
-}
-
 func children(m map[string]any, name string) []map[string]any {
 	list, _ := m[name].([]any)
 	found := make([]map[string]any, len(list))
@@ -329,15 +319,4 @@ func children(m map[string]any, name string) []map[string]any {
 		found[i], _ = item.(map[string]any)
 	}
 	return found
-}
-
-func texts(m map[string]any, name string) []string {
-	list, _ := m[name].([]any)
-	var found []string
-	for _, item := range list {
-		if s, ok := item.(string); ok {
-			found = append(found, s)
-		}
-	}
-	return slices.Clip(found)
 }

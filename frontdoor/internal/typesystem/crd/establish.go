@@ -9,6 +9,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/structural"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -40,19 +41,19 @@ type Claims struct {
 // it is seen. One that asks for names of built-in types never is, and ceases to be.
 // While a definition is being deleted, nothing else is decided.
 func (c Claims) Establish(object, old map[string]any) {
-	s := child(asV1(object, c.Vocabulary), "spec")
+	s := tree.Child(asV1(object, c.Vocabulary), "spec")
 	status := ownStatus(object)
-	c.restore(status, child(old, "status"))
+	c.restore(status, tree.Child(old, "status"))
 	reserved := builtIn(s, c.Types)
-	meta := child(object, "metadata")
+	meta := tree.Child(object, "metadata")
 	if meta["deletionTimestamp"] != nil && len(reserved) == 0 {
 		return
 	}
-	had := namesOf(child(status, "acceptedNames"))
+	had := namesOf(tree.Child(status, "acceptedNames"))
 	if len(reserved) > 0 {
 		had = Names{}
 	}
-	accepted, conflicts := accept(namesOf(child(s, "names")).completed(), had, c.taken(text(meta, "name"), s, reserved))
+	accepted, conflicts := accept(namesOf(tree.Child(s, "names")).completed(), had, c.taken(tree.Text(meta, "name"), s, reserved))
 	status["acceptedNames"] = accepted.object()
 	status["storedVersions"] = storedVersions(s, status)
 	stamp := c.Now.UTC().Format(time.RFC3339)
@@ -85,7 +86,7 @@ func (c Claims) restore(status, old map[string]any) {
 
 // ownStatus gives the object a status that it shares with no other.
 func ownStatus(object map[string]any) map[string]any {
-	status := maps.Clone(child(object, "status"))
+	status := maps.Clone(tree.Child(object, "status"))
 	if status == nil {
 		status = map[string]any{}
 	}
@@ -112,7 +113,7 @@ func structureOf(spec map[string]any, v vocabulary.Vocabulary) (violations []str
 		c.Invalid(at("preserveUnknownFields"), true, "must be false")
 	}
 	for i, version := range children(spec, "versions") {
-		if raw := child(child(version, "schema"), "openAPIV3Schema"); raw != nil {
+		if raw := tree.Child(tree.Child(version, "schema"), "openAPIV3Schema"); raw != nil {
 			c.Check(raw, at("versions").Item(i).Field("schema").Field("openAPIV3Schema"))
 		}
 	}
@@ -133,19 +134,11 @@ func together(faults []string) string {
 // storedVersions returns the versions in which objects may be kept: those of
 // before, and the one that is stored now.
 func storedVersions(spec, status map[string]any) []any {
-	kept := texts(status, "storedVersions")
+	kept := tree.Texts(status, "storedVersions")
 	for _, version := range children(spec, "versions") {
-		if name := text(version, "name"); version["storage"] == true && !slices.Contains(kept, name) {
+		if name := tree.Text(version, "name"); version["storage"] == true && !slices.Contains(kept, name) {
 			kept = append(kept, name)
 		}
 	}
-	return list(kept)
-}
-
-func list(values []string) []any {
-	l := make([]any, len(values))
-	for i, v := range values {
-		l[i] = v
-	}
-	return l
+	return tree.ListOf(kept)
 }

@@ -8,16 +8,17 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conversion"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // conversion checks how objects get from one version to another.
 func (c *check) conversion() {
-	how, where := child(c.spec, "conversion"), at("conversion")
+	how, where := tree.Child(c.spec, "conversion"), at("conversion")
 	if how == nil {
 		return
 	}
-	config, reviews := child(how, "webhookClientConfig"), texts(how, "conversionReviewVersions")
-	switch strategy := text(how, "strategy"); strategy {
+	config, reviews := tree.Child(how, "webhookClientConfig"), tree.Texts(how, "conversionReviewVersions")
+	switch strategy := tree.Text(how, "strategy"); strategy {
 	case "Webhook":
 		if c.spec["preserveUnknownFields"] == true {
 			c.Invalid(where.Field("strategy"), strategy, "must be None if spec.preserveUnknownFields is true")
@@ -64,7 +65,7 @@ func (c *check) reviews(versions []string, where *field.Path) {
 // place checks where the webhook is.
 func (c *check) place(config map[string]any, where *field.Path) {
 	address, hasURL := config["url"].(string)
-	service := child(config, "service")
+	service := tree.Child(config, "service")
 	switch {
 	case config == nil:
 		c.Required(where, "required when strategy is set to Webhook")
@@ -103,7 +104,7 @@ func (c *check) url(address string, where *field.Path) {
 
 func (c *check) service(s map[string]any, where *field.Path) {
 	for _, name := range []string{"name", "namespace"} {
-		if text(s, name) == "" {
+		if tree.Text(s, name) == "" {
 			c.Required(where.Field(name), "")
 		}
 	}
@@ -112,7 +113,7 @@ func (c *check) service(s map[string]any, where *field.Path) {
 			c.Invalid(where.Field("port"), port, "port is not valid: must be between 1 and 65535, inclusive")
 		}
 	}
-	path := text(s, "path")
+	path := tree.Text(s, "path")
 	if path == "" {
 		return
 	}

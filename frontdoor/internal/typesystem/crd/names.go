@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Names are what the types of a definition are called.
@@ -16,8 +17,8 @@ type Names struct {
 }
 
 func namesOf(m map[string]any) Names {
-	return Names{Plural: text(m, "plural"), Singular: text(m, "singular"), Kind: text(m, "kind"), ListKind: text(m, "listKind"),
-		ShortNames: texts(m, "shortNames"), Categories: texts(m, "categories")}
+	return Names{Plural: tree.Text(m, "plural"), Singular: tree.Text(m, "singular"), Kind: tree.Text(m, "kind"), ListKind: tree.Text(m, "listKind"),
+		ShortNames: tree.Texts(m, "shortNames"), Categories: tree.Texts(m, "categories")}
 }
 
 // completed returns the names with those that follow from the kind.
@@ -41,7 +42,7 @@ func (n Names) object() map[string]any {
 	}
 	for name, values := range map[string][]string{"shortNames": n.ShortNames, "categories": n.Categories} {
 		if len(values) > 0 {
-			m[name] = list(values)
+			m[name] = tree.ListOf(values)
 		}
 	}
 	return m
@@ -56,7 +57,7 @@ type claimed struct {
 // builtIn returns those of the names that a spec, in any version, asks for that
 // built-in types of its group have.
 func builtIn(spec map[string]any, types *catalogue.Catalogue) []claimed {
-	group, names, where := text(spec, "group"), namesOf(child(spec, "names")).completed(), at("names")
+	group, names, where := tree.Text(spec, "group"), namesOf(tree.Child(spec, "names")).completed(), at("names")
 	reserved := types.Reserved(group)
 	var found []claimed
 	note := func(isReserved bool, name string, field *field.Path) {
@@ -71,7 +72,7 @@ func builtIn(spec map[string]any, types *catalogue.Catalogue) []claimed {
 	}
 	schema := func(kind string) bool { // of a built-in type, which another group may imitate
 		return slices.ContainsFunc(children(spec, "versions"), func(version map[string]any) bool {
-			t := &catalogue.Type{Group: group, Version: text(version, "name")}
+			t := &catalogue.Type{Group: group, Version: tree.Text(version, "name")}
 			return types.ReservedDefinition(definitionName(t, kind))
 		})
 	}
@@ -104,7 +105,7 @@ type inUse struct{ resources, kinds map[string]bool }
 func (c Claims) taken(name string, spec map[string]any, reserved []claimed) inUse {
 	used := inUse{map[string]bool{}, map[string]bool{}}
 	for _, other := range c.Others {
-		if other.Group != text(spec, "group") || other.Name == name {
+		if other.Group != tree.Text(spec, "group") || other.Name == name {
 			continue
 		}
 		for _, name := range append([]string{other.accepted.Plural, other.accepted.Singular}, other.accepted.ShortNames...) {

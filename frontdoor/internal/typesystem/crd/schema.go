@@ -7,6 +7,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -72,14 +73,14 @@ func (c *compiler) asObject(s *spec.Schema, meta string) {
 // schema reads a schema, and what stands below it.
 func (c *compiler) schema(m map[string]any) *spec.Schema {
 	s := &spec.Schema{}
-	s.Title, s.Description, s.Format, s.Pattern = text(m, "title"), text(m, "description"), text(m, "format"), text(m, "pattern")
-	if kind := text(m, "type"); kind != "" {
+	s.Title, s.Description, s.Format, s.Pattern = tree.Text(m, "title"), tree.Text(m, "description"), tree.Text(m, "format"), tree.Text(m, "pattern")
+	if kind := tree.Text(m, "type"); kind != "" {
 		s.Type = spec.StringOrArray{kind}
 	}
 	s.Nullable = m["nullable"] == true
 	s.Default, s.Example = m["default"], m["example"]
 	s.Enum, _ = m["enum"].([]any)
-	s.Required = texts(m, "required")
+	s.Required = tree.Texts(m, "required")
 	s.Maximum, s.Minimum, s.MultipleOf = float(m, "maximum"), float(m, "minimum"), float(m, "multipleOf")
 	s.ExclusiveMaximum, s.ExclusiveMinimum = m["exclusiveMaximum"] == true, m["exclusiveMinimum"] == true
 	s.MaxLength, s.MinLength = whole(m, "maxLength"), whole(m, "minLength")
@@ -102,7 +103,7 @@ func (c *compiler) schema(m map[string]any) *spec.Schema {
 
 // below reads the schemas below one.
 func (c *compiler) below(s *spec.Schema, m map[string]any) {
-	for name, property := range child(m, "properties") {
+	for name, property := range tree.Child(m, "properties") {
 		if p, ok := property.(map[string]any); ok {
 			s.SetProperty(name, *c.schema(p))
 		}
@@ -113,11 +114,11 @@ func (c *compiler) below(s *spec.Schema, m map[string]any) {
 	case map[string]any:
 		s.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: c.schema(values)}
 	}
-	if items := child(m, "items"); items != nil {
+	if items := tree.Child(m, "items"); items != nil {
 		s.Items = &spec.SchemaOrArray{Schema: c.schema(items)}
 	}
 	s.AllOf, s.AnyOf, s.OneOf = c.parts(m, "allOf"), c.parts(m, "anyOf"), c.parts(m, "oneOf")
-	if not := child(m, "not"); not != nil {
+	if not := tree.Child(m, "not"); not != nil {
 		s.Not = c.schema(not)
 	}
 }

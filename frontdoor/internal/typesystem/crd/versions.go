@@ -10,6 +10,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/structural"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // versions checks all versions, and that one of them is stored.
@@ -20,7 +21,7 @@ func (c *check) versions() {
 	stored := 0
 	seen := map[string]bool{}
 	for i, version := range versions {
-		name, below := text(version, "name"), where.Item(i)
+		name, below := tree.Text(version, "name"), where.Item(i)
 		c.label(below.Field("name"), name)
 		if seen[name] {
 			c.Duplicate(below.Field("name"), name)
@@ -37,11 +38,11 @@ func (c *check) versions() {
 	if stored != 1 {
 		c.Invalid(where, namesIn(versions), "must have exactly one version marked as storage version")
 	}
-	switch version := text(c.spec, "version"); {
+	switch version := tree.Text(c.spec, "version"); {
 	case version == "":
 	case len(validation.IsDNS1035Label(version)) > 0:
 		c.label(at("version"), version)
-	case len(versions) > 0 && text(versions[0], "name") != version:
+	case len(versions) > 0 && tree.Text(versions[0], "name") != version:
 		c.Invalid(at("version"), version, "must match the first version in spec.versions")
 	}
 	c.schemaOf(map[string]any{"schema": c.spec["validation"], "subresources": c.anyStatus()}, keepAll, at("validation", "openAPIV3Schema"))
@@ -64,7 +65,7 @@ func (c *check) keepsAll() bool {
 func namesIn(versions []map[string]any) []string {
 	names := make([]string, len(versions))
 	for i, version := range versions {
-		names[i] = text(version, "name")
+		names[i] = tree.Text(version, "name")
 	}
 	return names
 }
@@ -83,7 +84,7 @@ func (c *check) onceOnly(versions []map[string]any) {
 // schema that all have in common must fit all.
 func (c *check) anyStatus() any {
 	for _, holder := range append(children(c.spec, "versions"), c.spec) {
-		if child(child(holder, "subresources"), "status") != nil {
+		if tree.Child(tree.Child(holder, "subresources"), "status") != nil {
 			return holder["subresources"]
 		}
 	}
@@ -93,7 +94,7 @@ func (c *check) anyStatus() any {
 // missing checks that a version has a schema, or all of them.
 func (c *check) missing(version map[string]any, keepAll bool, where *field.Path) {
 	has := func(holder map[string]any, name string) bool {
-		return child(child(holder, name), "openAPIV3Schema") != nil
+		return tree.Child(tree.Child(holder, name), "openAPIV3Schema") != nil
 	}
 	if has(version, "schema") || has(c.spec, "validation") || version["served"] != true && c.relaxed.schemas {
 		return
@@ -109,7 +110,7 @@ func (c *check) missing(version map[string]any, keepAll bool, where *field.Path)
 // schemaOf checks the schema of a version, or of all: that it is structural, and
 // then its defaults.
 func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path) {
-	raw := child(child(holder, "schema"), "openAPIV3Schema")
+	raw := tree.Child(tree.Child(holder, "schema"), "openAPIV3Schema")
 	if raw == nil {
 		return
 	}
@@ -123,7 +124,7 @@ func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path)
 	} else {
 		found.Check(raw, where)
 	}
-	if child(child(holder, "subresources"), "status") != nil {
+	if tree.Child(tree.Child(holder, "subresources"), "status") != nil {
 		found.CheckBesideStatus(raw, where)
 	}
 	if len(found.Causes()) > 0 {
@@ -135,7 +136,7 @@ func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path)
 		switch {
 		case s["default"] == nil:
 		case !c.relaxed.defaults:
-			c.Forbidden(where.Field("default"), "must not be set in "+text(c.object, "apiVersion")+" CustomResourceDefinitions")
+			c.Forbidden(where.Field("default"), "must not be set in "+tree.Text(c.object, "apiVersion")+" CustomResourceDefinitions")
 		default:
 			c.Schemas.CheckDefault(reader.schema(s), where.Field("default"), &c.Errors)
 		}
@@ -178,22 +179,22 @@ var (
 func (c *check) shown(holder map[string]any, where *field.Path) {
 	for i, column := range children(holder, "additionalPrinterColumns") {
 		below := where.Field("additionalPrinterColumns").Item(i)
-		if text(column, "name") == "" {
+		if tree.Text(column, "name") == "" {
 			c.Required(below.Field("name"), "")
 		}
-		if kind := text(column, "type"); kind == "" {
+		if kind := tree.Text(column, "type"); kind == "" {
 			c.Required(below.Field("type"), "must be one of "+strings.Join(columnTypes, ","))
 		} else if !slices.Contains(columnTypes, kind) {
 			c.Invalid(below.Field("type"), kind, "must be one of "+strings.Join(columnTypes, ","))
 		}
-		if format := text(column, "format"); format != "" && !slices.Contains(columnFormats, format) {
+		if format := tree.Text(column, "format"); format != "" && !slices.Contains(columnFormats, format) {
 			c.Invalid(below.Field("format"), format, "must be one of "+strings.Join(columnFormats, ","))
 		}
-		if c.path(text(column, "JSONPath"), below.Field("JSONPath")); text(column, "JSONPath") == "" {
+		if c.path(tree.Text(column, "JSONPath"), below.Field("JSONPath")); tree.Text(column, "JSONPath") == "" {
 			c.Required(below.Field("JSONPath"), "")
 		}
 	}
-	c.scale(child(child(holder, "subresources"), "scale"), where.Field("subresources").Field("scale"))
+	c.scale(tree.Child(tree.Child(holder, "subresources"), "scale"), where.Field("subresources").Field("scale"))
 }
 
 // path checks that a path, if there is one, is one of plain names, and tells.
@@ -220,7 +221,7 @@ func (c *check) scale(s map[string]any, where *field.Path) {
 		{"statusReplicasPath", true, []string{".status."}, ".status"},
 		{"labelSelectorPath", false, []string{".spec.", ".status."}, "either .spec or .status"},
 	} {
-		path := text(s, p.name)
+		path := tree.Text(s, p.name)
 		if path == "" && p.required {
 			c.Required(where.Field(p.name), "")
 		}

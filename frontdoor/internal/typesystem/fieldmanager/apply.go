@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // beforeApply is the manager that is given the fields of an object that was not
@@ -69,7 +70,7 @@ func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[st
 
 // checkConfig refuses what cannot be applied.
 func checkConfig(r PatchRequest, config map[string]any) error {
-	apiVersion, kind := text(config, "apiVersion"), text(config, "kind")
+	apiVersion, kind := tree.Text(config, "apiVersion"), tree.Text(config, "kind")
 	switch {
 	case apiVersion != r.Type.APIVersion():
 		return services.BadRequest("Incorrect version specified in apply patch. Specified patch version: %s, expected: %s", apiVersion, r.Type.APIVersion())
@@ -142,8 +143,8 @@ func untyped(config map[string]any, err error) *services.Status {
 		return refused
 	}
 	metadata, _ := config["metadata"].(map[string]any)
-	return services.BadRequest("failed to create typed patch object (%s/%s; %s, Kind=%s): %v", text(metadata, "namespace"), text(metadata, "name"),
-		groupVersion(text(config, "apiVersion")), text(config, "kind"), err)
+	return services.BadRequest("failed to create typed patch object (%s/%s; %s, Kind=%s): %v", tree.Text(metadata, "namespace"), tree.Text(metadata, "name"),
+		groupVersion(tree.Text(config, "apiVersion")), tree.Text(config, "kind"), err)
 }
 
 func applierKey(r PatchRequest) string {

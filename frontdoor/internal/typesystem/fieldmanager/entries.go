@@ -34,7 +34,7 @@ func readEntries(t *catalogue.Type, compiled *fields.Type, list []any) (entries,
 		id := entryIdentity(raw)
 		switch {
 		case id.operation != operationApply && id.operation != operationUpdate,
-			id.apiVersion != t.APIVersion(), text(raw, "fieldsType") != fieldsType,
+			id.apiVersion != t.APIVersion(), tree.Text(raw, "fieldsType") != fieldsType,
 			len(below) == 0, !compiled.Agree(below), all.of(id.key()) != nil:
 			return nil, false
 		}
@@ -84,8 +84,8 @@ func (all entries) own(key, apiVersion string, owned fields.Tree, at string) ent
 // list returns managedFields: appliers first, then by time and name.
 func (all entries) list() []any {
 	slices.SortFunc(all, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(text(a.raw, "operation"), text(b.raw, "operation")),
-			cmp.Compare(text(a.raw, "time"), text(b.raw, "time")), cmp.Compare(a.key, b.key))
+		return cmp.Or(cmp.Compare(tree.Text(a.raw, "operation"), tree.Text(b.raw, "operation")),
+			cmp.Compare(tree.Text(a.raw, "time"), tree.Text(b.raw, "time")), cmp.Compare(a.key, b.key))
 	})
 	list := make([]any, len(all))
 	for i, e := range all {
@@ -97,7 +97,7 @@ func (all entries) list() []any {
 // updaters counts the entries of updates.
 func (all entries) updaters() (n int) {
 	for _, e := range all {
-		if text(e.raw, "operation") == operationUpdate {
+		if tree.Text(e.raw, "operation") == operationUpdate {
 			n++
 		}
 	}

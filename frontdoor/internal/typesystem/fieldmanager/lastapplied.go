@@ -41,12 +41,12 @@ func (e *Engine) withoutLastApplied(r PatchRequest, live *typed.TypedValue, conf
 // lastApplied returns the fields of the annotation that the live object still
 // holds unchanged; nil when there is no usable annotation.
 func (e *Engine) lastApplied(r PatchRequest, live *typed.TypedValue) *fieldpath.Set {
-	annotation := text(annotationsOf(r.Current), e.lastAppliedName())
+	annotation := tree.Text(annotationsOf(r.Current), e.lastAppliedName())
 	if annotation == "" {
 		return nil
 	}
 	config, err := tree.Decode([]byte(annotation))
-	if err != nil || text(config, "apiVersion") != r.Type.APIVersion() {
+	if err != nil || tree.Text(config, "apiVersion") != r.Type.APIVersion() {
 		return nil
 	}
 	last, err := e.typed(config)
@@ -68,7 +68,7 @@ func (e *Engine) lastApplied(r PatchRequest, live *typed.TypedValue) *fieldpath.
 // kubectl may go back to applying on its side.
 func (e *Engine) syncLastApplied(r PatchRequest, object, config map[string]any) {
 	name, annotations := e.lastAppliedName(), annotationsOf(object)
-	if r.Manager != kubectl || text(annotations, name) == "" {
+	if r.Manager != kubectl || tree.Text(annotations, name) == "" {
 		return
 	}
 	bare := copyOf(config)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/recorded"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 const (
@@ -47,7 +48,7 @@ func identityOf(key string) identity {
 
 // entryIdentity reads the identity of an entry.
 func entryIdentity(entry map[string]any) identity {
-	return identity{text(entry, "operation"), text(entry, "manager"), text(entry, "apiVersion"), text(entry, "subresource")}
+	return identity{tree.Text(entry, "operation"), tree.Text(entry, "manager"), tree.Text(entry, "apiVersion"), tree.Text(entry, "subresource")}
 }
 
 // owners is metadata.managedFields taken apart: which fields each manager owns,
@@ -84,7 +85,7 @@ func decodeOwners(list []any) (owners, error) {
 			return o, fmt.Errorf("managedFields[%d].operation must be %s or %s", i, operationApply, operationUpdate)
 		case id.apiVersion == "":
 			return o, fmt.Errorf("managedFields[%d].apiVersion must not be empty", i)
-		case text(entry, "fieldsType") != fieldsType:
+		case tree.Text(entry, "fieldsType") != fieldsType:
 			return o, fmt.Errorf("managedFields[%d].fieldsType must be %s", i, fieldsType)
 		}
 		fields, _ := entry["fieldsV1"].(map[string]any)
@@ -94,7 +95,7 @@ func decodeOwners(list []any) (owners, error) {
 		}
 		key := id.key()
 		o.fields[key] = fieldpath.NewVersionedSet(set, fieldpath.APIVersion(id.apiVersion), id.operation == operationApply)
-		if at := text(entry, "time"); at != "" {
+		if at := tree.Text(entry, "time"); at != "" {
 			o.times[key] = at
 		}
 	}
@@ -158,10 +159,4 @@ func (o owners) bound() {
 		first[set.APIVersion()] = bucket
 		excess--
 	}
-}
-
-// text returns a string member, or "".
-func text(object map[string]any, name string) string {
-	s, _ := object[name].(string)
-	return s
 }

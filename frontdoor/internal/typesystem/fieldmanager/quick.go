@@ -78,7 +78,7 @@ func (e *Engine) applyQuickly(r PatchRequest, live, config map[string]any) (obje
 	at := e.time()
 	if tree.Equal(bare, object) { // the time of the last change stays, if there was one
 		if at = ""; last != nil {
-			at = text(last.raw, "time")
+			at = tree.Text(last.raw, "time")
 		}
 		if last != nil && tree.Equal(last.fields, mine) {
 			setOwners(object, before)

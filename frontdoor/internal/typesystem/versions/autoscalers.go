@@ -6,6 +6,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -125,8 +126,8 @@ func targetsThroughV1(metrics []any) []any {
 func splitCPU(metrics []any) (utilization any, others []any) {
 	for _, item := range metrics {
 		metric, _ := item.(map[string]any)
-		resource := child(metric, "resource")
-		target := child(resource, "target")["averageUtilization"]
+		resource := tree.Child(metric, "resource")
+		target := tree.Child(resource, "target")["averageUtilization"]
 		if utilization == nil && target != nil && metric["type"] == "Resource" && resource["name"] == "cpu" {
 			utilization = target
 		} else {
@@ -140,8 +141,8 @@ func splitCPU(metrics []any) (utilization any, others []any) {
 func currentCPU(metrics []any) (utilization any) {
 	for _, item := range metrics {
 		metric, _ := item.(map[string]any)
-		resource := child(metric, "resource")
-		current := child(resource, "current")["averageUtilization"]
+		resource := tree.Child(metric, "resource")
+		current := tree.Child(resource, "current")["averageUtilization"]
 		if current != nil && metric["type"] == "Resource" && resource["name"] == "cpu" {
 			utilization = current
 		}

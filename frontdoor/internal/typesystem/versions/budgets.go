@@ -3,6 +3,7 @@ package versions
 import (
 	"reflect"
 
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -35,9 +36,9 @@ func exchange(budget map[string]any, emptyMeans, becomesEmpty map[string]any) {
 		selector, ok := spec["selector"].(map[string]any)
 		switch {
 		case !ok:
-		case len(items(selector, "matchExpressions")) == 0 && len(child(selector, "matchLabels")) == 0:
+		case len(tree.List(selector, "matchExpressions")) == 0 && len(tree.Child(selector, "matchLabels")) == 0:
 			spec["selector"] = emptyMeans
-		case len(child(selector, "matchLabels")) == 0 && reflect.DeepEqual(selector["matchExpressions"], becomesEmpty["matchExpressions"]):
+		case len(tree.Child(selector, "matchLabels")) == 0 && reflect.DeepEqual(selector["matchExpressions"], becomesEmpty["matchExpressions"]):
 			spec["selector"] = map[string]any{}
 		}
 	})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/golden"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -239,7 +240,7 @@ func TestAmong(t *testing.T) {
 	ingress := w.typed(t, "networking.platform.io/v1", "Ingress")
 	object := map[string]any{"apiVersion": ingress.APIVersion(), "kind": "Ingress", "spec": map[string]any{"defaultBackend": map[string]any{}}}
 	old, err := convert(ingress, object, "extensions/v1beta1")
-	if err != nil || child(child(old, "spec"), "backend") == nil {
+	if err != nil || tree.Child(tree.Child(old, "spec"), "backend") == nil {
 		t.Errorf("%v %v", old, err)
 	}
 	for _, version := range []string{"networking.platform.io/v9", "v1", "nobody/v1"} {
@@ -261,7 +262,7 @@ func TestNotesOfAnybody(t *testing.T) {
 		}
 		newer := w.through(t, object, w.typed(t, "autoscaling/v2beta2", "HorizontalPodAutoscaler"))
 		for _, field := range []string{"metrics", "currentMetrics", "conditions"} {
-			for _, item := range append(items(child(newer, "spec"), field), items(child(newer, "status"), field)...) {
+			for _, item := range append(tree.List(tree.Child(newer, "spec"), field), tree.List(tree.Child(newer, "status"), field)...) {
 				if kind, ok := item.(map[string]any)["type"].(string); !ok || kind == "" {
 					t.Errorf("%s: %v", note, newer)
 				}

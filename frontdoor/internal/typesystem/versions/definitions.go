@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -16,7 +17,7 @@ const columns = "additionalPrinterColumns"
 func definitionToBest(_ vocabulary.Vocabulary, definition map[string]any) {
 	changed(definition, "spec", func(spec map[string]any) {
 		name, _ := take(spec, "version")
-		if len(items(spec, "versions")) == 0 && name != nil && name != "" {
+		if len(tree.List(spec, "versions")) == 0 && name != nil && name != "" {
 			spec["versions"] = []any{map[string]any{"name": name, "served": true, "storage": true}}
 		}
 		for field, shared := range perVersion {
@@ -95,7 +96,7 @@ func definitionFromBest(_ vocabulary.Vocabulary, definition map[string]any) {
 		eachChanged(spec, "versions", func(version map[string]any) {
 			eachChanged(version, columns, func(column map[string]any) { rename(column, "jsonPath", "JSONPath") })
 		})
-		versions := items(spec, "versions")
+		versions := tree.List(spec, "versions")
 		for field, shared := range perVersion {
 			if value, ok := alike(versions, field); ok {
 				spec[shared] = value

@@ -1,6 +1,10 @@
 package versions
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/portico-platform/portico/services/tree"
+)
 
 // changed replaces a member that is an object by a copy that change has worked on.
 func changed(m map[string]any, name string, change func(map[string]any)) {
@@ -49,12 +53,12 @@ func take(m map[string]any, name string) (any, bool) {
 
 // takeAnnotation removes an annotation and returns it.
 func takeAnnotation(object map[string]any, name string) (value string, ok bool) {
-	if value, ok = child(child(object, "metadata"), "annotations")[name].(string); !ok {
+	if value, ok = tree.Child(tree.Child(object, "metadata"), "annotations")[name].(string); !ok {
 		return "", false
 	}
 	changed(object, "metadata", func(metadata map[string]any) {
 		changed(metadata, "annotations", func(annotations map[string]any) { delete(annotations, name) })
-		if len(child(metadata, "annotations")) == 0 {
+		if len(tree.Child(metadata, "annotations")) == 0 {
 			delete(metadata, "annotations")
 		}
 	})
@@ -63,26 +67,14 @@ func takeAnnotation(object map[string]any, name string) (value string, ok bool) 
 
 // annotate sets an annotation.
 func annotate(object map[string]any, name, value string) {
-	metadata := maps.Clone(child(object, "metadata"))
+	metadata := maps.Clone(tree.Child(object, "metadata"))
 	if metadata == nil {
 		metadata = map[string]any{}
 	}
-	annotations := maps.Clone(child(metadata, "annotations"))
+	annotations := maps.Clone(tree.Child(metadata, "annotations"))
 	if annotations == nil {
 		annotations = map[string]any{}
 	}
 	annotations[name] = value
 	metadata["annotations"], object["metadata"] = annotations, metadata
-}
-
-// child returns a member that is an object; nil when there is none.
-func child(m map[string]any, name string) map[string]any {
-	c, _ := m[name].(map[string]any)
-	return c
-}
-
-// items returns a member that is a list; nil when there is none.
-func items(m map[string]any, name string) []any {
-	list, _ := m[name].([]any)
-	return list
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -119,15 +120,15 @@ func (g *generator) members(s *spec.Schema, name string, depth int) any {
 
 // valid makes an object right where a schema alone allows what a version does not.
 func (g *generator) valid(o map[string]any, t *catalogue.Type) {
-	spec := child(o, "spec")
+	spec := tree.Child(o, "spec")
 	switch t.Kind {
 	case "Ingress":
-		g.backend(child(spec, "backend"))
-		g.backend(child(spec, "defaultBackend"))
-		eachIngressPath(spec, func(path map[string]any) { g.backend(child(path, "backend")) })
+		g.backend(tree.Child(spec, "backend"))
+		g.backend(tree.Child(spec, "defaultBackend"))
+		eachIngressPath(spec, func(path map[string]any) { g.backend(tree.Child(path, "backend")) })
 	case "HorizontalPodAutoscaler":
-		g.metrics(items(spec, "metrics"))
-		g.metrics(items(child(o, "status"), "currentMetrics"))
+		g.metrics(tree.List(spec, "metrics"))
+		g.metrics(tree.List(tree.Child(o, "status"), "currentMetrics"))
 	case "CustomResourceDefinition":
 		if t.Version == "v1beta1" && spec != nil {
 			g.oldDefinition(spec)
@@ -150,7 +151,7 @@ func (g *generator) backend(b map[string]any) {
 		delete(b, "resource")
 		b["serviceName"], b["servicePort"] = g.word(), g.text("int-or-string")
 	}
-	if service := child(b, "service"); service != nil {
+	if service := tree.Child(b, "service"); service != nil {
 		delete(b, "resource")
 		service["port"] = []any{map[string]any{"name": g.word()}, map[string]any{"number": int64(80)}}[g.IntN(2)]
 	}
@@ -160,7 +161,7 @@ func (g *generator) backend(b map[string]any) {
 func (g *generator) metrics(list []any) {
 	for _, item := range list {
 		metric := item.(map[string]any)
-		if resource := child(metric, "resource"); resource != nil && g.chance() {
+		if resource := tree.Child(metric, "resource"); resource != nil && g.chance() {
 			metric["type"], resource["name"] = "Resource", "cpu"
 		}
 	}
@@ -168,7 +169,7 @@ func (g *generator) metrics(list []any) {
 
 // oldDefinition says what it has in each version only there, else in none.
 func (g *generator) oldDefinition(spec map[string]any) {
-	versions := items(spec, "versions")
+	versions := tree.List(spec, "versions")
 	for field, shared := range perVersion {
 		each := len(versions) > 1 && g.chance()
 		if each {
@@ -189,9 +190,9 @@ func (g *generator) oldDefinition(spec map[string]any) {
 
 // topology names the zone and the host, often.
 func (g *generator) topology(slice map[string]any) {
-	for _, item := range items(slice, "endpoints") {
+	for _, item := range tree.List(slice, "endpoints") {
 		endpoint := item.(map[string]any)
-		if labels := child(endpoint, "topology"); labels != nil {
+		if labels := tree.Child(endpoint, "topology"); labels != nil {
 			if g.chance() {
 				labels[zoneLabel(g.vocabulary)] = g.word()
 			}

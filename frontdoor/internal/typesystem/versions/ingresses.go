@@ -1,6 +1,9 @@
 package versions
 
-import "github.com/portico-platform/portico/services/vocabulary"
+import (
+	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
 
 // oldIngress names its service and port side by side in the backend, the port being
 // a number or a name, and has another name for the default backend.
@@ -62,7 +65,7 @@ func backendFromBest(backend map[string]any) {
 		if name, ok := service["name"]; ok {
 			backend["serviceName"] = name
 		}
-		port := child(service, "port")
+		port := tree.Child(service, "port")
 		if name, _ := port["name"].(string); name != "" {
 			backend["servicePort"] = name
 		} else if number, ok := port["number"]; ok {

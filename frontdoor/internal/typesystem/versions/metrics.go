@@ -1,6 +1,10 @@
 package versions
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/portico-platform/portico/services/tree"
+)
 
 // place is where a value of a metric's source stands: in v2beta2, below an object
 // where there is a dot, and before, flat. Before, some had to be there.
@@ -63,7 +67,7 @@ func toFlat(source map[string]any, places []place) map[string]any {
 	for _, p := range places {
 		value, ok := source[p.nested]
 		if group, name, below := strings.Cut(p.nested, "."); below {
-			value, ok = child(source, group)[name]
+			value, ok = tree.Child(source, group)[name]
 		}
 		if !ok && p.required {
 			value, ok = "0", true
@@ -84,7 +88,7 @@ func fromFlat(flat map[string]any, places []place) map[string]any {
 		}
 		value, ok := flat[p.flat]
 		if ok && below {
-			child(source, group)[name] = value
+			tree.Child(source, group)[name] = value
 		} else if ok {
 			source[p.nested] = value
 		}

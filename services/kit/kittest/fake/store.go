@@ -5,6 +5,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Store returns the cluster as a store that can be written to, for the tests of the
@@ -64,11 +65,11 @@ func (w writable) expect(key resource.Key, revision int64, uid string) (services
 
 // write keeps an object with its next revision in place.
 func (w writable) write(kind services.ChangeType, key resource.Key, c services.Content) (services.Object, error) {
-	at, err := resource.MetadataOffset(c.JSON)
+	at, err := tree.MetadataOffset(c.JSON)
 	if err != nil {
 		return services.Object{}, services.BadRequest("%v", err)
 	}
-	o := services.Object{Key: key, UID: c.UID, Labels: c.Labels, Fields: c.Fields, JSON: resource.SpliceResourceVersion(c.JSON, at, w.revision+1)}
+	o := services.Object{Key: key, UID: c.UID, Labels: c.Labels, Fields: c.Fields, JSON: tree.InsertResourceVersion(c.JSON, at, w.revision+1)}
 	o.Revision = w.note(kind, o)
 	return o, nil
 }

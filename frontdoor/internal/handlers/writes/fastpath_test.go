@@ -94,8 +94,8 @@ func TestRepeats(t *testing.T) {
 		}
 	}
 	c.refused(services.ReasonForbidden, "PATCH", configMaps+"/a", same)
-	if admission.asked != 5 || len(c.handlers.repeats.of) != 1 {
-		t.Errorf("admission was asked %d times, %d requests are remembered", admission.asked, len(c.handlers.repeats.of))
+	if admission.asked != 5 || len(c.handlers.fast.of) != 1 {
+		t.Errorf("admission was asked %d times, %d requests are remembered", admission.asked, len(c.handlers.fast.of))
 	}
 	c.must("PATCH", configMaps+"/a", `{"data":{"a":"c"}}`)
 	if got := c.must("PATCH", configMaps+"/a", same); got["data"].(map[string]any)["a"] != "b" {

@@ -1,0 +1,89 @@
+package writes
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
+	"github.com/portico-platform/portico/services"
+)
+
+// checkCreate compares a new object with its path.
+func (w *writeRequest) checkCreate(object map[string]any) error {
+	meta := strategy.Metadata(object)
+	if err := w.checkNamespace(meta); err != nil {
+		return err
+	}
+	if version, _ := meta["resourceVersion"].(string); version != "" && version != "0" {
+		return services.BadRequest("resourceVersion should not be set on objects to be created")
+	}
+	return nil
+}
+
+// checkNamespace refuses an object that names another namespace than its path. What is
+// in no namespace may name any, and then loses it.
+func (w *writeRequest) checkNamespace(meta map[string]any) error {
+	given, _ := meta["namespace"].(string)
+	if w.req.Type.Namespaced && given != "" && given != w.req.Namespace {
+		return services.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// checkUpdate compares a changed object with its path and with the stored one.
+func (w *writeRequest) checkUpdate(c *current, object map[string]any) error {
+	meta := strategy.Metadata(object)
+	if err := w.checkNamespace(meta); err != nil {
+		return err
+	}
+	switch name, _ := meta["name"].(string); {
+	case name == "":
+		return services.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", w.req.Name)
+	case name != w.req.Name:
+		return services.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, w.req.Name)
+	}
+	if !c.exists() {
+		return w.checkNew(meta)
+	}
+	if given, _ := meta["uid"].(string); w.req.Verb == "update" && given != "" && given != c.object.UID {
+		return services.Conflict(w.req.Type.Group, w.req.Type.Resource, w.req.Name,
+			fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", given, c.object.UID))
+	}
+	return w.checkVersion(c, meta)
+}
+
+// checkNew refuses a change of a certain object that is gone. Its version counts for
+// nothing.
+func (w *writeRequest) checkNew(meta map[string]any) error {
+	uid, _ := meta["uid"].(string)
+	if uid == "" {
+		return nil
+	}
+	why := "Precondition failed: UID in precondition: " + uid + ", UID in object meta: "
+	if w.applies() {
+		why = "uid mismatch: the provided object specified uid " + uid + ", and no existing object was found"
+	}
+	return services.Conflict(w.req.Type.Group, w.req.Type.Resource, w.req.Name, why)
+}
+
+// checkVersion refuses a change that was made on an older object. A patch says so
+// only when it sets the version itself.
+func (w *writeRequest) checkVersion(c *current, meta map[string]any) error {
+	given, _ := meta["resourceVersion"].(string)
+	delete(meta, "resourceVersion")
+	current, _ := strategy.Metadata(c.tree)["resourceVersion"].(string)
+	switch {
+	case given == current:
+		return nil
+	case given != "" && given != "0":
+		if _, err := strconv.ParseUint(given, 10, 64); err != nil {
+			return services.BadRequest("metadata.resourceVersion: Invalid value: %q: %v", given, err)
+		}
+	case w.req.Type.Behavior.RequireResourceVersion:
+		return services.Invalid(w.req.Type.Group, w.req.Type.Resource, w.req.Name, []services.StatusCause{{Reason: services.CauseInvalid,
+			Field: "metadata.resourceVersion", Message: "Invalid value: 0x0: must be specified for an update"}})
+	default:
+		return nil
+	}
+	return services.ConflictModified(w.req.Type.Group, w.req.Type.Resource, w.req.Name)
+}

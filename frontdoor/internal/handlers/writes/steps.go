@@ -1,0 +1,345 @@
+package writes
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/limit"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// An attempt at a write goes through five steps. Each has a result of its own, which the
+// next steps read. A step may go on with the tree of the result before it, which nobody
+// reads afterwards; it never changes current.
+//
+//	current    what is stored                           stored JSON; tree in the request's version
+//	desired    what the client wants it to be           tree: the body, or the patched current object
+//	admitted   with defaults, what the service decides  tree and JSON in the request's version,
+//	           and mutating admission                   with managedFields
+//	validated  the same, accepted by the type's rules   the same
+//	           and validating admission
+//	stored     as the store has taken it                JSON in the stored version, with resourceVersion
+
+// current is the state that an attempt begins with. Without an object, both its forms
+// are empty.
+type current struct {
+	object services.Object // as it is stored
+	tree   map[string]any  // decoded, in the version of the request
+	// cached is true for a state that may not be the newest.
+	cached bool
+	now    time.Time
+}
+
+func (c *current) exists() bool { return c.object.Revision != 0 }
+
+// desired is what the client wants the object to be.
+type desired struct {
+	tree map[string]any
+	// strict names what a strict reader of the body refuses.
+	strict []string
+}
+
+// admitted is the object as it is to be stored, if it is valid.
+type admitted struct {
+	tree map[string]any
+	json []byte // the same
+	// shown is what mutating admission was shown, and warned what the client was warned
+	// of before, when admission changed nothing; else shown is nil.
+	shown  []byte
+	warned []string
+}
+
+// validated is an object that is accepted.
+type validated struct{ admitted }
+
+// stored is the outcome of an attempt.
+type stored struct {
+	object  services.Object
+	created bool
+	// swapped is true when the store has compared the state with the newest.
+	swapped bool
+}
+
+// attempt goes once through the steps of a write, and returns errRaced when its result
+// does not count: see fastPath.
+func (h *Handlers) attempt(ctx context.Context, w *writeRequest, newest bool) (out stored, err error) {
+	c := &current{now: time.Now(), cached: !newest && mayUseCache(w)}
+	if c.object, err = h.readCurrent(ctx, w, c.cached); err == nil {
+		out, err = h.advance(ctx, w, c)
+	}
+	if !h.counts(ctx, w, c, result{out, err}) {
+		return stored{}, errRaced
+	}
+	return out, err
+}
+
+// advance takes an attempt from the current state to the stored one.
+func (h *Handlers) advance(ctx context.Context, w *writeRequest, c *current) (out stored, err error) {
+	if same, err := h.changesNothing(ctx, w, c); same || err != nil {
+		return stored{object: c.object}, err
+	}
+	if c.exists() {
+		if c.tree, err = w.req.Engine.DecodeStored(ctx, c.object, w.req.Type); err != nil {
+			return out, err
+		}
+	}
+	d, err := h.desire(ctx, w, c)
+	if err != nil {
+		return out, err
+	}
+	a, err := h.admit(ctx, w, c, d)
+	if err != nil {
+		return out, err
+	}
+	v, err := h.validate(ctx, w, c, a)
+	if err != nil {
+		return out, err
+	}
+	return h.commit(ctx, w, c, v)
+}
+
+// readCurrent reads the object that an update or patch changes. An object that is
+// not there is NotFound, unless the request creates it, and the user may.
+func (h *Handlers) readCurrent(ctx context.Context, w *writeRequest, cached bool) (services.Object, error) {
+	if w.req.Verb == "create" {
+		return services.Object{}, nil
+	}
+	read := services.Read{Mode: services.MostRecent}
+	if cached {
+		read.Mode = services.AnyRevision
+	}
+	object, err := h.Store.Get(ctx, services.GetRequest{Key: w.req.Key(), Read: read})
+	if services.IsReason(err, services.ReasonNotFound) && w.mayCreate() {
+		create := w.req.Attributes()
+		create.Verb = "create"
+		return services.Object{}, h.Allow(w.req, create)
+	}
+	return object, err
+}
+
+// desire joins what the client sent with the current object.
+func (h *Handlers) desire(ctx context.Context, w *writeRequest, c *current) (d desired, err error) {
+	if w.req.Verb == "patch" {
+		d, err = h.patched(ctx, w, c)
+	} else {
+		d = desired{typesystem.Copy(w.body.Object), w.body.Strict}
+	}
+	if err != nil {
+		return d, err
+	}
+	if w.req.Verb == "create" {
+		return d, w.checkCreate(d.tree)
+	}
+	if w.req.Verb == "update" || c.exists() {
+		if d.tree, err = w.put(ctx, c, d); err != nil {
+			return d, err
+		}
+	}
+	return d, w.checkUpdate(c, d.tree)
+}
+
+// put joins a body with the current object. A body of the subresource's own kind is
+// prepared before, as what is left of it afterwards is a part of the object.
+func (w *writeRequest) put(ctx context.Context, c *current, d desired) (map[string]any, error) {
+	if t := w.bodyType; t != w.req.Type {
+		warnings, err := w.req.Engine.Schemas.PrepareBody(ctx, schema.Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind},
+			d.tree, w.options.FieldValidation, d.strict...)
+		w.admission.Warn(warnings...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w.subject.Put(c.tree, d.tree)
+}
+
+// admit lets the service and mutating admission finish the object. Who owns which
+// field is decided before these two add to what the client wants. Admission sees no
+// managedFields: the large rest of the object is encoded once, for it and for the store.
+func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d desired) (a admitted, err error) {
+	s := strategyOf(w, c)
+	if !c.exists() {
+		s.Identify(d.tree)
+	}
+	if err := w.prepare(ctx, d); err != nil {
+		return a, err
+	}
+	w.dedupOwnerReferences(d.tree, ", which are dropped")
+	h.trackFields(w, c, d.tree)
+	if c.exists() {
+		s.PrepareUpdate(d.tree, c.tree)
+		s.Count(d.tree, c.tree)
+	} else {
+		s.PrepareCreate(d.tree)
+	}
+	managedFields := typesystem.TakeManagedFields(d.tree)
+	if a, err = h.mutate(ctx, w, c, d); err != nil {
+		return a, err
+	}
+	if managedFields != nil {
+		strategy.Metadata(a.tree)["managedFields"] = managedFields
+	}
+	if w.applies() { // one that has changed nothing after all leaves them as they were
+		fieldmanager.Settle(c.tree, a.tree)
+	}
+	a.json, err = tree.WithManagedFields(a.json, strategy.Metadata(a.tree)["managedFields"])
+	return a, err
+}
+
+// mutate lets admission change the object, which has no managedFields meanwhile.
+func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d desired) (a admitted, err error) {
+	if a, err = w.encoded(d.tree); err != nil {
+		return a, err
+	}
+	a.shown, a.warned = a.json, w.admission.Warnings()
+	review, err := w.review(ctx, c, a)
+	if err != nil {
+		return a, err
+	}
+	changed, err := review.Mutate(ctx, w.shown(a))
+	if err != nil || changed == nil {
+		return a, err
+	}
+	if d.tree, err = h.takeMutated(w, c, a.tree, changed); err != nil {
+		return a, err
+	}
+	w.dedupOwnerReferences(d.tree, " after mutating admission happens; API server dedups owner references in 1.20+, "+
+		"and may reject such requests as early as 1.24; please fix your requests")
+	if err := w.prepare(ctx, d); err != nil {
+		return a, err
+	}
+	s := strategyOf(w, c)
+	s.Settle(d.tree, c.tree)
+	if c.exists() {
+		s.Count(d.tree, c.tree)
+	}
+	return w.encoded(d.tree)
+}
+
+// takeMutated returns the object that mutating admission has made of before, without
+// what admission may not change: who the object is, and what the service or another path
+// writes.
+func (h *Handlers) takeMutated(w *writeRequest, c *current, before map[string]any, changed []byte) (map[string]any, error) {
+	mutated, err := tree.Decode(changed)
+	if err != nil {
+		return nil, err
+	}
+	if err := typesystem.CheckIdentity(before, mutated); err != nil {
+		return nil, err
+	}
+	typesystem.TakeManagedFields(mutated) // admission does not say who owns what
+	kept, err := w.subject.Keep(before, mutated)
+	if err != nil {
+		return nil, err
+	}
+	strategyOf(w, c).RestoreAfterMutation(kept, before, c.tree)
+	return kept, nil
+}
+
+// validate applies the rules of the type, and lets admission refuse the object.
+func (h *Handlers) validate(ctx context.Context, w *writeRequest, c *current, a admitted) (v validated, err error) {
+	r := w.req
+	if err := r.Engine.Schemas.ValidateChange(ctx, schema.Change{Type: r.Type, Subresource: r.SubresourceName(), Object: a.tree, Old: c.tree}); err != nil {
+		return v, err
+	}
+	if err := h.validateDefinition(w, c, a); err != nil {
+		return v, err
+	}
+	review, err := w.review(ctx, c, a)
+	if err != nil {
+		return v, err
+	}
+	return validated{a}, review.Validate(ctx, w.shown(a))
+}
+
+// validateDefinition applies the rules of CustomResourceDefinitions, which depend on the
+// other types.
+func (h *Handlers) validateDefinition(w *writeRequest, c *current, a admitted) error {
+	if !w.req.Type.Behavior.DefinesTypes {
+		return nil
+	}
+	rules := crd.Rules{Vocabulary: h.Vocabulary, Types: w.req.Engine.Types, Schemas: w.req.Engine.Schemas}
+	if w.req.Subresource != nil {
+		return rules.CheckStatus(a.tree)
+	}
+	return rules.Check(a.tree, c.tree)
+}
+
+// review begins the review of the object by admission.
+func (w *writeRequest) review(ctx context.Context, c *current, a admitted) (*admit.Review, error) {
+	r := w.req
+	subject := admit.Subject{Operation: services.OperationUpdate, Type: r.Type, Namespace: r.Namespace, Name: r.Name}
+	if !c.exists() {
+		subject.Operation = services.OperationCreate
+		subject.Name, _ = strategy.Metadata(a.tree)["name"].(string)
+		return w.admission.Review(subject), nil
+	}
+	if !w.admission.Asks() {
+		return w.admission.Review(subject), nil
+	}
+	old, err := r.Engine.View(ctx, c.object, r.Type)
+	subject.Old = old.JSON
+	return w.admission.Review(subject), err
+}
+
+// shown is the object as admission sees it.
+func (w *writeRequest) shown(a admitted) admit.Object {
+	return admit.Object{JSON: a.json, Owners: w.req.Engine.OwnerTypes(a.tree)}
+}
+
+// encoded returns an object with its JSON. One that is nested too deeply is Invalid (422).
+func (w *writeRequest) encoded(object map[string]any) (admitted, error) {
+	raw, err := tree.EncodeNew(object)
+	var deep tree.DepthError
+	if errors.As(err, &deep) {
+		name, _ := strategy.Metadata(object)["name"].(string)
+		err = limit.Exceeded(limit.Depth, services.Invalid(w.req.Type.Group, w.req.Type.Kind, name, []services.StatusCause{{Reason: services.CauseInvalid,
+			Message: "Invalid value: the object " + deep.Error()}}))
+	}
+	return admitted{tree: object, json: raw}, err
+}
+
+// prepare drops or reports unknown fields and sets defaults.
+func (w *writeRequest) prepare(ctx context.Context, d desired) error {
+	warnings, err := w.req.Engine.Schemas.Prepare(ctx, w.req.Type, d.tree, w.options.FieldValidation, d.strict...)
+	w.admission.Warn(warnings...)
+	var malformed schema.Malformed
+	if w.req.Verb == "patch" && !w.applies() && errors.As(err, &malformed) {
+		return w.unfit(d.tree, malformed.Why)
+	}
+	return err
+}
+
+// dedupOwnerReferences drops owners that are named twice, and warns the client.
+func (w *writeRequest) dedupOwnerReferences(object map[string]any, so string) {
+	if repeated := strategy.DedupOwnerReferences(object); repeated != nil {
+		w.admission.Warn(".metadata.ownerReferences contains duplicate entries" + so + "; duplicate UID(s) observed: " + strings.Join(repeated, ", "))
+	}
+}
+
+// trackFields records who owns which field.
+func (h *Handlers) trackFields(w *writeRequest, c *current, object map[string]any) {
+	if w.applies() {
+		return
+	}
+	r := w.req
+	err := r.Engine.Merge.Track(fieldmanager.Change{Type: r.Type, Live: c.tree, New: object, Manager: w.fieldManager(), Subresource: r.SubresourceName()})
+	if err != nil { // the owners stay as they were; the write itself is sound
+		h.Log.Debug("field owners were not recorded", "resource", r.Type.Key, "name", r.Name, "error", err)
+	}
+}
+
+// strategyOf returns the rules of the type for one write.
+func strategyOf(w *writeRequest, c *current) strategy.Write {
+	s := w.req.Engine.Strategy(w.req.Type)
+	s.Subresource, s.Namespace, s.User, s.Now = w.req.SubresourceName(), w.req.Namespace, w.req.User, c.now
+	return s
+}

@@ -1,0 +1,127 @@
+package writes
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// commit stores the object, and claims before what it has beyond itself: the addresses
+// of a Service. When nobody knows whether the store has taken the object, the claims
+// stay.
+func (h *Handlers) commit(ctx context.Context, w *writeRequest, c *current, v validated) (stored, error) {
+	if w.req.Type.Key != serviceips.Services || w.req.Subresource != nil {
+		return h.store(ctx, w, c, v)
+	}
+	if c.exists() && strategy.Finished(v.tree) {
+		out, err := h.store(ctx, w, c, v)
+		if err == nil && !w.options.DryRun {
+			h.Addresses.Release(ctx, c.tree)
+		}
+		return out, err
+	}
+	assigned, err := h.Addresses.Assign(ctx, serviceips.Request{Service: v.tree, Live: c.tree, DryRun: w.options.DryRun})
+	if err != nil {
+		return stored{}, err
+	}
+	storing, cancel := context.WithTimeout(ctx, serviceips.StoreWithin)
+	defer cancel()
+	var out stored
+	if v.json, err = tree.Encode(v.tree); err == nil {
+		out, err = h.store(storing, w, c, v)
+	}
+	switch {
+	case err == nil:
+		assigned.Keep(ctx)
+	case refused(err):
+		assigned.Undo(ctx)
+	}
+	return out, err
+}
+
+// refused reports whether the store has certainly not taken the object.
+func refused(err error) bool {
+	var s *services.Status
+	return raced(err) || errors.As(err, &s) &&
+		(s.Code >= http.StatusBadRequest && s.Code < http.StatusInternalServerError || s.Code == http.StatusServiceUnavailable)
+}
+
+// store is the last step: a dry-run stops before it. An object that a write makes
+// free of its last finalizer is removed.
+func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v validated) (out stored, err error) {
+	content, err := w.req.Engine.Content(ctx, v.tree, v.json, w.req.Type)
+	if err != nil {
+		return out, err
+	}
+	key := w.req.Key()
+	key.Name, _ = strategy.Metadata(v.tree)["name"].(string)
+	out.created = !c.exists()
+	switch {
+	case w.options.DryRun:
+		out.object, err = h.pretend(ctx, w, c, services.Object{Key: key, JSON: content.JSON})
+	case out.created:
+		out.swapped = true
+		if out.object, err = h.Store.Create(ctx, services.CreateRequest{Key: key, Content: content}); services.IsReason(err, services.ReasonAlreadyExists) {
+			err = cmp.Or(h.taken(ctx, w, key), err)
+		}
+	case strategy.Finished(v.tree):
+		out.swapped = true
+		out.object, err = h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: c.object.Revision})
+		if err == nil { // the client sees what it has made of the object, without the finalizer
+			out.object.JSON = tree.WithResourceVersion(content.JSON, c.object.Revision)
+		}
+		err = w.raced(err)
+	case bytes.Equal(tree.WithResourceVersion(content.JSON, c.object.Revision), c.object.JSON):
+		h.fast.remember(w, c, v)
+		out.object = c.object
+	default:
+		out.swapped = true
+		out.object, err = h.Store.Update(ctx, services.UpdateRequest{Key: key, Revision: c.object.Revision, Content: content})
+		err = w.raced(err)
+	}
+	return out, err
+}
+
+// pretend answers a dry-run: the object as it would be, under the version of the
+// one that there is.
+func (h *Handlers) pretend(ctx context.Context, w *writeRequest, c *current, object services.Object) (services.Object, error) {
+	if c.exists() {
+		object.JSON = tree.WithResourceVersion(object.JSON, c.object.Revision)
+		return object, nil
+	}
+	return object, h.taken(ctx, w, object.Key)
+}
+
+// taken is the AlreadyExists of a create whose name is taken, which also says whether
+// the name is about to be free; nil when nobody has it.
+func (h *Handlers) taken(ctx context.Context, w *writeRequest, key resource.Key) error {
+	object, err := h.Store.Get(ctx, services.GetRequest{Key: key})
+	switch {
+	case services.IsReason(err, services.ReasonNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	exists := services.AlreadyExists(w.req.Type.Group, w.req.Type.Resource, key.Name)
+	if there, err := w.req.Engine.DecodeStored(ctx, object, w.req.Type); err == nil && strategy.Deleting(there) {
+		exists.Message = "object is being deleted: " + exists.Message
+	}
+	return exists
+}
+
+// raced turns a lost compare-and-swap into another attempt, where the client set
+// no condition of its own.
+func (w *writeRequest) raced(err error) error {
+	if w.unconditional {
+		return asRaced(err)
+	}
+	return err
+}

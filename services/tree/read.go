@@ -1,0 +1,63 @@
+package tree
+
+// Child returns the object at a path; nil when there is none. See Object for one that is
+// made when it is missing.
+func Child(object map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		object, _ = object[name].(map[string]any)
+	}
+	return object
+}
+
+// Value returns what stands at a path of at least one name; nil when there is nothing.
+func Value(object map[string]any, path ...string) any {
+	last := len(path) - 1
+	return Child(object, path[:last]...)[path[last]]
+}
+
+// Text returns the string at a path; "" when there is none.
+func Text(object map[string]any, path ...string) string {
+	s, _ := Value(object, path...).(string)
+	return s
+}
+
+// Number returns the whole number at a path; 0 when there is none.
+func Number(object map[string]any, path ...string) int64 {
+	n, _ := Value(object, path...).(int64)
+	return n
+}
+
+// List returns the list at a path; nil when there is none.
+func List(object map[string]any, path ...string) []any {
+	list, _ := Value(object, path...).([]any)
+	return list
+}
+
+// Texts returns the strings in the list at a path, without what else is in it.
+func Texts(object map[string]any, path ...string) (texts []string) {
+	for _, item := range List(object, path...) {
+		if s, ok := item.(string); ok {
+			texts = append(texts, s)
+		}
+	}
+	return texts
+}
+
+// Objects returns the objects in the list at a path, without what else is in it.
+func Objects(object map[string]any, path ...string) (objects []map[string]any) {
+	for _, item := range List(object, path...) {
+		if o, ok := item.(map[string]any); ok {
+			objects = append(objects, o)
+		}
+	}
+	return objects
+}
+
+// ListOf returns a list of strings.
+func ListOf(texts []string) []any {
+	list := make([]any, len(texts))
+	for i, s := range texts {
+		list[i] = s
+	}
+	return list
+}
