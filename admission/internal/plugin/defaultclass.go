@@ -6,6 +6,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Class is the part of a storage class or ingress class that admission looks at.
@@ -54,10 +55,8 @@ func (p defaultClass) mutate(_ context.Context, r *review.Review) error {
 	if err != nil {
 		return err
 	}
-	spec, _ := object["spec"].(map[string]any)
-	metadata, _ := object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	_, annotated := annotations[p.annotation]
+	spec := tree.Child(object, "spec")
+	_, annotated := tree.Child(object, "metadata", "annotations")[p.annotation]
 	// An empty name is a choice: no class.
 	if spec == nil || spec[p.field] != nil || annotated {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/quantity"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -26,8 +27,8 @@ func inUseProtection(v vocabulary.Vocabulary) func(context.Context, *review.Revi
 		if err != nil {
 			return err
 		}
-		metadata, _ := object["metadata"].(map[string]any)
-		held, _ := metadata["finalizers"].([]any)
+		metadata := tree.Child(object, "metadata")
+		held := tree.List(metadata, "finalizers")
 		if metadata == nil || slices.Contains(held, any(finalizer)) {
 			return nil
 		}

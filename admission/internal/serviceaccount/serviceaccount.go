@@ -17,6 +17,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -86,9 +87,7 @@ func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
 
 // mirrored reports whether a pod only shows one that a node runs by itself.
 func (p *Plugin) mirrored(pod map[string]any) bool {
-	metadata, _ := pod["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	return annotations[p.Vocabulary.Qualified("", "config.mirror")] != nil
+	return tree.Child(pod, "metadata", "annotations")[p.Vocabulary.Qualified("", "config.mirror")] != nil
 }
 
 // account returns the account that a pod names. The mirror may be a moment behind:

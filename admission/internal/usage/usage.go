@@ -22,6 +22,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/quota"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // quotas is where they are kept.
@@ -183,8 +184,7 @@ func withUsed(stored services.Object, used quota.Amounts) (services.Content, err
 	if err := decoder.Decode(&object); err != nil {
 		return content, fmt.Errorf("reading %s: %w", stored.Key, err)
 	}
-	metadata, _ := object["metadata"].(map[string]any)
-	status, _ := object["status"].(map[string]any)
+	metadata, status := tree.Child(object, "metadata"), tree.Child(object, "status")
 	delete(metadata, "resourceVersion")
 	status["used"] = used
 	var err error

@@ -6,17 +6,14 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // OwnerTypes returns the resource types of an object's owners, each once. Owners of
 // kinds that are not served have none.
 func (e *Engine) OwnerTypes(object map[string]any) (types []services.OwnerType) {
-	metadata, _ := object["metadata"].(map[string]any)
-	references, _ := metadata["ownerReferences"].([]any)
-	for _, item := range references {
-		reference, _ := item.(map[string]any)
-		apiVersion, _ := reference["apiVersion"].(string)
-		kind, _ := reference["kind"].(string)
+	for _, reference := range tree.Objects(object, "metadata", "ownerReferences") {
+		apiVersion, kind := tree.Text(reference, "apiVersion"), tree.Text(reference, "kind")
 		if slices.ContainsFunc(types, func(t services.OwnerType) bool { return t.APIVersion == apiVersion && t.Kind == kind }) {
 			continue
 		}

@@ -96,7 +96,7 @@ func (h *Handlers) readObject(w http.ResponseWriter, r *request.Request, validat
 // answers it. It returns the review as it has become, and its status.
 func (h *Handlers) answer(r *request.Request, object map[string]any, call *admit.Call,
 	read func(*request.Request, []byte) (question, error)) (map[string]any, any, error) {
-	name, _ := strategy.Metadata(object)["name"].(string)
+	name := tree.Text(object, "metadata", "name")
 	review := call.Review(admit.Subject{Operation: services.OperationCreate, Type: r.Type, Namespace: r.Namespace, Name: name})
 	object, raw, err := mutate(r, review, object)
 	if err != nil {

@@ -127,7 +127,7 @@ func (h *Handlers) admit(w http.ResponseWriter, a *action) error {
 	if err != nil {
 		return err
 	}
-	name, _ := strategy.Metadata(a.body)["name"].(string)
+	name := tree.Text(a.body, "metadata", "name")
 	review := a.admission.Review(admit.Subject{Operation: services.OperationCreate, Type: a.bodyType, Namespace: a.Namespace, Name: name})
 	changed, err := review.Mutate(ctx, admit.Object{JSON: raw})
 	if err != nil {

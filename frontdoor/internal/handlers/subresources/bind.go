@@ -9,6 +9,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -89,26 +90,9 @@ func (h *Handlers) assign(pod map[string]any, b *corev1.Binding) error {
 			annotations[key] = value
 		}
 	}
-	setCondition(tree.Object(pod, "status"), "PodScheduled", h.Now())
-	return nil
-}
-
-// setCondition makes a condition true; one that is so already stays as it is.
-func setCondition(status map[string]any, kind string, now time.Time) {
-	conditions, _ := status["conditions"].([]any)
-	for i, c := range conditions {
-		condition, _ := c.(map[string]any)
-		if condition["type"] != kind {
-			continue
-		}
-		if condition["status"] != "True" {
-			conditions[i] = isTrue(kind, now)
-		}
-		return
+	if status := tree.Object(pod, "status"); !conditions.True(status, "PodScheduled") {
+		scheduled := map[string]any{"type": "PodScheduled", "status": "True", "lastProbeTime": nil}
+		conditions.Set(status, scheduled, h.Now().UTC().Format(time.RFC3339))
 	}
-	status["conditions"] = append(conditions, isTrue(kind, now))
-}
-
-func isTrue(kind string, now time.Time) map[string]any {
-	return map[string]any{"type": kind, "status": "True", "lastProbeTime": nil, "lastTransitionTime": now.UTC().Format(time.RFC3339)}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -15,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -139,8 +139,7 @@ func (h *Handlers) decrement(object, pod map[string]any) error {
 	}
 	status := tree.Object(object, "status")
 	status["disruptionsAllowed"] = int64(s.DisruptionsAllowed - 1)
-	name, _ := strategy.Metadata(pod)["name"].(string)
-	tree.Object(status, "disruptedPods")[name] = h.Now().UTC().Format(time.RFC3339)
+	tree.Object(status, "disruptedPods")[tree.Text(pod, "metadata", "name")] = h.Now().UTC().Format(time.RFC3339)
 	return nil
 }
 
@@ -154,9 +153,5 @@ func tooMany(retryAfter int32, why string) error {
 
 // ready reports whether a pod's condition Ready is true.
 func ready(pod map[string]any) bool {
-	conditions, _, _ := unstructured.NestedSlice(pod, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(c any) bool {
-		condition, _ := c.(map[string]any)
-		return condition["type"] == "Ready" && condition["status"] == "True"
-	})
+	return conditions.True(tree.Child(pod, "status"), "Ready")
 }

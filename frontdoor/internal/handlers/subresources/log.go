@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // log answers for the logs of a container. They are kept by the node that runs it,
@@ -26,11 +27,11 @@ func (h *Handlers) log(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	spec, _ := live["spec"].(map[string]any)
+	spec := tree.Child(live, "spec")
 	if err := checkContainer(r.Name, r.Query.Get("container"), spec); err != nil {
 		return err
 	}
-	if node, _ := spec["nodeName"].(string); node != "" {
+	if tree.Text(spec, "nodeName") != "" {
 		return NoNode(r)
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -74,7 +75,7 @@ func logCauses(r *request.Request) (causes []services.StatusCause) {
 // checkContainer refuses a container that the pod does not have, and no container where
 // it has several.
 func checkContainer(pod, container string, spec map[string]any) error {
-	names, initial, ephemeral := containerNames(spec["containers"]), containerNames(spec["initContainers"]), containerNames(spec["ephemeralContainers"])
+	names, initial, ephemeral := containerNames(spec, "containers"), containerNames(spec, "initContainers"), containerNames(spec, "ephemeralContainers")
 	if container == "" {
 		if len(names) == 1 {
 			return nil
@@ -95,13 +96,9 @@ func checkContainer(pod, container string, spec map[string]any) error {
 	return services.BadRequest("container %s is not valid for pod %s", container, pod)
 }
 
-func containerNames(list any) (names []string) {
-	containers, _ := list.([]any)
-	for _, c := range containers {
-		container, _ := c.(map[string]any)
-		if name, ok := container["name"].(string); ok {
-			names = append(names, name)
-		}
+func containerNames(spec map[string]any, of string) (names []string) {
+	for _, container := range tree.Objects(spec, of) {
+		names = append(names, tree.Text(container, "name"))
 	}
 	return names
 }

@@ -76,3 +76,33 @@ func TestAnUnknownOutcomeIsFinal(t *testing.T) {
 		})
 	}
 }
+
+// overtaken is a store in which somebody else creates every object first, once.
+type overtaken struct {
+	services.Store
+	done bool
+}
+
+func (o *overtaken) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
+	if !o.done {
+		o.done = true
+		if _, err := o.Store.Create(ctx, r); err != nil {
+			return services.Object{}, err
+		}
+	}
+	return o.Store.Create(ctx, r)
+}
+
+// TestACreateThatIsOvertakenIsAnUpdate: an apply, or an update that may create, goes on
+// with the object that somebody else has created meanwhile.
+func TestACreateThatIsOvertakenIsAnUpdate(t *testing.T) {
+	for method, w := range map[string]struct{ path, body string }{
+		"APPLY": {configMaps + "/a?fieldManager=x", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"b"}}`},
+		"POST":  {configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-"},"data":{"a":"b"}}`},
+	} {
+		c := newClient(t, &overtaken{Store: fake.New(t).Store()}, "10.0.0.0/24")
+		if got := c.must(method, w.path, w.body); got["data"].(map[string]any)["a"] != "b" {
+			t.Errorf("%s: %v", method, got)
+		}
+	}
+}

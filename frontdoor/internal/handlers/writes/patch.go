@@ -8,7 +8,6 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
@@ -61,7 +60,7 @@ func (w *writeRequest) checkPatched(body map[string]any, t *catalogue.Type) erro
 	if kind == want {
 		differs, given, want = "apiVersion", version, t.APIVersion()
 	}
-	name, _ := strategy.Metadata(body)["name"].(string)
+	name := tree.Text(body, "metadata", "name")
 	group, _, _ := strings.Cut(version, "/")
 	if group == version {
 		group = ""

@@ -56,6 +56,8 @@ type admitted struct {
 	// of before, when admission changed nothing; else shown is nil.
 	shown  []byte
 	warned []string
+	// review is that of the object by admission, which has a second half to come.
+	review *admit.Review
 }
 
 // validated is an object that is accepted.
@@ -204,6 +206,7 @@ func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d de
 	if err != nil {
 		return a, err
 	}
+	a.review = review
 	changed, err := review.Mutate(ctx, w.shown(a))
 	if err != nil || changed == nil {
 		return a, err
@@ -221,7 +224,9 @@ func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d de
 	if c.exists() {
 		s.Count(d.tree, c.tree)
 	}
-	return w.encoded(d.tree)
+	a, err = w.encoded(d.tree)
+	a.review = review
+	return a, err
 }
 
 // takeMutated returns the object that mutating admission has made of before, without
@@ -253,11 +258,7 @@ func (h *Handlers) validate(ctx context.Context, w *writeRequest, c *current, a 
 	if err := h.validateDefinition(w, c, a); err != nil {
 		return v, err
 	}
-	review, err := w.review(ctx, c, a)
-	if err != nil {
-		return v, err
-	}
-	return validated{a}, review.Validate(ctx, w.shown(a))
+	return validated{a}, a.review.Validate(ctx, w.shown(a))
 }
 
 // validateDefinition applies the rules of CustomResourceDefinitions, which depend on the
@@ -279,7 +280,7 @@ func (w *writeRequest) review(ctx context.Context, c *current, a admitted) (*adm
 	subject := admit.Subject{Operation: services.OperationUpdate, Type: r.Type, Namespace: r.Namespace, Name: r.Name}
 	if !c.exists() {
 		subject.Operation = services.OperationCreate
-		subject.Name, _ = strategy.Metadata(a.tree)["name"].(string)
+		subject.Name = tree.Text(a.tree, "metadata", "name")
 		return w.admission.Review(subject), nil
 	}
 	if !w.admission.Asks() {
@@ -300,7 +301,7 @@ func (w *writeRequest) encoded(object map[string]any) (admitted, error) {
 	raw, err := tree.EncodeNew(object)
 	var deep tree.DepthError
 	if errors.As(err, &deep) {
-		name, _ := strategy.Metadata(object)["name"].(string)
+		name := tree.Text(object, "metadata", "name")
 		err = limit.Exceeded(limit.Depth, services.Invalid(w.req.Type.Group, w.req.Type.Kind, name, []services.StatusCause{{Reason: services.CauseInvalid,
 			Message: "Invalid value: the object " + deep.Error()}}))
 	}

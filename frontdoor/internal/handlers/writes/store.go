@@ -62,7 +62,7 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 		return out, err
 	}
 	key := w.req.Key()
-	key.Name, _ = strategy.Metadata(v.tree)["name"].(string)
+	key.Name = tree.Text(v.tree, "metadata", "name")
 	out.created = !c.exists()
 	switch {
 	case w.options.DryRun:

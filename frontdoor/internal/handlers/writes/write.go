@@ -15,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // writeRequest is a create, update or patch as a client asks for it. It does not change
@@ -83,7 +84,7 @@ func (h *Handlers) readRequest(rw http.ResponseWriter, r *request.Request) (*wri
 	if w.body, err = h.Codec.Decode(r.Header.Get("Content-Type"), w.raw, w.bodyType); err != nil {
 		return nil, err
 	}
-	version, _ := strategy.Metadata(w.body.Object)["resourceVersion"].(string)
+	version := tree.Text(w.body.Object, "metadata", "resourceVersion")
 	w.unconditional = version == "" || version == "0"
 	return w, nil
 }
@@ -128,7 +129,7 @@ func (w *writeRequest) lost(err error) bool {
 	case raced(err):
 		return true
 	case services.IsReason(err, services.ReasonAlreadyExists):
-		name, _ := strategy.Metadata(w.body.Object)["name"].(string)
+		name := tree.Text(w.body.Object, "metadata", "name")
 		return w.req.Verb == "create" && name == "" || w.req.Verb == "patch" || w.req.Verb == "update"
 	}
 	return false

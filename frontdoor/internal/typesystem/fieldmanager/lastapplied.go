@@ -79,7 +79,5 @@ func (e *Engine) syncLastApplied(r PatchRequest, object, config map[string]any) 
 }
 
 func annotationsOf(object map[string]any) map[string]any {
-	metadata, _ := object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	return annotations
+	return tree.Child(object, "metadata", "annotations")
 }

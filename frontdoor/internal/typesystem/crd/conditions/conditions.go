@@ -7,6 +7,8 @@ package conditions
 import (
 	"reflect"
 	"slices"
+
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // New returns a condition.
@@ -81,10 +83,7 @@ func Restore(status, old map[string]any, kinds ...string) {
 	}
 }
 
-func list(status map[string]any) []any {
-	conditions, _ := status["conditions"].([]any)
-	return conditions
-}
+func list(status map[string]any) []any { return tree.List(status, "conditions") }
 
 // kindOf returns the type of a condition; "" for what is none.
 func kindOf(c any) string {
