@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
-	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/table"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"

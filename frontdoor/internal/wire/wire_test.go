@@ -30,7 +30,7 @@ var (
 	configMaps = &catalogue.Type{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", ListKind: "ConfigMapList", Namespaced: true,
 		Columns: []kinds.Column{
 			{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name"},
-			{Name: "Data", Type: "integer", Cell: kinds.CellConfigMapData},
+			{Name: "Data", Type: "integer", Cell: "showConfigMapData"},
 			{Name: "Age", Type: "string", Cell: kinds.CellAge},
 		}}
 	widgets = &catalogue.Type{Group: "example.com", Version: "v1", Resource: "widgets", Kind: "Widget", Custom: true, ListKind: "WidgetList"}

@@ -2,7 +2,6 @@ package catalogue
 
 import (
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -158,20 +157,13 @@ func TestEveryTypeIsWhole(t *testing.T) {
 	})
 }
 
-// Column cells are paths that the schema knows, or cells that kinds/columns.go names.
+// Paths of columns and selectable fields are in the schema.
 func TestColumns(t *testing.T) {
-	source, err := os.ReadFile("../kinds/columns.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	inBoth(t, func(t *testing.T, v vocabulary.Vocabulary, c *Catalogue) {
 		for _, g := range c.Groups() {
 			for _, x := range g.Versions[0].Types {
 				for _, column := range x.Columns {
 					name, path := column.Computed()
-					if name != "" && !strings.Contains(string(source), `= "`+name+`" `) {
-						t.Errorf("%s: columns.go does not name %q", x.Resource, name)
-					}
 					if name == "" && column.Description == "" {
 						t.Errorf("%s: column %s has no description", x.Resource, column.Name)
 					}

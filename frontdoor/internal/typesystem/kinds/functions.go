@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
@@ -15,14 +17,18 @@ type Functions struct {
 	Derive  map[string]rules.DeriveFunc
 	Prepare map[string]PrepareFunc
 	Grace   map[string]GraceFunc
+	Cells   map[string]cell.Func
+	Rows    map[string]cell.RowFunc
 }
 
 // Join returns the functions of all tables. It returns an error when two have a name.
 func Join(tables ...Functions) (Functions, error) {
 	all := Functions{Checks: map[string]rules.CheckFunc{}, Derive: map[string]rules.DeriveFunc{},
-		Prepare: map[string]PrepareFunc{}, Grace: map[string]GraceFunc{}}
+		Prepare: map[string]PrepareFunc{}, Grace: map[string]GraceFunc{},
+		Cells: map[string]cell.Func{}, Rows: map[string]cell.RowFunc{}}
 	for _, f := range tables {
-		if err := errors.Join(join(all.Checks, f.Checks), join(all.Derive, f.Derive), join(all.Prepare, f.Prepare), join(all.Grace, f.Grace)); err != nil {
+		if err := errors.Join(join(all.Checks, f.Checks), join(all.Derive, f.Derive), join(all.Prepare, f.Prepare), join(all.Grace, f.Grace),
+			join(all.Cells, f.Cells), join(all.Rows, f.Rows)); err != nil {
 			return Functions{}, err
 		}
 	}
@@ -61,11 +67,28 @@ func (s *Set) Resolve(f Functions) error {
 		if err == nil && k.GracePeriod != "" {
 			_, err = named([]string{k.GracePeriod}, f.Grace)
 		}
+		if err == nil {
+			err = f.findCells(k.Columns)
+		}
 		if err != nil {
 			return fmt.Errorf("%s of %q: %w", k.Resource, k.Group, err)
 		}
 	}
 	s.Functions = f
+	return nil
+}
+
+// findCells checks that there is a function for each cell that needs one.
+func (f Functions) findCells(columns []Column) error {
+	for _, c := range columns {
+		name, _ := c.Computed()
+		if name != "" && !general[name] && f.Cells[name] == nil {
+			return fmt.Errorf("there is no cell %s", name)
+		}
+		if c.RowConditions != "" && f.Rows[c.RowConditions] == nil {
+			return fmt.Errorf("there is no function %s", c.RowConditions)
+		}
+	}
 	return nil
 }
 

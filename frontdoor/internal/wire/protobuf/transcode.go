@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 )
 
 // transcoder turns one object after another from JSON into its message. It reads

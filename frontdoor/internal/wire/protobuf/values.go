@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"sigs.k8s.io/json"
 
-	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 )
 
 // Tags of the fields of leaf messages.

@@ -7,15 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
-	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
-)
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 
-// What is shown where there is nothing to show.
-const (
-	none    = "<none>"
-	unset   = "<unset>"
-	unknown = "<unknown>"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 )
 
 // generalCells are computed from the value at a path; "" gives way to what the
@@ -26,11 +21,11 @@ var generalCells = map[string]func(rawjson.Value) any{
 	kinds.CellNames:       func(v rawjson.Value) any { return joinMember(v, "name") },
 	kinds.CellImages:      func(v rawjson.Value) any { return joinMember(v, "image") },
 	kinds.CellText:        func(v rawjson.Value) any { return v.Text() },
-	kinds.CellJoin:        func(v rawjson.Value) any { return join(v, ",", rawjson.Value.Text) },
+	kinds.CellJoin:        func(v rawjson.Value) any { return cell.Join(v, ",", rawjson.Value.Text) },
 	kinds.CellReference:   reference,
 	kinds.CellAccessModes: accessModes,
-	kinds.CellLabels:      func(v rawjson.Value) any { return cmp.Or(labels(v), none) },
-	kinds.CellSelector:    func(v rawjson.Value) any { return cmp.Or(selector(v), none) },
+	kinds.CellLabels:      func(v rawjson.Value) any { return cmp.Or(labels(v), cell.None) },
+	kinds.CellSelector:    func(v rawjson.Value) any { return cmp.Or(selector(v), cell.None) },
 	kinds.CellBool:        func(v rawjson.Value) any { return json.RawMessage(strconv.FormatBool(v.True())) },
 	kinds.CellYesNo:       yesNo,
 	kinds.CellNumber:      number,
@@ -41,7 +36,7 @@ func ageOf(v rawjson.Value) any {
 	if !v.Exists() {
 		return nil
 	}
-	return since(v)
+	return cell.Since(v)
 }
 
 // yesNo is True or False, as conditions have it.
@@ -63,32 +58,13 @@ func number(v rawjson.Value) any {
 	return json.RawMessage(v)
 }
 
-// join joins the texts of a list's items, leaving out empty ones.
-func join(list rawjson.Value, separator string, text func(rawjson.Value) string) string {
-	var texts []string
-	for item := range list.Items() {
-		if t := text(item); t != "" {
-			texts = append(texts, t)
-		}
-	}
-	return strings.Join(texts, separator)
-}
-
 func joinMember(list rawjson.Value, member string) string {
-	return join(list, ",", func(item rawjson.Value) string { return item.Get(member).Text() })
-}
-
-// atMost joins the first texts and counts the others.
-func atMost(n int, texts []string) string {
-	if len(texts) <= n {
-		return strings.Join(texts, ",")
-	}
-	return strings.Join(texts[:n], ",") + " + " + count(len(texts)-n) + " more..."
+	return cell.Join(list, ",", func(item rawjson.Value) string { return item.Get(member).Text() })
 }
 
 func reference(v rawjson.Value) any {
 	if !v.Exists() {
-		return none
+		return cell.None
 	}
 	kind := v.Get("kind").String()
 	if group := v.Get("apiGroup").String(); group != "" {
@@ -101,7 +77,7 @@ func reference(v rawjson.Value) any {
 var shortModes = [...]struct{ mode, short string }{{"ReadWriteOnce", "RWO"}, {"ReadOnlyMany", "ROX"}, {"ReadWriteMany", "RWX"}}
 
 func accessModes(v rawjson.Value) any {
-	given, short := texts(v), []string{}
+	given, short := cell.Texts(v), []string{}
 	for _, m := range shortModes {
 		if slices.Contains(given, m.mode) {
 			short = append(short, m.short)
@@ -132,7 +108,7 @@ func selector(v rawjson.Value) string {
 		parts = append(parts, text)
 	}
 	for e := range expressions.Items() {
-		key, values := e.Get("key").String(), join(e.Get("values"), ",", rawjson.Value.String)
+		key, values := e.Get("key").String(), cell.Join(e.Get("values"), ",", rawjson.Value.String)
 		switch e.Get("operator").String() {
 		case "In":
 			parts = append(parts, key+" in ("+values+")")
@@ -149,13 +125,3 @@ func selector(v rawjson.Value) string {
 
 func isObject(v rawjson.Value) bool { return len(v) > 0 && v[0] == '{' }
 func isArray(v rawjson.Value) bool  { return len(v) > 0 && v[0] == '[' }
-
-// condition returns the condition of a type among several.
-func condition(conditions rawjson.Value, kind string) rawjson.Value {
-	for c := range conditions.Items() {
-		if c.Get("type").String() == kind {
-			return c
-		}
-	}
-	return nil
-}

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
-	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 )
 
 // path leads to a value. Plain member names are followed in place; everything
@@ -48,7 +49,7 @@ func plainNames(text string) ([]string, bool) {
 	return names, true
 }
 
-func (p path) find(o *object) rawjson.Value {
+func (p path) find(o *cell.Object) rawjson.Value {
 	if p.complex != nil {
 		return p.evaluate(o)
 	}
@@ -60,17 +61,17 @@ func (p path) find(o *object) rawjson.Value {
 	}
 	switch name, rest := p.names[1], p.names[2:]; p.names[0] {
 	case "metadata":
-		return o.metadata.Get(name, rest...)
+		return o.Metadata.Get(name, rest...)
 	case "spec":
-		return o.spec.Get(name, rest...)
+		return o.Spec.Get(name, rest...)
 	case "status":
-		return o.status.Get(name, rest...)
+		return o.Status.Get(name, rest...)
 	}
 	return o.Get(p.names[0], p.names[1:]...)
 }
 
 // evaluate returns the first result of a complex path.
-func (p path) evaluate(o *object) rawjson.Value {
+func (p path) evaluate(o *cell.Object) rawjson.Value {
 	var decoded any
 	if json.Unmarshal(o.Value, &decoded) != nil {
 		return nil
@@ -94,7 +95,7 @@ func shown(c kinds.Column, v rawjson.Value) any {
 	}
 	switch c.Type {
 	case "date":
-		return since(v)
+		return cell.Since(v)
 	case "integer":
 		if n, err := strconv.ParseFloat(string(v), 64); err == nil {
 			return int64(n)
@@ -126,18 +127,4 @@ func orAbsent(c kinds.Column, value any) any {
 		return json.RawMessage(c.Absent)
 	}
 	return c.Absent
-}
-
-// since returns the time of a timestamp, whose age is shown; <unknown> when it
-// is none.
-func since(v rawjson.Value) any {
-	if t, ok := timestamp(v); ok {
-		return t
-	}
-	return unknown
-}
-
-func timestamp(v rawjson.Value) (time.Time, bool) {
-	t, err := time.Parse(time.RFC3339Nano, v.String())
-	return t, err == nil
 }

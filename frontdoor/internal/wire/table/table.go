@@ -12,11 +12,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
-	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -26,29 +28,30 @@ type Definition struct {
 	columns []column
 	// conditions tells what a client may do with a row as a whole; nil when that is
 	// nothing for all rows.
-	conditions func(*object) string
+	conditions func(*cell.Object) string
 	names      vocabulary.Vocabulary
-	objects    sync.Pool // of *object
+	objects    sync.Pool // of *row
 }
 
 type column struct {
 	kinds.Column
 	// value finds the value to show: nil, a string, an int64, a json.RawMessage
 	// or the time.Time since when.
-	value func(*object) any
+	value func(*cell.Object) any
 }
 
 // Define returns the definition of a type's columns; none are the default two,
 // Name and Created At.
 func Define(columns []kinds.Column, names vocabulary.Vocabulary) *Definition {
 	d := &Definition{names: names}
+	cells, rows := builtin.Cells()
 	if len(columns) == 0 {
 		d.columns = defaultColumns()
 		return d
 	}
 	for _, c := range columns {
-		d.columns = append(d.columns, column{c, finder(c)})
-		if conditions, ok := rowConditions[c.Cell]; ok {
+		d.columns = append(d.columns, column{c, finder(c, cells)})
+		if conditions, ok := rows[c.RowConditions]; ok {
 			d.conditions = conditions
 		}
 	}
@@ -59,36 +62,30 @@ func defaultColumns() []column {
 	name := kinds.Column{Name: "Name", Type: "string", Format: "name", Description: "Name of the object, unique within its scope.", Cell: ".metadata.name"}
 	created := kinds.Column{Name: "Created At", Type: "date", Description: "Time of the object's creation, set by the server."}
 	return []column{
-		{name, finder(name)},
-		{created, func(o *object) any { return o.metadata.Get("creationTimestamp").String() }},
+		{name, finder(name, nil)},
+		{created, func(o *cell.Object) any { return o.Metadata.Get("creationTimestamp").String() }},
 	}
 }
 
 // finder returns how the value of a column is found. A column that names no
-// known cell stays empty: a test of the catalogue's columns finds it.
-func finder(c kinds.Column) func(*object) any {
+// known cell stays empty; those of built-in kinds are checked when they are read.
+func finder(c kinds.Column, cells map[string]cell.Func) func(*cell.Object) any {
 	name, path := c.Computed()
 	if name == "" {
 		at := parsePath(path)
-		return func(o *object) any { return shown(c, at.find(o)) }
+		return func(o *cell.Object) any { return shown(c, at.find(o)) }
 	}
 	if name == kinds.CellAge && path == "" {
-		return func(o *object) any { return since(o.metadata.Get("creationTimestamp")) }
+		return func(o *cell.Object) any { return cell.Since(o.Metadata.Get("creationTimestamp")) }
 	}
 	if general, ok := generalCells[name]; ok {
 		at := parsePath(path)
-		return func(o *object) any { return orAbsent(c, general(at.find(o))) }
+		return func(o *cell.Object) any { return orAbsent(c, general(at.find(o))) }
 	}
-	if special, ok := specialCells[name]; ok {
-		return func(o *object) any { return orAbsent(c, special(o)) }
+	if special, ok := cells[name]; ok {
+		return func(o *cell.Object) any { return orAbsent(c, special(o)) }
 	}
-	return func(*object) any { return nil }
-}
-
-// Known reports whether the cell of a column can be found.
-func Known(c kinds.Column) bool {
-	name, _ := c.Computed()
-	return name == "" || generalCells[name] != nil || specialCells[name] != nil
+	return func(*cell.Object) any { return nil }
 }
 
 // Columns returns the column definitions, JSON.
@@ -124,25 +121,25 @@ type age struct {
 
 // Cells returns the row of an object's JSON.
 func (d *Definition) Cells(objectJSON []byte) Cells {
-	o, ok := d.objects.Get().(*object)
+	o, ok := d.objects.Get().(*row)
 	if !ok {
-		o = &object{names: d.names}
+		o = &row{Object: cell.Object{Names: d.names}}
 	}
 	defer d.objects.Put(o)
-	o.open(objectJSON)
+	o.Open(objectJSON)
 	c := Cells{text: o.text[:0]}
 	for i := range d.columns {
 		if i > 0 {
 			c.text = append(c.text, ',')
 		}
-		c.add(d.columns[i].value(o))
+		c.add(d.columns[i].value(&o.Object))
 	}
 	o.text = c.text
 	c.text = bytes.Clone(c.text)
 	if d.conditions != nil {
-		c.Conditions = d.conditions(o)
+		c.Conditions = d.conditions(&o.Object)
 	}
-	if metadata := o.top.Get("metadata"); metadata != nil {
+	if metadata := o.Top.Get("metadata"); metadata != nil {
 		c.MetadataStart = o.Offset(metadata)
 		c.MetadataEnd = c.MetadataStart + len(metadata)
 	}
@@ -194,36 +191,8 @@ func (c Cells) Append(dst []byte, now time.Time) []byte {
 // Size is about how much memory the cells take.
 func (c Cells) Size() int { return cap(c.text) + 32*cap(c.ages) + 64 }
 
-// object is an object with its parts at hand, all found in one scan.
-type object struct {
-	rawjson.Value
-	top, metadata, spec, status rawjson.Index
-
-	pod   *containers // of a pod, once somebody asked
-	names vocabulary.Vocabulary
-	text  []byte // of the last row
-}
-
-func (o *object) open(objectJSON []byte) {
-	o.Value, o.pod = objectJSON, nil
-	o.metadata, o.spec, o.status = o.metadata[:0], o.spec[:0], o.status[:0]
-	o.top = o.Value.Index(o.top, o.part)
-}
-
-// part returns where the members of a part are kept.
-func (o *object) part(key rawjson.Value) *rawjson.Index {
-	switch string(key) {
-	case `"metadata"`:
-		return &o.metadata
-	case `"spec"`:
-		return &o.spec
-	case `"status"`:
-		return &o.status
-	}
-	return nil
-}
-
-// Get returns the value that a path of member names leads to.
-func (o *object) Get(name string, path ...string) rawjson.Value {
-	return o.top.Get(name, path...)
+// row is an object with what its last row was written into.
+type row struct {
+	cell.Object
+	text []byte
 }

@@ -96,17 +96,12 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestEveryColumnIsKnown also makes the row of an empty object of each type.
-func TestEveryColumnIsKnown(t *testing.T) {
+// TestEmptyObjects makes the row of an empty object of each type.
+func TestEmptyObjects(t *testing.T) {
 	c := types(t)
 	for _, group := range c.Groups() {
 		for _, version := range group.Versions {
 			for _, kind := range version.Types {
-				for _, column := range kind.Columns {
-					if !table.Known(column) {
-						t.Errorf("%s %s: column %s has the unknown cell %q", kind.APIVersion(), kind.Kind, column.Name, column.Cell)
-					}
-				}
 				cells(t, kind.Columns, []byte(`{"metadata":{"name":"a"}}`))
 			}
 		}

@@ -1,5 +1,6 @@
-// Package admissionregistration holds the functions of webhook configurations. The admission service calls the
-// webhooks. It serves "Resources and their fields" of the specification.
+// Package admissionregistration holds the functions of webhook configurations. The
+// admission service calls the webhooks. It serves "Resources and their fields" of the
+// specification.
 package admissionregistration
 
 import (

@@ -1,5 +1,6 @@
-// Package apiextensions holds the defaults of CustomResourceDefinitions. Package crd checks them and sets
-// their status. It serves "Resources and their fields" of the specification.
+// Package apiextensions holds the defaults of CustomResourceDefinitions. Package crd
+// checks them and sets their status. It serves "Resources and their fields" of the
+// specification.
 package apiextensions
 
 import (

@@ -1,7 +1,9 @@
-// Package apiregistration holds the functions of APIServices, the registrations of served group versions. It serves "Resources and their fields" of the specification.
+// Package apiregistration holds the functions of APIServices, the registrations of
+// served group versions. It serves "Resources and their fields" of the specification.
 package apiregistration
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -15,5 +17,9 @@ var Functions = kinds.Functions{
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"createAPIService": createAPIService,
+	},
+	Cells: map[string]cell.Func{
+		"showApiServiceAvailable": showApiServiceAvailable,
+		"showApiServiceBackend":   showApiServiceBackend,
 	},
 }

@@ -1,8 +1,10 @@
-// Package apps holds the functions of Deployments, ReplicaSets, StatefulSets, DaemonSets and
-// ControllerRevisions. It never looks at the pods. It serves "Resources and their fields" of the specification.
+// Package apps holds the functions of Deployments, ReplicaSets, StatefulSets,
+// DaemonSets and ControllerRevisions. It never looks at the pods. It serves "Resources
+// and their fields" of the specification.
 package apps
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -27,5 +29,9 @@ var Functions = kinds.Functions{
 	Prepare: map[string]kinds.PrepareFunc{
 		"countTemplates":  countTemplates,
 		"createDaemonSet": createDaemonSet,
+	},
+	Cells: map[string]cell.Func{
+		"showOwner":          showOwner,
+		"showReadyOfDesired": showReadyOfDesired,
 	},
 }

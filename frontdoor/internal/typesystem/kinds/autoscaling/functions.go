@@ -1,7 +1,9 @@
-// Package autoscaling holds the functions of HorizontalPodAutoscalers in all their versions. It serves "Resources and their fields" of the specification.
+// Package autoscaling holds the functions of HorizontalPodAutoscalers in all their
+// versions. It serves "Resources and their fields" of the specification.
 package autoscaling
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -19,5 +21,9 @@ var Functions = kinds.Functions{
 	},
 	Derive: map[string]rules.DeriveFunc{
 		"oldestTarget": oldestTarget,
+	},
+	Cells: map[string]cell.Func{
+		"showAutoscalerReference": showAutoscalerReference,
+		"showAutoscalerTargets":   showAutoscalerTargets,
 	},
 }

@@ -1,7 +1,9 @@
-// Package batch holds the functions of Jobs and CronJobs, and of the templates that CronJobs have. It serves "Resources and their fields" of the specification.
+// Package batch holds the functions of Jobs and CronJobs, and of the templates that
+// CronJobs have. It serves "Resources and their fields" of the specification.
 package batch
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -22,5 +24,9 @@ var Functions = kinds.Functions{
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"createJob": createJob,
+	},
+	Cells: map[string]cell.Func{
+		"showJobCompletions": showJobCompletions,
+		"showJobDuration":    showJobDuration,
 	},
 }

@@ -6,6 +6,8 @@ package builtin
 import (
 	"sync"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/admissionregistration"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/apiextensions"
@@ -17,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/services"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/volumes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/discovery"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/events"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/flowcontrol"
@@ -42,9 +45,18 @@ var Read = sync.OnceValues(func() (*kinds.Set, error) {
 	return set, set.Resolve(functions)
 })
 
+// Cells returns the functions for cells of Tables; none when Read returns an error.
+func Cells() (map[string]cell.Func, map[string]cell.RowFunc) {
+	set, err := Read()
+	if err != nil {
+		return nil, nil
+	}
+	return set.Functions.Cells, set.Functions.Rows
+}
+
 // tables are the functions of all folders.
 var tables = [...]kinds.Functions{
-	meta.Functions, core.Functions, pods.Functions, services.Functions, apps.Functions, batch.Functions, autoscaling.Functions,
+	meta.Functions, core.Functions, pods.Functions, services.Functions, volumes.Functions, apps.Functions, batch.Functions, autoscaling.Functions,
 	networking.Functions, discovery.Functions, policy.Functions, rbac.Functions, certificates.Functions, scheduling.Functions, events.Functions,
 	flowcontrol.Functions, storage.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions,
 }

@@ -29,11 +29,17 @@ func TestFunctions(t *testing.T) {
 	}
 	for _, k := range set.Kinds {
 		note(k.PrepareCreate, k.PrepareUpdate, k.CountChange, k.PrepareDelete, []string{k.GracePeriod})
+		for _, c := range k.Columns {
+			name, _ := c.Computed()
+			note([]string{name, c.RowConditions})
+		}
 	}
 	check(t, set.Functions.Checks, used)
 	check(t, set.Functions.Derive, used)
 	check(t, set.Functions.Prepare, used)
 	check(t, set.Functions.Grace, used)
+	check(t, set.Functions.Cells, used)
+	check(t, set.Functions.Rows, used)
 }
 
 func check[F any](t *testing.T, functions map[string]F, used map[string]bool) {
@@ -54,6 +60,8 @@ func TestUnknownFunction(t *testing.T) {
 		{Definitions: map[string]*kinds.Rules{"core.v1.Pod": {Checks: []string{"nothingSuch"}}}},
 		{Kinds: []*kinds.Kind{{Resource: "core.v1.Pod", Behavior: kinds.Behavior{PrepareDelete: []string{"nothingSuch"}}}}},
 		{Kinds: []*kinds.Kind{{Resource: "core.v1.Pod", Behavior: kinds.Behavior{GracePeriod: "nothingSuch"}}}},
+		{Kinds: []*kinds.Kind{{Resource: "core.v1.Pod", Columns: []kinds.Column{{Cell: "nothingSuch"}}}}},
+		{Kinds: []*kinds.Kind{{Resource: "core.v1.Pod", Columns: []kinds.Column{{Cell: ".a", RowConditions: "nothingSuch"}}}}},
 	} {
 		if err := set.Resolve(kinds.Functions{}); err == nil || !strings.Contains(err.Error(), "core.v1.Pod") || !strings.Contains(err.Error(), "nothingSuch") {
 			t.Errorf("got %v", err)

@@ -1,7 +1,9 @@
-// Package certificates holds the functions of CertificateSigningRequests. The module csr-signer signs them. It serves "Resources and their fields" of the specification.
+// Package certificates holds the functions of CertificateSigningRequests. The module
+// csr-signer signs them. It serves "Resources and their fields" of the specification.
 package certificates
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -19,5 +21,8 @@ var Functions = kinds.Functions{
 	Prepare: map[string]kinds.PrepareFunc{
 		"nameRequester":        nameRequester,
 		"updateSigningRequest": updateSigningRequest,
+	},
+	Cells: map[string]cell.Func{
+		"showRequestCondition": showRequestCondition,
 	},
 }

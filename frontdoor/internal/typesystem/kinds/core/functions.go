@@ -1,8 +1,11 @@
-// Package core holds the functions of kinds of the core group: nodes, namespaces, quotas and limits,
-// ConfigMaps and Secrets, volumes and claims. Pods and Services have folders of their own. It serves "Resources and their fields" of the specification.
+// Package core holds the functions of kinds of the core group: nodes, namespaces,
+// quotas and limits, ConfigMaps and Secrets, volumes and claims. Pods and Services
+// have folders of their own. It serves "Resources and their fields" of the
+// specification.
 package core
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -49,5 +52,20 @@ var Functions = kinds.Functions{
 		"keepNamespaceFinalizers": keepNamespaceFinalizers,
 		"nameSecrets":             nameSecrets,
 		"terminateNamespace":      terminateNamespace,
+	},
+	Cells: map[string]cell.Func{
+		"showComponentError":   showComponentError,
+		"showComponentMessage": showComponentMessage,
+		"showComponentStatus":  showComponentStatus,
+		"showConfigMapData":    showConfigMapData,
+		"showNodeExternalIP":   showNodeExternalIP,
+		"showNodeInternalIP":   showNodeInternalIP,
+		"showNodeRoles":        showNodeRoles,
+		"showNodeStatus":       showNodeStatus,
+		"showQuotaLimits":      showQuotaLimits,
+		"showQuotaRequests":    showQuotaRequests,
+		"showVolumeClaim":      showVolumeClaim,
+		"showVolumeClass":      showVolumeClass,
+		"showVolumeStatus":     showVolumeStatus,
 	},
 }

@@ -1,7 +1,9 @@
-// Package discovery holds the functions of EndpointSlices, which share rules with Endpoints. It serves "Resources and their fields" of the specification.
+// Package discovery holds the functions of EndpointSlices, which share rules with
+// Endpoints. It serves "Resources and their fields" of the specification.
 package discovery
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -13,5 +15,9 @@ var Functions = kinds.Functions{
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"dropTopology": dropTopology,
+	},
+	Cells: map[string]cell.Func{
+		"showSliceEndpoints": showSliceEndpoints,
+		"showSlicePorts":     showSlicePorts,
 	},
 }

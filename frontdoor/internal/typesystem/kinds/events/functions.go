@@ -1,7 +1,9 @@
-// Package events holds the functions of Events, in the core group and in events/v1, which share objects. It serves "Resources and their fields" of the specification.
+// Package events holds the functions of Events, in the core group and in events/v1,
+// which share objects. It serves "Resources and their fields" of the specification.
 package events
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -11,5 +13,12 @@ var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"anyEvent": anyEvent,
 		"newEvent": newEvent,
+	},
+	Cells: map[string]cell.Func{
+		"showEventCount":     showEventCount,
+		"showEventFirstSeen": showEventFirstSeen,
+		"showEventLastSeen":  showEventLastSeen,
+		"showEventObject":    showEventObject,
+		"showEventSource":    showEventSource,
 	},
 }

@@ -1,8 +1,10 @@
-// Package flowcontrol holds the functions of FlowSchemas and PriorityLevelConfigurations. Nothing here
-// limits requests. It serves "Resources and their fields" of the specification.
+// Package flowcontrol holds the functions of FlowSchemas and
+// PriorityLevelConfigurations. Nothing here limits requests. It serves "Resources and
+// their fields" of the specification.
 package flowcontrol
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -12,5 +14,8 @@ var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"flowSchemaScope": flowSchemaScope,
 		"handFitsQueues":  handFitsQueues,
+	},
+	Cells: map[string]cell.Func{
+		"showFlowSchemaMissing": showFlowSchemaMissing,
 	},
 }

@@ -1,4 +1,5 @@
-// Package meta holds the functions of what all kinds have: metadata and label selectors. It serves "Resources and their fields" of the specification.
+// Package meta holds the functions of what all kinds have: metadata and label
+// selectors. It serves "Resources and their fields" of the specification.
 package meta
 
 import (

@@ -1,7 +1,9 @@
-// Package networking holds the functions of Ingresses, IngressClasses and NetworkPolicies. It serves "Resources and their fields" of the specification.
+// Package networking holds the functions of Ingresses, IngressClasses and
+// NetworkPolicies. It serves "Resources and their fields" of the specification.
 package networking
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -24,5 +26,10 @@ var Functions = kinds.Functions{
 	},
 	Derive: map[string]rules.DeriveFunc{
 		"defaultPolicyTypes": defaultPolicyTypes,
+	},
+	Cells: map[string]cell.Func{
+		"showIngressClass": showIngressClass,
+		"showIngressHosts": showIngressHosts,
+		"showIngressPorts": showIngressPorts,
 	},
 }

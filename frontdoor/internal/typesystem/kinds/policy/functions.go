@@ -1,5 +1,6 @@
-// Package policy holds the functions of PodDisruptionBudgets and PodSecurityPolicies. Evictions and
-// admission apply them. It serves "Resources and their fields" of the specification.
+// Package policy holds the functions of PodDisruptionBudgets and PodSecurityPolicies.
+// Evictions and admission apply them. It serves "Resources and their fields" of the
+// specification.
 package policy
 
 import (

@@ -1,7 +1,9 @@
-// Package rbac holds the functions of roles and their bindings. Package authz decides by them. It serves "Resources and their fields" of the specification.
+// Package rbac holds the functions of roles and their bindings. Package authz decides
+// by them. It serves "Resources and their fields" of the specification.
 package rbac
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -18,5 +20,11 @@ var Functions = kinds.Functions{
 	Derive: map[string]rules.DeriveFunc{
 		"roleRefGroup": roleRefGroup,
 		"subjectGroup": subjectGroup,
+	},
+	Cells: map[string]cell.Func{
+		"showRoleReference":   showRoleReference,
+		"showSubjectAccounts": showSubjectAccounts,
+		"showSubjectGroups":   showSubjectGroups,
+		"showSubjectUsers":    showSubjectUsers,
 	},
 }

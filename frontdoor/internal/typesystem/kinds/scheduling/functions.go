@@ -1,4 +1,5 @@
-// Package scheduling holds the functions of PriorityClasses, of which the system has two of its own. It serves "Resources and their fields" of the specification.
+// Package scheduling holds the functions of PriorityClasses, of which the system has
+// two of its own. It serves "Resources and their fields" of the specification.
 package scheduling
 
 import (

@@ -1,7 +1,9 @@
-// Package storage holds the functions of StorageClasses, CSI drivers and VolumeAttachments. It serves "Resources and their fields" of the specification.
+// Package storage holds the functions of StorageClasses, CSI drivers and
+// VolumeAttachments. It serves "Resources and their fields" of the specification.
 package storage
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -19,5 +21,9 @@ var Functions = kinds.Functions{
 	},
 	Derive: map[string]rules.DeriveFunc{
 		"defaultLifecycleMode": defaultLifecycleMode,
+	},
+	Cells: map[string]cell.Func{
+		"showStorageClassName": showStorageClassName,
+		"showTokenAudiences":   showTokenAudiences,
 	},
 }

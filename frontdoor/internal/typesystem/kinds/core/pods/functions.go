@@ -1,8 +1,10 @@
-// Package pods holds the functions of pods and of the templates that pods are made from: what goes
-// together in a spec, and what may change of a pod that runs. It serves "Resources and their fields" of the specification.
+// Package pods holds the functions of pods and of the templates that pods are made
+// from: what goes together in a spec, and what may change of a pod that runs. It
+// serves "Resources and their fields" of the specification.
 package pods
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -10,18 +12,11 @@ import (
 // Functions are those that the files of this folder name.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
-		"azureDisk":           azureDisk,
-		"chapSecret":          chapSecret,
-		"claimMetadata":       claimMetadata,
 		"containerPorts":      containerPorts,
 		"containerProbes":     containerProbes,
 		"containerResources":  containerResources,
-		"emptyDirSizeLimit":   emptyDirSizeLimit,
 		"envField":            envField,
 		"envSource":           envSource,
-		"fibreChannel":        fibreChannel,
-		"flexOptions":         flexOptions,
-		"flockerSet":          flockerSet,
 		"hostNetworkPorts":    hostNetworkPorts,
 		"newPod":              newPod,
 		"nodeTerm":            nodeTerm,
@@ -32,22 +27,17 @@ var Functions = kinds.Functions{
 		"podImages":           podImages,
 		"podNamespaces":       podNamespaces,
 		"privilegeEscalation": privilegeEscalation,
-		"projectedPaths":      projectedPaths,
-		"quobyteRegistry":     quobyteRegistry,
 		"resourceField":       resourceField,
 		"seccompProfile":      seccompProfile,
 		"spreadOnce":          spreadOnce,
 		"templateAnnotations": templateAnnotations,
 		"templateContainers":  templateContainers,
-		"tokenLifetime":       tokenLifetime,
 		"tolerationOperator":  tolerationOperator,
 		"valueOrSource":       valueOrSource,
 		"volumeField":         volumeField,
-		"volumeSecretName":    volumeSecretName,
 		"windowsAccount":      windowsAccount,
 	},
 	Derive: map[string]rules.DeriveFunc{
-		"defaultEmptyDir":      defaultEmptyDir,
 		"defaultPullPolicy":    defaultPullPolicy,
 		"hostNetworkHostPorts": hostNetworkHostPorts,
 		"podAddresses":         podAddresses,
@@ -61,4 +51,11 @@ var Functions = kinds.Functions{
 	Grace: map[string]kinds.GraceFunc{
 		"podGracePeriod": podGracePeriod,
 	},
+	Cells: map[string]cell.Func{
+		"showPodReadinessGates": showPodReadinessGates,
+		"showPodReady":          showPodReady,
+		"showPodRestarts":       showPodRestarts,
+		"showPodStatus":         showPodStatus,
+	},
+	Rows: map[string]cell.RowFunc{"podEnded": podEnded},
 }

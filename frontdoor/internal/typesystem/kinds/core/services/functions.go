@@ -1,8 +1,10 @@
-// Package services holds the functions of Services and Endpoints. Which addresses are free is decided by
-// package serviceips. It serves "Resources and their fields" of the specification.
+// Package services holds the functions of Services and Endpoints. Which addresses are
+// free is decided by package serviceips. It serves "Resources and their fields" of the
+// specification.
 package services
 
 import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -26,5 +28,11 @@ var Functions = kinds.Functions{
 	Prepare: map[string]kinds.PrepareFunc{
 		"createService": createService,
 		"updateService": updateService,
+	},
+	Cells: map[string]cell.Func{
+		"showEndpoints":           showEndpoints,
+		"showLoadBalancerAddress": showLoadBalancerAddress,
+		"showServiceExternalIP":   showServiceExternalIP,
+		"showServicePorts":        showServicePorts,
 	},
 }

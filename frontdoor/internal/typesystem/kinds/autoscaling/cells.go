@@ -1,4 +1,4 @@
-package table
+package autoscaling
 
 import (
 	"cmp"
@@ -6,19 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/portico-platform/portico/frontdoor/internal/wire/rawjson"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 )
 
-func autoscalerReference(o *object) any {
-	target := o.spec.Get("scaleTargetRef")
+func showAutoscalerReference(o *cell.Object) any {
+	target := o.Spec.Get("scaleTargetRef")
 	return target.Get("kind").String() + "/" + target.Get("name").String()
 }
 
 // shownMetrics is how many metrics there is room for.
 const shownMetrics = 2
 
-// autoscalerTargets shows current/target of each metric.
-func autoscalerTargets(o *object) any {
+// showAutoscalerTargets shows current/target of each metric.
+func showAutoscalerTargets(o *cell.Object) any {
 	metrics, current := autoscalerMetrics(o)
 	var targets []string
 	for i, metric := range metrics {
@@ -26,13 +27,13 @@ func autoscalerTargets(o *object) any {
 		if i < len(current) {
 			now = current[i]
 		}
-		targets = append(targets, metricTarget(metric, now))
+		targets = append(targets, shownMetric(metric, now))
 	}
 	switch more := len(targets) - shownMetrics; {
 	case len(targets) == 0:
-		return none
+		return cell.None
 	case more > 0:
-		return strings.Join(targets[:shownMetrics], ", ") + " + " + count(more) + " more..."
+		return strings.Join(targets[:shownMetrics], ", ") + " + " + cell.Count(more) + " more..."
 	}
 	return strings.Join(targets, ", ")
 }
@@ -40,19 +41,19 @@ func autoscalerTargets(o *object) any {
 // autoscalerMetrics returns the metrics that are aimed at, and how they stand. The
 // oldest version has a field for one of them, and annotations for the others and
 // for their order, by which they belong together.
-func autoscalerMetrics(o *object) (metrics, current []rawjson.Value) {
+func autoscalerMetrics(o *cell.Object) (metrics, current []rawjson.Value) {
 	noted := func(note string) []rawjson.Value {
-		text := o.metadata.Get("annotations", o.names.Qualified("autoscaling.alpha", note)).String()
+		text := o.Metadata.Get("annotations", o.Names.Qualified("autoscaling.alpha", note)).String()
 		if !json.Valid([]byte(text)) {
 			return nil
 		}
 		return slices.Collect(rawjson.Value(text).Items())
 	}
-	if given := o.spec.Get("metrics"); given.Exists() {
-		return slices.Collect(given.Items()), slices.Collect(o.status.Get("currentMetrics").Items())
+	if given := o.Spec.Get("metrics"); given.Exists() {
+		return slices.Collect(given.Items()), slices.Collect(o.Status.Get("currentMetrics").Items())
 	}
 	metrics, current = noted("metrics"), noted("current-metrics")
-	if target := o.spec.Get("targetCPUUtilizationPercentage"); target.Exists() {
+	if target := o.Spec.Get("targetCPUUtilizationPercentage"); target.Exists() {
 		ordered := noted("original-metrics")
 		if i := slices.IndexFunc(ordered, isCPU); i >= 0 {
 			metrics, ordered[i] = ordered, cpuMetric("target", target)
@@ -60,7 +61,7 @@ func autoscalerMetrics(o *object) (metrics, current []rawjson.Value) {
 			metrics = append(metrics, cpuMetric("target", target))
 		}
 	}
-	if now := o.status.Get("currentCPUUtilizationPercentage"); now.Exists() && len(current) == 0 {
+	if now := o.Status.Get("currentCPUUtilizationPercentage"); now.Exists() && len(current) == 0 {
 		current = append(current, cpuMetric("current", now))
 	}
 	return metrics, current
@@ -75,21 +76,21 @@ func cpuMetric(part string, utilization rawjson.Value) rawjson.Value {
 	return rawjson.Value(`{"type":"Resource","resource":{"` + part + `":{"averageUtilization":` + string(utilization) + `}}}`)
 }
 
-// metricTarget shows a metric in the unit of its target.
-func metricTarget(metric, current rawjson.Value) string {
+// shownMetric shows a metric in the unit of its target.
+func shownMetric(metric, current rawjson.Value) string {
 	target, now := metricSource(metric), metricSource(current)
 	perPod := metric.Get("type").Is("Pods") || metric.Get("type").Is("Resource") || metric.Get("type").Is("ContainerResource")
 	if utilization := measure(target, "target", "averageUtilization"); utilization != "" {
 		return percent(measure(now, "current", "averageUtilization")) + "/" + percent(utilization)
 	}
 	if average := measure(target, "target", "averageValue"); average != "" {
-		shown := cmp.Or(measure(now, "current", "averageValue"), unknown) + "/" + average
+		shown := cmp.Or(measure(now, "current", "averageValue"), cell.Unknown) + "/" + average
 		if perPod {
 			return shown // which is always an average
 		}
 		return shown + " (avg)"
 	}
-	return cmp.Or(measure(now, "current", "value"), unknown) + "/" + measure(target, "target", "value")
+	return cmp.Or(measure(now, "current", "value"), cell.Unknown) + "/" + measure(target, "target", "value")
 }
 
 // metricSource returns the part of a metric that its type names, as in Resource
@@ -115,7 +116,7 @@ func measure(source rawjson.Value, part, name string) string {
 
 func percent(utilization string) string {
 	if utilization == "" {
-		return unknown
+		return cell.Unknown
 	}
 	return utilization + "%"
 }

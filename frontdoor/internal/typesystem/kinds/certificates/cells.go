@@ -1,0 +1,28 @@
+package certificates
+
+import (
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
+)
+
+// showRequestCondition sums up a certificate signing request.
+func showRequestCondition(o *cell.Object) any {
+	is := func(kind string) bool { return cell.Condition(o.Status.Get("conditions"), kind).Exists() }
+	var words []string
+	switch {
+	case is("Denied"):
+		words = append(words, "Denied")
+	case is("Approved"):
+		words = append(words, "Approved")
+	default:
+		words = append(words, "Pending")
+	}
+	if is("Failed") {
+		words = append(words, "Failed")
+	}
+	if o.Status.Get("certificate").Text() != "" {
+		words = append(words, "Issued")
+	}
+	return strings.Join(words, ",")
+}

@@ -1,0 +1,175 @@
+package pods
+
+import (
+	"slices"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
+)
+
+// containers is what the statuses of a pod's containers add up to.
+type containers struct {
+	ready, total, restarts int64
+	// blocked is how an unfinished init container shows; empty when there is none.
+	blocked string
+}
+
+// containersOf returns the sum of a pod's containers, which several cells show.
+func containersOf(o *cell.Object) containers {
+	sum, ok := o.Memo.(*containers)
+	if !ok {
+		made := sumContainers(o)
+		sum, o.Memo = &made, &made
+	}
+	return *sum
+}
+
+// sumContainers looks at a pod's containers. Init containers that restart always
+// run beside the others and count with them.
+func sumContainers(o *cell.Object) containers {
+	var sidecars map[string]bool // by name
+	inits := 0
+	for c := range o.Spec.Get("initContainers").Items() {
+		inits++
+		if c.Get("restartPolicy").Is("Always") {
+			if sidecars == nil {
+				sidecars = map[string]bool{}
+			}
+			sidecars[c.Get("name").String()] = true
+		}
+	}
+	sum := containers{total: int64(o.Spec.Get("containers").Len() + len(sidecars))}
+	var initRestarts int64
+	position := 0
+	for c := range o.Status.Get("initContainerStatuses").Items() {
+		sidecar := sidecars[c.Get("name").String()]
+		initRestarts += c.Get("restartCount").Int()
+		if sidecar {
+			sum.restarts += c.Get("restartCount").Int()
+			if c.Get("ready").True() {
+				sum.ready++
+			}
+		}
+		if sum.blocked == "" {
+			sum.blocked = initBlocked(c, sidecar, position, inits)
+		}
+		position++
+	}
+	for c := range o.Status.Get("containerStatuses").Items() {
+		sum.restarts += c.Get("restartCount").Int()
+		if c.Get("ready").True() && c.Get("state", "running").Exists() {
+			sum.ready++
+		}
+	}
+	if sum.blocked != "" {
+		sum.restarts = initRestarts
+	}
+	return sum
+}
+
+// initBlocked tells how an init container keeps its pod from starting.
+func initBlocked(c rawjson.Value, sidecar bool, position, of int) string {
+	terminated, waiting := c.Get("state", "terminated"), c.Get("state", "waiting", "reason").String()
+	switch {
+	case terminated.Exists() && terminated.Get("exitCode").Int() == 0:
+		return ""
+	case sidecar && c.Get("started").True():
+		return ""
+	case terminated.Exists():
+		return "Init:" + exitReason(terminated)
+	case waiting != "" && waiting != "PodInitializing":
+		return "Init:" + waiting
+	}
+	return "Init:" + cell.Count(position) + "/" + cell.Count(of)
+}
+
+func exitReason(terminated rawjson.Value) string {
+	if reason := terminated.Get("reason").String(); reason != "" {
+		return reason
+	}
+	if signal := terminated.Get("signal").Int(); signal != 0 {
+		return "Signal:" + cell.Count(int(signal))
+	}
+	return "ExitCode:" + cell.Count(int(terminated.Get("exitCode").Int()))
+}
+
+func showPodReady(o *cell.Object) any {
+	c := containersOf(o)
+	return cell.Fraction(c.ready, c.total)
+}
+
+func showPodRestarts(o *cell.Object) any { return containersOf(o).restarts }
+
+func showPodStatus(o *cell.Object) any {
+	phase, reason := o.Status.Get("phase").String(), o.Status.Get("reason").String()
+	if o.Metadata.Get("deletionTimestamp").Exists() {
+		if reason == "NodeLost" {
+			return "Unknown"
+		}
+		return "Terminating"
+	}
+	if blocked := containersOf(o).blocked; blocked != "" && !cell.Condition(o.Status.Get("conditions"), "Initialized").Get("status").Is("True") {
+		return blocked
+	}
+	shown := phase
+	if reason != "" {
+		shown = reason
+	}
+	if gated := cell.Condition(o.Status.Get("conditions"), "PodScheduled"); gated.Get("reason").Is("SchedulingGated") {
+		shown = "SchedulingGated"
+	}
+	return containersReason(o, shown)
+}
+
+// containersReason lets the first container that says why it does not run speak
+// for the pod.
+func containersReason(o *cell.Object, shown string) string {
+	running := false
+	for _, c := range slices.Backward(slices.Collect(o.Status.Get("containerStatuses").Items())) {
+		terminated := c.Get("state", "terminated")
+		switch waiting := c.Get("state", "waiting", "reason").String(); {
+		case waiting != "":
+			shown = waiting
+		case terminated.Exists():
+			shown = exitReason(terminated)
+		case c.Get("ready").True():
+			running = true
+		}
+	}
+	if shown == "Completed" && running {
+		if cell.Condition(o.Status.Get("conditions"), "Ready").Get("status").Is("True") {
+			return "Running"
+		}
+		return "NotReady"
+	}
+	return shown
+}
+
+// podEnded tells of a pod that there is nothing more to wait for.
+func podEnded(o *cell.Object) string {
+	message := ""
+	phase := o.Status.Get("phase").String()
+	switch phase {
+	case "Succeeded":
+		message = "The pod has completed successfully."
+	case "Failed":
+		message = "The pod failed."
+	default:
+		return ""
+	}
+	return `[{"type":"Completed","status":"True","reason":"` + phase + `","message":"` + message + `"}]`
+}
+
+func showPodReadinessGates(o *cell.Object) any {
+	gates, open := int64(0), int64(0)
+	for gate := range o.Spec.Get("readinessGates").Items() {
+		gates++
+		if cell.Condition(o.Status.Get("conditions"), gate.Get("conditionType").String()).Get("status").Is("True") {
+			open++
+		}
+	}
+	if gates == 0 {
+		return cell.None
+	}
+	return cell.Fraction(open, gates)
+}

@@ -1,0 +1,27 @@
+// Package volumes holds the functions of the volumes of pods, whose definitions are in
+// core/volumes.yaml. It never looks for what a volume is made from. It serves
+// "Resources and their fields" of the specification.
+package volumes
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Functions are those that the files of this folder name.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"azureDisk":         azureDisk,
+		"chapSecret":        chapSecret,
+		"claimMetadata":     claimMetadata,
+		"emptyDirSizeLimit": emptyDirSizeLimit,
+		"fibreChannel":      fibreChannel,
+		"flexOptions":       flexOptions,
+		"flockerSet":        flockerSet,
+		"projectedPaths":    projectedPaths,
+		"quobyteRegistry":   quobyteRegistry,
+		"tokenLifetime":     tokenLifetime,
+		"volumeSecretName":  volumeSecretName,
+	},
+	Derive: map[string]rules.DeriveFunc{"defaultEmptyDir": defaultEmptyDir},
+}
