@@ -17,6 +17,10 @@ const (
 	// contracts is the module that everybody may import, kit the one that every
 	// service may import too, composer the one that may import everybody.
 	contracts, kit, composer = "services", "services/kit", "deploy"
+	// maxDepth bounds the packages of the front door on any way from its program to the
+	// keys of objects.
+	maxDepth             = 9
+	program, objectNames = "frontdoor/cmd/frontdoor", "services/resource"
 )
 
 func importRules() []Rule {
@@ -27,6 +31,8 @@ func importRules() []Rule {
 			"move what needs the dependency to services/kit: who implements a contract gets all of services/go.mod", checkContracts},
 		{"the layers of the front door import downwards",
 			"move the package to the layer that it belongs to, or what it needs into a layer below: see layers in deploy/lint/imports.go", checkLayers},
+		{fmt.Sprintf("the import depth of the front door is at most %d", maxDepth),
+			"inject the value, or move what is imported into a package below both", checkDepth},
 		{"one version of each dependency",
 			"run make tidy, which brings all modules to the same versions", checkVersions},
 	}
@@ -175,4 +181,41 @@ func checkLayers(w *Workspace) (found []Finding) {
 		}
 	}
 	return found
+}
+
+// checkDepth finds the longest way of imports through packages of the front door from
+// its program to the names of objects.
+func checkDepth(w *Workspace) []Finding {
+	imports := map[string][]string{}
+	for _, p := range w.Packages {
+		dir := filepath.ToSlash(p.Dir)
+		for _, f := range p.source() {
+			for _, spec := range f.AST.Imports {
+				path, _ := strconv.Unquote(spec.Path.Value)
+				if inside, ours := strings.CutPrefix(path, project); ours && (inside == objectNames || strings.HasPrefix(inside, "frontdoor")) {
+					imports[dir] = append(imports[dir], inside)
+				}
+			}
+		}
+	}
+	known := map[string][]string{objectNames: {objectNames}}
+	var longest func(dir string) []string
+	longest = func(dir string) []string {
+		way, seen := known[dir]
+		if seen {
+			return way
+		}
+		for _, next := range imports[dir] {
+			if rest := longest(next); len(rest) > 0 && len(rest) >= len(way) {
+				way = append([]string{dir}, rest...)
+			}
+		}
+		known[dir] = way
+		return way
+	}
+	way := longest(program)
+	if between := len(way) - 2; between > maxDepth {
+		return []Finding{{program, fmt.Sprintf("%d packages: %s", between, strings.Join(way, " > "))}}
+	}
+	return nil
 }
