@@ -26,12 +26,18 @@ test: ## run all tests of all modules with the race detector
 	go test -race -timeout 20m $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: check
-check: ## check format, vet, the import rule, the budgets and the module files
+check: tools ## check format, vet, staticcheck, spelling, the rules of deploy/lint and the module files
 	@unformatted=$$(gofmt -l $(MODULES)); test -z "$$unformatted" || { echo "not formatted (advice: run make fix):"; echo "$$unformatted"; exit 1; }
 	go vet $(PACKAGES)
 	GOWORK=off go -C deploy/conformance/suite vet ./...
+	bin/tools/staticcheck $(PACKAGES)
+	git ls-files -- '*.go' '*.md' '*.sh' | grep -v /testdata/ | xargs bin/tools/misspell -error -i ect
 	go test -count=1 ./deploy/lint
 	@for m in $(MODULES); do GOWORK=off go -C $$m mod tidy -diff || { echo "$$m/go.mod is not tidy (advice: run make tidy)"; exit 1; }; done
+
+.PHONY: tools
+tools: # what check runs, in the versions of deploy/tools/go.mod
+	@GOWORK=off go -C deploy/tools build -o ../../bin/tools/ tool
 
 .PHONY: fix
 fix: ## format everything

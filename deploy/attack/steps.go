@@ -134,7 +134,7 @@ func Modest(t *Target, limit int64, f func() error) error {
 	close(stop)
 	<-done
 	if most > limit {
-		return fmt.Errorf("the processes grew by %d MiB, more than %d (and: %v)", most>>20, limit>>20, err)
+		return fmt.Errorf("the processes grew by %d MiB, more than %d (and: %v)", most>>20, limit>>20, err) //nolint:errorlint // may be nil
 	}
 	return err
 }

@@ -78,8 +78,7 @@ type linearTrial struct {
 	watches []linear.Watch
 	told    []linear.Event
 	lists   []linear.Snapshot
-	number  int // of clients: each unknown result needs a new one
-	faults  []string
+	number  int      // of clients: each unknown result needs a new one
 	strange []string // answers that mean nothing to the checker
 }
 

@@ -61,6 +61,11 @@ func TestRulesFind(t *testing.T) {
 		{"comments cite sections", "store/a.go", "// f serves \"Watching\" and\n// \"Paths\".\nfunc f() {}"},
 		{"every test that the security page", "docs/security.md", "`store/a_test.go:TestNone`"},
 		{"every test that the security page", "docs/security.md", "nothing"},
+		{"errors are compared", "store/a.go", "func f(err error) bool { return err == io.EOF }"},
+		{"errors are compared", "store/a.go", "func f(err error) bool { _, ok := err.(*x); return ok }"},
+		{"errors are compared", "store/a.go", "func f(err error) { switch err.(type) {} }"},
+		{"errors are compared", "store/a.go", "func f(err error) { switch err { case io.EOF: } }"},
+		{"errors are compared", "store/a.go", "func f(err error) error { return fmt.Errorf(`reading: %v`, err) }"},
 		{"no sleeps", "store/a_test.go", "func f() { time.Sleep(1) }"},
 	}
 	for _, c := range cases {
@@ -97,6 +102,16 @@ import (
 
 // table is only read.
 var table = map[string]int{"a": 1}
+
+func wrap(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	if reportOnly {
+		return fmt.Errorf("last answer: %v", err) //nolint:errorlint // may be nil
+	}
+	return fmt.Errorf("reading: %w", err)
+}
 
 // See x.k8s.io: comments may name the maker.
 func read(ctx context.Context, a, b, c, d int) int {

@@ -64,7 +64,7 @@ func (m *Bootstrap) Authenticate(ctx context.Context, c services.Credentials) (s
 			continue
 		}
 		if !bootstrapGroup.MatchString(group) {
-			return services.Authentication{}, fmt.Errorf("group %q does not start with %s:", group, groupBootstrap)
+			return services.Authentication{}, fmt.Errorf("group %q does not start with %q", group, groupBootstrap+":")
 		}
 		groups = append(groups, group)
 	}

@@ -128,7 +128,7 @@ func busReplay(ctx context.Context, t *attack.Target) error {
 		i.Repeat("") // everything, progress as well
 		attack.Wait(ctx, 300*time.Millisecond)
 		if no, err := refused(); err != nil || !no {
-			return fmt.Errorf("with a repeated message, a revoked right is back (%v)", err)
+			return fmt.Errorf("with a repeated message, a revoked right is back (%v)", err) //nolint:errorlint // may be nil
 		}
 	}
 	return nil

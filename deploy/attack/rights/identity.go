@@ -293,7 +293,7 @@ func refusedAll(ctx context.Context, t *attack.Target, files peertls.Files, d gr
 		switch status.Code(err) {
 		case codes.PermissionDenied, codes.Unauthenticated, codes.Unavailable: // the last: no connection at all
 		default:
-			return fmt.Errorf("%s/%s is answered %v", d.ServiceName, name, err)
+			return fmt.Errorf("%s/%s is answered %v", d.ServiceName, name, err) //nolint:errorlint // may be nil
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ func (c *Cluster) Await(ctx context.Context, path string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not ready in time; last answer: %d %s %v", a.Code, a.Body, err)
+			return fmt.Errorf("not ready in time; last answer: %d %s %v", a.Code, a.Body, err) //nolint:errorlint // may be nil
 		case <-ticks.C:
 		}
 	}

@@ -4,6 +4,7 @@
 package recorded
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -47,7 +48,7 @@ func elementsOf(fields map[string]any) ([]element, error) {
 			continue // the parent reads it
 		}
 		path, err := fieldpath.DeserializePathElement(name)
-		if err == fieldpath.ErrUnknownPathElementType {
+		if errors.Is(err, fieldpath.ErrUnknownPathElementType) {
 			continue
 		}
 		if err != nil {
