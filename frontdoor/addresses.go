@@ -18,8 +18,8 @@ type addressConfig struct {
 }
 
 func (c *addressConfig) register(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&c.networks, "service-cluster-ip-range", []string{"10.0.0.0/24"}, "`networks` that services get their cluster IPs from: one, or one of each IP family, the default one first")
-	fs.StringVar(&c.ports, "service-node-port-range", "30000-32767", "`ports` that services get their node ports from")
+	fs.StringSliceVar(&c.networks, "service-cluster-ip-range", []string{"10.0.0.0/24"}, "`networks` for the cluster IPs of services: one, or one per IP family, the default first")
+	fs.StringVar(&c.ports, "service-node-port-range", "30000-32767", "range of `ports` for the node ports of services")
 }
 
 // assigner returns the Service address assigner and starts the repair of its claims.

@@ -71,10 +71,10 @@ type requestMetrics struct {
 func newRequestMetrics(registry *prometheus.Registry, openWatches func() float64) *requestMetrics {
 	m := &requestMetrics{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_request_total", Help: "Requests by what they asked for and how they were answered.",
+			Name: "apiserver_request_total", Help: "Requests by verb, resource and status code.",
 		}, []string{"verb", "group", "version", "resource", "subresource", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_request_duration_seconds", Help: "Time from the first byte of a request to the end of its answer; watches are left out.",
+			Name: "apiserver_request_duration_seconds", Help: "Time from the first byte of a request to the end of its response, except watches.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}, []string{"verb", "group", "version", "resource", "subresource"}),
 		deprecated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -83,7 +83,7 @@ func newRequestMetrics(registry *prometheus.Registry, openWatches func() float64
 	}
 	m.limits = budget.NewCounter(registry)
 	registry.MustRegister(m.total, m.duration, m.deprecated, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "apiserver_longrunning_requests", Help: "Watches that are open now.",
+		Name: "apiserver_longrunning_requests", Help: "Open watches.",
 	}, openWatches))
 	return m
 }

@@ -80,7 +80,7 @@ func (d *door) answered(ctx context.Context, ask func() error) error {
 		if err == nil || services.AsStatus(err).Code < http.StatusServiceUnavailable {
 			return err
 		}
-		d.log.Warn("not ready, trying again", "error", err)
+		d.log.Warn("not ready, retrying", "error", err)
 		if !retry.Pause(ctx, askAgain) {
 			return err
 		}

@@ -62,7 +62,7 @@ func (d *door) settleCustom(ctx context.Context, stored []crd.Definition) error 
 		if !definition.Shadows {
 			continue
 		}
-		d.log.Warn("a definition asks for names of built-in types and is not served", "definition", definition.Name)
+		d.log.Warn("definition not served: it uses names of built-in types", "definition", definition.Name)
 		if err := d.answered(ctx, func() error { return d.disestablish(ctx, definition.Name) }); err != nil {
 			return err
 		}

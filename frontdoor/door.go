@@ -152,7 +152,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		return nil, err
 	}
 	if err := d.createDefaults(ctx); err != nil {
-		return nil, fmt.Errorf("creating what every cluster starts with: %w", err)
+		return nil, fmt.Errorf("creating default objects: %w", err)
 	}
 	return d, d.restoreDefaults(n, b)
 }

@@ -160,14 +160,14 @@ const mostCode = 599
 func (d *door) renderError(a *answer, r *request.Request, err error) {
 	if a.status != 0 && sent(a) {
 		if r.Context().Err() == nil {
-			d.log.Warn("answer cut short", "path", r.URL.Path, "error", err)
+			d.log.Warn("response truncated", "path", r.URL.Path, "error", err)
 		}
 		panic(http.ErrAbortHandler)
 	}
 	status := services.AsStatus(err)
 	if status.Code < http.StatusBadRequest || status.Code > mostCode {
 		// Not an HTTP error status: writing it would close the connection.
-		status = services.AsStatus(fmt.Errorf("a part of the service answered with the code %d: %v", status.Code, err)) //nolint:errorlint // AsStatus must not find its code
+		status = services.AsStatus(fmt.Errorf("a component returned the status code %d: %v", status.Code, err)) //nolint:errorlint // AsStatus must not find its code
 	}
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
 		d.log.Warn("request failed", "verb", r.Verb, "path", r.URL.Path, "code", status.Code, "error", err)

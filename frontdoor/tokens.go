@@ -17,7 +17,7 @@ import (
 // registerTokens declares the flags about issued service account tokens. Authn has all
 // but the first of them too, to verify the tokens.
 func registerTokens(fs *pflag.FlagSet) {
-	fs.String("service-account-signing-key-file", "", "PEM file of the private key that tokens of service accounts are signed with; the first one in --service-account-key-file when empty")
+	fs.String("service-account-signing-key-file", "", "PEM file with the private key that signs service account tokens (default: the first one in --service-account-key-file)")
 	fs.StringArray("service-account-key-file", nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
 	fs.String("service-account-issuer", "", "issuer of bound service account tokens; a name of this API when empty")
 	fs.StringSlice("api-audiences", nil, "audiences that this API answers to; the service account issuer when empty")

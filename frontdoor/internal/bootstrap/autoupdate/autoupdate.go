@@ -126,7 +126,7 @@ func (k *Keeper) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := rest
 		if err := k.pass(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("default roles could not be restored, trying again", "error", err)
+			k.Log.Warn("restoring default roles failed, retrying", "error", err)
 			k.wake()
 			pause = retries.Next()
 		} else {
@@ -165,7 +165,7 @@ func (k *Keeper) pass(ctx context.Context) error {
 		case err != nil:
 			errs = append(errs, err)
 		default:
-			k.Log.Info("a default role or binding was missing or incomplete, and is restored", "object", d.Key.String())
+			k.Log.Info("restored a missing or incomplete default role or binding", "object", d.Key.String())
 		}
 		if ctx.Err() != nil {
 			break

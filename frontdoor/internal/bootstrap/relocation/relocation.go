@@ -63,7 +63,7 @@ func (m Mover) Run(ctx context.Context, types []*catalogue.Type) (since int64, e
 		if err != nil {
 			return 0, err
 		}
-		m.Log.Info("moved custom objects to where this release keeps them", "resource", t.Key.String(), "objects", n)
+		m.Log.Info("moved custom objects to the keys of this release", "resource", t.Key.String(), "objects", n)
 	}
 	if err := m.note(ctx); err != nil {
 		return 0, err

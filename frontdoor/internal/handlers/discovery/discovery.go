@@ -97,7 +97,7 @@ func (d *Documents) Serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return &services.Status{Code: http.StatusMethodNotAllowed, Reason: services.ReasonMethodNotAllowed,
-			Message: fmt.Sprintf("%s can only be read", r.URL.Path)}
+			Message: fmt.Sprintf("%s is read-only", r.URL.Path)}
 	}
 	return serve(w, r, forms)
 }

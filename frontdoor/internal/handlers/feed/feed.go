@@ -56,7 +56,7 @@ func (f *Feeds) Watch(ctx context.Context, selection Selection) (*Watcher, error
 	select {
 	case <-one.started:
 	case <-ctx.Done():
-		return nil, services.Unavailable("the changes of %s cannot be followed now", selection.GroupResource)
+		return nil, services.Unavailable("changes of %s are not available now", selection.GroupResource)
 	}
 	w := &Watcher{feed: one, selection: selection, position: selection.After, wake: make(chan struct{}, 1)}
 	one.index.add(w)

@@ -213,7 +213,7 @@ func (a *Assigner) giveBack(ctx context.Context, claims []claim) {
 	defer cancel()
 	for _, c := range claims {
 		if err := a.drop(ctx, c); err != nil {
-			a.Log.Warn("an address was not given back and waits for the repair", "claim", c.key, "error", err)
+			a.Log.Warn("releasing an address failed, left to the repair", "claim", c.key, "error", err)
 		}
 	}
 }

@@ -25,7 +25,7 @@ type Repair struct {
 func (r *Repair) Run(ctx context.Context, ticks <-chan time.Time) error {
 	for {
 		if err := r.Once(ctx); err != nil && ctx.Err() == nil {
-			r.Log.Warn("the claims of addresses were not checked and will be later", "error", err)
+			r.Log.Warn("checking address claims failed, retrying later", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -55,7 +55,7 @@ func (r *Repair) Once(ctx context.Context) error {
 			unheld[key] = c.revision
 			continue
 		}
-		r.Log.Info("an address that nobody has any more is free", "claim", key)
+		r.Log.Info("released an address that no service uses", "claim", key)
 		if err := r.drop(ctx, c); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (r *Repair) restore(ctx context.Context, claims map[resource.Key]claim, hol
 		case err != nil:
 			return err
 		default:
-			r.Log.Info("a claim of an address was missing", "claim", key, "service", of.Namespace+"/"+of.Name)
+			r.Log.Info("created a missing address claim", "claim", key, "service", of.Namespace+"/"+of.Name)
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ const longestNetwork = 1 << 16
 // ParseNetworks parses --service-cluster-ip-range: one network, or one per family.
 func ParseNetworks(values []string) (Networks, error) {
 	if len(values) == 0 || len(values) > 2 {
-		return nil, errors.New("must be one network, or one of each IP family")
+		return nil, errors.New("must be one network, or one per IP family")
 	}
 	var n Networks
 	for _, value := range values {
@@ -123,7 +123,7 @@ func ParsePorts(value string) (Ports, error) {
 	first, err := strconv.Atoi(from)
 	last, err2 := strconv.Atoi(to)
 	if !ok || err != nil || err2 != nil || first < 1 || last < first || last > math.MaxUint16 {
-		return Ports{}, fmt.Errorf("%q is not a range of ports, as in 30000-32767", value)
+		return Ports{}, fmt.Errorf("%q is not a range of ports such as 30000-32767", value)
 	}
 	return Ports{first, last}, nil
 }

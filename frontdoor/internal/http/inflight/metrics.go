@@ -18,10 +18,10 @@ func Register(registry *prometheus.Registry, reads, writes *Limiter, bytes *Byte
 		gauge("apiserver_current_inqueue_requests", "Requests that wait for a seat.", func() int { return l.waiting })
 		gauge("apiserver_stalled_requests", "Requests without a seat whose clients are slow to read.", func() int { return l.stalled })
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "apiserver_dropped_requests_total",
-			Help: "Requests that got no seat.", ConstLabels: labels}, func() float64 { return float64(l.refused.Load()) }))
+			Help: "Requests refused because no seat became free in time.", ConstLabels: labels}, func() float64 { return float64(l.refused.Load()) }))
 	}
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "apiserver_request_bytes_held",
-		Help: "Bytes of bodies and of stalled answers that requests hold."}, func() float64 {
+		Help: "Bytes of request bodies and stalled responses in memory."}, func() float64 {
 		bytes.mu.Lock()
 		defer bytes.mu.Unlock()
 		return float64(bytes.held)

@@ -56,7 +56,7 @@ type Pacer struct {
 func New(c Config) *Pacer {
 	p := &Pacer{grace: int64(c.Grace / tick), stall: int64(c.Stall / tick), rate: max(1, c.Rate*int64(tick)/int64(time.Second)), patience: c,
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_slow_clients_total",
-			Help: "Requests that were ended because their client was too slow, by what it was slow with."}, []string{"transfer"})}
+			Help: "Requests ended because the client was too slow to send the body or to read the answer."}, []string{"transfer"})}
 	p.list.next, p.list.previous = &p.list, &p.list
 	if c.Metrics != nil {
 		c.Metrics.MustRegister(p.ended)

@@ -67,7 +67,7 @@ func (r *Request) grow(who inflight.Requester, n int) error {
 	if r.Memory.Grow(r.memory, who, n) {
 		return nil
 	}
-	return inflight.TooMany("too many bytes of requests are being received, please try again later")
+	return inflight.TooMany("too many bytes of request bodies in progress, please try again later")
 }
 
 // ReadBody returns the whole body. The error is RequestEntityTooLarge (413) beyond the
@@ -92,7 +92,7 @@ func bodyError(err error) error {
 		return limit.Exceeded(limit.Body, services.TooLarge("Request entity too large: limit is %d", BodyLimit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &services.Status{Code: http.StatusRequestTimeout, Reason: services.ReasonTimeout,
-			Message: "the body of the request came too slowly", Details: &services.StatusDetails{}}
+			Message: "the request body arrived too slowly", Details: &services.StatusDetails{}}
 	}
-	return services.BadRequest("the body of the request could not be read: %v", err)
+	return services.BadRequest("the request body could not be read: %v", err)
 }
