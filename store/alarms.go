@@ -54,7 +54,7 @@ func (a *alarms) look(ctx context.Context, n *run.Node) {
 	case len(raised) > 0 && (before == nil || !slices.Equal(*before, raised)):
 		n.Log.Error("etcd has raised an alarm", "alarms", raised)
 	case len(raised) == 0 && before != nil && len(*before) > 0:
-		n.Log.Info("etcd has no alarm any more")
+		n.Log.Info("etcd's alarms are cleared")
 	}
 }
 
@@ -70,7 +70,7 @@ func (a *alarms) probe(context.Context) error {
 func (a *alarms) observe(n *run.Node) {
 	n.Health.Add(run.Check{Name: "etcd-alarms", Probe: a.probe})
 	n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "portico", Subsystem: "store", Name: "etcd_alarms", Help: "Alarms that etcd has raised.",
+		Namespace: "portico", Subsystem: "store", Name: "etcd_alarms", Help: "Active alarms of etcd.",
 	}, func() float64 {
 		if raised := a.raised.Load(); raised != nil {
 			return float64(len(*raised))

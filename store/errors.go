@@ -18,7 +18,7 @@ import (
 // failure returns the Status for a failed read from etcd.
 func failure(err error) *services.Status {
 	if inTime(err) {
-		return services.Unavailable("etcd cannot be used now: %v", err)
+		return services.Unavailable("etcd is unavailable: %v", err)
 	}
 	return services.Timeout("etcd did not answer in time: %v", err)
 }
@@ -38,13 +38,13 @@ func writeFailure(err error) *services.Status {
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return services.InsufficientStorage("etcd has reached its space quota and takes no writes but deletions until there is room again")
 	}
-	return services.Unavailable("etcd cannot be used now, and nothing was written: %v", err)
+	return services.Unavailable("etcd is unavailable, and nothing was written: %v", err)
 }
 
 // notDone returns the Unavailable (503) of a write that was not and will not be
 // applied.
 func notDone(key resource.Key) *services.Status {
-	return services.Unavailable("%s: etcd has not answered, and nothing was written", key)
+	return services.Unavailable("%s: etcd has not responded, and nothing was written", key)
 }
 
 // inTime is false if etcd or the caller timed out.

@@ -62,7 +62,7 @@ func (s *Store) exactly(ctx context.Context, revision int64) (*mirror.Snapshot, 
 		return nil, err
 	}
 	if after := s.mirror.Epoch().After; revision <= after {
-		return nil, services.Expired("The resourceVersion for the provided list is of a history that the store no longer has: it was restored, and begins after %d.", after)
+		return nil, services.Expired("The resourceVersion for the provided list is too old: the store was restored, and its history begins after %d.", after)
 	}
 	snapshot, _ := s.mirror.At(revision)
 	return snapshot, nil

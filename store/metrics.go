@@ -24,28 +24,28 @@ func newMetrics(r prometheus.Registerer, m *mirror.Mirror) *metrics {
 	out := &metrics{
 		etcd: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "portico", Subsystem: "store", Name: "etcd_request_duration_seconds",
-			Help:    "Time that etcd took to answer, by operation and outcome.",
+			Help:    "Latency of requests to etcd by operation and outcome.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"operation", "outcome"}),
 		lists: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "portico", Subsystem: "store", Name: "list_pages_total",
-			Help: "Pages of lists served, by where they came from: memory or etcd's history.",
+			Help: "List pages served, by source: memory or etcd's history.",
 		}, []string{"source"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "portico", Subsystem: "store", Name: "refused_requests_total",
-			Help: "Requests that were refused at once because etcd was away, by operation: read or write.",
+			Help: "Requests refused because etcd was unavailable, by operation: read or write.",
 		}, []string{"operation"}),
 	}
 	r.MustRegister(out.etcd, out.lists, out.refused,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "portico", Subsystem: "store", Name: "etcd_up",
-			Help: "1 while etcd answers, 0 while requests that need it are refused."}, func() float64 {
+			Help: "1 while etcd responds, 0 while requests that need it are refused."}, func() float64 {
 			if m.Contact().Err() != nil {
 				return 0
 			}
 			return 1
 		}),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "portico", Subsystem: "store", Name: "etcd_losses_total",
-			Help: "Times that etcd stopped answering."}, func() float64 { return float64(m.Contact().Losses()) }),
+			Help: "How often etcd has stopped responding."}, func() float64 { return float64(m.Contact().Losses()) }),
 		gauge("mirror_objects", "Objects held in memory.", func(s mirror.Status) float64 { return float64(s.Objects) }),
 		gauge("mirror_revision", "Revision that the mirror has reached.", func(s mirror.Status) float64 { return float64(s.Revision) }),
 		gauge("mirror_snapshots", "Snapshots held for the following pages of lists.", func(s mirror.Status) float64 { return float64(s.Pins) }),

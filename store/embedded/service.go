@@ -22,12 +22,12 @@ import (
 func Service() run.Service {
 	return run.Service{
 		Name:   "etcd",
-		About:  "keeps the state, in this process (etcd)",
+		About:  "runs etcd in this process",
 		Offers: []run.Dependency{etcd.Client},
 		Flags: func(fs *pflag.FlagSet) {
-			fs.String("data-dir", "./portico-data", "directory that holds everything this process keeps; etcd's part is below it in etcd")
-			fs.Int64("quota-backend-bytes", defaultQuota, "bytes that etcd's database may take; beyond them only deletions are accepted")
-			fs.Int64("disk-reserve-bytes", defaultReserve, "bytes of the data directory's disk that are kept free: with less, only deletions are accepted")
+			fs.String("data-dir", "./portico-data", "data directory of this process; etcd's data is in its subdirectory etcd")
+			fs.Int64("quota-backend-bytes", defaultQuota, "maximum size of etcd's database in bytes; beyond it only deletions are accepted")
+			fs.Int64("disk-reserve-bytes", defaultReserve, "bytes to keep free on the disk of the data directory; with less, only deletions are accepted")
 		},
 		Start: start,
 	}

@@ -98,7 +98,7 @@ func (s *Server) keepSpace(ctx context.Context) {
 		select {
 		case now := <-ticker.C:
 			if err := keeper.look(ctx, now); err != nil && ctx.Err() == nil {
-				s.log.Warn("making room in etcd's database", "error", err)
+				s.log.Warn("freeing space in etcd's database failed", "error", err)
 			}
 		case <-ctx.Done():
 			return
@@ -159,9 +159,9 @@ func (k *space) report(size sizes) {
 func (k *space) cutHistory(ctx context.Context, revision int64, now time.Time, size sizes) error {
 	_, err := k.server.Client.Compact(ctx, revision, clientv3.WithCompactPhysical())
 	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
-		return fmt.Errorf("cutting history short: %w", err)
+		return fmt.Errorf("compacting early: %w", err)
 	}
-	k.server.log.Warn("etcd's database fills up, history is cut short: watches and lists from before have expired",
+	k.server.log.Warn("etcd's database is filling up, compacted early: older watches and lists have expired",
 		"revision", revision, "bytes", size.used, "quota", size.quota)
 	k.cut, k.cutAt = revision, now
 	return nil
@@ -184,7 +184,7 @@ func wasteful(size sizes) bool {
 func (k *space) defragment(size sizes) error {
 	s := k.server
 	if free, err := s.disk.Free(); err == nil && free < size.used+s.disk.reserve/2 {
-		return fmt.Errorf("the disk has no room to defragment: %d MiB are free, the copy takes %d", free>>20, size.used>>20)
+		return fmt.Errorf("not enough disk space to defragment: %d MiB are free, the copy takes %d", free>>20, size.used>>20)
 	}
 	start := time.Now()
 	if err := s.etcd.Server.Backend().Defrag(); err != nil {

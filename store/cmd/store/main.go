@@ -9,7 +9,7 @@ import (
 func main() {
 	run.Main(run.App{
 		Name:     "store",
-		About:    "keeps the state of the API in an etcd cluster and serves it to the other services",
+		About:    "stores the state of the API in an etcd cluster",
 		Services: []run.Service{store.Service()},
 	})
 }

@@ -30,7 +30,7 @@ const (
 )
 
 // ErrAway is the error of requests that do not wait for an unavailable etcd.
-var ErrAway = errors.New("etcd has not answered for " + patience.String())
+var ErrAway = errors.New("etcd has not responded for " + patience.String())
 
 // Config configures a Contact.
 type Config struct {
@@ -97,13 +97,13 @@ func (c *Contact) Run(ctx context.Context) {
 			answered, wait = now, every
 			if c.Err() != nil {
 				c.found()
-				c.config.Log.Info("etcd answers again")
+				c.config.Log.Info("etcd responds again")
 			}
 		case now.Sub(asked) > 2*patience:
 			answered = now // this process itself was paused
 		case ctx.Err() == nil && c.Err() == nil && now.Sub(answered) >= patience:
 			c.lost.Add(1)
-			c.config.Log.Warn("etcd does not answer, requests that need it are refused", "error", err)
+			c.config.Log.Warn("etcd does not respond, requests that need it are refused", "error", err)
 			c.state.Load().lose(ErrAway)
 		}
 		retry.Pause(ctx, wait)
@@ -133,7 +133,7 @@ func (c *Contact) ask(ctx context.Context) error {
 	case err := <-c.pending:
 		c.pending = nil
 		if err != nil {
-			return fmt.Errorf("asking etcd: %w", err)
+			return fmt.Errorf("reading from etcd: %w", err)
 		}
 		return nil
 	case <-ctx.Done():

@@ -57,12 +57,12 @@ func (m *Mirror) Run(ctx context.Context) error {
 		case err == nil:
 			loaded = true
 		case errors.Is(err, rpctypes.ErrCompacted):
-			m.log.Warn("etcd compacted what the mirror had not seen yet, loading everything anew")
+			m.log.Warn("etcd has compacted past the mirror, reloading everything")
 			loaded = false
 		case loaded && void:
 			loaded = false // history has broken, which has been logged
 		case ctx.Err() == nil:
-			m.log.Warn("following etcd failed, trying again", "error", err)
+			m.log.Warn("watching etcd failed, retrying", "error", err)
 			if now > before {
 				delays.Reset()
 			}
@@ -138,7 +138,7 @@ func (m *Mirror) watch(ctx context.Context, from int64) error {
 	ctx, cancel := context.WithCancel(etcd.OwnStream(ctx))
 	defer cancel()
 	if !m.cutBy(cancel) {
-		return errors.New("what was loaded is no longer valid")
+		return errors.New("the loaded state is no longer valid")
 	}
 	events := m.client.Watch(ctx, resource.Root, clientv3.WithPrefix(),
 		clientv3.WithRev(from), clientv3.WithProgressNotify())

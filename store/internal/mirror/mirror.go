@@ -174,7 +174,7 @@ func (m *Mirror) Pin(s *Snapshot) {
 
 // ErrBroken is the error of Wait when etcd's history broke: the revision belongs to an
 // earlier epoch.
-var ErrBroken = errors.New("etcd's history is not the one that the revision is of")
+var ErrBroken = errors.New("the revision belongs to an earlier history of etcd")
 
 // Wait returns nil when the mirror has reached a revision, else ErrBroken,
 // contact.ErrAway while etcd is away, or the error of ctx.

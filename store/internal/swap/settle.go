@@ -143,7 +143,7 @@ func (s *Swapper) try(ctx context.Context, w Swap, read func(context.Context, Sw
 	if w.deletes() {
 		before, err := s.Client.Get(ctx, w.Path, clientv3.WithRev(applied-1))
 		if err != nil {
-			return Outcome{}, fmt.Errorf("reading what was deleted: %w", err)
+			return Outcome{}, fmt.Errorf("reading the deleted object: %w", err)
 		}
 		o.Value = first(before.Kvs)
 	}

@@ -107,11 +107,11 @@ func (s *Swapper) Stop() { close(s.stopped) }
 func CheckAttempt(a services.Attempt) (services.Attempt, error) {
 	switch {
 	case a.ID == "" && a.Repeated:
-		return a, services.BadRequest("a write that is repeated needs the ID of the first attempt")
+		return a, services.BadRequest("a repeated write needs the ID of the first attempt")
 	case a.ID == "":
 		a.ID = services.NewWriteID()
 	case len(a.ID) > maxID || strings.ContainsFunc(a.ID, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`/"\<>&`, r) }):
-		return a, services.BadRequest("not the ID of a write: %.80q", a.ID)
+		return a, services.BadRequest("invalid write ID: %.80q", a.ID)
 	}
 	return a, nil
 }
@@ -123,7 +123,7 @@ func CheckAttempt(a services.Attempt) (services.Attempt, error) {
 // search for its outcome.
 func (s *Swapper) Do(ctx context.Context, w Swap) (Outcome, error) {
 	if w.Attempt.Repeated {
-		return s.settle(ctx, w, errors.New("the answer to an earlier attempt was lost"), s.fence)
+		return s.settle(ctx, w, errors.New("the response to an earlier attempt was lost"), s.fence)
 	}
 	if err := cmp.Or(s.Away(), ctx.Err()); err != nil {
 		return Outcome{}, &NotSent{err}
