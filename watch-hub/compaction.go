@@ -41,7 +41,7 @@ func (h *Hub) compactAlways(ctx context.Context) {
 				continue
 			}
 			if err := h.compactAt(ctx, now); err != nil && ctx.Err() == nil {
-				h.config.Log.Warn("compacting etcd", "error", err)
+				h.config.Log.Warn("compacting etcd failed", "error", err)
 			}
 		case <-ctx.Done():
 			return

@@ -146,7 +146,7 @@ func (h *Hub) followAlways(ctx context.Context) {
 
 var (
 	errWatchEnded = errors.New("etcd ended the watch")
-	errNewEpoch   = errors.New("etcd has another history")
+	errNewEpoch   = errors.New("etcd's history was replaced")
 )
 
 // follow moves changes from etcd into the window and onto the bus.
@@ -255,7 +255,7 @@ func (h *Hub) fill(ctx context.Context) {
 			step, h.filled = max(1, step/4), false
 		case err != nil:
 			if ctx.Err() == nil {
-				h.config.Log.Warn("reading the past, which now comes from etcd when it is asked for", "error", err)
+				h.config.Log.Warn("filling the window failed, older changes are read from etcd on demand", "error", err)
 			}
 			return
 		case !h.window.Prepend(time.Now(), q.After, floor, past.Changes) || q.After <= first:

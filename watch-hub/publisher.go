@@ -117,7 +117,7 @@ func (p *publisher) send(m *message) {
 	}
 }
 
-var errNoKey = errors.New("there is no key to seal with")
+var errNoKey = errors.New("no key to seal with")
 
 // publish seals and sends a message. On a bus that only this process can reach,
 // messages are not sealed.

@@ -30,9 +30,9 @@ func Service() run.Service {
 
 func flags(fs *pflag.FlagSet) {
 	fs.Duration("watch-history", 5*time.Minute, "how long watches can be resumed and lists continued before they expire")
-	fs.Int64("watch-history-bytes", 32<<20, "bytes of history to hold in memory; older changes come from etcd")
+	fs.Int64("watch-history-bytes", 32<<20, "bytes of history to keep in memory; older changes are read from etcd")
 	fs.Duration("bus-key-lifetime", 24*time.Hour, "how often the key that seals changes on NATS is replaced; deleting "+keys.Path+" in etcd replaces it at once")
-	fs.String("watch-hub-name", "", "name of this watch hub among several (default the host's name)")
+	fs.String("watch-hub-name", "", "unique name of this watch hub (default: the host name)")
 }
 
 func start(ctx context.Context, n *run.Node) error {
@@ -83,7 +83,7 @@ func configure(n *run.Node) (Config, error) {
 	return config, nil
 }
 
-var errLagging = errors.New("etcd has told nothing for a while")
+var errLagging = errors.New("etcd has been silent for too long")
 
 // observe registers the health checks and metrics of the hub.
 func observe(n *run.Node, hub *Hub) {

@@ -30,7 +30,7 @@ const (
 func Service() run.Service {
 	return run.Service{
 		Name:   "nats",
-		About:  "NATS inside this process, without a port",
+		About:  "runs NATS in this process, without a port",
 		Offers: []run.Dependency{bus.Conn},
 		Start:  start,
 	}
@@ -50,11 +50,11 @@ func start(ctx context.Context, n *run.Node) error {
 		s.WaitForShutdown()
 	})
 	if !s.ReadyForConnections(startTimeout) {
-		return errors.New("NATS does not start")
+		return errors.New("NATS did not start")
 	}
 	conn, err := bus.Connect(n, "", nats.InProcessServer(s))
 	if err != nil {
-		return fmt.Errorf("connecting to the NATS of this process: %w", err)
+		return fmt.Errorf("connecting to the embedded NATS: %w", err)
 	}
 	bus.Conn.Offer(n, conn)
 	return nil

@@ -10,7 +10,7 @@ import (
 func main() {
 	run.Main(run.App{
 		Name:     "watch-hub",
-		About:    "the watch hub of Portico: publishes what happens to objects, and answers what happened",
+		About:    "publishes changes of objects on NATS and replays them",
 		Services: []run.Service{watchhub.Service()},
 	})
 }

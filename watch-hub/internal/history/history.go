@@ -37,10 +37,10 @@ type Compacted struct {
 func (c Compacted) Error() string { return fmt.Sprintf("history is compacted through %d", c.Through) }
 
 // errPrevious means that the object before an event is compacted.
-var errPrevious = errors.New("the previous state of an object is no longer held")
+var errPrevious = errors.New("the previous state of an object is compacted")
 
 // ErrLarge means that there is more than was requested.
-var ErrLarge = errors.New("more history than was asked for")
+var ErrLarge = errors.New("more history than requested")
 
 var errEnded = errors.New("etcd ended a watch")
 
@@ -82,7 +82,7 @@ func (r *Reader) askProgress(ctx context.Context, every time.Duration) {
 		select {
 		case <-timer.C:
 			if err := r.client.RequestProgress(ctx); err != nil && ctx.Err() == nil {
-				r.log.Debug("asking etcd for progress", "error", err)
+				r.log.Debug("requesting progress from etcd failed", "error", err)
 			}
 			pause = min(2*pause, every)
 			timer.Reset(pause)
@@ -126,7 +126,7 @@ func (r *Reader) change(event *clientv3.Event) (c services.Change, ok bool, err 
 		return c, false, Compacted{Through: event.Kv.ModRevision}
 	}
 	if err != nil {
-		r.log.Error("unreadable value in etcd", "key", string(event.Kv.Key), "revision", event.Kv.ModRevision, "error", err)
+		r.log.Error("undecodable value in etcd", "key", string(event.Kv.Key), "revision", event.Kv.ModRevision, "error", err)
 	}
 	return c, err == nil, nil
 }

@@ -268,7 +268,7 @@ func (k *Keys) store(ctx context.Context, before *ring) error {
 		return err
 	}
 	if response.Succeeded {
-		k.log.Info("the key of the bus has been replaced", "accepted", len(list))
+		k.log.Info("replaced the bus key", "accepted", len(list))
 	}
 	return nil
 }
