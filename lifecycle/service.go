@@ -40,7 +40,7 @@ const keyFiles = "service-account-key-file"
 func Service() run.Service {
 	return run.Service{
 		Name:  "lifecycle",
-		About: "empties deleted namespaces, collects garbage, adds defaults to new namespaces, signs account tokens, counts for quotas",
+		About: "empties deleted namespaces, collects garbage, adds defaults to new namespaces, signs service account tokens, counts quota usage",
 		Needs: []run.Dependency{worker.API},
 		Flags: func(fs *pflag.FlagSet) {
 			fs.StringArray(keyFiles, nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
@@ -70,7 +70,7 @@ func start(ctx context.Context, n *run.Node) error {
 		}
 	}
 	if !l.on {
-		n.Log.Info("off: --controllers turns all of it off")
+		n.Log.Info("off: --controllers disables all controllers")
 		return nil
 	}
 	n.Health.Add(worker.Ready(n.Service, l.namespaces))
@@ -157,7 +157,7 @@ func (l *lifecycle) startNamespaceDefaults() error {
 	if len(l.roots) > 0 {
 		things = append(things, namespacedefaults.RootCertificate(l.Vocabulary, l.roots))
 	} else {
-		l.Log.Info("namespaces get no root certificate: --kubeconfig trusts those of the system")
+		l.Log.Info("namespaces get no root certificate: --kubeconfig uses the system's CA certificates")
 	}
 	for _, thing := range things {
 		if !worker.Enabled(l.Node, thing.Controller, true) {
@@ -181,7 +181,7 @@ func (l *lifecycle) startTokens() error {
 	key, err := tokenkey.Read(files...)
 	switch {
 	case errors.Is(err, tokenkey.ErrNone):
-		l.Log.Info("service accounts get no token secrets: there is no private key to sign with", "flag", keyFiles)
+		l.Log.Info("service accounts get no token secrets: no private key to sign with", "flag", keyFiles)
 		return nil
 	case err != nil:
 		return run.Usagef("--%s: %v", keyFiles, err)

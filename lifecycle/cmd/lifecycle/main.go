@@ -9,7 +9,7 @@ import (
 func main() {
 	run.Main(run.App{
 		Name:     "lifecycle",
-		About:    "empties deleted namespaces, deletes what has lost its owners, and adds defaults to new namespaces",
+		About:    "empties deleted namespaces, collects garbage, adds defaults to new namespaces",
 		Services: []run.Service{lifecycle.Service()},
 	})
 }

@@ -93,7 +93,7 @@ func (c *Controller) empty(ctx context.Context, d *unstructured.Unstructured) (t
 	case apierrors.IsConflict(err):
 		return 0, worker.ErrLater
 	case err == nil:
-		c.Log.Info("a deleted definition has no objects and is gone", "definition", d.GetName())
+		c.Log.Info("finalized a deleted definition", "definition", d.GetName())
 	}
 	return 0, err
 }

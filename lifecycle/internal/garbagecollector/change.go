@@ -28,7 +28,7 @@ func (c *Controller) delete(ctx context.Context, o *object, live *unstructured.U
 		policy = metav1.DeletePropagationForeground
 	}
 	uid, version := live.GetUID(), live.GetResourceVersion()
-	c.Log.Debug("deletes an object without owners", "controller", Name, "type", o.kind.Resource, "namespace", o.namespace, "name", o.name)
+	c.Log.Debug("deleting an object without owners", "controller", Name, "type", o.kind.Resource, "namespace", o.namespace, "name", o.name)
 	return worker.IgnoreRace(c.at(o).Delete(ctx, o.name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &policy,
 	}))

@@ -111,7 +111,7 @@ func (c *Controller) followTypes(ctx context.Context) {
 		if served, err := c.Inventory.Read(ctx); err == nil {
 			c.follow(ctx, served, &group)
 		} else if ctx.Err() == nil {
-			c.Log.Warn("cannot read the resource types", "controller", Name, "error", err)
+			c.Log.Warn("discovery failed", "controller", Name, "error", err)
 			next = recheckAfter
 		}
 		delay = next
@@ -144,7 +144,7 @@ func (c *Controller) follow(ctx context.Context, served *inventory.Inventory, gr
 	}
 	for kind, m := range c.monitors {
 		if !there[kind] {
-			c.Log.Debug("stops following a type", "controller", Name, "type", kind)
+			c.Log.Debug("stopped following a type", "controller", Name, "type", kind)
 			m.stop()
 			delete(c.monitors, kind)
 		}
@@ -154,7 +154,7 @@ func (c *Controller) follow(ctx context.Context, served *inventory.Inventory, gr
 // start starts a monitor, and replaces one of another version of the type.
 func (c *Controller) start(ctx context.Context, t *inventory.Type, group *sync.WaitGroup) {
 	kind := t.GroupResource()
-	c.Log.Debug("follows a type", "controller", Name, "type", kind)
+	c.Log.Debug("started following a type", "controller", Name, "type", kind)
 	if known := c.monitors[kind]; known != nil {
 		known.stop()
 	}

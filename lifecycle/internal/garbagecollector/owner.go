@@ -64,7 +64,7 @@ func (c *Controller) askForOwner(ctx context.Context, o *object, r metav1.OwnerR
 	}
 	kind := c.served.Load().Kind(gv.WithKind(r.Kind))
 	if kind == nil {
-		c.Log.Debug("cannot look for an owner of a kind that is not served", "controller", Name, "kind", gv.WithKind(r.Kind), "name", r.Name)
+		c.Log.Debug("owner has a kind that is not served", "controller", Name, "kind", gv.WithKind(r.Kind), "name", r.Name)
 		return ownerThere, worker.ErrLater
 	}
 	namespace := o.namespace

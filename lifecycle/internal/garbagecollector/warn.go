@@ -35,6 +35,6 @@ func (c *Controller) warn(ctx context.Context, o *object, r metav1.OwnerReferenc
 	events := c.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"})
 	_, err := events.Namespace(namespace).Create(ctx, event, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
-		c.Log.Warn("cannot write an event", "controller", Name, "namespace", o.namespace, "name", o.name, "error", err)
+		c.Log.Warn("writing an event failed", "controller", Name, "namespace", o.namespace, "name", o.name, "error", err)
 	}
 }

@@ -63,7 +63,7 @@ func (c *Controller) finalize(ctx context.Context, ns *unstructured.Unstructured
 	}
 	_, err := c.namespaces.Update(ctx, ns, metav1.UpdateOptions{}, "finalize")
 	if err == nil {
-		c.Log.Info("emptied a deleted namespace", "namespace", ns.GetName())
+		c.Log.Info("finalized an empty namespace", "namespace", ns.GetName())
 	}
 	return worker.IgnoreRace(err)
 }

@@ -40,7 +40,7 @@ func (c *Controller) sweep(ctx context.Context, namespace string) findings {
 		return all
 	}
 	if len(served.Stale) > 0 {
-		all.discovery = fmt.Errorf("the API cannot tell what these group versions hold: %v", served.Stale)
+		all.discovery = fmt.Errorf("discovery is stale for these group versions: %v", served.Stale)
 	}
 	all.malformed = served.Malformed
 	var pods, others []*inventory.Type
