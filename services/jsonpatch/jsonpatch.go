@@ -73,7 +73,7 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 }
 
 // errPanic is the error of a patch on which the library panics.
-var errPanic = errors.New("the operations of the patch do not fit the object")
+var errPanic = errors.New("the patch cannot be applied to the object")
 
 // apply applies operations. The library dereferences nil pointers for some operations
 // on the whole document.

@@ -41,7 +41,7 @@ func (c Counter) Read(gr names.GroupResource, object []byte) (Item, error) {
 		err = c.weigh(gr, &o, &item)
 	}
 	if err != nil {
-		return item, fmt.Errorf("reading what one of %s counts for: %w", gr, err)
+		return item, fmt.Errorf("counting an object of %s: %w", gr, err)
 	}
 	return item, nil
 }

@@ -83,13 +83,13 @@ func (k Key) Path() string {
 // would be invalid or that of another object.
 func (k Key) Check() error {
 	if k.Resource == "" || k.Name == "" {
-		return errors.New("a key needs a resource and a name")
+		return errors.New("key has no resource or no name")
 	}
 	if strings.Contains(k.Group+k.Resource+k.Namespace+k.Name, "/") {
 		return fmt.Errorf("%s: names must not contain a slash", k)
 	}
 	if k.Custom && k.Group == "" || strings.HasPrefix(k.Group, "_") || !k.Custom && k.Group == coreGroup {
-		return fmt.Errorf("%s: no objects are kept under this group", k)
+		return fmt.Errorf("%s: no objects are stored under this group", k)
 	}
 	return nil
 }

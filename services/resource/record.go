@@ -36,7 +36,7 @@ type written struct {
 	Write string `json:"w,omitempty"`
 }
 
-var errNoHeader = errors.New("a stored value has no header line")
+var errNoHeader = errors.New("stored value has no header line")
 
 // EncodeRecord returns the record's value in etcd: a header line of JSON, then the
 // object.
@@ -63,7 +63,7 @@ func DecodeRecord(value []byte) (Record, error) {
 		return Record{}, fmt.Errorf("header line of a stored value: %w", err)
 	}
 	if h.At <= 0 || h.At >= len(object) {
-		return Record{}, fmt.Errorf("header line of a stored value: offset %d lies outside the object", h.At)
+		return Record{}, fmt.Errorf("header line of a stored value: offset %d is outside the object", h.At)
 	}
 	return Record{UID: h.UID, Labels: h.Labels, Fields: h.Fields, At: h.At, JSON: object}, nil
 }

@@ -67,7 +67,7 @@ func algorithmOf(signer crypto.Signer) (string, error) {
 			return algorithm, nil
 		}
 	}
-	return "", fmt.Errorf("a key of type %T does not sign tokens", signer)
+	return "", fmt.Errorf("a key of type %T cannot sign tokens", signer)
 }
 
 // readFile returns the first private key in a file; nil if there is none.

@@ -64,7 +64,7 @@ func New(c Config, find Resolver, agent string) *Client {
 	if len(c.CABundle) > 0 {
 		trust.RootCAs = x509.NewCertPool()
 		if !trust.RootCAs.AppendCertsFromPEM(c.CABundle) {
-			return &Client{err: errors.New("clientConfig.caBundle holds no certificate")}
+			return &Client{err: errors.New("clientConfig.caBundle contains no certificate")}
 		}
 	}
 	dialer := &net.Dialer{Timeout: dialWithin}
@@ -144,7 +144,7 @@ func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error 
 		return fmt.Errorf("it answered %s", response.Status)
 	}
 	if err := json.Unmarshal(text, reply); err != nil {
-		return fmt.Errorf("its answer is no %T: %w", reply, err)
+		return fmt.Errorf("its answer is not a %T: %w", reply, err)
 	}
 	return nil
 }
