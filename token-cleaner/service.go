@@ -36,7 +36,7 @@ func start(ctx context.Context, n *run.Node) error {
 	}
 	cleans, signs := worker.Enabled(n, cleanerName, false), worker.Enabled(n, signerName, false)
 	if !cleans && !signs {
-		n.Log.Info("off: --controllers names neither of its controllers", "controllers", []string{cleanerName, signerName})
+		n.Log.Info("off: --controllers enables neither of its controllers", "controllers", []string{cleanerName, signerName})
 		return nil
 	}
 	core := func(plural, role string) dynamic.ResourceInterface {

@@ -9,7 +9,7 @@ import (
 func main() {
 	run.Main(run.App{
 		Name:     "authz",
-		About:    "decides what users may do, by the roles and bindings that are stored",
+		About:    "authorizes requests by stored roles and bindings (RBAC)",
 		Services: []run.Service{authz.Service()},
 	})
 }

@@ -9,7 +9,7 @@ import (
 func main() {
 	run.Main(run.App{
 		Name:     "token-cleaner",
-		About:    "deletes bootstrap tokens that have expired, and signs cluster-info",
+		About:    "deletes expired bootstrap tokens and signs cluster-info",
 		Services: []run.Service{tokencleaner.Service()},
 	})
 }
