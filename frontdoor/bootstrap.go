@@ -16,8 +16,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// askAgain is the pause before a call to an unavailable service is retried.
-const askAgain = 500 * time.Millisecond
+// retryPause is the pause before a call to an unavailable service is retried.
+const retryPause = 500 * time.Millisecond
 
 // createDefaults creates the objects that every cluster starts with, where they are
 // missing.

@@ -19,7 +19,7 @@ import (
 
 // followCustom keeps the front door's custom types up to date. It returns the stored
 // definitions once all of them have been loaded.
-func (d *door) followCustom(ctx context.Context, n *run.Node, b behind) ([]crd.Definition, error) {
+func (d *door) followCustom(ctx context.Context, n *run.Node, b backends) ([]crd.Definition, error) {
 	builtIn := d.types.Load().engine
 	var mirror *changes.Mirror[crd.Definition]
 	mirror = changes.NewMirror(changes.MirrorConfig[crd.Definition]{
@@ -52,9 +52,9 @@ func (d *door) definitions() resource.GroupResource {
 	return resource.GroupResource{Group: d.vocabulary.Group("apiextensions."), Resource: "customresourcedefinitions"}
 }
 
-// settleCustom migrates what earlier releases stored of custom types before anything is
+// migrateCustomTypes migrates what earlier releases stored of custom types before anything is
 // served.
-func (d *door) settleCustom(ctx context.Context, stored []crd.Definition) error {
+func (d *door) migrateCustomTypes(ctx context.Context, stored []crd.Definition) error {
 	e := d.types.Load().engine
 	var types []*catalogue.Type
 	for _, definition := range stored {
@@ -63,7 +63,7 @@ func (d *door) settleCustom(ctx context.Context, stored []crd.Definition) error 
 			continue
 		}
 		d.log.Warn("definition not served: it uses names of built-in types", "definition", definition.Name)
-		if err := d.answered(ctx, func() error { return d.disestablish(ctx, definition.Name) }); err != nil {
+		if err := d.answered(ctx, func() error { return d.rejectNames(ctx, definition.Name) }); err != nil {
 			return err
 		}
 	}
@@ -74,8 +74,8 @@ func (d *door) settleCustom(ctx context.Context, stored []crd.Definition) error 
 	})
 }
 
-// disestablish sets the status of a definition to names not accepted.
-func (d *door) disestablish(ctx context.Context, name string) error {
+// rejectNames sets the status of a definition to names not accepted.
+func (d *door) rejectNames(ctx context.Context, name string) error {
 	e := d.types.Load().engine
 	t := e.Types.Stored(d.definitions())
 	write := e.Strategy(t)

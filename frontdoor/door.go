@@ -148,7 +148,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if err != nil {
 		return nil, err
 	}
-	if err := d.settleCustom(ctx, definitions); err != nil {
+	if err := d.migrateCustomTypes(ctx, definitions); err != nil {
 		return nil, err
 	}
 	if err := d.createDefaults(ctx); err != nil {
@@ -158,7 +158,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 }
 
 // newReads builds the read handlers with their feeds and token key.
-func (c *config) newReads(ctx context.Context, n *run.Node, b behind, codec *wire.Codec, d *door) (*reads.Handlers, error) {
+func (c *config) newReads(ctx context.Context, n *run.Node, b backends, codec *wire.Codec, d *door) (*reads.Handlers, error) {
 	key, err := d.sealingKey(ctx)
 	if err != nil {
 		return nil, err
@@ -177,8 +177,8 @@ func (c *config) newReads(ctx context.Context, n *run.Node, b behind, codec *wir
 		TokenLifetime: c.watchHistory, WatchTimeout: c.watchTimeout, Draining: draining}), nil
 }
 
-// behind holds the services that the front door calls.
-type behind struct {
+// backends holds the services that the front door calls.
+type backends struct {
 	authn     services.Authn
 	authz     services.Authz
 	admission services.Admission
@@ -207,15 +207,15 @@ func reach(ctx context.Context, n *run.Node) (b behind, err error) {
 // publish returns the handlers of non-resource paths, by their first segment.
 func (d *door) publish(n *run.Node, profiling bool) map[string]func(http.ResponseWriter, *http.Request) error {
 	documents := func(w http.ResponseWriter, r *http.Request) error { return d.types.Load().documents.Serve(w, r) }
-	checks, issuer := infallible(n.Health.Handler()), discloseIssuer(d.actions.Tokens)
+	checks, issuer := withErrors(n.Health.Handler()), discloseIssuer(d.actions.Tokens)
 	paths := map[string]func(http.ResponseWriter, *http.Request) error{
 		"": documents, "api": documents, "apis": documents, "openapi": documents, "version": documents,
 		"healthz": checks, "livez": checks, "readyz": checks,
 		".well-known": issuer, "openid": issuer,
-		"metrics": infallible(promhttp.HandlerFor(n.Metrics, promhttp.HandlerOpts{})),
+		"metrics": withErrors(promhttp.HandlerFor(n.Metrics, promhttp.HandlerOpts{})),
 	}
 	if profiling {
-		paths["debug"] = infallible(profiles())
+		paths["debug"] = withErrors(profiles())
 	}
 	return paths
 }
@@ -235,8 +235,8 @@ func (d *door) plain(r *http.Request) (handler request.Handler, health bool) {
 	}, first == "healthz" || first == "livez" || first == "readyz"
 }
 
-// infallible adapts a handler that writes its own errors.
-func infallible(h http.Handler) func(http.ResponseWriter, *http.Request) error {
+// withErrors adapts a handler that writes its own errors.
+func withErrors(h http.Handler) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		h.ServeHTTP(w, r)
 		return nil

@@ -151,8 +151,8 @@ func (d *door) recovered(next request.Handler) request.Handler {
 	}
 }
 
-// mostCode is the highest HTTP error status (RFC 9110 section 15).
-const mostCode = 599
+// maxErrorStatus is the highest HTTP error status (RFC 9110 section 15).
+const maxErrorStatus = 599
 
 // renderError writes an error as a Status. If the response has started it closes the
 // connection instead, so that the client does not take a truncated response for a
@@ -165,7 +165,7 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 		panic(http.ErrAbortHandler)
 	}
 	status := services.AsStatus(err)
-	if status.Code < http.StatusBadRequest || status.Code > mostCode {
+	if status.Code < http.StatusBadRequest || status.Code > maxErrorStatus {
 		// Not an HTTP error status: writing it would close the connection.
 		status = services.AsStatus(fmt.Errorf("a component returned the status code %d: %v", status.Code, err)) //nolint:errorlint // AsStatus must not find its code
 	}

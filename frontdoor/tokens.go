@@ -84,7 +84,7 @@ func writeJSON(w http.ResponseWriter, mediaType string, value any) error {
 }
 
 // newActions builds the handlers of action subresources.
-func (d *door) newActions(n *run.Node, b behind) (*subresources.Handlers, error) {
+func (d *door) newActions(n *run.Node, b backends) (*subresources.Handlers, error) {
 	issuer, err := newIssuer(n)
 	return &subresources.Handlers{Store: b.store, Writes: d.writes, Admission: b.admission, Codec: d.writes.Codec,
 		Vocabulary: n.Vocabulary, Tokens: issuer, Now: time.Now}, err

@@ -37,8 +37,8 @@ type flow struct {
 	Locks string   `json:"locks"`
 }
 
-// longestQueue is how many requests of a flow may wait in one queue.
-const longestQueue = 50
+// queueLength is how many requests of a flow may wait in one queue.
+const queueLength = 50
 
 // fairness returns the priority levels and then the flow schemas.
 func fairness(v vocabulary.Vocabulary) ([]map[string]any, error) {
@@ -74,7 +74,7 @@ func (l level) spec() map[string]any {
 	response := map[string]any{"type": "Reject"}
 	if l.Queues > 0 {
 		response = map[string]any{"type": "Queue", "queuing": map[string]any{
-			"queues": l.Queues, "handSize": l.Hand, "queueLengthLimit": int64(longestQueue)}}
+			"queues": l.Queues, "handSize": l.Hand, "queueLengthLimit": int64(queueLength)}}
 	}
 	return map[string]any{"type": "Limited", "limited": map[string]any{
 		"assuredConcurrencyShares": l.Shares, "limitResponse": response}}

@@ -32,8 +32,8 @@ type Network struct{ prefix netip.Prefix }
 // Networks are the ranges of the cluster, the default one first.
 type Networks []Network
 
-// longestNetwork is the largest number of addresses assigned from one network.
-const longestNetwork = 1 << 16
+// maxAddresses is the largest number of addresses assigned from one network.
+const maxAddresses = 1 << 16
 
 // ParseNetworks parses --service-cluster-ip-range: one network, or one per family.
 func ParseNetworks(values []string) (Networks, error) {
@@ -78,7 +78,7 @@ const reserved = 2
 
 func (n Network) size() int {
 	bits := n.prefix.Addr().BitLen() - n.prefix.Bits()
-	all := longestNetwork
+	all := maxAddresses
 	if bits < 16 {
 		all = 1 << bits
 	}

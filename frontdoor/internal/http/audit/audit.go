@@ -119,15 +119,15 @@ func (l *Log) Write(o Outcome) {
 	_, _ = l.w.Write(append(line, '\n'))
 }
 
-// longest is the maximum length of a logged user agent in bytes.
-const longest = 1024
+// maxText is the maximum length of a logged user agent in bytes.
+const maxText = 1024
 
 // bounded cuts a client-chosen text that nothing depends on.
 func bounded(text string) string {
-	if len(text) <= longest {
+	if len(text) <= maxText {
 		return text
 	}
-	return text[:longest] + "...TRUNCATED"
+	return text[:maxText] + "...TRUNCATED"
 }
 
 func userOf(u services.UserInfo) user {

@@ -8,7 +8,7 @@ func FuzzID(f *testing.F) {
 	f.Add("a")
 	f.Fuzz(func(t *testing.T, given string) {
 		id := ID(given)
-		if id == "" || len(id) > longestID {
+		if id == "" || len(id) > maxIDLength {
 			t.Fatalf("%q: %d bytes", id, len(id))
 		}
 		for _, c := range []byte(id) {

@@ -71,7 +71,7 @@ func (p *Pacer) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ticks.C:
-			p.look()
+			p.scan()
 		case <-ctx.Done():
 			return nil
 		}
@@ -89,8 +89,8 @@ type transfer struct {
 	ending         chan struct{}
 }
 
-// look ends the transfers that are too slow.
-func (p *Pacer) look() {
+// scan ends the transfers that are too slow.
+func (p *Pacer) scan() {
 	now := p.now.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
