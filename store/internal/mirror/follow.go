@@ -41,7 +41,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	ctx = clientv3.WithRequireLeader(ctx)
 	var proving sync.WaitGroup
 	defer proving.Wait()
-	proving.Go(func() { m.proveAlways(ctx) })
+	proving.Go(func() { m.checkEpochAlways(ctx) })
 	proving.Go(func() { m.contact.Run(ctx) })
 	loaded, delays := false, retry.NewBackoff(retryDelay, maxRetryDelay)
 	for ctx.Err() == nil {
@@ -72,10 +72,10 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// proveAlways reads etcd's revision periodically, so that a restored etcd is noticed
+// checkEpochAlways reads etcd's revision periodically, so that a restored etcd is noticed
 // without requests. The contact's request cannot serve for this: beginning a new epoch
 // takes longer than patience.
-func (m *Mirror) proveAlways(ctx context.Context) {
+func (m *Mirror) checkEpochAlways(ctx context.Context) {
 	ticker := time.NewTicker(proveEvery)
 	defer ticker.Stop()
 	for {

@@ -139,7 +139,7 @@ func (s *Swapper) Do(ctx context.Context, w Swap) (Outcome, error) {
 	case errors.As(err, &guarded):
 		return o, err
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		return s.crowded(ctx, w, err)
+		return s.withoutSpace(ctx, w, err)
 	}
 	return s.settle(ctx, w, err, s.fence)
 }
@@ -161,11 +161,11 @@ func (s *Swapper) once(ctx context.Context, w Swap) (Outcome, error) {
 	return Outcome{}, err
 }
 
-// crowded continues a Swap for which etcd reports no space. The first one that does not
+// withoutSpace continues a Swap for which etcd reports no space. The first one that does not
 // fit is reported as failed, but applied. From then on etcd also refuses fences, and
 // none is needed: this transaction was answered. A deletion is then sent without a
 // mark, because deleting must always be possible.
-func (s *Swapper) crowded(ctx context.Context, w Swap, full error) (Outcome, error) {
+func (s *Swapper) withoutSpace(ctx context.Context, w Swap, full error) (Outcome, error) {
 	o, err := s.settle(ctx, w, full, s.look)
 	switch {
 	case err != nil || o.Done:
