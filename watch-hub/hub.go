@@ -77,9 +77,9 @@ type Hub struct {
 	ready     chan struct{}
 	heard     atomic.Int64 // when etcd last sent anything, in Unix nanoseconds
 
-	filled bool      // the window holds as much of the past as it can
-	told   time.Time // when progress was last published
-	toldOf int64     // and its revision
+	filled           bool      // the window holds as much of the past as it can
+	told             time.Time // when progress was last published
+	publishedThrough int64     // and its revision
 	// standby is the progress at the last tick while not publishing.
 	standby services.Progress
 }
@@ -186,7 +186,7 @@ func (h *Hub) follow(ctx context.Context) error {
 		case now := <-expire.C:
 			h.window.Expire(now)
 		case <-standby.C:
-			h.tellStandby()
+			h.publishStandby()
 		case <-over:
 			return errNewEpoch
 		case <-ctx.Done():
@@ -205,7 +205,7 @@ func (h *Hub) begin(ctx context.Context) (epoch.Epoch, error) {
 	again := h.window.Epoch().ID != ""
 	h.heard.Store(time.Now().UnixNano())
 	h.window.Reset(now, of)
-	h.filled, h.toldOf = false, 0
+	h.filled, h.publishedThrough = false, 0
 	if again {
 		h.election.again()
 		h.tell(time.Now()) // followers then ask, and learn that they have to list again
@@ -282,7 +282,7 @@ func (h *Hub) take(run history.Run) {
 		h.publish()
 	}
 	pause := idleEvery
-	if run.Through > h.toldOf {
+	if run.Through > h.publishedThrough {
 		// etcd's progress arrives every progressEvery, sometimes a little early.
 		pause = progressEvery / 2
 	}
@@ -304,20 +304,20 @@ func (h *Hub) tell(now time.Time) {
 	h.publisher.flush()
 	progress := h.window.Progress()
 	h.publisher.progress(progress)
-	h.told, h.toldOf = now, progress.Through
+	h.told, h.publishedThrough = now, progress.Through
 }
 
-// tellStandby publishes the progress of its previous call, if this hub does not publish
+// publishStandby publishes the progress of its previous call, if this hub does not publish
 // changes. By now the publishing hub has published all of that, so followers do not ask
 // for messages in flight.
-func (h *Hub) tellStandby() {
+func (h *Hub) publishStandby() {
 	if h.election.leads() {
 		h.standby = services.Progress{}
 		return
 	}
-	if before := h.standby; before.Epoch != "" && before.Epoch == h.window.Epoch().ID && before.Through > h.toldOf {
+	if before := h.standby; before.Epoch != "" && before.Epoch == h.window.Epoch().ID && before.Through > h.publishedThrough {
 		h.publisher.progress(before)
-		h.toldOf = before.Through
+		h.publishedThrough = before.Through
 	}
 	h.standby = h.window.Progress()
 }
