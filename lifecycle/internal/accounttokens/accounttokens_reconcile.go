@@ -19,8 +19,8 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// userStart is the username prefix of service accounts.
-const userStart = "system:serviceaccount:"
+// usernamePrefix is the username prefix of service accounts.
+const usernamePrefix = "system:serviceaccount:"
 
 // reconcileSecret fills a token secret, or deletes one whose account is gone.
 func (c *Controller) reconcileSecret(ctx context.Context, name cache.ObjectName) (time.Duration, error) {
@@ -99,7 +99,7 @@ func (c *Controller) filled(secret, account *unstructured.Unstructured) (*unstru
 // token signs a token that is valid as long as the secret exists.
 func (c *Controller) token(secret string, account *unstructured.Unstructured) (string, error) {
 	claim := func(name string) string { return c.Vocabulary.Qualified("", "serviceaccount/"+name) }
-	standard := jwt.Claims{Issuer: c.Vocabulary.LegacyTokenIssuer, Subject: userStart + account.GetNamespace() + ":" + account.GetName()}
+	standard := jwt.Claims{Issuer: c.Vocabulary.LegacyTokenIssuer, Subject: usernamePrefix + account.GetNamespace() + ":" + account.GetName()}
 	return jwt.Signed(c.signer).Claims(standard).Claims(map[string]any{
 		claim("namespace"): account.GetNamespace(), claim("secret.name"): secret,
 		claim("service-account.name"): account.GetName(), claim("service-account.uid"): string(account.GetUID()),
@@ -193,13 +193,13 @@ func nameIn(reference any) string {
 const (
 	// suffix is the length of the random suffix of a generated secret's name.
 	suffix = 5
-	// longestName is the maximum length of a secret's name.
-	longestName = 253
+	// maxNameLength is the maximum length of a secret's name.
+	maxNameLength = 253
 )
 
 // prefix is the name prefix of the secrets generated for an account.
 func prefix(account *unstructured.Unstructured) string {
 	const middle = "-token-"
 	name := account.GetName()
-	return name[:min(len(name), longestName-len(middle)-suffix)] + middle
+	return name[:min(len(name), maxNameLength-len(middle)-suffix)] + middle
 }

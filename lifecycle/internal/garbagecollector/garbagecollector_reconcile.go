@@ -63,7 +63,7 @@ func (c *Controller) finish(ctx context.Context, o *object) (time.Duration, erro
 // collect deletes an object whose owners are all gone, or removes its references to
 // those that are.
 func (c *Controller) collect(ctx context.Context, o *object) error {
-	verdict, err := c.judge(ctx, o, o.owners)
+	verdict, err := c.examineOwners(ctx, o, o.owners)
 	if err != nil || verdict.holds() {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c *Controller) collect(ctx context.Context, o *object) error {
 	if live == nil || err != nil || live.GetDeletionTimestamp() != nil {
 		return err
 	}
-	if verdict, err = c.judge(ctx, o, live.GetOwnerReferences()); err != nil || verdict.holds() {
+	if verdict, err = c.examineOwners(ctx, o, live.GetOwnerReferences()); err != nil || verdict.holds() {
 		return err
 	}
 	if len(verdict.solid) > 0 {
@@ -114,9 +114,9 @@ type verdict struct {
 // holds reports whether the object is kept unchanged.
 func (v verdict) holds() bool { return v.owners == len(v.solid) }
 
-// judge looks up the owners of an object in the graph, and confirms absent ones with
+// examineOwners looks up the owners of an object in the graph, and confirms absent ones with
 // the API.
-func (c *Controller) judge(ctx context.Context, o *object, owners []metav1.OwnerReference) (verdict, error) {
+func (c *Controller) examineOwners(ctx context.Context, o *object, owners []metav1.OwnerReference) (verdict, error) {
 	v := verdict{owners: len(owners), solid: map[types.UID]*metav1.OwnerReference{}}
 	for i := range owners {
 		state, err := c.ownerState(ctx, o, owners[i])

@@ -43,7 +43,7 @@ func (c *Controller) ownerState(ctx context.Context, o *object, r metav1.OwnerRe
 	if _, known := c.absent.Get(key); known {
 		return ownerAbsent, nil
 	}
-	state, err := c.askForOwner(ctx, o, r)
+	state, err := c.readOwner(ctx, o, r)
 	if err == nil && state == ownerAbsent {
 		c.absent.Add(key, nil)
 		if elsewhere := c.graph.get(r.UID); elsewhere != nil && elsewhere.namespace != o.namespace {
@@ -53,11 +53,11 @@ func (c *Controller) ownerState(ctx context.Context, o *object, r metav1.OwnerRe
 	return state, err
 }
 
-// askForOwner reads an owner at the place that the reference names: in the namespace of
+// readOwner reads an owner at the place that the reference names: in the namespace of
 // the dependent, or cluster-wide. An owner in another namespace does not count. A
 // cluster-scoped dependent cannot have a namespaced owner; since nobody can tell which
 // one was meant, it is kept.
-func (c *Controller) askForOwner(ctx context.Context, o *object, r metav1.OwnerReference) (ownerState, error) {
+func (c *Controller) readOwner(ctx context.Context, o *object, r metav1.OwnerReference) (ownerState, error) {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	if err != nil {
 		return ownerThere, fmt.Errorf("owner %s %q: %w", r.Kind, r.Name, err)
