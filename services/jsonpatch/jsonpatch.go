@@ -59,7 +59,7 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 		}
 		batch := min(len(operations), max(16, batchWork/(len(object)+1)))
 		if object, err = apply(operations[:batch], object, options); err != nil {
-			return nil, unfit(err)
+			return nil, libraryError(err)
 		}
 		if len(object) > MaxBytes {
 			return nil, limit.Exceeded(limit.Patched, services.TooLarge("The allowed maximum size of a patched object is %d bytes, got %d", MaxBytes, len(object)))
@@ -86,8 +86,8 @@ func apply(operations jsonpatch.Patch, object []byte, options *jsonpatch.ApplyOp
 	return operations.ApplyWithOptions(object, options)
 }
 
-// unfit returns the 422 for an error of the library.
-func unfit(err error) error {
+// libraryError returns the 422 for an error of the library.
+func libraryError(err error) error {
 	var copied *jsonpatch.AccumulatedCopySizeError
 	if errors.As(err, &copied) {
 		return limit.Exceeded(limit.Patched, Unprocessable(err.Error()))

@@ -21,11 +21,11 @@ type pod struct {
 	} `json:"affinity"`
 
 	// Computed once, because many quotas use it.
-	isBestEffort, isReachingOut bool
+	isBestEffort, isCrossNamespace bool
 }
 
 // settle computes the derived fields.
-func (p *pod) settle() { p.isBestEffort, p.isReachingOut = p.bestEffort(), p.reachesOut() }
+func (p *pod) settle() { p.isBestEffort, p.isCrossNamespace = p.bestEffort(), p.crossesNamespaces() }
 
 // unasked returns, in order, the amounts that some container does not request, of those
 // that a quota may require of each.
@@ -118,7 +118,7 @@ func (p *pod) in(s Scope) bool {
 	case "NotBestEffort":
 		return !p.isBestEffort
 	case "CrossNamespacePodAffinity":
-		return p.isReachingOut
+		return p.isCrossNamespace
 	case "PriorityClass":
 		return s.selects(p.PriorityClassName)
 	}
@@ -152,8 +152,8 @@ func (p *pod) bestEffort() bool {
 	})
 }
 
-// reachesOut reports whether the pod's scheduling depends on pods of other namespaces.
-func (p *pod) reachesOut() bool {
+// crossesNamespaces reports whether the pod's scheduling depends on pods of other namespaces.
+func (p *pod) crossesNamespaces() bool {
 	if p.Affinity == nil {
 		return false
 	}
