@@ -26,6 +26,13 @@ func terms() []term {
 		{`believ\w+`, "valid, or accepted"},
 		{`unseat\w*`, "take over"},
 		{`outrun\w*`, "lose a race"},
+		{`in vain`, "without success"},
+		{`nobody is there`, "unavailable"},
+		{`(is|are) told who`, "may see"},
+		{`(say|says|said) goodbye`, "close, or disconnect"},
+		{`whatever becomes of`, "even if it fails"},
+		{`in the eyes of`, "as seen by"},
+		{`(make|makes|made) up for`, "compensate for"},
 	}
 	out := make([]term, len(list))
 	for i, l := range list {
