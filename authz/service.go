@@ -19,7 +19,7 @@ import (
 func Service() run.Service {
 	return run.Service{
 		Name:   "authz",
-		About:  "decides what users may do, by the roles and bindings that are stored",
+		About:  "authorizes requests by stored roles and bindings (RBAC)",
 		Offers: []run.Dependency{contract.Authz},
 		Needs:  []run.Dependency{contract.Store, contract.WatchHub, bus.Conn},
 		Start:  start,

@@ -81,7 +81,7 @@ func (d *door) answered(ctx context.Context, ask func() error) error {
 			return err
 		}
 		d.log.Warn("not ready, retrying", "error", err)
-		if !retry.Pause(ctx, askAgain) {
+		if !retry.Pause(ctx, retryPause) {
 			return err
 		}
 	}

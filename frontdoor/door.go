@@ -187,7 +187,7 @@ type backends struct {
 }
 
 // reach connects to them, in this process or remotely.
-func reach(ctx context.Context, n *run.Node) (b behind, err error) {
+func reach(ctx context.Context, n *run.Node) (b backends, err error) {
 	if b.authn, err = contract.Authn.Use(ctx, n); err != nil {
 		return b, err
 	}

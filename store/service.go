@@ -24,7 +24,7 @@ const patience = 5 * time.Second
 func Service() run.Service {
 	return run.Service{
 		Name:   "store",
-		About:  "keeps the state of the API (etcd) and answers reads from memory",
+		About:  "stores the state of the API in etcd and serves reads from memory",
 		Offers: []run.Dependency{contract.Store},
 		Needs:  []run.Dependency{etcd.Client},
 		Start:  start,

@@ -56,7 +56,7 @@ func (e *election) run(ctx context.Context) {
 	succeed := true
 	for ctx.Err() == nil {
 		if err := e.term(ctx, succeed); err != nil && ctx.Err() == nil {
-			e.log.Warn("election of the publishing hub", "error", err)
+			e.log.Warn("election failed, retrying", "error", err)
 			retry.Pause(ctx, retryEvery)
 		}
 		succeed = false

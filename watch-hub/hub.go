@@ -138,7 +138,7 @@ func (h *Hub) followAlways(ctx context.Context) {
 			// The hub was away for longer than etcd keeps history.
 			h.window.Reset(compacted.Through, h.window.Epoch())
 		default:
-			h.config.Log.Warn("following etcd again", "revision", h.window.Progress().Through, "error", err)
+			h.config.Log.Warn("watching etcd failed, retrying", "revision", h.window.Progress().Through, "error", err)
 			retry.Pause(ctx, retryEvery)
 		}
 	}

@@ -88,7 +88,7 @@ func (k *Keys) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		k.log.Warn("following the keys again", "error", err)
+		k.log.Warn("watching the bus keys failed, retrying", "error", err)
 		retry.Pause(ctx, retryEvery)
 	}
 }
