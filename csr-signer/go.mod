@@ -6,6 +6,7 @@ require (
 	github.com/portico-platform/portico/services v0.0.0
 	github.com/smallstep/certificates v0.30.2
 	github.com/spf13/pflag v1.0.10
+	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd

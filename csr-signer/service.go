@@ -1,7 +1,8 @@
 // Package csrsigner is the worker that signs approved certificate signing requests
 // for the built-in signers, and deletes requests about which nothing has happened
 // for an hour. It is a client of the public API and nothing else: who may approve
-// and who may sign is decided there, and it approves nothing itself. It serves
+// and who may sign is decided there. It approves nothing but the certificates of nodes
+// that may have them. It serves
 // "Built-in signers" and "CertificateSigningRequest" of the specification.
 package csrsigner
 
@@ -18,10 +19,11 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// The worker's names in --controllers; both are on by default.
+// The worker's names in --controllers; all are on by default.
 const (
-	signing  = "csrsigning"
-	cleaning = "csrcleaner"
+	signing   = "csrsigning"
+	cleaning  = "csrcleaner"
+	approving = "csrapproving"
 )
 
 // defaultDuration is how long certificates are valid: a year.
@@ -59,7 +61,8 @@ func start(ctx context.Context, n *run.Node) error {
 	} else if ca == nil {
 		n.Log.Warn("nothing is signed: --cluster-signing-cert-file and --cluster-signing-key-file name no authority")
 	}
-	if ca == nil && !cleans {
+	approves := worker.Enabled(n, approving, true)
+	if ca == nil && !cleans && !approves {
 		return nil
 	}
 	requests := client.Resource(schema.GroupVersionResource{
@@ -67,6 +70,12 @@ func start(ctx context.Context, n *run.Node) error {
 	informer := worker.NewInformer(requests, "")
 	s := &signer{requests: requests, profiles: profile.BuiltIn(n.Vocabulary), authority: ca, cleans: cleans,
 		clock: clock.RealClock{}, log: n.Log}
+	if approves {
+		s.approver = &approver{requests: requests, profile: s.profiles[n.Vocabulary.Signers.NodeClient], signer: n.Vocabulary.Signers.NodeClient,
+			reviews: client.Resource(schema.GroupVersionResource{
+				Group: n.Vocabulary.Group("authorization."), Version: "v1", Resource: "subjectaccessreviews"}),
+			vocabulary: n.Vocabulary, log: n.Log}
+	}
 	n.Health.Add(worker.Ready(n.Service, informer))
 	n.Go("signing", worker.Controller{
 		Name: signing, Informer: informer, Reconcile: s.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)

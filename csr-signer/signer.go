@@ -26,6 +26,7 @@ type signer struct {
 	profiles  map[string]profile.Profile
 	authority *authority // nil: requests are only cleaned up
 	cleans    bool
+	approver  *approver // nil: requests are not approved automatically
 	clock     clock.PassiveClock
 	log       *slog.Logger
 }
@@ -36,6 +37,11 @@ type signingRequest struct {
 		Request    string   `json:"request"`
 		SignerName string   `json:"signerName"`
 		Usages     []string `json:"usages"`
+		// Who asks.
+		Username string              `json:"username"`
+		UID      string              `json:"uid"`
+		Groups   []string            `json:"groups"`
+		Extra    map[string][]string `json:"extra"`
 	} `json:"spec"`
 	Status struct {
 		Certificate string `json:"certificate"`
@@ -47,12 +53,20 @@ type signingRequest struct {
 	} `json:"status"`
 }
 
-// reconcile signs what is approved, and otherwise waits until a request is old.
+// reconcile approves what may be approved automatically, signs what is approved, and
+// otherwise waits until a request is old.
 func (s *signer) reconcile(ctx context.Context, object *unstructured.Unstructured) (time.Duration, error) {
 	var csr signingRequest
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &csr); err != nil {
 		s.log.Warn("a certificate signing request cannot be read", "request", object.GetName(), "error", err)
 		return 0, nil
+	}
+	var ask time.Duration // until the approver wants to see it again
+	if s.approver != nil && csr.undecided() {
+		var err error
+		if ask, err = s.approver.decide(ctx, object, csr); err != nil {
+			return 0, err
+		}
 	}
 	if csr.wantsSignature() && s.authority != nil {
 		if p, ours := s.profiles[csr.Spec.SignerName]; ours {
@@ -62,9 +76,12 @@ func (s *signer) reconcile(ctx context.Context, object *unstructured.Unstructure
 		}
 	}
 	if !s.cleans {
-		return 0, nil
+		return ask, nil
 	}
 	if left := csr.lastChange(object.GetCreationTimestamp().Time).Add(keepFor).Sub(s.clock.Now()); left > 0 {
+		if ask > 0 {
+			left = min(left, ask)
+		}
 		return left, nil
 	}
 	uid, version := object.GetUID(), object.GetResourceVersion()
@@ -89,6 +106,16 @@ func (c *signingRequest) wantsSignature() bool {
 		}
 	}
 	return approved && c.Status.Certificate == ""
+}
+
+// undecided reports whether nobody has approved, denied or signed the request.
+func (c *signingRequest) undecided() bool {
+	for _, condition := range c.Status.Conditions {
+		if condition.Type == "Approved" || condition.Type == "Denied" {
+			return false
+		}
+	}
+	return c.Status.Certificate == ""
 }
 
 // lastChange returns when the state of the request changed last.

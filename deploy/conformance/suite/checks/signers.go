@@ -68,4 +68,40 @@ func signers() {
 		life := cert.NotAfter.Sub(time.Now())
 		t.True((life-365*24*time.Hour).Abs() < 24*time.Hour, "an end about one year from now, got %v", cert.NotAfter)
 	})
+	// asNode creates the request of a node as a user with permission for a subresource of
+	// requests; "" for none.
+	asNode := func(t *T, user, permission string, request Request) (path string) {
+		subresources := "certificatesigningrequests"
+		if permission != "" {
+			subresources += ", certificatesigningrequests/" + permission
+		}
+		t.Grant(user, "[{apiGroups: [certificates.platform.io], resources: ["+subresources+"], verbs: [create]}]")
+		made := t.Allowed(func() *Resp {
+			return t.POST(CSRs, t.CSR(SignerNode, ClientUsages, request), Impersonate(user, "system:nodes"))
+		}).Made()
+		path = CSRs + "/" + made.Name()
+		t.Cleanup(func() { t.DELETE(path, nil) })
+		return path
+	}
+	signedAlone := func(t *T, path string) {
+		t.Until(60*time.Second, "the request is approved and signed without anybody", func() bool {
+			o := t.GET(path).OK().Obj()
+			return o.Str("status.certificate") != "" && o.Str("status.conditions.0.type") == "Approved" && o.Str("status.conditions.0.reason") == "AutoApproved"
+		})
+	}
+	s.Check("SIGN-12", "apiserver-client-nodeagent: approved automatically for who may create certificatesigningrequests/nodeclient", func(t *T) {
+		signedAlone(t, asNode(t, t.Name("bootstrap"), "nodeclient", SomeNode))
+	})
+	s.Check("SIGN-13", "apiserver-client-nodeagent: a node that may create certificatesigningrequests/selfnodeclient gets its own certificate", func(t *T) {
+		user := "system:node:" + t.Name("n")
+		signedAlone(t, asNode(t, user, "selfnodeclient", Request{CN: user, Orgs: []string{"system:nodes"}}))
+	})
+	s.Check("SIGN-14", "apiserver-client-nodeagent: without permission, or for another node, nobody approves", func(t *T) {
+		user := "system:node:" + t.Name("n")
+		paths := []string{asNode(t, t.Name("stranger"), "", SomeNode), asNode(t, user, "selfnodeclient", Request{CN: "system:node:other", Orgs: []string{"system:nodes"}})}
+		t.Sleep(SigningDelay)
+		for _, path := range paths {
+			t.Eq("number of conditions", len(t.GET(path).OK().Obj().List("status.conditions")), 0)
+		}
+	})
 }

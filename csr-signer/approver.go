@@ -1,0 +1,112 @@
+package csrsigner
+
+import (
+	"context"
+	"encoding/base64"
+	"log/slog"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/portico-platform/portico/csr-signer/internal/profile"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// askAgain is how long a request waits whose sender lacks the permission: it may be
+// given later.
+const askAgain = 30 * time.Second
+
+// approver approves requests for the client certificates of nodes, whose senders may
+// create them (section "Built-in signers"). Nothing else is approved automatically.
+type approver struct {
+	requests   dynamic.ResourceInterface
+	reviews    dynamic.ResourceInterface // of access, which the API answers
+	profile    profile.Profile           // of signer
+	signer     string
+	vocabulary vocabulary.Vocabulary
+	log        *slog.Logger
+}
+
+// decide approves a request if its sender may have it approved. It returns how long to
+// wait before it wants to see the request again; 0 when there is nothing to wait for.
+func (a *approver) decide(ctx context.Context, object *unstructured.Unstructured, csr signingRequest) (time.Duration, error) {
+	if csr.Spec.SignerName != a.signer {
+		return 0, nil
+	}
+	text, err := base64.StdEncoding.DecodeString(csr.Spec.Request)
+	if err != nil {
+		return 0, nil // which only somebody else can have let in
+	}
+	request, err := profile.Parse(text)
+	if err != nil {
+		return 0, nil //nolint:nilerr // a request that is never signed needs no approval
+	}
+	if _, err := a.profile.Template(request, csr.Spec.Usages); err != nil {
+		return 0, nil //nolint:nilerr // it does not meet the conditions of the signer
+	}
+	permissions := []string{"nodeclient"}
+	if request.Subject.CommonName == csr.Spec.Username {
+		permissions = []string{"selfnodeclient", "nodeclient"}
+	}
+	for _, permission := range permissions {
+		switch allowed, err := a.allowed(ctx, csr, permission); {
+		case err != nil:
+			return 0, err
+		case allowed:
+			return 0, a.approve(ctx, object, permission)
+		}
+	}
+	return askAgain, nil
+}
+
+// allowed asks whether the sender of a request may create certificatesigningrequests
+// with a subresource that stands for a kind of certificate.
+func (a *approver) allowed(ctx context.Context, csr signingRequest, permission string) (bool, error) {
+	extra := map[string]authorizationv1.ExtraValue{}
+	for key, values := range csr.Spec.Extra {
+		extra[key] = values
+	}
+	review := authorizationv1.SubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: a.vocabulary.Group("authorization.") + "/v1", Kind: "SubjectAccessReview"},
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups, Extra: extra,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: a.vocabulary.Group("certificates."),
+				Resource: "certificatesigningrequests", Subresource: permission, Verb: "create"}},
+	}
+	question, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&review)
+	if err != nil {
+		return false, err
+	}
+	answer, err := a.reviews.Create(ctx, &unstructured.Unstructured{Object: question}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	allowed, _, err := unstructured.NestedBool(answer.Object, "status", "allowed")
+	return allowed, err
+}
+
+// approve adds the condition that says so.
+func (a *approver) approve(ctx context.Context, object *unstructured.Unstructured, permission string) error {
+	approved := object.DeepCopy()
+	conditions, _, err := unstructured.NestedSlice(approved.Object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	conditions = append(conditions, map[string]any{"type": "Approved", "status": "True", "reason": "AutoApproved",
+		"message": "The sender may create certificatesigningrequests/" + permission + "."})
+	if err := unstructured.SetNestedSlice(approved.Object, conditions, "status", "conditions"); err != nil {
+		return err
+	}
+	_, err = a.requests.Update(ctx, approved, metav1.UpdateOptions{}, "approval")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // its next state comes by itself
+	}
+	if err == nil {
+		a.log.Info("approved", "request", object.GetName(), "permission", permission)
+	}
+	return err
+}
