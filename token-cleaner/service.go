@@ -1,5 +1,5 @@
 // Package tokencleaner is the worker for bootstrap tokens: it deletes expired ones, and
-// signs cluster-info with those that are for signing. It is a client of the public API
+// publishes cluster-info and signs it with those that are for signing. It is a client of the public API
 // and nothing else. It decides by the token's secret: one without an expiration, or
 // with an unreadable one, is not deleted. It serves "Bootstrap token" under "States and
 // transitions", and "Cluster-info ConfigMap", of the specification.
@@ -23,24 +23,29 @@ const cleanerName, signerName = "tokencleaner", "bootstrapsigner"
 func Service() run.Service {
 	return run.Service{
 		Name:  "token-cleaner",
-		About: "deletes expired bootstrap tokens and signs cluster-info (--controllers=*,tokencleaner,bootstrapsigner)",
+		About: "publishes cluster-info; deletes expired bootstrap tokens and signs it (--controllers=*,tokencleaner,bootstrapsigner)",
 		Needs: []run.Dependency{worker.API},
 		Start: start,
 	}
 }
 
 func start(ctx context.Context, n *run.Node) error {
-	client, err := worker.Client(ctx, n)
+	config, err := worker.Config(ctx, n)
 	if err != nil {
 		return err
 	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	core := func(plural, role string) dynamic.ResourceInterface {
+		return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: plural}).Namespace(n.Vocabulary.Namespace(role))
+	}
+	n.Go("publishing cluster-info", (&publisher{configMaps: core("configmaps", "public"), config: config, log: n.Log}).run)
 	cleans, signs := worker.Enabled(n, cleanerName, false), worker.Enabled(n, signerName, false)
 	if !cleans && !signs {
 		n.Log.Info("off: --controllers enables neither of its controllers", "controllers", []string{cleanerName, signerName})
 		return nil
-	}
-	core := func(plural, role string) dynamic.ResourceInterface {
-		return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: plural}).Namespace(n.Vocabulary.Namespace(role))
 	}
 	secrets, kind := core("secrets", "system"), "type="+n.Vocabulary.Qualified("bootstrap", "token")
 	if cleans {
