@@ -68,7 +68,7 @@ func TestOpenIDConnect(t *testing.T) {
 	a := started(t, "--oidc-issuer-url="+issuer.URL, "--oidc-client-id=me", "--oidc-ca-file="+certificateOf(t, issuer),
 		"--oidc-groups-claim=groups", "--oidc-groups-prefix=oidc:", "--oidc-required-claim=tenant=blue")
 	token := func(change func(map[string]any)) services.Credentials {
-		claims := map[string]any{"iss": issuer.URL, "aud": "me", "sub": "ann", "exp": time.Now().Add(time.Hour).Unix(),
+		claims := map[string]any{"iss": issuer.URL, "aud": "me", "sub": "ann", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
 			"groups": []string{"g1", "g2"}, "tenant": "blue"}
 		change(claims)
 		return services.Credentials{BearerToken: signed(t, key, claims)}
@@ -83,6 +83,8 @@ func TestOpenIDConnect(t *testing.T) {
 	}
 	for what, change := range map[string]func(map[string]any){
 		"expired":            func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() },
+		"from the future":    func(c map[string]any) { c["iat"] = time.Now().Add(time.Hour).Unix() },
+		"from no time":       func(c map[string]any) { delete(c, "iat") },
 		"for another client": func(c map[string]any) { c["aud"] = "you" },
 		"of another tenant":  func(c map[string]any) { c["tenant"] = "red" },
 		"groups of no texts": func(c map[string]any) { c["groups"] = []int{1} },

@@ -123,11 +123,29 @@ func (m *OIDC) Authenticate(ctx context.Context, c services.Credentials) (servic
 	if err := token.Claims(&claims); err != nil {
 		return services.Authentication{}, err
 	}
+	if err := m.checkIssued(claims, token.IssuedAt); err != nil {
+		return services.Authentication{}, err
+	}
 	user, err := m.user(claims)
 	if err != nil {
 		return services.Authentication{}, err
 	}
 	return services.Authentication{User: user, CacheFor: max(0, min(oidcFor, token.Expiry.Sub(m.now())))}, nil
+}
+
+// skew is how far the issuer's clock may be ahead.
+const skew = time.Minute
+
+// checkIssued refuses a token that does not say when it was issued, or names a time that
+// has not come (section "OpenID Connect flags").
+func (m *OIDC) checkIssued(claims map[string]json.RawMessage, at time.Time) error {
+	switch _, told := claims["iat"]; {
+	case !told || at.IsZero() || at.Unix() <= 0:
+		return errors.New("claim iat does not say when the token was issued")
+	case at.After(m.now().Add(skew)):
+		return fmt.Errorf("the token is issued in the future: %v", at.UTC())
+	}
+	return nil
 }
 
 // issued reports whether a token says that it comes from the issuer.

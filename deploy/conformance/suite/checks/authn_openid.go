@@ -56,4 +56,13 @@ func openID() {
 	s.Check("OIDC-10", "--oidc-issuer-url: https only", func(t *T) {
 		t.Refuses("--oidc-issuer-url=http://127.0.0.1:1", "--oidc-client-id=x")
 	}, On(Minimal))
+	for id, claims := range map[string]Obj{
+		"OIDC-11": {"sub": "ann", "iat": time.Now().Unix() + 3600},
+		"OIDC-12": {"sub": "ann", "iat": nil},
+	} {
+		s.Check(id, "iat is checked: a token from the future, or without the claim, is refused", func(t *T) {
+			t.Accepted(t.Fix.IDToken(Obj{"sub": "good"}))
+			t.Unauthorized(Token(t.Fix.IDToken(claims)))
+		}, PlatformOnly("no release checks it"))
+	}
 }
