@@ -98,7 +98,7 @@ func (h *Health) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, endpoint := range []string{"livez", "readyz", "healthz"} {
 		mux.HandleFunc("GET /"+endpoint, func(w http.ResponseWriter, r *http.Request) {
-			h.answer(w, r, h.of(endpoint))
+			h.answer(w, r, endpoint, h.of(endpoint))
 		})
 		mux.HandleFunc("GET /"+endpoint+"/{check}", func(w http.ResponseWriter, r *http.Request) {
 			one := slices.DeleteFunc(h.of(endpoint), func(c Check) bool { return c.Name != r.PathValue("check") })
@@ -106,7 +106,7 @@ func (h *Health) Handler() http.Handler {
 				http.NotFound(w, r)
 				return
 			}
-			h.answer(w, r, one)
+			h.answer(w, r, endpoint, one)
 		})
 	}
 	return mux
@@ -129,8 +129,8 @@ func (h *Health) logger() *slog.Logger {
 	return h.log
 }
 
-// answer runs the checks. What counts for machines is the status code: 200 or 500.
-func (h *Health) answer(w http.ResponseWriter, r *http.Request, checks []Check) {
+// answer runs the checks of an endpoint. What counts for machines is the status code: 200 or 500.
+func (h *Health) answer(w http.ResponseWriter, r *http.Request, endpoint string, checks []Check) {
 	query := r.URL.Query()
 	report, failed := h.probe(r, checks, query["exclude"])
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -139,9 +139,9 @@ func (h *Health) answer(w http.ResponseWriter, r *http.Request, checks []Check) 
 	switch {
 	case failed:
 		w.WriteHeader(http.StatusInternalServerError)
-		fmt.Fprintf(w, "%shealthz check failed\n", report)
+		fmt.Fprintf(w, "%s%s check failed\n", report, endpoint)
 	case query.Has("verbose"):
-		fmt.Fprintf(w, "%shealthz check passed\n", report)
+		fmt.Fprintf(w, "%s%s check passed\n", report, endpoint)
 	default:
 		fmt.Fprint(w, "ok")
 	}

@@ -74,18 +74,18 @@ func TestHealth(t *testing.T) {
 	for state, want := range map[bool]answers{
 		false: {
 			"/livez":                                "ok",
-			"/readyz?verbose":                       "[+]ping ok\n[+]mirror ok\nhealthz check passed\n",
+			"/readyz?verbose":                       "[+]ping ok\n[+]mirror ok\nreadyz check passed\n",
 			"/healthz?verbose":                      "[+]ping ok\n[+]mirror ok\nhealthz check passed\n",
-			"/livez?verbose":                        "[+]ping ok\nhealthz check passed\n",
-			"/readyz/mirror?verbose":                "[+]mirror ok\nhealthz check passed\n",
-			"/readyz?verbose&exclude=mirror":        "[+]ping ok\n[+]mirror excluded: ok\nhealthz check passed\n",
+			"/livez?verbose":                        "[+]ping ok\nlivez check passed\n",
+			"/readyz/mirror?verbose":                "[+]mirror ok\nreadyz check passed\n",
+			"/readyz?verbose&exclude=mirror":        "[+]ping ok\n[+]mirror excluded: ok\nreadyz check passed\n",
 			"/readyz?exclude=mirror&exclude=ping":   "ok",
-			"/readyz?verbose&exclude=does-not-exit": "[+]ping ok\n[+]mirror ok\nwarn: some health checks cannot be excluded: no matches for [\"does-not-exit\"]\nhealthz check passed\n",
+			"/readyz?verbose&exclude=does-not-exit": "[+]ping ok\n[+]mirror ok\nwarn: some health checks cannot be excluded: no matches for [\"does-not-exit\"]\nreadyz check passed\n",
 		},
 		true: {
 			"/livez":                 "ok",
-			"/readyz":                "[+]ping ok\n[-]mirror failed: reason withheld\nhealthz check failed\n",
-			"/readyz/mirror":         "[-]mirror failed: reason withheld\nhealthz check failed\n",
+			"/readyz":                "[+]ping ok\n[-]mirror failed: reason withheld\nreadyz check failed\n",
+			"/readyz/mirror":         "[-]mirror failed: reason withheld\nreadyz check failed\n",
 			"/readyz?exclude=mirror": "ok",
 		},
 	} {
