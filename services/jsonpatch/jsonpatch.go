@@ -95,8 +95,18 @@ func libraryError(err error) error {
 	return Unprocessable(err.Error())
 }
 
-// Unprocessable returns the 422 of a patch that cannot be applied to the object.
+// Unprocessable returns the 422 of a patch that cannot be applied to the object, with
+// the message of Kubernetes. The cause says why.
 func Unprocessable(why string) *services.Status {
 	return &services.Status{Code: http.StatusUnprocessableEntity, Reason: services.ReasonInvalid,
-		Message: "the server rejected our request due to an error in our request: " + why, Details: &services.StatusDetails{}}
+		Message: "the server rejected our request due to an error in our request",
+		Details: &services.StatusDetails{Causes: []services.StatusCause{{Message: why}}}}
+}
+
+// Why returns what is wrong with a patch that Apply refused, beyond its message.
+func Why(err error) string {
+	if status := services.AsStatus(err); status.Details != nil && len(status.Details.Causes) > 0 {
+		return status.Details.Causes[0].Message
+	}
+	return ""
 }

@@ -114,7 +114,7 @@ func patched(ctx context.Context, object, patch []byte) ([]byte, error) {
 	}
 	after, err := jsonpatch.Apply(ctx, object, patch)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %s", err, jsonpatch.Why(err))
 	}
 	var o map[string]json.RawMessage
 	if err := json.Unmarshal(after, &o); err != nil {

@@ -53,4 +53,10 @@ func patches() {
 		o = t.PATCH(JSONPatch, path+"/a", `[{op: add, path: /spec/list/-, value: 4}]`).OK().Obj()
 		t.Eq("spec.list", o.At("spec.list"), []int{3, 4})
 	})
+	s.Check("PATCH-08", "JSON patch: a test that fails refuses the whole patch", func(t *T) {
+		t.CM("a", "k", "1")
+		status := t.PATCH(JSONPatch, t.In("configmaps")+"/a", `[{op: add, path: /data/l, value: "2"}, {op: test, path: /data/k, value: "other"}]`).Status(422, "Invalid")
+		t.Eq("message", status.Str("message"), "the server rejected our request due to an error in our request")
+		t.Eq("data", t.GET(t.In("configmaps")+"/a").OK().Obj().At("data"), Obj{"k": "1"})
+	})
 }
