@@ -71,6 +71,10 @@ type Behaviour struct {
 	ClusterInfoFullToken bool
 	// DenyEscalatingExec says whether that admission plugin exists.
 	DenyEscalatingExec bool
+	// SpecifiedNames accepts fields by the names that the specification has for them too.
+	SpecifiedNames bool
+	// BareItems leaves kind and apiVersion out of the items of lists of built-in types.
+	BareItems bool
 }
 
 // Platform is the neutral vocabulary of the specification, the default.
@@ -84,7 +88,7 @@ func Platform() Vocabulary {
 			Client: "platform.io/apiserver-client", NodeClient: "platform.io/apiserver-client-nodeagent",
 			NodeServing: "platform.io/nodeagent-serving", LegacyUnknown: "platform.io/legacy-unknown",
 		},
-		Behaviour: Behaviour{CreatedStatus: 200, ContinueAlways: true, ResetOwnsChanges: true, ClusterInfoFullToken: true, DenyEscalatingExec: true},
+		Behaviour: Behaviour{CreatedStatus: 200, ContinueAlways: true, ResetOwnsChanges: true, ClusterInfoFullToken: true, DenyEscalatingExec: true, SpecifiedNames: true},
 	}
 }
 
@@ -99,7 +103,7 @@ func K8s() Vocabulary {
 			Client: "kubernetes.io/kube-apiserver-client", NodeClient: "kubernetes.io/kube-apiserver-client-kubelet",
 			NodeServing: "kubernetes.io/kubelet-serving", LegacyUnknown: "kubernetes.io/legacy-unknown",
 		},
-		Behaviour: Behaviour{CreatedStatus: 201, EmptyManagedFieldsReset: true, ScaleTracksOwners: true, CustomAge: true},
+		Behaviour: Behaviour{CreatedStatus: 201, EmptyManagedFieldsReset: true, ScaleTracksOwners: true, CustomAge: true, BareItems: true},
 	}
 }
 

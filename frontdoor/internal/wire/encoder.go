@@ -137,7 +137,33 @@ func (e *Encoder) appendItem(dst []byte, o services.Object) ([]byte, error) {
 	if e.form.As == Table {
 		return e.appendRow(dst, o)
 	}
+	if e.form.As == Whole && e.codec.vocabulary.Behaviour.BareItems && e.t != nil && !e.t.Custom {
+		return appendBare(dst, o.JSON), nil
+	}
 	return e.appendJSON(dst, o, false)
+}
+
+// appendBare appends an object without its kind and apiVersion, which its list says.
+func appendBare(dst, object []byte) []byte {
+	dst = append(dst, '{')
+	rest := object[min(1, len(object)):]
+	for missing := 2; missing > 0; {
+		key := rawjson.Size(rest)
+		if key == 0 || len(rest) <= key || rest[key] != ':' { // it has not got both
+			break
+		}
+		end := key + 1 + rawjson.Size(rest[key+1:])
+		if name := string(rest[:key]); name == `"apiVersion"` || name == `"kind"` {
+			missing--
+		} else {
+			dst = append(append(dst, rest[:end]...), ',')
+		}
+		if end >= len(rest) || rest[end] != ',' { // the last member
+			return append(bytes.TrimSuffix(dst, []byte{','}), rest[end:]...)
+		}
+		rest = rest[end+1:]
+	}
+	return append(dst, rest...)
 }
 
 func (e *Encoder) appendPartial(dst, metadata []byte) []byte {

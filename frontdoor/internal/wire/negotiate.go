@@ -95,7 +95,7 @@ func shownAs(kind string, t *catalogue.Type, what What) (As, bool) {
 	switch {
 	case t == nil:
 	case kind == kindTable:
-		return Table, true
+		return Table, !t.Virtual
 	case kind == kindPartial && what != List, kind == kindPartialList && what == List:
 		return Partial, true
 	}

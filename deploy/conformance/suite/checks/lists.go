@@ -37,4 +37,28 @@ func lists() {
 		o := t.GET(t.In("configmaps")).OK().Obj()
 		t.True(o.Has("metadata.continue"), "the field metadata.continue in %v", o["metadata"])
 	}, PlatformOnly("Kubernetes leaves the empty string out, in every release"))
+	s.Check("LIST-06", "items: each has kind and apiVersion, unless the original's clients fill them in", func(t *T) {
+		for _, c := range []struct{ path, apiVersion, kind string }{
+			{t.In("configmaps"), "v1", "ConfigMap"}, {t.In("endpoints"), "v1", "Endpoints"}, {t.In("apps/v1/deployments"), "apps/v1", "Deployment"},
+		} {
+			t.POST(c.path, map[string]Obj{
+				"ConfigMap": ConfigMap("a", "k", "v"), "Deployment": Deployment("a", 0),
+				"Endpoints": {"apiVersion": "v1", "kind": "Endpoints", "metadata": Obj{"name": "a"}},
+			}[c.kind]).OK()
+			for _, accept := range []string{"application/json", "application/yaml"} {
+				r := t.GET(c.path, Accept(accept)).Is(200)
+				item := YAML("%s", string(r.Raw)).Item("a")
+				t.Eq("name", item.Name(), "a")
+				if Vocabulary() == Platform {
+					t.Eq("kind", item.Str("kind"), c.kind)
+					t.Eq("apiVersion", item.Str("apiVersion"), c.apiVersion)
+				} else {
+					t.True(!item.Has("kind") && !item.Has("apiVersion"), "no kind and apiVersion in %v", item)
+				}
+			}
+		}
+		crd := t.CRD(AnySchema)
+		t.POST(t.In(crd.Resource()), crd.Object("a", "spec: {}")).OK()
+		t.Eq("kind of a custom item", t.GET(t.In(crd.Resource())).OK().Obj().Item("a").Str("kind"), crd.Kind)
+	})
 }

@@ -34,4 +34,12 @@ func negotiation() {
 		row := t.Table(t.In("configmaps") + "/a").List("rows")[0]
 		t.Eq("first cell", row.At("cells").([]any)[0], "a")
 	})
+	s.Check("NEG-07", "a type that only asks for something has no Table: 406, or the next one that is asked for", func(t *T) {
+		const reviews = "authorization.platform.io/v1/selfsubjectaccessreviews"
+		const table = "application/json;as=Table;g=meta.platform.io;v=v1"
+		body := Obj{"apiVersion": "authorization.platform.io/v1", "kind": "SelfSubjectAccessReview",
+			"spec": Obj{"resourceAttributes": Obj{"verb": "get", "resource": "pods"}}}
+		t.POST(All(reviews), body, Accept(table)).Is(406)
+		t.Eq("kind", t.POST(All(reviews), body, Accept(table+", application/json")).OK().Obj().Str("kind"), "SelfSubjectAccessReview")
+	})
 }

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"encoding/base64"
 	"strings"
 	"time"
 
@@ -64,4 +65,13 @@ subjects: [{kind: ServiceAccount, name: robot, namespace: %s}]`, t.NS())).OK()
 		token, _ := t.ServiceAccountToken("robot")
 		t.Eq("username", t.Accepted(token).Str("username"), "system:serviceaccount:"+t.NS()+":robot")
 	}, On(Minimal), PlatformOnly("kube-apiserver needs the flag"))
+	s.Check("SA-08", "a token that is asked for: its audience is a list", func(t *T) {
+		t.Until(20*time.Second, "serviceaccount default", func() bool { return t.GET(t.In("serviceaccounts")+"/default").Code == 200 })
+		o := t.POST(t.In("serviceaccounts")+"/default/token", `{apiVersion: authentication.platform.io/v1, kind: TokenRequest, spec: {audiences: [one]}}`).OK().Obj()
+		parts := strings.Split(o.Str("status.token"), ".")
+		t.Eq("parts of the token, a signed JWT", len(parts), 3)
+		claims, err := base64.RawURLEncoding.DecodeString(parts[1])
+		t.True(err == nil, "base64, got %v", err)
+		t.Eq("aud", YAML("%s", string(claims)).At("aud"), []any{"one"})
+	})
 }

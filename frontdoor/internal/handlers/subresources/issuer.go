@@ -57,5 +57,8 @@ func (i *Issuer) issue(standard jwt.Claims, s subject, from, to time.Time) (stri
 	standard.Issuer = i.Name
 	standard.IssuedAt, standard.NotBefore = jwt.NewNumericDate(from), jwt.NewNumericDate(from)
 	standard.Expiry = jwt.NewNumericDate(to)
-	return jwt.Signed(i.signer).Claims(standard).Claims(map[string]any{i.Claim: s}).Serialize()
+	// A single audience is a list too: clients of the original read nothing else.
+	audience := []string(standard.Audience)
+	standard.Audience = nil
+	return jwt.Signed(i.signer).Claims(standard).Claims(map[string]any{"aud": audience, i.Claim: s}).Serialize()
 }

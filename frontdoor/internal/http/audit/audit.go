@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
 	"github.com/portico-platform/portico/services"
 )
 
@@ -103,7 +105,7 @@ func (l *Log) Write(o Outcome) {
 	e := event{
 		Kind: "Event", APIVersion: l.apiVersion, Level: "Metadata", AuditID: o.Record.ID, Stage: "ResponseComplete",
 		RequestURI: o.Request.URL.RequestURI(), Verb: o.Verb, User: userOf(o.Caller), UserAgent: bounded(o.Request.UserAgent()),
-		SourceIPs: []string{o.Request.RemoteAddr}, ResponseStatus: map[string]int{"code": o.Status},
+		SourceIPs: sourceIPs(o.Request), ResponseStatus: map[string]int{"code": o.Status},
 		Received: o.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations(), ObjectRef: o.Object,
 	}
 	if o.User.Name != o.Caller.Name {
@@ -118,6 +120,22 @@ func (l *Log) Write(o Outcome) {
 	defer l.mu.Unlock()
 	_, _ = l.w.Write(append(line, '\n'))
 }
+
+// sourceIPs returns the addresses that the request's headers name, which the client
+// chooses and of which few are logged, and last the address of the connection.
+func sourceIPs(r *http.Request) []string {
+	var texts []string
+	for _, ip := range utilnet.SourceIPs(r) {
+		texts = append(texts, ip.String())
+	}
+	if len(texts) > maxSources {
+		texts = append(texts[:maxSources-1], texts[len(texts)-1])
+	}
+	return texts
+}
+
+// maxSources bounds the logged addresses.
+const maxSources = 16
 
 // maxText is the maximum length of a logged user agent in bytes.
 const maxText = 1024

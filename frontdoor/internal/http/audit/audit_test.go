@@ -1,0 +1,33 @@
+package audit_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+)
+
+// TestSources: addresses are on record without ports, first those that the request says
+// it came by.
+func TestSources(t *testing.T) {
+	for forwarded, want := range map[string][]string{
+		"":                                  {"192.0.2.1"},
+		"198.51.100.7, 2001:db8::1":         {"198.51.100.7", "2001:db8::1", "192.0.2.1"},
+		strings.Repeat("203.0.113.9,", 100): append(slices.Repeat([]string{"203.0.113.9"}, 15), "192.0.2.1"),
+	} {
+		var line strings.Builder
+		r := httptest.NewRequest("GET", "/api", nil)
+		r.RemoteAddr = "192.0.2.1:4711"
+		if forwarded != "" {
+			r.Header.Set("X-Forwarded-For", forwarded)
+		}
+		audit.NewLog(&line, "audit/v1").Write(audit.Outcome{Record: &audit.Record{}, Request: r})
+		var event struct{ SourceIPs []string }
+		if err := json.Unmarshal([]byte(line.String()), &event); err != nil || !slices.Equal(event.SourceIPs, want) {
+			t.Errorf("%.40q: got %q, want %q (%v)", forwarded, event.SourceIPs, want, err)
+		}
+	}
+}
