@@ -38,4 +38,13 @@ func events() {
 			})
 		}
 	}
+	s.Check("EV-09", "reportingComponent is accepted by the name that the specification has for it", func(t *T) {
+		body := t.Event()
+		delete(body, "reportingController")
+		o := t.POST(t.In(events), body).OK().Obj()
+		old := t.GET(t.In("events") + "/" + o.Name()).OK().Obj()
+		t.Eq("reportingComponent in the core group", old.Str("reportingComponent"), "example.com/suite")
+		delete(body, "reportingComponent")
+		t.POST(t.In(events), body.Set("metadata.name", "without")).Status(422, "Invalid")
+	}, PlatformOnly("the original calls it reportingController"))
 }

@@ -124,4 +124,19 @@ spec: {group: %s, scope: Namespaced, names: {plural: things, kind: Thing}, %s}`,
 		t.Eq("spec in the list of v1", t.GET(t.In(group+"/v1/things")).OK().Obj().Item("a").Map("spec"), Obj{"a": "x", "b": "late"})
 		t.Eq("spec in v2 again", t.GET(t.In(group+"/v2/things")+"/a").OK().Obj().Map("spec"), Obj{"a": "x"})
 	})
+	for _, c := range []struct {
+		id, usages, signer string
+		request            Request
+	}{
+		{"REM-23", ClientUsages, SignerNode, SomeNode},
+		{"REM-24", ServingUsages, SignerServing, Request{CN: "system:node:n1", Orgs: []string{"system:nodes"}, DNS: []string{"n1"}}},
+		{"REM-25", ClientUsages, "platform.io/legacy-unknown", Someone},
+	} {
+		s.Check(c.id, "CSR v1beta1: a request without signerName gets "+c.signer, func(t *T) {
+			body := t.CSR("", c.usages, c.request).Set("apiVersion", "certificates.platform.io/v1beta1")
+			delete(body.Map("spec"), "signerName")
+			o := t.POST(All("certificates.platform.io/v1beta1/certificatesigningrequests?dryRun=All"), body).OK().Obj()
+			t.Eq("spec.signerName", o.Str("spec.signerName"), N(c.signer))
+		}, PlatformOnly("gone from newer releases"))
+	}
 }

@@ -33,6 +33,9 @@ type Rules struct {
 	// Shown fields are there, as null, when nothing is said of them: typed clients write
 	// and expect them so.
 	Shown []string `json:"shown"`
+	// Specified are the names that the specification has for fields, with those of the
+	// document. The neutral vocabulary accepts both.
+	Specified map[string]string `json:"specified"`
 	// OneOf lists fields of which exactly one must be given, AtMostOne fields of
 	// which no two may be given. Sort is what users call them ("volume type").
 	OneOf     []string `json:"oneOf"`
@@ -129,6 +132,19 @@ func (r *Rules) IsBlank(name string) bool {
 	return r != nil && r.Fields[name] != nil && r.Fields[name].Blank
 }
 func (r *Rules) IsRequired(name string) bool { return r != nil && slices.Contains(r.Required, name) }
+
+// Rename gives fields that have the specification's names those of the document.
+func (r *Rules) Rename(m map[string]any, v vocabulary.Vocabulary) {
+	if !v.Behaviour.SpecifiedNames {
+		return
+	}
+	for from, to := range r.Specified {
+		if value, given := m[from]; given && (m[to] == nil || m[to] == value) {
+			delete(m, from)
+			m[to] = value
+		}
+	}
+}
 
 // Complete applies the defaults to an object, in place.
 func (r *Rules) Complete(m map[string]any, v vocabulary.Vocabulary) {

@@ -50,6 +50,9 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	if p.budget.Over() {
 		return
 	}
+	if n.rules != nil && n.rules.Specified != nil {
+		n.rules.Rename(m, p.vocabulary)
+	}
 	for name, value := range m {
 		f, known := n.fields[name]
 		if !known && n.custom != nil && (n.custom.keep || p.keepsAll) {

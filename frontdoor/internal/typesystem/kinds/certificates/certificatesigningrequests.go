@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
@@ -120,10 +121,30 @@ func certificatesOnly(encoded string) string {
 	return ""
 }
 
-// signerOfOldRequest gives a request of the older version, which names no signer, the one
-// that accepts anything.
+// signerOfOldRequest gives a request of the older version, which names no signer, the
+// signer of nodes whose conditions it meets, or else the one that accepts anything.
 func signerOfOldRequest(m map[string]any, v vocabulary.Vocabulary) {
 	if rules.Empty(m["signerName"]) {
-		m["signerName"] = v.Signers.LegacyUnknown
+		m["signerName"] = signerOf(m, v.Signers)
 	}
+}
+
+func signerOf(spec map[string]any, signers vocabulary.Signers) string {
+	text, _ := base64.StdEncoding.DecodeString(rules.Text(spec, "request"))
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return signers.LegacyUnknown
+	}
+	r, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil || !slices.Equal(r.Subject.Organization, []string{"system:nodes"}) || !strings.HasPrefix(r.Subject.CommonName, "system:node:") {
+		return signers.LegacyUnknown
+	}
+	server, other := len(r.DNSNames)+len(r.IPAddresses), len(r.EmailAddresses)+len(r.URIs)
+	switch usages := slices.Sorted(slices.Values(rules.Texts(spec, "usages"))); {
+	case slices.Equal(usages, []string{"client auth", "digital signature", "key encipherment"}) && server+other == 0:
+		return signers.NodeClient
+	case slices.Equal(usages, []string{"digital signature", "key encipherment", "server auth"}) && server > 0 && other == 0:
+		return signers.NodeServing
+	}
+	return signers.LegacyUnknown
 }
