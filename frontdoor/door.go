@@ -27,6 +27,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
@@ -102,13 +103,13 @@ func (d *door) learn(e *typesystem.Engine) {
 }
 
 // newDoor connects to the other services and builds the handlers.
-func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Catalogue, g gates) (*door, error) {
+func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Catalogue, g features.Gates) (*door, error) {
 	b, err := reach(ctx, n)
 	if err != nil {
 		return nil, err
 	}
 	d := &door{log: n.Log, vocabulary: n.Vocabulary, store: b.store, admission: b.admission, requestTimeout: c.requestTimeout}
-	e, err := typesystem.New(types, typesystem.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.serverSideApply})
+	e, err := typesystem.New(types, typesystem.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.On(features.ServerSideApply), Features: g})
 	if err != nil {
 		return nil, err
 	}

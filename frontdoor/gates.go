@@ -1,30 +1,21 @@
 package frontdoor
 
 import (
-	"strconv"
+	"log/slog"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// gates holds the feature gates of the service (section "Stability levels").
-type gates struct {
-	serverSideApply bool
-}
-
-// parseGates parses --feature-gates. Unknown gates, including removed ones, are errors.
-func parseGates(given map[string]string) (gates, error) {
-	g := gates{serverSideApply: true}
-	known := map[string]*bool{"ServerSideApply": &g.serverSideApply}
-	for name, text := range given {
-		gate, ok := known[name]
-		if !ok {
-			return g, run.Usagef("--feature-gates: unrecognized feature gate: %s", name)
-		}
-		on, err := strconv.ParseBool(text)
-		if err != nil {
-			return g, run.Usagef("--feature-gates: invalid value of %s: %q: must be true or false", name, text)
-		}
-		*gate = on
+// parseGates parses --feature-gates (section "Stability levels") and logs a warning for
+// each deprecated gate.
+func parseGates(given map[string]string, log *slog.Logger) (features.Gates, error) {
+	gates, warnings, err := features.Parse(given)
+	if err != nil {
+		return gates, run.Usagef("--feature-gates: %v", err)
 	}
-	return g, nil
+	for _, warning := range warnings {
+		log.Warn(warning)
+	}
+	return gates, nil
 }

@@ -75,7 +75,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 
 // start returns once the front door serves.
 func (c *config) start(ctx context.Context, n *run.Node) error {
-	gates, err := parseGates(c.featureGates)
+	gates, err := parseGates(c.featureGates, n.Log)
 	if err != nil {
 		return err
 	}

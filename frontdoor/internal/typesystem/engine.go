@@ -9,6 +9,7 @@ package typesystem
 import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
@@ -37,6 +38,8 @@ type Options struct {
 	Vocabulary vocabulary.Vocabulary
 	// WithoutApply turns server-side apply off.
 	WithoutApply bool
+	// Features are those that are on.
+	Features features.Gates
 }
 
 // New returns the engine of a catalogue. An error is a mistake in the data that is
@@ -62,6 +65,12 @@ func (e *Engine) With(customTypes []crd.Definition) *Engine {
 	more := build(types, e.Schemas.With(types), e.functions, e.options)
 	more.CustomTypes = customTypes
 	return more
+}
+
+// DropFeatures takes the fields of features that are off out of an object that is about
+// to take the place of a stored one; nil for none.
+func (e *Engine) DropFeatures(t *catalogue.Type, object, stored map[string]any) {
+	e.options.Features.Drop(t, object, stored)
 }
 
 // MetaGroup is the group of what is common to all types, like the options of requests.

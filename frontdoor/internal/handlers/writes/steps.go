@@ -171,7 +171,7 @@ func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d des
 	if !c.exists() {
 		s.Identify(d.tree)
 	}
-	if err := w.prepare(ctx, d); err != nil {
+	if err := w.prepare(ctx, c, d); err != nil {
 		return a, err
 	}
 	w.dedupOwnerReferences(d.tree, ", which are dropped")
@@ -216,7 +216,7 @@ func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d de
 	}
 	w.dedupOwnerReferences(d.tree, " after mutating admission happens; API server dedups owner references in 1.20+, "+
 		"and may reject such requests as early as 1.24; please fix your requests")
-	if err := w.prepare(ctx, d); err != nil {
+	if err := w.prepare(ctx, c, d); err != nil {
 		return a, err
 	}
 	s := strategyOf(w, c)
@@ -308,10 +308,12 @@ func (w *writeRequest) encoded(object map[string]any) (admitted, error) {
 	return admitted{tree: object, json: raw}, err
 }
 
-// prepare drops or reports unknown fields and sets defaults.
-func (w *writeRequest) prepare(ctx context.Context, d desired) error {
+// prepare drops or reports unknown fields, drops those of features that are off, and sets
+// defaults.
+func (w *writeRequest) prepare(ctx context.Context, c *current, d desired) error {
 	warnings, err := w.req.Engine.Schemas.Prepare(ctx, w.req.Type, d.tree, w.options.FieldValidation, d.strict...)
 	w.admission.Warn(warnings...)
+	w.req.Engine.DropFeatures(w.req.Type, d.tree, c.tree)
 	var malformed schema.Malformed
 	if w.req.Verb == "patch" && !w.applies() && errors.As(err, &malformed) {
 		return w.unfit(d.tree, malformed.Why)

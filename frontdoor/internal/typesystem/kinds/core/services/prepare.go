@@ -8,21 +8,9 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// gated are the fields that release 1.21 does not take, unless they are there already.
-var gated = [...]string{"internalTrafficPolicy", "topologyKeys"}
-
-func dropGated(spec, before map[string]any) {
-	for _, field := range gated {
-		if before[field] == nil {
-			delete(spec, field)
-		}
-	}
-}
-
 // createService completes the two fields for the one cluster IP.
 func createService(_ kinds.Write, obj, _ map[string]any) {
 	spec := rules.AsObject(obj["spec"])
-	dropGated(spec, nil)
 	if ip := rules.Text(spec, "clusterIP"); ip != "" && len(rules.List(spec, "clusterIPs")) == 0 {
 		spec["clusterIPs"] = []any{ip}
 	}
@@ -36,7 +24,6 @@ func updateService(w kinds.Write, obj, old map[string]any) {
 		return
 	}
 	spec, before := tree.Object(obj, "spec"), rules.AsObject(old["spec"])
-	dropGated(spec, before)
 	if hasIPs(spec) && hasIPs(before) {
 		kinds.KeepMissing(spec, before, "clusterIP")
 		kinds.KeepMissing(spec, before, "clusterIPs")

@@ -40,9 +40,6 @@ func TestUpdateOfService(t *testing.T) {
 			`{type: ClusterIP, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{name: a, port: 1}]}`},
 		"closed, changed": {open, `{type: ClusterIP, ports: [{name: a, port: 1, nodePort: 30009}]}`,
 			`{type: ClusterIP, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{name: a, port: 1, nodePort: 30009}]}`},
-		"gated": {plain, `{type: ClusterIP, internalTrafficPolicy: Local, topologyKeys: ["*"]}`, `{type: ClusterIP, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}`},
-		"gated, and there": {`{type: ExternalName, internalTrafficPolicy: Cluster}`, `{type: ExternalName, internalTrafficPolicy: Local}`,
-			`{type: ExternalName, internalTrafficPolicy: Local}`},
 		"health port": {`{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30003}`, `{type: LoadBalancer, externalTrafficPolicy: Local}`,
 			`{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30003}`},
 		"no health port": {`{type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30003}`,
@@ -58,9 +55,9 @@ func TestUpdateOfService(t *testing.T) {
 	}
 }
 
-// TestCreateOfService takes no fields of later releases.
+// TestCreateOfService: both fields have the one cluster IP.
 func TestCreateOfService(t *testing.T) {
-	made := spec(t, `{clusterIP: 10.0.0.1, internalTrafficPolicy: Local, topologyKeys: ["*"]}`)
+	made := spec(t, `{clusterIP: 10.0.0.1}`)
 	createService(kinds.Write{}, made, nil)
 	if want := spec(t, `{clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}`); !reflect.DeepEqual(made, want) {
 		t.Errorf("got %v, want %v", made["spec"], want["spec"])

@@ -1,0 +1,88 @@
+package features_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
+)
+
+func TestGates(t *testing.T) {
+	on := func(given map[string]string, gate string) bool {
+		t.Helper()
+		g, _, err := features.Parse(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.On(gate)
+	}
+	for _, c := range []struct {
+		given map[string]string
+		gate  string
+		want  bool
+	}{
+		{nil, "SuspendJob", false},
+		{nil, "ServerSideApply", true},
+		{nil, "WatchBookmark", true},
+		{map[string]string{"SuspendJob": "true"}, "SuspendJob", true},
+		{map[string]string{"AllAlpha": "true"}, "SuspendJob", true},
+		{map[string]string{"AllAlpha": "true", "SuspendJob": "false"}, "SuspendJob", false},
+		{map[string]string{"AllBeta": "false"}, "ServerSideApply", false},
+		{map[string]string{"AllBeta": "false", "ServerSideApply": "true"}, "ServerSideApply", true},
+		{map[string]string{"AllBeta": "false"}, "WatchBookmark", true},
+		{map[string]string{"AllAlpha": "true"}, "ServerSideApply", true},
+	} {
+		if got := on(c.given, c.gate); got != c.want {
+			t.Errorf("%v: %s is %v", c.given, c.gate, got)
+		}
+	}
+	for gate, value := range map[string]string{"NoSuchGate": "true", "WatchBookmark": "false", "SuspendJob": "perhaps", "AllBeta": ""} {
+		if _, _, err := features.Parse(map[string]string{gate: value}); err == nil || !strings.Contains(err.Error(), gate) {
+			t.Errorf("%s=%s: %v", gate, value, err)
+		}
+	}
+	for gate, warned := range map[string]int{"WatchBookmark": 1, "StreamingProxyRedirects": 1, "SuspendJob": 0} {
+		if _, warnings, err := features.Parse(map[string]string{gate: "true"}); err != nil || len(warnings) != warned {
+			t.Errorf("%s: %q, %v", gate, warnings, err)
+		}
+	}
+}
+
+func TestDrop(t *testing.T) {
+	probe := `containers: [{name: a, livenessProbe: {periodSeconds: 1, terminationGracePeriodSeconds: 5}}, {name: b}]`
+	without := `containers: [{name: a, livenessProbe: {periodSeconds: 1}}, {name: b}]`
+	for name, c := range map[string]struct{ kind, given, stored, want string }{
+		"new":             {"Job", `{spec: {suspend: true, parallelism: 1}}`, ``, `{spec: {parallelism: 1}}`},
+		"changed":         {"Job", `{spec: {suspend: true}}`, `{spec: {}}`, `{spec: {}}`},
+		"there already":   {"Job", `{spec: {suspend: true}}`, `{spec: {suspend: false}}`, `{spec: {suspend: true}}`},
+		"in lists":        {"NetworkPolicy", `{spec: {egress: [{ports: [{port: 1, endPort: 2}, {port: 3}]}, {}]}}`, ``, `{spec: {egress: [{ports: [{port: 1}, {port: 3}]}, {}]}}`},
+		"in a pod":        {"Pod", `{spec: {` + probe + `}}`, ``, `{spec: {` + without + `}}`},
+		"in a template":   {"CronJob", `{spec: {jobTemplate: {spec: {template: {spec: {` + probe + `}}}}}}`, ``, `{spec: {jobTemplate: {spec: {template: {spec: {` + without + `}}}}}}`},
+		"of another kind": {"CronJob", `{spec: {suspend: true}}`, ``, `{spec: {suspend: true}}`},
+		"nothing there":   {"EndpointSlice", `{endpoints: null}`, ``, `{endpoints: null}`},
+		"beta":            {"Job", `{spec: {ttlSecondsAfterFinished: 5}}`, ``, `{spec: {ttlSecondsAfterFinished: 5}}`},
+	} {
+		object, stored := decode(t, c.given), decode(t, c.stored)
+		features.Gates{}.Drop(&catalogue.Type{Kind: c.kind}, object, stored)
+		got, _ := json.Marshal(object)
+		if want, _ := json.Marshal(decode(t, c.want)); string(got) != string(want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	custom := decode(t, `{spec: {suspend: true}}`)
+	if (features.Gates{}).Drop(&catalogue.Type{Kind: "Job", Custom: true}, custom, nil); custom["spec"].(map[string]any)["suspend"] != true {
+		t.Error("a custom type has lost a field")
+	}
+}
+
+func decode(t *testing.T, text string) (object map[string]any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}

@@ -1,0 +1,118 @@
+package features
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+)
+
+// fields are the fields of features, by gate and then by kind. In a path, [] stands for
+// all items of a list. Those of podSpec are in pods, and in templates of pods.
+var fields = map[string]map[string][]string{
+	"CSIInlineVolume":           {podSpec: {"volumes[].csi"}},
+	"CSIServiceAccountToken":    {"CSIDriver": {"spec.tokenRequests", "spec.requiresRepublish"}},
+	"CSIStorageCapacity":        {"CSIDriver": {"spec.storageCapacity"}},
+	"CSIVolumeFSGroupPolicy":    {"CSIDriver": {"spec.fsGroupPolicy"}},
+	"ConfigurableFSGroupPolicy": {podSpec: {"securityContext.fsGroupChangePolicy"}},
+	"DaemonSetUpdateSurge":      {"DaemonSet": {"spec.updateStrategy.rollingUpdate.maxSurge"}},
+	"EndpointSliceTerminatingCondition": {"EndpointSlice": {
+		"endpoints[].conditions.serving", "endpoints[].conditions.terminating"}},
+	"GenericEphemeralVolume":       {podSpec: {"volumes[].ephemeral"}},
+	"IndexedJob":                   {"Job": {"spec.completionMode"}},
+	"IngressClassNamespacedParams": {"IngressClass": {"spec.parameters.scope", "spec.parameters.namespace"}},
+	"NetworkPolicyEndPort":         {"NetworkPolicy": {"spec.ingress[].ports[].endPort", "spec.egress[].ports[].endPort"}},
+	"PodAffinityNamespaceSelector": {podSpec: {
+		"affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[].namespaceSelector",
+		"affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[].podAffinityTerm.namespaceSelector",
+		"affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[].namespaceSelector",
+		"affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[].podAffinityTerm.namespaceSelector"}},
+	"ProbeTerminationGracePeriod": {podSpec: {
+		"containers[].livenessProbe.terminationGracePeriodSeconds", "containers[].readinessProbe.terminationGracePeriodSeconds",
+		"containers[].startupProbe.terminationGracePeriodSeconds", "initContainers[].livenessProbe.terminationGracePeriodSeconds",
+		"initContainers[].readinessProbe.terminationGracePeriodSeconds", "initContainers[].startupProbe.terminationGracePeriodSeconds"}},
+	"ProcMountType":                {podSpec: {"containers[].securityContext.procMount", "initContainers[].securityContext.procMount"}},
+	"ServiceInternalTrafficPolicy": {"Service": {"spec.internalTrafficPolicy"}},
+	"ServiceLBNodePortControl":     {"Service": {"spec.allocateLoadBalancerNodePorts"}},
+	"ServiceLoadBalancerClass":     {"Service": {"spec.loadBalancerClass"}},
+	"ServiceTopology":              {"Service": {"spec.topologyKeys"}},
+	"SetHostnameAsFQDN":            {podSpec: {"setHostnameAsFQDN"}},
+	"SuspendJob":                   {"Job": {"spec.suspend"}},
+	"TTLAfterFinished":             {"Job": {"spec.ttlSecondsAfterFinished"}},
+	"TopologyAwareHints":           {"EndpointSlice": {"endpoints[].hints"}},
+}
+
+const podSpec = "<pod spec>"
+
+// podSpecs is where kinds have the spec of a pod.
+var podSpecs = map[string]string{
+	"Pod": "spec.", "PodTemplate": "template.spec.", "ReplicationController": "spec.template.spec.", "ReplicaSet": "spec.template.spec.",
+	"Deployment": "spec.template.spec.", "StatefulSet": "spec.template.spec.", "DaemonSet": "spec.template.spec.", "Job": "spec.template.spec.",
+	"CronJob": "spec.jobTemplate.spec.template.spec.",
+}
+
+// gated is a field that goes with a feature.
+type gated struct {
+	gate string
+	path []string // a list of its items ends in []
+}
+
+// byKind are the fields of features by kind.
+var byKind = func() map[string][]gated {
+	all := map[string][]gated{}
+	for gate, kinds := range fields {
+		for kind, paths := range kinds {
+			for _, path := range paths {
+				if kind != podSpec {
+					all[kind] = append(all[kind], gated{gate, strings.Split(path, ".")})
+					continue
+				}
+				for kind, spec := range podSpecs {
+					all[kind] = append(all[kind], gated{gate, strings.Split(spec+path, ".")})
+				}
+			}
+		}
+	}
+	return all
+}()
+
+// Drop takes the fields of features that are off out of an object, in place, unless the
+// stored one has them: what was once accepted can still be written back. There is no
+// stored one of an object that is new.
+func (g Gates) Drop(t *catalogue.Type, object, stored map[string]any) {
+	if t.Custom {
+		return
+	}
+	for _, f := range byKind[t.Kind] {
+		if !g.On(f.gate) && !visit(stored, f.path, has) {
+			visit(object, f.path, remove)
+		}
+	}
+}
+
+// visit calls a function for the last part of a path and each object that may have it,
+// until one returns true, and reports whether one did.
+func visit(object map[string]any, path []string, do func(map[string]any, string) bool) bool {
+	name, list := strings.CutSuffix(path[0], "[]")
+	switch {
+	case object == nil:
+		return false
+	case len(path) == 1:
+		return do(object, name)
+	case !list:
+		below, _ := object[name].(map[string]any)
+		return visit(below, path[1:], do)
+	}
+	items, _ := object[name].([]any)
+	return slices.ContainsFunc(items, func(item any) bool {
+		below, _ := item.(map[string]any)
+		return visit(below, path[1:], do)
+	})
+}
+
+func has(object map[string]any, name string) bool { return object[name] != nil }
+
+func remove(object map[string]any, name string) bool {
+	delete(object, name)
+	return false
+}
