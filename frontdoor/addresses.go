@@ -2,11 +2,16 @@ package frontdoor
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/spf13/pflag"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/localservices"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run"
 )
@@ -15,10 +20,13 @@ import (
 type addressConfig struct {
 	networks []string
 	ports    string
+	// advertise is where this front door is reached.
+	advertise string
 }
 
 func (c *addressConfig) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.networks, "service-cluster-ip-range", []string{"10.0.0.0/24"}, "`networks` for the cluster IPs of services: one, or one per IP family, the default first")
+	fs.StringVar(&c.advertise, "advertise-address", "", "`IP` address at which members of the cluster reach this front door; --bind-address, or that of the host's default interface when empty")
 	fs.StringVar(&c.ports, "service-node-port-range", "30000-32767", "range of `ports` for the node ports of services")
 }
 
@@ -39,4 +47,36 @@ func (c *addressConfig) assigner(n *run.Node, store services.Store) (*serviceips
 		return (&serviceips.Repair{Assigner: a}).Run(ctx, ticks.C)
 	})
 	return a, nil
+}
+
+// self returns where this front door is reached inside the cluster; nothing when the
+// flags and the host do not say.
+func (c *config) self(n *run.Node) (string, error) {
+	if given := c.addresses.advertise; given != "" {
+		if ip := net.ParseIP(given); ip == nil || ip.IsUnspecified() || ip.IsLoopback() {
+			return "", run.Usagef("--advertise-address: %q is no address that others reach", given)
+		}
+		return given, nil
+	}
+	ip, err := utilnet.ResolveBindAddress(net.ParseIP(c.bindAddress))
+	if err != nil {
+		n.Log.Warn("this front door is not among the endpoints of the API's Service: set --advertise-address", "error", err)
+		return "", nil
+	}
+	return ip.String(), nil
+}
+
+// keepOwnService keeps the Service by which the API is found, with this front door among
+// its endpoints, and the list of what it serves.
+func (c *config) keepOwnService(n *run.Node, d *door, self ownservice.Address) error {
+	networks, err := serviceips.ParseNetworks(c.addresses.networks)
+	if err != nil {
+		return run.Usagef("--service-cluster-ip-range: %v", err)
+	}
+	keeper := ownservice.New(ownservice.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes, Self: self, ClusterIP: networks.First(), Log: n.Log,
+		Engine: func() *typesystem.Engine { return d.types.Load().engine }})
+	n.Go("keeping the Service of the API", keeper.Run)
+	n.Go("registering the served versions", localservices.Keeper{Config: localservices.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes,
+		Changed: d.relearned, Log: n.Log, Engine: func() *typesystem.Engine { return d.types.Load().engine }}}.Run)
+	return nil
 }

@@ -57,11 +57,13 @@ type door struct {
 	store      services.Store
 	admission  services.Admission
 
-	types  atomic.Pointer[knowledge]
-	access *authfilters.Control
-	reads  *reads.Handlers
-	writes *writes.Handlers
-	review *reviews.Handlers
+	types atomic.Pointer[knowledge]
+	// relearned holds a signal after the types have changed.
+	relearned chan struct{}
+	access    *authfilters.Control
+	reads     *reads.Handlers
+	writes    *writes.Handlers
+	review    *reviews.Handlers
 	// actions and components serve requests that are not reads or writes of stored
 	// objects.
 	actions    *subresources.Handlers
@@ -91,6 +93,10 @@ func (d *door) learn(e *typesystem.Engine) {
 	if before == nil || d.metrics == nil {
 		return
 	}
+	select {
+	case d.relearned <- struct{}{}:
+	default:
+	}
 	for _, group := range before.engine.Types.Groups() {
 		for _, version := range group.Versions {
 			for _, t := range version.Types {
@@ -108,7 +114,8 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if err != nil {
 		return nil, err
 	}
-	d := &door{log: n.Log, vocabulary: n.Vocabulary, store: b.store, admission: b.admission, requestTimeout: c.requestTimeout}
+	d := &door{log: n.Log, vocabulary: n.Vocabulary, store: b.store, admission: b.admission, requestTimeout: c.requestTimeout,
+		relearned: make(chan struct{}, 1)}
 	e, err := typesystem.New(types, typesystem.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.On(features.ServerSideApply), Features: g})
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/kit/bus"
@@ -68,16 +69,23 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.IntVar(&c.feedBytes, "feed-bytes", 16<<20, "bytes of changes to keep in memory per watched resource type")
 	fs.StringVar(&c.auditLogPath, "audit-log-path", "", "file for the audit log, one line of JSON per request; - for standard output, empty for none")
 	fs.BoolVar(&c.profiling, "profiling", false, "serve profiles at /debug/pprof/ to users who are authorized for that path")
-	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "release whose hidden metrics are shown; this release hides none")
+	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "previous release, such as 1.20, whose hidden metrics are shown; this release hides none")
 	c.addresses.register(fs)
 	registerTokens(fs)
 }
+
+// previousRelease is the only value of --show-hidden-metrics-for-version (section
+// "Deprecation rules").
+const previousRelease = "1.20"
 
 // start returns once the front door serves.
 func (c *config) start(ctx context.Context, n *run.Node) error {
 	gates, err := parseGates(c.featureGates, n.Log)
 	if err != nil {
 		return err
+	}
+	if c.hiddenMetrics != "" && c.hiddenMetrics != previousRelease {
+		return run.Usagef("--show-hidden-metrics-for-version must be omitted or have the value %q: only the previous minor version is allowed", previousRelease)
 	}
 	runtimeConfig, err := catalogue.ParseRuntimeConfig(c.runtimeConfig...)
 	if err != nil {
@@ -87,12 +95,20 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return run.Usagef("--runtime-config: %v", err)
 	}
+	self, err := c.self(n)
+	if err != nil {
+		return err
+	}
 	d, err := c.newDoor(ctx, n, types, gates)
 	if err != nil {
 		return err
 	}
 	listener, err := c.listen(n.Log)
 	if err != nil {
+		return err
+	}
+	if err := c.keepOwnService(n, d, ownservice.Address{IP: self, Port: listener.Addr().(*net.TCPAddr).Port}); err != nil {
+		_ = listener.Close()
 		return err
 	}
 	server := newServer(d.pipeline(), n.Log)

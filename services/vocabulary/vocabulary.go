@@ -29,6 +29,8 @@ type Vocabulary struct {
 	// TokenIssuer issues service account tokens that are bound to an audience, unless
 	// a flag names another; LegacyTokenIssuer those that are kept in secrets.
 	TokenIssuer, LegacyTokenIssuer string
+	// APIService is the Service in the default namespace by which the API is found.
+	APIService string
 	// Domain qualifies plain names, as in platform.io/legacy-unknown.
 	Domain string
 	// Definitions is the prefix of schema names in published documents.
@@ -82,7 +84,7 @@ func Platform() Vocabulary {
 	return Vocabulary{
 		Name: "platform", Protobuf: "application/vnd.platform.protobuf", Extension: "x-platform-",
 		NamespaceFinalizer: "platform", ApprovalCondition: "PlatformAPIApprovalPolicyConformant", InitialEventsEnd: "platform.io/initial-events-end",
-		TokenIssuer: "https://platform.default.svc", LegacyTokenIssuer: "platform/serviceaccount",
+		TokenIssuer: "https://platform.default.svc", LegacyTokenIssuer: "platform/serviceaccount", APIService: "platform",
 		Domain: "platform.io", Definitions: "io.platform.", groupSuffix: ".platform.io", namespacePrefix: "platform-", domainSuffix: ".platform.io",
 		Signers: Signers{
 			Client: "platform.io/apiserver-client", NodeClient: "platform.io/apiserver-client-nodeagent",
@@ -97,7 +99,7 @@ func K8s() Vocabulary {
 	return Vocabulary{
 		Name: "k8s", Protobuf: "application/vnd.kubernetes.protobuf", Extension: "x-kubernetes-",
 		NamespaceFinalizer: "kubernetes", ApprovalCondition: "KubernetesAPIApprovalPolicyConformant", InitialEventsEnd: "k8s.io/initial-events-end",
-		TokenIssuer: "https://kubernetes.default.svc", LegacyTokenIssuer: "kubernetes/serviceaccount",
+		TokenIssuer: "https://kubernetes.default.svc", LegacyTokenIssuer: "kubernetes/serviceaccount", APIService: "kubernetes",
 		Domain: "kubernetes.io", Definitions: "io.k8s.", groupSuffix: ".k8s.io", namespacePrefix: "kube-", domainSuffix: ".kubernetes.io",
 		Signers: Signers{
 			Client: "kubernetes.io/kube-apiserver-client", NodeClient: "kubernetes.io/kube-apiserver-client-kubelet",

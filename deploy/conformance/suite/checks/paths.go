@@ -95,4 +95,35 @@ spec: {user: nobody, resourceAttributes: {verb: get, resource: secrets, namespac
 		t.GET(path + "?container=nowhere").Is(400)
 		t.GET(t.In("pods") + "/none/log").Is(404)
 	})
+	s.Check("PATH-14", "clients inside the cluster find the API as a Service in namespace default", func(t *T) {
+		apiService := map[string]string{Platform: "platform", K8s: "kubernetes"}[Vocabulary()]
+		t.Until(30*time.Second, "the Service", func() bool { return t.GET(In("default", "services")+"/"+apiService).Code == 200 })
+		o := t.GET(In("default", "services") + "/" + apiService).OK().Obj()
+		t.Eq("port", o.Num("spec.ports.0.port"), 443)
+		t.Eq("clusterIP", o.Str("spec.clusterIP"), "10.0.0.1")
+		t.DELETE(In("default", "services")+"/"+apiService, nil).OK()
+		t.Until(30*time.Second, "the Service again", func() bool { return t.GET(In("default", "services")+"/"+apiService).Code == 200 })
+	}, On(Minimal))
+	s.Check("PATH-13", "every group version that is served is registered and available, of custom types too", func(t *T) {
+		const registered = "apiregistration.platform.io/v1/apiservices"
+		available := func(name string) func() bool {
+			return func() bool {
+				r := t.GET(All(registered) + "/" + name)
+				return r.Code == 200 && r.Obj().Str("status.conditions.0.type") == "Available" && r.Obj().Str("status.conditions.0.status") == "True"
+			}
+		}
+		t.Until(30*time.Second, "v1. is registered", available("v1."))
+		for _, g := range t.GET("/apis").OK().Obj().List("groups") {
+			for _, v := range g.List("versions") {
+				if !strings.HasSuffix(g.Str("name"), ".example.com") {
+					t.Until(30*time.Second, v.Str("groupVersion")+" is registered", available(v.Str("version")+"."+g.Str("name")))
+				}
+			}
+		}
+		c := t.CRD(AnySchema)
+		name := c.Version + "." + c.Group
+		t.Until(30*time.Second, name+" is registered", available(name))
+		t.DELETE(c.Path, nil).OK()
+		t.Gone(All(registered)+"/"+name, 60*time.Second)
+	})
 }

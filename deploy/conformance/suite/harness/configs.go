@@ -127,12 +127,12 @@ var ExecDenied = &Config{
 	},
 }
 
-// NoApply turns server-side apply off.
+// NoApply turns server-side apply off, and other features on and off.
 var NoApply = &Config{
 	Name:         "noapply",
 	PlatformOnly: "newer releases no longer have the gate ServerSideApply",
 	Flags: func(f *Fixtures, _ string) []string {
-		return []string{"--token-auth-file=" + f.TokenFile, "--feature-gates=ServerSideApply=false"}
+		return []string{"--token-auth-file=" + f.TokenFile, "--feature-gates=ServerSideApply=false,SuspendJob=true,TTLAfterFinished=false"}
 	},
 }
 

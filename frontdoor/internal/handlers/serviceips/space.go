@@ -35,6 +35,9 @@ type Networks []Network
 // maxAddresses is the largest number of addresses assigned from one network.
 const maxAddresses = 1 << 16
 
+// First returns the first address of the default network, which is the API's own.
+func (n Networks) First() string { return n[0].prefix.Addr().Next().String() }
+
 // ParseNetworks parses --service-cluster-ip-range: one network, or one per family.
 func ParseNetworks(values []string) (Networks, error) {
 	if len(values) == 0 || len(values) > 2 {

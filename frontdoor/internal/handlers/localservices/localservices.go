@@ -1,0 +1,154 @@
+// Package localservices registers the group versions that the front door itself serves, as
+// APIServices without a service, and takes away those that it no longer serves. What
+// others have registered is left alone. It serves "Groups and paths" of the specification.
+package localservices
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// lookEvery is how often the registered versions are compared with the served ones,
+// beside when the served ones change.
+const lookEvery = 10 * time.Second
+
+// Config says what is registered.
+type Config struct {
+	Vocabulary vocabulary.Vocabulary
+	Store      services.Store
+	Writes     *writes.Handlers
+	// Engine returns the types of the moment.
+	Engine func() *typesystem.Engine
+	// Changed receives when these are others.
+	Changed <-chan struct{}
+	Log     *slog.Logger
+}
+
+// Keeper keeps the registered versions true.
+type Keeper struct{ Config }
+
+// Run works until ctx ends, and then returns nil.
+func (k Keeper) Run(ctx context.Context) error {
+	ticks := time.NewTicker(lookEvery)
+	defer ticks.Stop()
+	for {
+		if err := k.pass(ctx); err != nil && ctx.Err() == nil {
+			k.Log.Warn("the served versions could not be registered, trying again", "error", err)
+		}
+		select {
+		case <-k.Changed:
+		case <-ticks.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// pass compares once. It goes on after an error, so that one object that cannot be
+// written does not keep others away.
+func (k Keeper) pass(ctx context.Context) error {
+	e := k.Engine()
+	t, ok := e.Types.ByKind(k.Vocabulary.Group("apiregistration."), "v1", "APIService")
+	if !ok {
+		return nil // turned off with --runtime-config
+	}
+	wanted := k.wanted(e.Types)
+	var errs []error
+	_, err := reads.ForEach(ctx, k.Store, services.ListRequest{GroupResource: t.GroupResource()}, func(o services.Object) error {
+		object, ours := wanted[o.Key.Name]
+		delete(wanted, o.Key.Name)
+		switch {
+		case o.Labels[k.label()] == "": // somebody else's, even under this name
+		case !ours:
+			errs = append(errs, k.remove(ctx, o))
+		default:
+			errs = append(errs, k.correct(ctx, e, t, o, object))
+		}
+		return nil
+	})
+	errs = append(errs, err)
+	if err == nil {
+		for _, object := range wanted {
+			errs = append(errs, k.Writes.Create(ctx, e, t, object))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// label marks what this package manages.
+func (k Keeper) label() string {
+	return k.Vocabulary.Qualified(k.Vocabulary.Namespace("aggregator"), "automanaged")
+}
+
+// correct gives a registered version the spec that it should have.
+func (k Keeper) correct(ctx context.Context, e *typesystem.Engine, t *catalogue.Type, o services.Object, object map[string]any) error {
+	stored, err := tree.Decode(o.JSON)
+	if err != nil || reflect.DeepEqual(stored["spec"], object["spec"]) {
+		return err
+	}
+	err = k.Writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: o.Key, Change: func(stored map[string]any) error {
+		stored["spec"] = tree.Copy(object["spec"])
+		return nil
+	}})
+	if services.IsReason(err, services.ReasonNotFound) {
+		return nil // the next pass creates it
+	}
+	return err
+}
+
+// remove takes a version away that is not served any more, unless somebody has changed
+// it in the meantime.
+func (k Keeper) remove(ctx context.Context, o services.Object) error {
+	_, err := k.Store.Delete(ctx, services.DeleteRequest{Key: o.Key, Revision: o.Revision})
+	if services.IsReason(err, services.ReasonNotFound) || services.IsReason(err, services.ReasonConflict) {
+		return nil
+	}
+	return err
+}
+
+// The priorities of groups and versions. Those of custom types come last; the built-in
+// groups have an order, and the first version of a group is the preferred one.
+const (
+	corePriority, firstPriority, priorityStep = 18000, 17800, 100
+	bestVersion, versionStep                  = 15, 3
+	customPriority, customVersion             = 1000, 100
+)
+
+// wanted returns the objects of all versions that are served, by their names.
+func (k Keeper) wanted(types *catalogue.Catalogue) map[string]map[string]any {
+	objects := map[string]map[string]any{}
+	group := int64(firstPriority)
+	for _, g := range types.Groups() {
+		priority := group
+		switch {
+		case g.Name == "":
+			priority = corePriority
+		default:
+			group = max(group-priorityStep, customPriority)
+		}
+		for i, v := range g.Versions {
+			spec := map[string]any{"version": v.Version, "groupPriorityMinimum": priority, "versionPriority": max(int64(bestVersion-versionStep*i), 1)}
+			if v.Types[0].Custom {
+				spec["groupPriorityMinimum"], spec["versionPriority"] = int64(customPriority), int64(customVersion)
+			}
+			if g.Name != "" {
+				spec["group"] = g.Name
+			}
+			name := v.Version + "." + g.Name
+			objects[name] = map[string]any{"apiVersion": k.Vocabulary.Group("apiregistration.") + "/v1", "kind": "APIService", "spec": spec,
+				"metadata": map[string]any{"name": name, "labels": map[string]any{k.label(): "true"}}}
+		}
+	}
+	return objects
+}

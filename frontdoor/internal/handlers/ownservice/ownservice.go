@@ -1,0 +1,174 @@
+// Package ownservice keeps the Service in the default namespace by which clients inside
+// the cluster find the API, with endpoints at every front door that runs. Each front door
+// renews a record of its own beside the objects of the API, and whoever sees a record
+// stand still drops its address. It decides which addresses there are; nobody is asked
+// whether it may write them. It serves "What the service does" of the specification.
+package ownservice
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+const (
+	// renewEvery is how often a front door renews its record and looks at the others, and
+	// deadAfter how long a record stands still until its front door is taken for dead.
+	renewEvery = 10 * time.Second
+	deadAfter  = 15 * time.Second
+	// goodbye bounds what a front door does about its record when it stops.
+	goodbye = 2 * time.Second
+	// namespace is that of the Service, and publicPort its port.
+	namespace  = "default"
+	publicPort = 443
+)
+
+// Config says what is kept.
+type Config struct {
+	Vocabulary vocabulary.Vocabulary
+	Store      services.Store
+	Writes     *writes.Handlers
+	// Engine returns the types of the moment.
+	Engine func() *typesystem.Engine
+	// Self is where this front door is reached; without an IP it is not advertised.
+	Self Address
+	// ClusterIP is the Service's address, if nobody else has it.
+	ClusterIP string
+	Log       *slog.Logger
+}
+
+// Keeper keeps the Service.
+type Keeper struct {
+	Config
+	peers *peers
+	now   func() time.Time
+}
+
+// New returns a Keeper, which does nothing until it runs.
+func New(c Config) *Keeper {
+	return &Keeper{Config: c, peers: &peers{store: c.Store, seen: map[string]sighting{}}, now: time.Now}
+}
+
+// Run works until ctx ends, then takes this front door's address away and returns nil.
+func (k *Keeper) Run(ctx context.Context) error {
+	ticks := time.NewTicker(renewEvery)
+	defer ticks.Stop()
+	for {
+		if err := k.pass(ctx); err != nil && ctx.Err() == nil {
+			k.Log.Warn("the Service of the API could not be kept, trying again", "error", err)
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+			defer cancel()
+			if err := k.leave(last); err != nil {
+				k.Log.Debug("the address of this front door is left to the others", "error", err)
+			}
+			return nil
+		}
+	}
+}
+
+// pass renews the record and brings the objects up to date.
+func (k *Keeper) pass(ctx context.Context) error {
+	if err := k.ensureService(ctx); err != nil {
+		return err
+	}
+	if !k.Self.valid() {
+		return nil
+	}
+	if err := k.peers.renew(ctx, k.Self, k.now()); err != nil {
+		return err
+	}
+	alive, err := k.peers.alive(ctx, k.now())
+	if err != nil {
+		return err
+	}
+	return k.advertise(ctx, alive)
+}
+
+// leave removes the record and the address.
+func (k *Keeper) leave(ctx context.Context) error {
+	if !k.Self.valid() {
+		return nil
+	}
+	if err := k.peers.remove(ctx, k.Self.name(), 0); err != nil {
+		return err
+	}
+	alive, err := k.peers.alive(ctx, k.now())
+	if err != nil || len(alive) == 0 { // the last one leaves the addresses as they are
+		return err
+	}
+	return k.advertise(ctx, alive)
+}
+
+// ensureService creates the Service where it is missing. One that is there stays.
+func (k *Keeper) ensureService(ctx context.Context) error {
+	err := k.ensure(ctx, k.service(k.ClusterIP), nil)
+	if services.IsReason(err, services.ReasonInvalid) && k.ClusterIP != "" { // somebody else has the address
+		err = k.ensure(ctx, k.service(""), nil)
+	}
+	return err
+}
+
+// advertise makes the endpoints those of the addresses.
+func (k *Keeper) advertise(ctx context.Context, alive []Address) error {
+	if len(alive) == 0 {
+		return nil // its own record at least has to be there
+	}
+	for _, object := range []map[string]any{k.endpoints(alive), k.slice(alive)} {
+		err := k.ensure(ctx, object, func(stored map[string]any) {
+			for _, field := range []string{"subsets", "endpoints", "ports", "addressType"} {
+				if object[field] != nil {
+					stored[field] = object[field]
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensure creates an object where it is missing, and otherwise lets change modify it.
+func (k *Keeper) ensure(ctx context.Context, object map[string]any, change func(map[string]any)) error {
+	e := k.Engine()
+	t := typeOf(e, object)
+	if t == nil {
+		return nil // turned off with --runtime-config
+	}
+	name, _ := object["metadata"].(map[string]any)["name"].(string)
+	key := resource.Key{GroupResource: t.GroupResource(), Namespace: namespace, Name: name}
+	err := k.Writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: key, Change: func(stored map[string]any) error {
+		if change != nil {
+			change(stored)
+		}
+		return nil
+	}})
+	if !services.IsReason(err, services.ReasonNotFound) {
+		return err
+	}
+	return k.Writes.Create(ctx, e, t, object)
+}
+
+func typeOf(e *typesystem.Engine, object map[string]any) *catalogue.Type {
+	version, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	gv, err := schema.ParseGroupVersion(version)
+	t, ok := e.Types.ByKind(gv.Group, gv.Version, kind)
+	if !ok || err != nil {
+		return nil
+	}
+	return t
+}

@@ -1,0 +1,74 @@
+package ownservice
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// TestPeers: a front door that stops renewing its record is dropped by the others, by
+// their own clock, and one that stops in order at once.
+func TestPeers(t *testing.T) {
+	store := fake.New(t).Store()
+	one, two := Address{"10.1.0.1", 6443}, Address{"10.1.0.2", 6443}
+	a, b := &peers{store: store}, &peers{store: store}
+	start := time.Unix(1000, 0)
+	later := start.Add(-time.Hour) // the second one's clock is behind
+	renew := func(p *peers, self Address, now time.Time) {
+		t.Helper()
+		if err := p.renew(t.Context(), self, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sees := func(p *peers, now time.Time, want ...Address) {
+		t.Helper()
+		got, err := p.alive(t.Context(), now)
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("sees %v, %v; want %v", got, err, want)
+		}
+	}
+	renew(a, one, start)
+	renew(b, two, later)
+	sees(a, start, one, two)
+	sees(b, later, one, two)
+	for i := range 3 { // the first one is dead
+		renew(b, two, later.Add(time.Duration(i)*renewEvery))
+	}
+	sees(b, later.Add(deadAfter), one, two)
+	sees(b, later.Add(deadAfter+1), two)
+	renew(a, one, start.Add(time.Hour)) // and is back
+	sees(b, later.Add(2*deadAfter), one, two)
+	if err := a.remove(t.Context(), one.name(), 0); err != nil {
+		t.Fatal(err)
+	}
+	sees(b, later.Add(2*deadAfter), two)
+	sees(a, start.Add(2*time.Hour), two) // whoever looks for the first time waits
+}
+
+// TestObjects: front doors with other ports are in a subset of their own.
+func TestObjects(t *testing.T) {
+	k := New(Config{Vocabulary: vocabulary.K8s(), Self: Address{"10.1.0.1", 6443}, ClusterIP: "10.0.0.1"})
+	alive := []Address{{"10.1.0.3", 6443}, {"10.1.0.1", 6443}, {"10.1.0.2", 8443}, {"10.1.0.1", 6443}}
+	for what, c := range map[string]struct {
+		got  any
+		want string
+	}{
+		"service": {k.service("10.0.0.1")["spec"], `{"clusterIP":"10.0.0.1","ports":[{"name":"https","port":443,"protocol":"TCP","targetPort":6443}],"sessionAffinity":"None","type":"ClusterIP"}`},
+		"endpoints": {k.endpoints(alive)["subsets"], `[{"addresses":[{"ip":"10.1.0.1"},{"ip":"10.1.0.3"}],"ports":[{"name":"https","port":6443,"protocol":"TCP"}]},` +
+			`{"addresses":[{"ip":"10.1.0.2"}],"ports":[{"name":"https","port":8443,"protocol":"TCP"}]}]`},
+		"slice": {k.slice(alive)["endpoints"], `[{"addresses":["10.1.0.1"],"conditions":{"ready":true}},{"addresses":["10.1.0.3"],"conditions":{"ready":true}}]`},
+	} {
+		if got, err := json.Marshal(c.got); err != nil || string(got) != c.want {
+			t.Errorf("%s: %s, want %s", what, got, c.want)
+		}
+	}
+	for address, want := range map[Address]bool{{"10.1.0.1", 1}: true, {"2001:db8::1", 1}: true, {"127.0.0.1", 1}: false, {"", 1}: false, {"fe80::1", 1}: false, {"10.1.0.1", 0}: false} {
+		if address.valid() != want {
+			t.Errorf("%v: valid is %v", address, !want)
+		}
+	}
+}
