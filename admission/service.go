@@ -31,7 +31,7 @@ func Service() run.Service {
 func flags(fs *pflag.FlagSet) {
 	fs.StringSlice("enable-admission-plugins", nil, "admission plugins to turn on beside those that are on by default")
 	fs.StringSlice("disable-admission-plugins", nil, "admission plugins to turn off although they are on by default")
-	fs.String("admission-control-config-file", "", "file that configures admission plugins")
+	fs.String("admission-control-config-file", "", "file that configures admission plugins; refused, as none reads a configuration yet")
 	fs.Int64("default-not-ready-toleration-seconds", 300, "how long pods stay on a node that is not ready, unless they say otherwise")
 	fs.Int64("default-unreachable-toleration-seconds", 300, "how long pods stay on a node that cannot be reached, unless they say otherwise")
 }
@@ -53,7 +53,12 @@ func start(ctx context.Context, n *run.Node) error {
 		return err
 	}
 	if file, _ := n.Flags.GetString("admission-control-config-file"); file != "" {
-		n.Log.Warn("flag without effect yet: no plugin reads its configuration", "flag", "admission-control-config-file")
+		return run.Usagef("--admission-control-config-file: no plugin of this release reads a configuration, so that %s would have no effect", file)
+	}
+	for _, p := range plugins {
+		if p.Deprecated {
+			n.Log.Warn("an admission plugin is on that is deprecated and will be removed", "flag", "enable-admission-plugins", "plugin", p.Name)
+		}
 	}
 	contract.Admission.Offer(n, &chain{plugins: plugins})
 	return nil

@@ -19,6 +19,8 @@ type Plugin struct {
 	Default bool
 	// Always marks a part of the API's own rules, which no flag names.
 	Always bool
+	// Deprecated plugins are named in the log when they are on.
+	Deprecated bool
 	// Mutate may change the object of the review. It may be asked twice about one
 	// request, and must not mind what it did before.
 	Mutate func(ctx context.Context, r *review.Review) error

@@ -68,7 +68,7 @@ func Table(e Environment) []Plugin {
 	granting := grants{authz: e.Authz, store: e.Store, group: v.Group("rbac.authorization.")}
 	table := []Plugin{
 		{Name: "grants", Always: true, Validate: granting.validate},
-		{Name: "AlwaysAdmit"},
+		{Name: "AlwaysAdmit", Deprecated: true},
 		{Name: "NamespaceLifecycle", Default: true, Mutate: lifecycle.admit, Validate: lifecycle.admit},
 		{Name: "LimitRanger", Default: true, Mutate: ranges.Mutate, Validate: ranges.Validate},
 		{Name: "ServiceAccount", Default: true, Mutate: accounts.Mutate, Validate: accounts.Validate},
@@ -88,10 +88,10 @@ func Table(e Environment) []Plugin {
 		{Name: "DefaultIngressClass", Default: true, Mutate: ingress.mutate},
 		{Name: "MutatingAdmissionWebhook", Default: true, Mutate: webhooks.Mutate},
 		{Name: "ValidatingAdmissionWebhook", Default: true, Validate: webhooks.Validate},
-		{Name: "AlwaysDeny", Validate: alwaysDeny},
+		{Name: "AlwaysDeny", Deprecated: true, Validate: alwaysDeny},
 	}
 	if v.Behaviour.DenyEscalatingExec {
-		table = append(table, Plugin{Name: "DenyEscalatingExec", Validate: escalatingExec{e.Store}.validate})
+		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})
 	}
 	return append(table, Plugin{Name: "ResourceQuota", Default: true, Validate: usage.New(e.Quotas, e.Store, quota.NewCounter(v)).Validate})
 }
