@@ -47,6 +47,7 @@ var Functions = kinds.Functions{
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"keepAllButEphemeralContainers": keepAllButEphemeralContainers,
+		"syncSeccomp":                   syncSeccomp,
 	},
 	Grace: map[string]kinds.GraceFunc{
 		"podGracePeriod": podGracePeriod,
