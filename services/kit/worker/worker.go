@@ -72,9 +72,19 @@ func configFor(file *api.Config, service string) (*rest.Config, error) {
 	if file.Contexts[service] != nil {
 		own = service
 	}
+	file = file.DeepCopy()
+	credentials, err := takePlugin(file, own)
+	if err != nil {
+		return nil, err
+	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*file, own, nil, nil).ClientConfig()
 	if err != nil {
 		return nil, run.Usagef("--kubeconfig: %v", err)
+	}
+	if credentials != nil {
+		if err := credentials.attach(config); err != nil {
+			return nil, run.Usagef("--kubeconfig: %v", err)
+		}
 	}
 	config.QPS, config.Burst = requestsPerSecond, burst
 	config.UserAgent = "portico-" + service

@@ -1,0 +1,182 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// credentialGroup is the group of credential plugins that speak the specification's names
+// (section "ExecCredential"). Those of the original client-go runs itself.
+var credentialGroup = vocabulary.Platform().Group("client.authentication.")
+
+// pluginTime bounds one run of a plugin.
+const pluginTime = time.Minute
+
+// credential is what a plugin answers.
+type credential struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Status     struct {
+		Token       string     `json:"token"`
+		Certificate string     `json:"clientCertificateData"`
+		Key         string     `json:"clientKeyData"`
+		Expires     *time.Time `json:"expirationTimestamp"`
+	} `json:"status"`
+	pair *tls.Certificate
+}
+
+// plugin runs a credential plugin when its last answer has expired or was refused.
+type plugin struct {
+	command *api.ExecConfig
+	info    []byte // KUBERNETES_EXEC_INFO
+
+	mu   sync.Mutex
+	last *credential
+}
+
+// takePlugin takes the plugin of the specification's group out of a context's user; nil
+// when it has none.
+func takePlugin(file *api.Config, context string) (*plugin, error) {
+	c := file.Contexts[context]
+	if c == nil || file.AuthInfos[c.AuthInfo] == nil {
+		return nil, nil
+	}
+	user, cluster := file.AuthInfos[c.AuthInfo], file.Clusters[c.Cluster]
+	command := user.Exec
+	if command == nil || !strings.HasPrefix(command.APIVersion, credentialGroup+"/") {
+		return nil, nil
+	}
+	user.Exec = nil
+	spec := map[string]any{"interactive": false}
+	if command.ProvideClusterInfo && cluster != nil {
+		about := map[string]any{"server": cluster.Server, "certificate-authority-data": cluster.CertificateAuthorityData}
+		if config, ok := cluster.Extensions[credentialGroup+"/exec"].(*runtime.Unknown); ok {
+			about["config"] = json.RawMessage(config.Raw)
+		}
+		spec["cluster"] = about
+	}
+	info, err := json.Marshal(map[string]any{"apiVersion": command.APIVersion, "kind": "ExecCredential", "spec": spec})
+	return &plugin{command: command, info: info}, err
+}
+
+// attach lets a client use what the plugin answers.
+func (p *plugin) attach(config *rest.Config) error {
+	secured, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return err
+	}
+	if secured == nil {
+		secured = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	secured.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		c, err := p.get(r.Context())
+		if err != nil || c.pair == nil {
+			return &tls.Certificate{}, err
+		}
+		return c.pair, nil
+	}
+	config.TLSClientConfig = rest.TLSClientConfig{}
+	config.Transport = &authorized{p, utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: secured})}
+	return nil
+}
+
+// authorized adds the token to requests.
+type authorized struct {
+	plugin *plugin
+	next   http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	c, err := a.plugin.get(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	if c.Status.Token != "" && r.Header.Get("Authorization") == "" {
+		r = utilnet.CloneRequest(r)
+		r.Header.Set("Authorization", "Bearer "+c.Status.Token)
+	}
+	response, err := a.next.RoundTrip(r)
+	if err == nil && response.StatusCode == http.StatusUnauthorized {
+		a.plugin.refused(c)
+	}
+	return response, err
+}
+
+// refused makes the next request ask the plugin again.
+func (p *plugin) refused(c *credential) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == c {
+		p.last = nil
+	}
+}
+
+// get returns the credential that is good now.
+func (p *plugin) get(ctx context.Context) (*credential, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.last; c != nil && (c.Status.Expires == nil || time.Now().Before(*c.Status.Expires)) {
+		return c, nil
+	}
+	c, err := p.run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("credential plugin %s: %w", p.command.Command, err)
+	}
+	p.last = c
+	return c, nil
+}
+
+func (p *plugin) run(ctx context.Context) (*credential, error) {
+	ctx, cancel := context.WithTimeout(ctx, pluginTime)
+	defer cancel()
+	command := exec.CommandContext(ctx, p.command.Command, p.command.Args...) //nolint:gosec // the operator's own file names it
+	command.Env = append(os.Environ(), "KUBERNETES_EXEC_INFO="+string(p.info))
+	for _, v := range p.command.Env {
+		command.Env = append(command.Env, v.Name+"="+v.Value)
+	}
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, os.Stderr
+	if err := command.Run(); err != nil {
+		return nil, err
+	}
+	c := &credential{}
+	if err := json.Unmarshal(out.Bytes(), c); err != nil {
+		return nil, fmt.Errorf("its answer is no ExecCredential: %w", err)
+	}
+	return c, c.check(p.command.APIVersion)
+}
+
+// check reads the certificate and refuses an answer that is not whole.
+func (c *credential) check(apiVersion string) error {
+	switch s := c.Status; {
+	case c.Kind != "ExecCredential" || c.APIVersion != apiVersion:
+		return fmt.Errorf("it answers with %s %s, not ExecCredential %s", c.Kind, c.APIVersion, apiVersion)
+	case s.Token == "" && s.Certificate == "" && s.Key == "":
+		return errors.New("status holds neither a token nor a certificate")
+	case (s.Certificate == "") != (s.Key == ""):
+		return errors.New("status.clientCertificateData and status.clientKeyData need each other")
+	case s.Certificate == "":
+		return nil
+	}
+	pair, err := tls.X509KeyPair([]byte(c.Status.Certificate), []byte(c.Status.Key))
+	c.pair = &pair
+	return err
+}
