@@ -17,7 +17,7 @@ import (
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/deploy/e2e/definitions"
-	"github.com/portico-platform/portico/deploy/e2e/manifests"
+	"github.com/portico-platform/portico/deploy/e2e/replacing"
 	"github.com/portico-platform/portico/deploy/e2e/rights"
 )
 
@@ -44,7 +44,7 @@ func TestBodies(t *testing.T, c *cluster.Cluster) {
 		{"GeneratedNames", generatedNames},
 		{"ConditionalWrites", conditionalWrites},
 		{"FixedObjects", fixedObjects},
-		{"Replacements", manifests.Replacements},
+		{"Replacements", replacing.Replacements},
 		{"DryRuns", dryRuns},
 		{"HeldObject", heldObject},
 		{"DeleteOptions", deleteOptions},

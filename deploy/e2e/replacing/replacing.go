@@ -1,6 +1,6 @@
-// Package manifests has bodies about objects of every kind: what becomes of the smallest
+// Package replacing has bodies about objects of every kind: what becomes of the smallest
 // manifest of each. It serves "Endpoints" of the specification.
-package manifests
+package replacing
 
 import (
 	"context"
