@@ -15,6 +15,8 @@ require (
 	google.golang.org/grpc v1.85.0
 )
 
+require sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect

@@ -14,6 +14,8 @@ require (
 	go.uber.org/zap v1.27.1
 )
 
+require sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
+
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/beorn7/perks v1.0.1 // indirect

@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -65,7 +64,7 @@ func (k Keeper) pass(ctx context.Context) error {
 	}
 	wanted := k.wanted(e.Types)
 	var errs []error
-	_, err := reads.ForEach(ctx, k.Store, services.ListRequest{GroupResource: t.GroupResource()}, func(o services.Object) error {
+	_, err := services.ForEach(ctx, k.Store, services.ListRequest{GroupResource: t.GroupResource()}, func(o services.Object) error {
 		object, ours := wanted[o.Key.Name]
 		delete(wanted, o.Key.Name)
 		switch {

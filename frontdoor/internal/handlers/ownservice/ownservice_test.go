@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/portico-platform/portico/services/contracttest/fake"
+	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 

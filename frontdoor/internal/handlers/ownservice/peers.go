@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -80,7 +79,7 @@ func (p *peers) alive(ctx context.Context, now time.Time) ([]Address, error) {
 	var alive []Address
 	var dead []services.Object
 	seen := map[string]sighting{}
-	_, err := reads.ForEach(ctx, p.store, services.ListRequest{GroupResource: records}, func(o services.Object) error {
+	_, err := services.ForEach(ctx, p.store, services.ListRequest{GroupResource: records}, func(o services.Object) error {
 		last, known := p.seen[o.Key.Name]
 		if !known || last.revision != o.Revision {
 			last = sighting{o.Revision, now}
