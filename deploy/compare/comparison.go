@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -53,21 +55,19 @@ func (c *comparison) run(ctx context.Context) error {
 		group.Go(func() (err error) {
 			for _, i := range turns[name] {
 				if results[i], err = c.kind(ctx, kinds[i], byKind[kinds[i]]); err != nil {
-					return err
+					return err // what was found until then is reported
 				}
 			}
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
+	err = group.Wait()
 	for _, all := range results {
 		for _, differences := range all {
 			c.report.Add(differences)
 		}
 	}
-	return nil
+	return err
 }
 
 // kind sends the cases about a kind and returns the differences of each request.
@@ -82,18 +82,20 @@ func (c *comparison) kind(ctx context.Context, k *corpus.Kind, cases []corpus.Ca
 		}
 	}
 	for _, one := range cases {
-		ours, theirs := c.player(c.portico), c.player(c.peer)
+		ours, theirs := c.player(c.portico, &one), c.player(c.peer, &one)
 		for i := range one.Steps {
 			step := &one.Steps[i]
-			name := one.Name + "/" + step.Name
+			if step.Needs != "" && (ours.seen[step.Needs] == nil || theirs.seen[step.Needs] == nil) {
+				continue
+			}
 			var a, b map[string]any
 			both, ctx := errgroup.WithContext(ctx)
 			both.Go(func() (err error) { a, err = ours.play(ctx, step); return err })
 			both.Go(func() (err error) { b, err = theirs.play(ctx, step); return err })
 			if err := both.Wait(); err != nil {
-				return all, fmt.Errorf("%s %s: %w", k.ID(), name, err)
+				return all, fmt.Errorf("%s %s/%s: %w", k.ID(), one.Name, step.Name, err)
 			}
-			all = append(all, verdict.Compare(k.ID(), name, a, b))
+			all = append(all, verdict.Compare(k.ID(), one.Name+"/"+step.Name, a, b))
 		}
 	}
 	fmt.Fprintf(os.Stderr, "%s: %d requests\n", k.ID(), len(all))
@@ -103,24 +105,66 @@ func (c *comparison) kind(ctx context.Context, k *corpus.Kind, cases []corpus.Ca
 // player plays the steps of one case to one side.
 type player struct {
 	side  *side
+	whole *corpus.Case
 	names *normal.Names
 	seen  corpus.Seen
 }
 
 // player starts a case. Portico's documents say which fields are compared on both
 // sides: the reference server is of a later release.
-func (c *comparison) player(s *side) *player {
-	return &player{side: s, names: normal.NewNames(c.portico.document), seen: corpus.Seen{}}
+func (c *comparison) player(s *side, whole *corpus.Case) *player {
+	return &player{side: s, whole: whole, names: normal.NewNames(c.portico.document), seen: corpus.Seen{}}
 }
 
 func (p *player) play(ctx context.Context, step *corpus.Step) (map[string]any, error) {
 	answer, err := p.side.send(ctx, step, p.seen)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.side.server.Name, err)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
-	tree, parsed := p.names.Tree(answer)
-	if answer.Code < 300 {
+	if err != nil { // a server that does not answer is a difference, too
+		return map[string]any{"code": "no answer: " + err.Error()}, nil
+	}
+	tree, parsed := p.names.Tree(step.Name, answer)
+	if answer.Code < 300 && parsed != nil {
 		p.seen[step.Name] = parsed
+		return tree, p.settle(ctx, step)
 	}
 	return tree, nil
+}
+
+const (
+	// pause is how long a settled object stays the same.
+	pause = 300 * time.Millisecond
+	// settling bounds the wait for that.
+	settling = 10 * time.Second
+)
+
+// settle waits until the server is done with an object that it works on itself, as
+// on a definition, and remembers its newest state.
+func (p *player) settle(ctx context.Context, step *corpus.Step) error {
+	if p.whole.Settles == "" || step.Method == http.MethodGet || strings.Contains(step.Query, "dryRun") {
+		return nil
+	}
+	read := &corpus.Step{Method: http.MethodGet, Path: p.whole.Settles}
+	last := ""
+	for end := time.Now().Add(settling); time.Now().Before(end); {
+		answer, err := p.side.send(ctx, read, nil)
+		if err != nil || answer.Code == http.StatusNotFound {
+			return err
+		}
+		// What is being deleted goes on until it is gone, unless something holds it.
+		if string(answer.Body) == last {
+			if p.seen[step.Name]["kind"] == p.whole.Kind.Kind.Kind {
+				_, p.seen[step.Name] = normal.NewNames(p.side.document).Tree("", answer)
+			}
+			return nil
+		}
+		last = string(answer.Body)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+	return nil
 }

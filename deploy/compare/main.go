@@ -82,10 +82,7 @@ func run(ctx context.Context, s *settings) error {
 	}
 	report := verdict.NewReport(intended)
 	c := &comparison{portico: portico, peer: peer, only: only, parallel: s.parallel, report: report}
-	if err := c.run(ctx); err != nil {
-		return err
-	}
-	return finish(s, report, intended)
+	return errors.Join(c.run(ctx), finish(s, report, intended))
 }
 
 // finish prints what was found; entries that cover nothing fail a whole run.

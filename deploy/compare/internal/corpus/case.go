@@ -15,6 +15,9 @@ type Case struct {
 	Kind  *Kind
 	Name  string
 	Steps []Step
+	// Settles is the path of an object that the servers themselves go on changing: a
+	// step begins when they are done with it.
+	Settles string
 }
 
 // Step is one request. Body may be a string or bytes, which are sent as they are,
@@ -24,6 +27,8 @@ type Step struct {
 	// Accept and Type are the headers Accept and Content-Type; JSON when empty.
 	Accept, Type string
 	Body         any
+	// Needs is the step without whose success, on both sides, this one says nothing.
+	Needs string
 }
 
 // Seen is what a server answered so far, by the name of the step: the body, when it

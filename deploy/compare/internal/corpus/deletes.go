@@ -22,7 +22,7 @@ func deletions(k *Kind) Case {
 		remove("version", "", options(object{"preconditions": object{"resourceVersion": "1"}})),
 		remove("body-open", "", "{"), remove("body-list", "", "[]"), remove("body-kind", "", object{"kind": "Pod", "apiVersion": "v1"}),
 		remove("body-unknown", "", object{"kind": "DeleteOptions", "apiVersion": "v1", "unknown": 1, "dryRun": []any{"All"}}),
-		remove("body-empty", "dryRun=All", object{}), remove("body-no-kind", "", object{"dryRun": []any{"All"}}),
+		remove("body-no-kind", "", object{"dryRun": []any{"All"}}),
 		{Name: "missing", Method: http.MethodDelete, Path: k.path("missing")},
 		{Name: "get", Method: http.MethodGet, Path: path},
 	}
@@ -35,7 +35,7 @@ func deletions(k *Kind) Case {
 	}
 	steps = append(steps, remove("orphan-dependents", "", options(object{"orphanDependents": true})))
 	steps = append(steps, end(k, name)...)
-	return Case{k, name, append(steps, begin(k, name), remove("plain", "", nil), remove("plain-again", "", nil))}
+	return k.named(name, append(steps, begin(k, name), remove("plain", "", nil), remove("plain-again", "", nil), begin(k, name), remove("body-empty", "dryRun=All", object{})))
 }
 
 func finalizers(k *Kind) Case {
@@ -45,7 +45,7 @@ func finalizers(k *Kind) Case {
 		return Step{Name: step, Method: http.MethodPatch, Path: path, Type: mergePatch, Body: body}
 	}
 	held := with(k.object(name), func(o object) { child(o, "metadata")["finalizers"] = []any{"example.com/a"} })
-	return Case{k, name, []Step{
+	return k.named(name, []Step{
 		{Name: "held", Method: http.MethodPost, Path: k.collection(), Body: held},
 		{Name: "delete", Method: http.MethodDelete, Path: path, Query: "gracePeriodSeconds=0"},
 		{Name: "delete-again", Method: http.MethodDelete, Path: path, Query: "gracePeriodSeconds=0"},
@@ -55,7 +55,7 @@ func finalizers(k *Kind) Case {
 		merge("revive", `{"metadata":{"deletionTimestamp":null}}`),
 		merge("release", `{"metadata":{"finalizers":null}}`),
 		{Name: "get", Method: http.MethodGet, Path: path},
-	}}
+	})
 }
 
 // collections is about lists and the deletion of many.
@@ -93,8 +93,8 @@ func collections(k *Kind) Case {
 	remove := func(step, query string, body any) Step {
 		return Step{Name: step, Method: http.MethodDelete, Path: k.collection(), Query: query, Body: body}
 	}
-	return Case{k, name, append(steps,
+	return k.named(name, append(steps,
 		remove("delete-dry", mine+"&dryRun=All", nil), remove("delete-odd", mine+"&dryRun=x", nil), remove("delete-selector-odd", "labelSelector=a%3D%3D%3Db", nil),
 		remove("delete-body-odd", mine, "{"), remove("delete-one", mine+"&gracePeriodSeconds=0&fieldSelector=metadata.name%3D"+k.name("list-a"), nil),
-		remove("delete-rest", mine+"&gracePeriodSeconds=0", nil), Step{Name: "after", Method: http.MethodGet, Path: k.collection(), Query: mine})}
+		remove("delete-rest", mine+"&gracePeriodSeconds=0", nil), Step{Name: "after", Method: http.MethodGet, Path: k.collection(), Query: mine}))
 }

@@ -17,8 +17,9 @@ const (
 
 // field is one field of a kind.
 type field struct {
-	path   []string // names; "[]" is the first item of a list, "{}" a value of a map
-	schema *openapi.Schema
+	path   []string        // names; "[]" is the first item of a list, "{}" a value of a map
+	given  *openapi.Schema // as the document has it, maybe a reference
+	schema *openapi.Schema // what it refers to
 	enum   []any
 }
 
@@ -61,7 +62,7 @@ func (v *visit) field(path []string, ours, theirs *openapi.Schema) {
 	if s == nil || other == nil {
 		return
 	}
-	v.found = append(v.found, field{path: slices.Clone(path), schema: s, enum: other.Enum})
+	v.found = append(v.found, field{path: slices.Clone(path), given: ours, schema: s, enum: other.Enum})
 	if len(path) >= maxDepth || name != "" && (v.within[name] || v.visits[name] >= maxKinds) {
 		return
 	}

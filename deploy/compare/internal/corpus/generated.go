@@ -44,13 +44,13 @@ func (w *walker) fieldCreates(k *Kind, fields []field) Case {
 func (w *walker) fieldUpdates(k *Kind, fields []field) Case {
 	const name = "field-updates"
 	path := k.path(k.name(name))
-	c := Case{Kind: k, Name: name, Steps: []Step{begin(k, name)}}
+	c := k.named(name, []Step{begin(k, name)})
 	for _, f := range fields {
 		for _, v := range w.variants(f) {
 			if v.name != "set" && v.name != "null" && v.name != "empty" {
 				continue
 			}
-			c.Steps = append(c.Steps, Step{Name: fmt.Sprintf("%s/%s", f.String(), v.name), Method: http.MethodPut, Path: path, Query: "dryRun=All",
+			c.Steps = append(c.Steps, Step{Name: fmt.Sprintf("%s/%s", f.String(), v.name), Method: http.MethodPut, Path: path, Query: "dryRun=All", Needs: "begin",
 				Body: again("begin", func(o object) { w.put(o, w.portico.Of(k.Kind), f.path, clone(v.value)) })})
 		}
 	}
@@ -61,10 +61,10 @@ func (w *walker) fieldUpdates(k *Kind, fields []field) Case {
 func (w *walker) fieldStatuses(k *Kind) Case {
 	const name = "field-statuses"
 	path := k.path(k.name(name))
-	c := Case{Kind: k, Name: name, Steps: []Step{begin(k, name)}}
+	c := k.named(name, []Step{begin(k, name)})
 	for _, f := range w.fields(k, "status") {
 		for _, v := range w.variants(f) {
-			c.Steps = append(c.Steps, Step{Name: fmt.Sprintf("%s/%s", f.String(), v.name), Method: http.MethodPut, Path: path + "/status", Query: "dryRun=All",
+			c.Steps = append(c.Steps, Step{Name: fmt.Sprintf("%s/%s", f.String(), v.name), Method: http.MethodPut, Path: path + "/status", Query: "dryRun=All", Needs: "begin",
 				Body: again("begin", func(o object) { w.put(o, w.portico.Of(k.Kind), f.path, clone(v.value)) })})
 		}
 	}
@@ -78,7 +78,7 @@ func (w *walker) statuses(k *Kind) Case {
 	path := k.path(k.name(name))
 	status := w.sample("status", w.portico.Of(k.Kind).Properties["status"])
 	put := func(step, query string, change func(object)) Step {
-		return Step{Name: step, Method: http.MethodPut, Path: path + "/status", Query: query, Body: again("begin", change)}
+		return Step{Name: step, Method: http.MethodPut, Path: path + "/status", Query: query, Body: again("begin", change), Needs: "begin"}
 	}
 	patch := func(step, mediaType, query string, body any) Step {
 		return Step{Name: step, Method: http.MethodPatch, Path: path + "/status", Query: query, Type: mediaType, Body: body}
@@ -103,7 +103,7 @@ func (w *walker) statuses(k *Kind) Case {
 		{Name: "unknown", Method: http.MethodGet, Path: path + "/unknown"},
 		{Name: "put-main-status", Method: http.MethodPut, Path: path, Query: "dryRun=All", Body: again("begin", func(o object) { unversioned(o); o["status"] = status })},
 	}
-	return Case{k, name, append(steps, end(k, name)...)}
+	return k.named(name, append(steps, end(k, name)...))
 }
 
 // scales is about the scale subresource.
@@ -111,7 +111,7 @@ func scales(k *Kind) Case {
 	const name = "scales"
 	path := k.path(k.name(name)) + "/scale"
 	put := func(step, query string, change func(object)) Step {
-		return Step{Name: step, Method: http.MethodPut, Path: path, Query: query, Body: again("get", change)}
+		return Step{Name: step, Method: http.MethodPut, Path: path, Query: query, Body: again("get", change), Needs: "get"}
 	}
 	replicas := func(value any) func(object) {
 		return func(o object) {
@@ -135,5 +135,5 @@ func scales(k *Kind) Case {
 		{Name: "post", Method: http.MethodPost, Path: path, Body: "{}"}, {Name: "delete", Method: http.MethodDelete, Path: path},
 		{Name: "missing", Method: http.MethodGet, Path: k.path("missing") + "/scale"}, {Name: "after", Method: http.MethodGet, Path: k.path(k.name(name))},
 	}
-	return Case{k, name, append(steps, end(k, name)...)}
+	return k.named(name, append(steps, end(k, name)...))
 }

@@ -61,6 +61,16 @@ func (k *Kind) name(wanted string) string {
 // nameable reports whether objects may have any name.
 func (k *Kind) nameable() bool { return k.name("any") == "any" }
 
+// named returns a case. Where the kind wants a certain name, as that of a
+// definition, the servers work on the object, too.
+func (k *Kind) named(name string, steps []Step) Case {
+	c := Case{Kind: k, Name: name, Steps: steps}
+	if !k.nameable() {
+		c.Settles = k.path(k.name(name))
+	}
+	return c
+}
+
 // object returns the minimal object of a name.
 func (k *Kind) object(name string) object { return named(k.minimal, k.name(name)) }
 

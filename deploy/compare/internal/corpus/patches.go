@@ -13,6 +13,7 @@ func jsonPatches(k *Kind) Case {
 	const name = "json-patches"
 	patch := patcher(k, name)
 	of := func(step, body string) Step { return patch(step, jsonPatch, "", body) }
+	try := func(step, body string) Step { return patch(step, jsonPatch, "dryRun=All", body) }
 	steps := []Step{
 		begin(k, name),
 		patch("add-dry", jsonPatch, "dryRun=All", `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`),
@@ -22,25 +23,25 @@ func jsonPatches(k *Kind) Case {
 		of("copy", `[{"op":"copy","from":"/metadata/labels/a","path":"/metadata/labels/d"}]`),
 		of("move", `[{"op":"move","from":"/metadata/labels/d","path":"/metadata/labels/e"}]`),
 		of("remove", `[{"op":"remove","path":"/metadata/labels/e"}]`),
-		of("remove-missing", `[{"op":"remove","path":"/metadata/labels/e"}]`),
-		of("replace-missing", `[{"op":"replace","path":"/metadata/labels/e","value":"x"}]`),
-		of("add-nowhere", `[{"op":"add","path":"/no/where","value":1}]`),
-		of("test", `[{"op":"test","path":"/metadata/labels/a","value":"c"}]`),
-		of("test-fails", `[{"op":"test","path":"/metadata/labels/a","value":"x"}]`),
-		of("name", `[{"op":"replace","path":"/metadata/name","value":"other"}]`),
-		of("uid", `[{"op":"replace","path":"/metadata/uid","value":"other"}]`),
-		of("label-number", `[{"op":"add","path":"/metadata/labels/n","value":5}]`),
-		of("whole", `[{"op":"replace","path":"","value":{}}]`),
-		of("unknown", `[{"op":"add","path":"/unknown","value":5}]`),
-		of("version", `[{"op":"replace","path":"/metadata/resourceVersion","value":"1"}]`),
-		of("odd-op", `[{"op":"other","path":"/metadata/labels"}]`), of("no-op", `[{"path":"/metadata/labels"}]`), of("no-path", `[{"op":"add","value":1}]`),
-		of("empty-list", `[]`), of("empty", ``), of("null", `null`), of("object", `{"metadata":{}}`), of("open", `[{`), of("text", `"x"`),
+		try("remove-missing", `[{"op":"remove","path":"/metadata/labels/e"}]`),
+		try("replace-missing", `[{"op":"replace","path":"/metadata/labels/e","value":"x"}]`),
+		try("add-nowhere", `[{"op":"add","path":"/no/where","value":1}]`),
+		try("test", `[{"op":"test","path":"/metadata/labels/a","value":"c"}]`),
+		try("test-fails", `[{"op":"test","path":"/metadata/labels/a","value":"x"}]`),
+		try("name", `[{"op":"replace","path":"/metadata/name","value":"other"}]`),
+		try("uid", `[{"op":"replace","path":"/metadata/uid","value":"other"}]`),
+		try("label-number", `[{"op":"add","path":"/metadata/labels/n","value":5}]`),
+		try("whole", `[{"op":"replace","path":"","value":{}}]`),
+		try("unknown", `[{"op":"add","path":"/unknown","value":5}]`),
+		try("version", `[{"op":"replace","path":"/metadata/resourceVersion","value":"1"}]`),
+		try("odd-op", `[{"op":"other","path":"/metadata/labels"}]`), try("no-op", `[{"path":"/metadata/labels"}]`), try("no-path", `[{"op":"add","value":1}]`),
+		try("empty-list", `[]`), try("empty", ``), try("null", `null`), try("object", `{"metadata":{}}`), try("open", `[{`), try("text", `"x"`),
 		{Name: "missing", Method: http.MethodPatch, Path: k.path("missing"), Type: jsonPatch, Body: `[{"op":"add","path":"/metadata/labels","value":{}}]`},
 		of("fields", `[{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]`),
 		patch("force", jsonPatch, "force=true", `[]`),
 		patch("odd-type", "application/other", "", `[]`), patch("no-type", jsonType, "", `{}`),
 	}
-	return Case{k, name, append(steps, end(k, name)...)}
+	return k.named(name, append(steps, end(k, name)...))
 }
 
 func mergePatches(k *Kind) Case {
@@ -55,16 +56,16 @@ func mergePatches(k *Kind) Case {
 			of("same", "", `{"metadata":{"labels":{"a":"b"}}}`),
 			of("nothing", "", `{}`),
 			of("finalizer", "", `{"metadata":{"finalizers":["example.com/a"]}}`),
-			of("finalizer-more", "", `{"metadata":{"finalizers":["example.com/b"]}}`),
+			of("finalizer-more", "dryRun=All", `{"metadata":{"finalizers":["example.com/b"]}}`),
 			of("finalizers-gone", "", `{"metadata":{"finalizers":null}}`),
 			of("label-gone", "", `{"metadata":{"labels":{"a":null}}}`),
 			of("labels-gone", "", `{"metadata":{"labels":null}}`),
-			of("label-number", "", `{"metadata":{"labels":{"a":1}}}`),
-			of("label-odd", "", `{"metadata":{"labels":{"not valid !":"x"}}}`),
-			of("labels-text", "", `{"metadata":{"labels":"x"}}`),
-			of("name", "", `{"metadata":{"name":"other"}}`), of("uid", "", `{"metadata":{"uid":"other"}}`), of("version", "", `{"metadata":{"resourceVersion":"1"}}`),
-			of("kind", "", `{"kind":"Other"}`), of("api-version", "", `{"apiVersion":"other/v1"}`),
-			of("unknown", "", `{"unknown":1}`), of("strict", "fieldValidation=Strict", `{"unknown":1}`),
+			of("label-number", "dryRun=All", `{"metadata":{"labels":{"a":1}}}`),
+			of("label-odd", "dryRun=All", `{"metadata":{"labels":{"not valid !":"x"}}}`),
+			of("labels-text", "dryRun=All", `{"metadata":{"labels":"x"}}`),
+			of("name", "dryRun=All", `{"metadata":{"name":"other"}}`), of("uid", "dryRun=All", `{"metadata":{"uid":"other"}}`), of("version", "dryRun=All", `{"metadata":{"resourceVersion":"1"}}`),
+			of("kind", "dryRun=All", `{"kind":"Other"}`), of("api-version", "dryRun=All", `{"apiVersion":"other/v1"}`),
+			of("unknown", "dryRun=All", `{"unknown":1}`), of("strict", "dryRun=All&fieldValidation=Strict", `{"unknown":1}`),
 			of("spec-null", "dryRun=All", `{"spec":null}`), of("metadata-null", "dryRun=All", `{"metadata":null}`),
 			of("list", "", `[]`), of("empty", "", ``), of("null", "", `null`), of("text", "", `"x"`), of("open", "", `{"a"`),
 			of("directive", "dryRun=All", `{"metadata":{"labels":{"$patch":"replace","x":"y"}}}`),
@@ -73,7 +74,7 @@ func mergePatches(k *Kind) Case {
 			Step{Name: t.name + "-missing", Method: http.MethodPatch, Path: k.path("missing"), Type: t.mediaType, Body: `{"metadata":{"labels":{"a":"b"}}}`},
 		)
 	}
-	return Case{k, name, append(steps, end(k, name)...)}
+	return k.named(name, append(steps, end(k, name)...))
 }
 
 func applies(k *Kind) Case {
@@ -91,19 +92,19 @@ func applies(k *Kind) Case {
 		of("force", "fieldManager=two&force=true", labelled(o, "a", "two")),
 		of("drop", "fieldManager=one", o),
 		of("give-up", "fieldManager=two", o),
-		of("managed", "fieldManager=one", with(o, func(o object) { child(o, "metadata")["managedFields"] = []any{object{}} })),
-		of("unknown", "fieldManager=one", with(o, func(o object) { o["unknown"] = 1 })),
-		of("other-kind", "fieldManager=one", with(o, func(o object) { o["kind"] = "Other" })),
-		of("other-version", "fieldManager=one", with(o, func(o object) { o["apiVersion"] = "other/v1" })),
-		of("no-kind", "fieldManager=one", with(o, func(o object) { delete(o, "kind") })),
-		of("no-version", "fieldManager=one", with(o, func(o object) { delete(o, "apiVersion") })),
-		of("other-name", "fieldManager=one", with(o, func(o object) { child(o, "metadata")["name"] = "other" })),
-		of("no-name", "fieldManager=one", with(o, func(o object) { delete(child(o, "metadata"), "name") })),
-		of("other-namespace", "fieldManager=one", with(o, func(o object) { child(o, "metadata")["namespace"] = "other" })),
-		of("uid", "fieldManager=one", with(o, func(o object) { child(o, "metadata")["uid"] = "other" })),
-		of("version", "fieldManager=one", with(o, func(o object) { child(o, "metadata")["resourceVersion"] = "1" })),
-		of("label-number", "fieldManager=one", with(o, func(o object) { child(child(o, "metadata"), "labels")["a"] = 1 })),
-		of("empty", "fieldManager=one", ""), of("null", "fieldManager=one", "null"), of("list", "fieldManager=one", "[]"), of("open", "fieldManager=one", "a: [b"),
+		of("managed", "fieldManager=one&dryRun=All", with(o, func(o object) { child(o, "metadata")["managedFields"] = []any{object{}} })),
+		of("unknown", "fieldManager=one&dryRun=All", with(o, func(o object) { o["unknown"] = 1 })),
+		of("other-kind", "fieldManager=one&dryRun=All", with(o, func(o object) { o["kind"] = "Other" })),
+		of("other-version", "fieldManager=one&dryRun=All", with(o, func(o object) { o["apiVersion"] = "other/v1" })),
+		of("no-kind", "fieldManager=one&dryRun=All", with(o, func(o object) { delete(o, "kind") })),
+		of("no-version", "fieldManager=one&dryRun=All", with(o, func(o object) { delete(o, "apiVersion") })),
+		of("other-name", "fieldManager=one&dryRun=All", with(o, func(o object) { child(o, "metadata")["name"] = "other" })),
+		of("no-name", "fieldManager=one&dryRun=All", with(o, func(o object) { delete(child(o, "metadata"), "name") })),
+		of("other-namespace", "fieldManager=one&dryRun=All", with(o, func(o object) { child(o, "metadata")["namespace"] = "other" })),
+		of("uid", "fieldManager=one&dryRun=All", with(o, func(o object) { child(o, "metadata")["uid"] = "other" })),
+		of("version", "fieldManager=one&dryRun=All", with(o, func(o object) { child(o, "metadata")["resourceVersion"] = "1" })),
+		of("label-number", "fieldManager=one&dryRun=All", with(o, func(o object) { child(child(o, "metadata"), "labels")["a"] = 1 })),
+		of("empty", "fieldManager=one&dryRun=All", ""), of("null", "fieldManager=one&dryRun=All", "null"), of("list", "fieldManager=one&dryRun=All", "[]"), of("open", "fieldManager=one&dryRun=All", "a: [b"),
 		of("force-odd", "fieldManager=one&force=x", o),
 		patch("update", mergePatch, "fieldManager=updater", `{"metadata":{"labels":{"a":"three"}}}`),
 		of("conflict-updater", "fieldManager=one", labelled(o, "a", "four")),
@@ -111,5 +112,5 @@ func applies(k *Kind) Case {
 	if k.full != nil {
 		steps = append(steps, of("full", "fieldManager=one&force=true&dryRun=All", named(k.full, k.name(name))))
 	}
-	return Case{k, name, append(steps, end(k, name)...)}
+	return k.named(name, append(steps, end(k, name)...))
 }

@@ -31,7 +31,7 @@ func accepts(k *Kind) Case {
 		steps = append(steps,
 			Step{Name: "get-" + form.name, Method: http.MethodGet, Path: path, Accept: form.accept},
 			Step{Name: "list-" + form.name, Method: http.MethodGet, Path: k.collection(), Query: mine, Accept: form.accept},
-			Step{Name: "put-" + form.name, Method: http.MethodPut, Path: path, Query: "dryRun=All", Accept: form.accept, Body: again("begin", same)})
+			Step{Name: "put-" + form.name, Method: http.MethodPut, Path: path, Query: "dryRun=All", Accept: form.accept, Body: again("begin", same), Needs: "begin"})
 	}
 	table := tableAccept()
 	for _, what := range []string{"None", "Object", "Metadata", "Other"} {
@@ -47,7 +47,7 @@ func accepts(k *Kind) Case {
 		Step{Name: "delete-partial", Method: http.MethodDelete, Path: path, Query: "dryRun=All", Accept: as("PartialObjectMetadata", "v1")},
 		Step{Name: "delete-all-table", Method: http.MethodDelete, Path: k.collection(), Query: "dryRun=All&" + mine, Accept: table},
 	)
-	return Case{k, name, append(steps, end(k, name)...)}
+	return k.named(name, append(steps, end(k, name)...))
 }
 
 // watches is about the events of a watch that ends by itself.
@@ -70,5 +70,5 @@ func watches(k *Kind) Case {
 		steps = append(steps, Step{Name: "old-path", Method: http.MethodGet, Accept: tableAccept(),
 			Path: k.GroupPath() + "/watch" + k.path(name)[len(k.GroupPath()):], Query: "timeoutSeconds=1"})
 	}
-	return Case{k, name, append(steps, end(k, name)...)}
+	return k.named(name, append(steps, end(k, name)...))
 }

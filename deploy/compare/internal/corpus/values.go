@@ -12,11 +12,14 @@ type variant struct {
 	value any
 }
 
-// moment is a time in the past that no server sets by itself.
-const moment = "2021-04-08T01:02:03Z"
+// Times in the past that no server sets by itself.
+const moment, preciseMoment = "2021-04-08T01:02:03Z", "2021-04-08T01:02:03.000004Z"
 
 // sample returns a plausible value: for an object, one with its required fields.
 func (w *walker) sample(name string, s *openapi.Schema) any {
+	if s != nil && strings.HasSuffix(s.Ref, ".MicroTime") {
+		return preciseMoment
+	}
 	s = w.portico.Resolve(s)
 	if s == nil {
 		return object{}
@@ -72,7 +75,7 @@ func samples() map[string]any {
 func (w *walker) variants(f field) []variant {
 	name := f.path[len(f.path)-1]
 	s := f.schema
-	all := []variant{{"set", w.sample(name, s)}, {"null", nil}}
+	all := []variant{{"set", w.sample(name, f.given)}, {"null", nil}}
 	for _, value := range f.enum {
 		if text, ok := value.(string); ok {
 			all = append(all, variant{"enum-" + text, value})

@@ -52,7 +52,7 @@ func creates(k *Kind) Case {
 			Step{Name: "full-manifest", Method: http.MethodPut, Path: k.path(k.name("full")), Body: labelled(full, "l", "m")})
 		steps = append(steps, end(k, "full")...)
 	}
-	return Case{k, name, steps}
+	return k.named(name, steps)
 }
 
 // bodies is about what cannot be an object of the kind.
@@ -67,7 +67,7 @@ func bodies(k *Kind) Case {
 	}
 	o := k.object("bodies")
 	text := encoded(o)
-	return Case{k, "bodies", []Step{
+	return k.named("bodies", []Step{
 		post("empty", ""), post("open", "{"), post("list", "[]"), post("null", "null"), post("text", `"a"`), post("empty-object", "{}"),
 		post("trailing", text+"x"), post("two", text+text),
 		post("no-kind", with(o, func(o object) { delete(o, "kind") })),
@@ -85,7 +85,7 @@ func bodies(k *Kind) Case {
 		typed("yaml", yamlType, text), typed("yaml-open", yamlType, "a: [b"), typed("yaml-tab", yamlType, "a:\tb\n\t- c"),
 		typed("plain", "text/plain", text), typed("charset", jsonType+"; charset=utf-8", text), typed("odd-type", "a b/c;;", text),
 		typed("protobuf-without-prefix", protobufType(), text), typed("patch-type", mergePatch, text),
-	}}
+	})
 }
 
 // metadata is about what all kinds have in common.
@@ -97,7 +97,7 @@ func metadata(k *Kind) Case {
 	set := func(step, field string, value any) Step { return post(step, func(m object) { m[field] = value }) }
 	owner := object{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}
 	owned := func(change func(object)) []any { return []any{with(owner, change)} }
-	return Case{k, "metadata", []Step{
+	return k.named("metadata", []Step{
 		post("no-name", func(m object) { delete(m, "name") }),
 		post("generated", func(m object) { delete(m, "name"); m["generateName"] = "gen-" }),
 		post("generated-odd", func(m object) { delete(m, "name"); m["generateName"] = "Gen_" }),
@@ -122,13 +122,13 @@ func metadata(k *Kind) Case {
 		set("managed-fields", "managedFields", []any{object{"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": object{"x": 1}}}),
 		set("managed-given", "managedFields", []any{object{"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "time": moment,
 			"fieldsV1": object{"f:metadata": object{"f:labels": object{}}}}}),
-	}}
+	})
 }
 
 func replaces(k *Kind) Case {
 	const name = "replaces"
 	put := func(step, query string, body any) Step {
-		return Step{Name: step, Method: http.MethodPut, Path: k.path(k.name(name)), Query: query, Body: body}
+		return Step{Name: step, Method: http.MethodPut, Path: k.path(k.name(name)), Query: query, Body: body, Needs: "begin"}
 	}
 	meta := func(field string, value any) func(Seen) any {
 		return again("begin", func(o object) { child(o, "metadata")[field] = value })
@@ -142,9 +142,9 @@ func replaces(k *Kind) Case {
 		put("manifest-label", "", labelled(k.object(name), "l", "m")),
 		put("stale", "", again("begin", label("stale", "yes"))),
 		put("changed", "fieldManager=other", again("manifest-label", label("l", "n"))),
-		put("version-text", "", meta("resourceVersion", "x")), put("version-number", "", meta("resourceVersion", 5)),
-		put("other-uid", "", meta("uid", "other")), put("other-name", "", meta("name", "other")), put("no-name", "", meta("name", nil)),
-		put("other-namespace", "", meta("namespace", "other")), put("namespace-gone", "", again("changed", func(o object) { delete(child(o, "metadata"), "namespace") })),
+		put("version-text", "dryRun=All", meta("resourceVersion", "x")), put("version-number", "dryRun=All", meta("resourceVersion", 5)),
+		put("other-uid", "dryRun=All", meta("uid", "other")), put("other-name", "dryRun=All", meta("name", "other")), put("no-name", "dryRun=All", meta("name", nil)),
+		put("other-namespace", "dryRun=All", meta("namespace", "other")), put("namespace-gone", "dryRun=All", again("changed", func(o object) { delete(child(o, "metadata"), "namespace") })),
 		put("created", "dryRun=All", again("changed", func(o object) { child(o, "metadata")["creationTimestamp"] = moment })),
 		put("generation", "dryRun=All", again("changed", func(o object) { child(o, "metadata")["generation"] = 50 })),
 		put("deletion", "dryRun=All", again("changed", func(o object) { child(o, "metadata")["deletionTimestamp"] = moment })),
@@ -161,5 +161,5 @@ func replaces(k *Kind) Case {
 	if k.full != nil {
 		steps = append(steps, put("full", "dryRun=All", named(k.full, k.name(name))))
 	}
-	return Case{k, name, append(steps, end(k, name)...)}
+	return k.named(name, append(steps, end(k, name)...))
 }

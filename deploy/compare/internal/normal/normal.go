@@ -30,11 +30,14 @@ type Answer struct {
 	Body   []byte
 }
 
-// Names are the placeholders of one case on one server: the first uid that it
-// shows is the first one on both sides.
+// Names are the placeholders of one case on one server. What a server chose is
+// named after the step that showed it first, so a uid that stays the same is the
+// same on both sides, and one step too many does not change the names of others.
 type Names struct {
 	document *openapi.Document
-	seen     map[string]map[string]string
+	seen     map[string]map[string]string // by what it is and its value
+	step     string
+	shown    map[string]int // how many values of a kind the step has shown first
 }
 
 // NewNames returns placeholders for a case; document says which fields are kept.
@@ -42,9 +45,10 @@ func NewNames(document *openapi.Document) *Names {
 	return &Names{document: document, seen: map[string]map[string]string{}}
 }
 
-// Tree returns the normalised answer as a JSON value: its code, media type,
-// warnings and body. parsed is the body before that, if it is one JSON object.
-func (n *Names) Tree(a Answer) (tree, parsed map[string]any) {
+// Tree returns the normalised answer to a step as a JSON value: its code, media
+// type, warnings and body. parsed is the body before that, if it is one JSON object.
+func (n *Names) Tree(step string, a Answer) (tree, parsed map[string]any) {
+	n.step, n.shown = step, map[string]int{}
 	tree = map[string]any{"code": fmt.Sprint(a.Code), "type": mediaType(a.Header.Get("Content-Type"))}
 	if warnings := a.Header.Values("Warning"); len(warnings) > 0 {
 		all := make([]any, len(warnings))
@@ -154,15 +158,20 @@ func (n *Names) body(value any) any {
 	return n.replace("", o)
 }
 
-// status makes causes comparable whatever their order.
+// status makes causes comparable whatever their order and repetitions.
 func status(o map[string]any) map[string]any {
 	details, _ := o["details"].(map[string]any)
 	causes, _ := details["causes"].([]any)
 	if len(causes) == 0 {
 		return o
 	}
-	byField := map[string]any{}
+	slices.SortFunc(causes, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	byField, last := map[string]any{}, ""
 	for _, c := range causes {
+		if fmt.Sprint(c) == last {
+			continue // both servers say some things twice, not always the same
+		}
+		last = fmt.Sprint(c)
 		cause, _ := c.(map[string]any)
 		key := fmt.Sprint(cause["field"], " ", cause["reason"])
 		for _, taken := byField[key]; taken; _, taken = byField[key] {
@@ -234,9 +243,9 @@ func kindOf(o map[string]any) openapi.Kind {
 var (
 	uids      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	addresses = regexp.MustCompile(`\b10\.0\.0\.\d{1,3}\b`)
-	generated = regexp.MustCompile(`\bgen-[a-z0-9]{5}\b`)
+	generated = regexp.MustCompile(`\b(?i)(gen[-_])[a-z0-9]{5}\b`)
 	quoted    = regexp.MustCompile(`(resourceVersion\\*":\\*")\d+`)
-	currently = regexp.MustCompile(`(current: |Time: \w+, version: )\d+`)
+	currently = regexp.MustCompile(`(current: |in record \()\d+`)
 	moments   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+\d\d:\d\d)`)
 )
 
@@ -264,13 +273,13 @@ func (n *Names) replace(key string, value any) any {
 func (n *Names) text(key, text string) string {
 	switch {
 	case key == "resourceVersion" && text != "" && strings.Trim(text, "0123456789") == "":
-		return n.nth("version", text)
+		return n.first("version", text)
 	case key == "continue" && text != "":
 		return "<token>"
 	}
-	text = uids.ReplaceAllStringFunc(text, func(found string) string { return n.nth("uid", found) })
-	text = addresses.ReplaceAllStringFunc(text, func(found string) string { return n.nth("address", found) })
-	text = generated.ReplaceAllString(text, "gen-<random>")
+	text = uids.ReplaceAllStringFunc(text, func(found string) string { return n.first("uid", found) })
+	text = addresses.ReplaceAllStringFunc(text, func(found string) string { return n.first("address", found) })
+	text = generated.ReplaceAllString(text, "$1<random>")
 	text = quoted.ReplaceAllString(text, "$1<number>")
 	text = currently.ReplaceAllString(text, "$1<number>")
 	return moments.ReplaceAllStringFunc(text, func(found string) string {
@@ -285,15 +294,16 @@ func (n *Names) text(key, text string) string {
 	})
 }
 
-// nth names a value by when it was first seen.
-func (n *Names) nth(what, value string) string {
+// first names a value after the step that showed it first.
+func (n *Names) first(what, value string) string {
 	known := n.seen[what]
 	if known == nil {
 		known = map[string]string{}
 		n.seen[what] = known
 	}
 	if known[value] == "" {
-		known[value] = fmt.Sprintf("<%s %d>", what, len(known)+1)
+		n.shown[what]++
+		known[value] = fmt.Sprintf("<%s %d of %s>", what, n.shown[what], n.step)
 	}
 	return known[value]
 }

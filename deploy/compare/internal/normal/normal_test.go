@@ -21,7 +21,7 @@ func tree(t *testing.T, contentType, body string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, _ := NewNames(d).Tree(Answer{Code: 200, Header: http.Header{"Content-Type": {contentType}}, Body: []byte(body)})
+	made, _ := NewNames(d).Tree("step", Answer{Code: 200, Header: http.Header{"Content-Type": {contentType}}, Body: []byte(body)})
 	content, err := json.Marshal(made["body"])
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestServersMayNotDifferHere(t *testing.T) {
 		"a second uid":   {pod(`{"list":[{"old":"12345678-1234-1234-1234-123456789012"},{"old":"02345678-1234-1234-1234-123456789012"}]}`), pod(`{"list":[{"old":"12345678-1234-1234-1234-123456789012"},{"old":"12345678-1234-1234-1234-123456789012"}]}`)},
 		"a port asked":   {pod(`{"nodePort":30999}`), pod(`{"nodePort":30998}`)},
 		"a cause":        {`{"kind":"Status","details":{"causes":[{"field":"a","reason":"R"}]}}`, `{"kind":"Status","details":{"causes":[{"field":"b","reason":"R"}]}}`},
-		"a count causes": {`{"kind":"Status","details":{"causes":[{"field":"a","reason":"R"}]}}`, `{"kind":"Status","details":{"causes":[{"field":"a","reason":"R"},{"field":"a","reason":"R"}]}}`},
+		"one more cause": {`{"kind":"Status","details":{"causes":[{"field":"a","reason":"R"}]}}`, `{"kind":"Status","details":{"causes":[{"field":"a","reason":"R"},{"field":"a","reason":"R","message":"m"}]}}`},
 	} {
 		if a, b := tree(t, "application/json", pair[0]), tree(t, "application/json", pair[1]); a == b {
 			t.Errorf("%s: both are %s", name, a)
