@@ -51,6 +51,16 @@ func metadata() {
 		t.PUT(t.In("configmaps")+"/a", a.Copy().Set("data.k", "2")).Status(409, "Conflict")
 		t.Eq("data after the refused PUT", t.GET(t.In("configmaps")+"/a").OK().Obj().Str("data.k"), "1")
 	})
+	s.Check("META-14", "resourceVersion: one that is no string is refused, not left out", func(t *T) {
+		a := t.CM("a")
+		at := t.In("configmaps") + "/a"
+		t.PUT(at, a.Copy().Set("metadata.resourceVersion", 1).Set("data.k", "1")).Status(400, "BadRequest")
+		t.PUT(at, a.Copy().Set("metadata.uid", 1).Set("data.k", "1")).Status(400, "BadRequest")
+		t.PATCH(MergePatch, at, `{metadata: {resourceVersion: 1}, data: {k: "1"}}`).Status(422, "Invalid")
+		t.POST(t.In("configmaps"), `{apiVersion: v1, kind: ConfigMap, metadata: b}`).Status(400, "BadRequest")
+		t.POST(t.In("configmaps"), `{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: [x]}}`).Status(400, "BadRequest")
+		t.Eq("resourceVersion afterwards", t.GET(at).OK().Obj().Str("metadata.resourceVersion"), a.Str("metadata.resourceVersion"))
+	})
 	s.Check("META-08", "namespace: namespace of a namespace-scoped object, set from the path", func(t *T) {
 		t.Eq("namespace", t.CM("a").Str("metadata.namespace"), t.NS())
 	})

@@ -38,12 +38,12 @@ func (h *Handlers) patched(ctx context.Context, w *writeRequest, c *current) (d 
 func (w *writeRequest) checkPatched(body map[string]any, t *catalogue.Type) error {
 	kind, _ := body["kind"].(string)
 	version, _ := body["apiVersion"].(string)
-	_, described := body["metadata"].(map[string]any)
+	wrong := wrongIdentity(body)
 	switch {
 	case w.applies():
-		return nil
-	case !described && body["metadata"] != nil:
-		return w.unfit(body, "metadata: expected an object")
+		return checkIdentity(body, t)
+	case wrong != "":
+		return w.unfit(body, wrong)
 	case w.mediaType == fieldmanager.MediaTypeStrategic, !t.Custom && kind == "" && version == t.APIVersion():
 		body["kind"], body["apiVersion"] = t.Kind, t.APIVersion()
 		return nil

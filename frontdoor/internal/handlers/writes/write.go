@@ -83,6 +83,9 @@ func (h *Handlers) readRequest(rw http.ResponseWriter, r *request.Request) (*wri
 	if w.body, err = h.Codec.Decode(r.Header.Get("Content-Type"), w.raw, w.bodyType); err != nil {
 		return nil, err
 	}
+	if err = checkIdentity(w.body.Object, w.bodyType); err != nil {
+		return nil, err
+	}
 	version := tree.Text(w.body.Object, "metadata", "resourceVersion")
 	w.unconditional = version == "" || version == "0"
 	return w, nil
