@@ -61,6 +61,12 @@ func metadata() {
 		t.POST(t.In("configmaps"), `{apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: [x]}}`).Status(400, "BadRequest")
 		t.Eq("resourceVersion afterwards", t.GET(at).OK().Obj().Str("metadata.resourceVersion"), a.Str("metadata.resourceVersion"))
 	})
+	s.Check("META-15", "name: those of events and disruption budgets are any path segment", func(t *T) {
+		t.POST(t.In("events"), `{apiVersion: v1, kind: Event, metadata: {name: "system:Node_a.1"}, involvedObject: {kind: Node, name: a, namespace: `+t.NS()+`}}`).OK()
+		t.GET(t.In("events") + "/system:Node_a.1").OK()
+		t.POST("/apis/policy/v1/namespaces/"+t.NS()+"/poddisruptionbudgets", `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: Upper_case}}`).OK()
+		t.POST(t.In("events"), `{apiVersion: v1, kind: Event, metadata: {name: "a%b"}, involvedObject: {kind: Node, name: a, namespace: `+t.NS()+`}}`).Status(422, "Invalid")
+	})
 	s.Check("META-08", "namespace: namespace of a namespace-scoped object, set from the path", func(t *T) {
 		t.Eq("namespace", t.CM("a").Str("metadata.namespace"), t.NS())
 	})
