@@ -67,6 +67,22 @@ func metadata() {
 		t.POST("/apis/policy/v1/namespaces/"+t.NS()+"/poddisruptionbudgets", `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: Upper_case}}`).OK()
 		t.POST(t.In("events"), `{apiVersion: v1, kind: Event, metadata: {name: "a%b"}, involvedObject: {kind: Node, name: a, namespace: `+t.NS()+`}}`).Status(422, "Invalid")
 	})
+	s.Check("META-16", "name: a limit range needs none", func(t *T) {
+		made := t.POST(t.In("limitranges"), `{apiVersion: v1, kind: LimitRange, metadata: {}}`).OK().Obj()
+		t.True(len(made.Str("metadata.name")) == 36, "a UUID for a name, got %q", made.Str("metadata.name"))
+		t.GET(t.In("limitranges") + "/" + made.Str("metadata.name")).OK()
+	})
+	s.Check("META-17", "generation: counts labels of an endpoint slice, and what may change in a storage driver", func(t *T) {
+		at := "/apis/discovery.platform.io/v1/namespaces/" + t.NS() + "/endpointslices"
+		t.POST(at, `{apiVersion: discovery.platform.io/v1, kind: EndpointSlice, metadata: {name: a}, addressType: IPv4, endpoints: []}`).OK()
+		o := t.PATCH(MergePatch, at+"/a", `{metadata: {labels: {a: b}}}`).OK().Obj()
+		t.Eq("generation of the slice", o.Num("metadata.generation"), 2.0)
+		driver := t.Name("driver")
+		t.POST("/apis/storage.platform.io/v1/csidrivers", `{apiVersion: storage.platform.io/v1, kind: CSIDriver, metadata: {name: `+driver+`}, spec: {}}`).OK()
+		o = t.PATCH(MergePatch, "/apis/storage.platform.io/v1/csidrivers/"+driver, `{spec: {requiresRepublish: true}}`).OK().Obj()
+		t.Eq("generation of the driver", o.Num("metadata.generation"), 1.0)
+		t.DELETE("/apis/storage.platform.io/v1/csidrivers/"+driver, nil).OK()
+	})
 	s.Check("META-08", "namespace: namespace of a namespace-scoped object, set from the path", func(t *T) {
 		t.Eq("namespace", t.CM("a").Str("metadata.namespace"), t.NS())
 	})

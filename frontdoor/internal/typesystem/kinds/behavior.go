@@ -58,6 +58,7 @@ type Generation string
 const (
 	CountSpec          Generation = "spec"               // changes of all but metadata and status
 	CountSpecAndNotes  Generation = "specAndAnnotations" // and of the annotations
+	CountSpecAndLabels Generation = "specAndLabels"      // and of the labels
 	ConstantGeneration Generation = "constant"           // it is 1
 )
 

@@ -99,7 +99,7 @@ func (s *Set) add(k *Kind) error {
 		s.Kinds = append(s.Kinds, k)
 	}
 	switch k.Generation {
-	case "", CountSpec, CountSpecAndNotes, ConstantGeneration:
+	case "", CountSpec, CountSpecAndNotes, CountSpecAndLabels, ConstantGeneration:
 	default:
 		return fmt.Errorf("there is no generation %q", k.Generation)
 	}

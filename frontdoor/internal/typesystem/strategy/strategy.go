@@ -205,6 +205,10 @@ func (w Write) counted(obj, old map[string]any) bool {
 		if w.Subresource == "" && !tree.Equal(Metadata(obj)["annotations"], Metadata(old)["annotations"]) {
 			return true
 		}
+	case kinds.CountSpecAndLabels:
+		if !tree.Equal(Metadata(obj)["labels"], Metadata(old)["labels"]) {
+			return true
+		}
 	default:
 		return false
 	}

@@ -50,6 +50,7 @@ var Functions = kinds.Functions{
 		"dropDataSource":          dropDataSource,
 		"holdNamespace":           holdNamespace,
 		"keepNamespaceFinalizers": keepNamespaceFinalizers,
+		"nameLimitRange":          nameLimitRange,
 		"nameSecrets":             nameSecrets,
 		"terminateNamespace":      terminateNamespace,
 	},

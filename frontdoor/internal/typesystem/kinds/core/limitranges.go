@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -109,5 +112,12 @@ func limitDefaults(m map[string]any, _ vocabulary.Vocabulary) {
 		if from := rules.Object(m, step[1]); len(from) > 0 {
 			rules.Complete(m, map[string]any{step[0]: from})
 		}
+	}
+}
+
+// nameLimitRange names a limit range that has no name: the only kind that needs none.
+func nameLimitRange(_ kinds.Write, obj, _ map[string]any) {
+	if meta := tree.Object(obj, "metadata"); rules.Text(meta, "name") == "" {
+		meta["name"] = string(uuid.NewUUID())
 	}
 }

@@ -22,6 +22,9 @@ var Functions = kinds.Functions{
 	Derive: map[string]rules.DeriveFunc{
 		"defaultLifecycleMode": defaultLifecycleMode,
 	},
+	Prepare: map[string]kinds.PrepareFunc{
+		"countDriverChange": countDriverChange,
+	},
 	Cells: map[string]cell.Func{
 		"showStorageClassName": showStorageClassName,
 		"showTokenAudiences":   showTokenAudiences,
