@@ -54,7 +54,7 @@ func TestTypes(t *testing.T) {
 			{"", "v1", "serviceaccounts", "ServiceAccount", true, allVerbs, "token", "v1", resource.GroupResource{Resource: "serviceaccounts"}, kinds.NameSubdomain},
 			{"", "v1", "bindings", "Binding", true, []string{"create"}, "", "v1", resource.GroupResource{Resource: "bindings"}, kinds.NameSubdomain},
 			{"", "v1", "componentstatuses", "ComponentStatus", false, []string{"get", "list"}, "", "v1", resource.GroupResource{Resource: "componentstatuses"}, kinds.NameSubdomain},
-			{"", "v1", "events", "Event", true, allVerbs, "", "v1", resource.GroupResource{Resource: "events"}, kinds.NameSubdomain},
+			{"", "v1", "events", "Event", true, allVerbs, "", "v1", resource.GroupResource{Resource: "events"}, kinds.NamePathSegment},
 			{"events.", "v1", "events", "Event", true, allVerbs, "", "v1", resource.GroupResource{Resource: "events"}, kinds.NameSubdomain},
 			{"apps", "v1", "deployments", "Deployment", true, allVerbs, "scale status", "apps/v1", resource.GroupResource{Group: "apps", Resource: "deployments"}, kinds.NameSubdomain},
 			{"batch", "v1", "cronjobs", "CronJob", true, allVerbs, "status", "batch/v1", resource.GroupResource{Group: "batch", Resource: "cronjobs"}, kinds.NameSubdomain},
