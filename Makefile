@@ -21,6 +21,22 @@ run: build ## build and run the all-in-one, with its data in ./portico-data
 build: ## build static binaries into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/ $(COMMANDS)
 
+.PHONY: images
+images: ## build an image of each program, and of etcd and NATS for tests (needs Docker)
+	deploy/images/build
+
+.PHONY: compose-up
+compose-up: build images ## start the suite as containers and print a kubeconfig (needs Docker); ARGS="--scale frontdoor=3"
+	deploy/compose/up $(ARGS)
+
+.PHONY: compose-down
+compose-down: ## end these containers; ARGS=-v also deletes etcd's data
+	deploy/compose/compose down --remove-orphans $(ARGS)
+
+.PHONY: compose-test
+compose-test: ## test the containers while they are killed, paused and scaled (needs Docker)
+	go test -count=1 -timeout 20m -v ./deploy/compose
+
 .PHONY: test
 test: ## run all tests of all modules with the race detector
 	go test -race -timeout 20m $(TESTFLAGS) $(PACKAGES)

@@ -64,7 +64,12 @@ type process struct {
 // spawn starts a program, which ends with the test at the latest.
 func spawn(t *testing.T, dir, program string, args ...string) *process {
 	t.Helper()
-	p := &process{name: filepath.Base(program), cmd: exec.Command(program, args...), ended: make(chan struct{})}
+	return spawnCommand(t, dir, exec.Command(program, args...))
+}
+
+func spawnCommand(t *testing.T, dir string, command *exec.Cmd) *process {
+	t.Helper()
+	p := &process{name: filepath.Base(command.Path), cmd: command, ended: make(chan struct{})}
 	p.output = filepath.Join(dir, p.name+".log")
 	out, err := os.OpenFile(p.output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -57,6 +57,16 @@ func Connect(dir, address string, v vocabulary.Vocabulary) (*Cluster, error) {
 	}, nil
 }
 
+// ConnectAs returns the cluster at an address for a user with a client configuration,
+// such as the one that an administrator of separate processes has.
+func ConnectAs(config *rest.Config, v vocabulary.Vocabulary) (*Cluster, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{URL: config.Host, Vocabulary: v, CA: config.CAData, http: client}, nil
+}
+
 // Config returns what the stock clients need to know of the cluster.
 func (c *Cluster) Config() *rest.Config {
 	return &rest.Config{Host: c.URL, BearerToken: c.Token, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA}, QPS: -1}

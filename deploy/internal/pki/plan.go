@@ -66,6 +66,7 @@ func (s Site) folders() []folder {
 			f.add(request{file: "client", authority: frontProxy, name: "front-proxy-client", client: true})
 			f.trust["serving-ca.crt"] = []string{serving}
 		}),
+		newFolder("balancer", func(f *folder) { f.trust["serving-ca.crt"] = []string{serving} }),
 		newFolder("admin", etcdClient, func(f *folder) {
 			f.administrator = true
 			f.asUser(s.Server, "admin", []string{"system:masters"})

@@ -19,8 +19,8 @@ type settings struct {
 	log func(service string) *slog.Logger
 }
 
-// parse reads the arguments of an app. It writes the manual page to help, and
-// returns nil and no error, when they ask for it.
+// parse reads the arguments of an app. It writes the manual page to help, or asks
+// another process for its health, and returns nil and no settings, when they ask for it.
 func parse(app App, args []string, help io.Writer) (*settings, error) {
 	sections, err := flagSections(app)
 	if err != nil {
@@ -40,6 +40,9 @@ func parse(app App, args []string, help io.Writer) (*settings, error) {
 	}
 	if all.NArg() > 0 {
 		return nil, Usagef("unexpected argument %q", all.Arg(0))
+	}
+	if address, _ := all.GetString("check-health"); address != "" {
+		return nil, checkHealth(address)
 	}
 	return newSettings(all)
 }
@@ -104,6 +107,7 @@ func anywhere() *pflag.FlagSet {
 	fs.String("log-level", "info", "least `level` to log: debug, info, warn or error")
 	fs.String("log-format", "text", "`format` of log lines, on standard error: text or json")
 	fs.Bool("memory-release", true, "return memory to the system when the process has come to rest, at the price of a garbage collection after a burst")
+	fs.String("check-health", "", "ask the process with this --status-`address` whether it is ready, and exit: with 0 when it is, else with 1. For images without a shell")
 	fs.String("status-address", "", "`address` to answer /livez, /readyz and /metrics on, in plain HTTP; empty: nowhere")
 	return fs
 }

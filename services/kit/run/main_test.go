@@ -3,9 +3,12 @@ package run_test
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -63,5 +66,41 @@ func TestAWrongCallEndsWithOneLine(t *testing.T) {
 	}
 	if got, want := stderr.String(), "test: unknown flag: --unheard-of (test --help tells more)\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestCheckHealth asks a process for the health of another one, as an image without a
+// shell does.
+func TestCheckHealth(t *testing.T) {
+	var sick atomic.Bool
+	patient := run.Service{Name: "patient", Start: func(_ context.Context, n *run.Node) error {
+		n.Health.Add(run.Check{Name: "sick", Probe: func(context.Context) error {
+			if sick.Load() {
+				return errors.New("sick")
+			}
+			return nil
+		}})
+		return nil
+	}}
+	asked := start(t, app(patient), "--status-address=127.0.0.1:0")
+	check := func() (code int, said string) {
+		c := process("--check-health=" + asked.StatusAddress())
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		_ = c.Run()
+		return c.ProcessState.ExitCode(), stderr.String()
+	}
+	if code, said := check(); code != 0 {
+		t.Errorf("of a ready process: %d %s", code, said)
+	}
+	sick.Store(true)
+	if code, said := check(); code != 1 || !strings.Contains(said, "not ready: 500") {
+		t.Errorf("of a process that is not ready: %d %s", code, said)
+	}
+	address := asked.StatusAddress()
+	asked.Stop()
+	c := process("--check-health=" + address)
+	if err := c.Run(); c.ProcessState.ExitCode() != 1 {
+		t.Errorf("of a process that is away: %v", err)
 	}
 }

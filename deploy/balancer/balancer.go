@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	lookEvery = time.Second
+	// aliveTime is how long a front door has to say that it is there, and readyTime how
+	// long to say whether it is ready: longer than its own checks may take.
+	aliveTime = time.Second
+	readyTime = 3 * time.Second
+	// dialTime bounds the attempt to connect to one front door.
+	dialTime = time.Second
+	// maxSilent is how many questions in a row a front door may leave without answer
+	// before its connections are closed, so that clients turn to another one.
+	maxSilent = 2
+)
+
+// balancer forwards each connection to the front door that has the fewest.
+type balancer struct {
+	log     *slog.Logger
+	resolve func(context.Context) ([]string, error)
+	tls     *tls.Config
+
+	mu    sync.Mutex
+	doors map[string]*door
+}
+
+// door is a front door at one address.
+type door struct {
+	address string
+	client  *http.Client
+
+	// Guarded by the balancer's lock.
+	ready  bool // it says that it is ready
+	silent int  // questions in a row that had no answer
+	conns  map[net.Conn]struct{}
+}
+
+func newBalancer(log *slog.Logger, resolve func(context.Context) ([]string, error), security *tls.Config) *balancer {
+	return &balancer{log: log, resolve: resolve, tls: security, doors: map[string]*door{}}
+}
+
+// watch looks for front doors until ctx ends.
+func (b *balancer) watch(ctx context.Context) error {
+	ticks := time.NewTicker(lookEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks.C:
+			b.look(ctx)
+		}
+	}
+}
+
+// look asks for the front doors and each of them for its health. Those that the name
+// no longer stands for are forgotten once they are silent.
+func (b *balancer) look(ctx context.Context) {
+	found, err := b.resolve(ctx)
+	if err != nil {
+		b.log.Debug("the name of the front doors cannot be resolved", "error", err)
+	}
+	var group sync.WaitGroup
+	for _, d := range b.known(found) {
+		group.Go(func() {
+			ready, err := d.ask(ctx)
+			b.note(d, slices.Contains(found, d.address), ready, err)
+		})
+	}
+	group.Wait()
+}
+
+// known returns the doors, with those at the addresses found.
+func (b *balancer) known(found []string) (all []*door) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, address := range found {
+		if b.doors[address] == nil {
+			b.doors[address] = &door{address: address, conns: map[net.Conn]struct{}{}, client: &http.Client{
+				Transport: &http.Transport{TLSClientConfig: b.tls.Clone(), DisableKeepAlives: true}}}
+		}
+	}
+	for _, d := range b.doors {
+		all = append(all, d)
+	}
+	return all
+}
+
+// ask asks a front door whether it is there, which the error says, and then whether it
+// is ready.
+func (d *door) ask(ctx context.Context) (ready bool, err error) {
+	if _, err := d.get(ctx, "/livez", aliveTime); err != nil {
+		return false, err
+	}
+	code, err := d.get(ctx, "/readyz", readyTime)
+	return err == nil && code == http.StatusOK, nil
+}
+
+func (d *door) get(ctx context.Context, path string, within time.Duration) (code int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+d.address+path, nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := d.client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return answer.StatusCode, answer.Body.Close()
+}
+
+// note keeps what has been found out about a door.
+func (b *balancer) note(d *door, named, ready bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if ready != d.ready {
+		b.log.Info("front door", "address", d.address, "ready", ready)
+	}
+	d.ready = ready
+	if err == nil {
+		d.silent = 0
+		return
+	}
+	if d.silent++; d.silent < maxSilent {
+		return
+	}
+	for conn := range d.conns {
+		_ = conn.Close()
+	}
+	if !named && b.doors[d.address] == d {
+		delete(b.doors, d.address)
+	}
+}
+
+// ready returns how many front doors are ready.
+func (b *balancer) ready() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range b.doors {
+		if d.ready {
+			n++
+		}
+	}
+	return n
+}
+
+// candidates returns the doors in the order in which they are tried: the ready ones,
+// then those that answer at least, by the number of their connections.
+func (b *balancer) candidates() (all []*door) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range b.doors {
+		if d.silent == 0 {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, func(x, y *door) int {
+		if x.ready != y.ready {
+			if x.ready {
+				return -1
+			}
+			return 1
+		}
+		return len(x.conns) - len(y.conns)
+	})
+	return all
+}
+
+// serve takes connections until the listener is closed.
+func (b *balancer) serve(l net.Listener) error {
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		if err != nil {
+			time.Sleep(10 * time.Millisecond) // out of file descriptors, for example
+			continue
+		}
+		go b.forward(conn)
+	}
+}
+
+func (b *balancer) forward(client net.Conn) {
+	defer client.Close()
+	for _, d := range b.candidates() {
+		server, err := net.DialTimeout("tcp", d.address, dialTime)
+		if err != nil {
+			continue
+		}
+		b.join(d, client, server)
+		return
+	}
+	b.log.Debug("no front door takes a connection")
+}
+
+// join copies both ways until both ends have said all, or one is gone.
+func (b *balancer) join(d *door, client, server net.Conn) {
+	defer server.Close()
+	b.mu.Lock()
+	d.conns[server] = struct{}{}
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		delete(d.conns, server)
+		b.mu.Unlock()
+	}()
+	ended := make(chan struct{})
+	go func() {
+		copyHalf(server, client)
+		close(ended)
+	}()
+	copyHalf(client, server)
+	<-ended
+}
+
+// copyHalf copies one direction and passes on its end. An error ends both.
+func copyHalf(to, from net.Conn) {
+	if _, err := io.Copy(to, from); err != nil {
+		_ = to.Close()
+		_ = from.Close()
+		return
+	}
+	if half, ok := to.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+}
+
+// close ends all connections.
+func (b *balancer) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range b.doors {
+		for conn := range d.conns {
+			_ = conn.Close()
+		}
+	}
+}

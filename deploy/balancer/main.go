@@ -1,0 +1,90 @@
+// Command balancer spreads TCP connections over all front doors that a name stands
+// for. It is what deploy/compose has in the place of the load balancer of a platform.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services/kit/run"
+)
+
+func main() {
+	run.Main(run.App{
+		Name:     "balancer",
+		About:    "spreads TCP connections over all ready front doors that a name stands for",
+		Services: []run.Service{service()},
+	})
+}
+
+func service() run.Service {
+	return run.Service{
+		Name:  "balancer",
+		About: "forwards connections to front doors",
+		Flags: func(fs *pflag.FlagSet) {
+			fs.String("listen-address", "127.0.0.1:6443", "`address` to take connections on")
+			fs.String("to", "", "`name:port` of the front doors: all addresses that the name has, asked for again every second")
+			run.Required(fs, "to")
+			fs.String("ca-file", "", "`file` with the authorities that sign the front doors' certificates")
+			run.Required(fs, "ca-file")
+			fs.String("server-name", "frontdoor", "`name` that those certificates hold for")
+		},
+		Start: start,
+	}
+}
+
+func start(ctx context.Context, n *run.Node) error {
+	to, _ := n.Flags.GetString("to")
+	host, port, err := net.SplitHostPort(to)
+	if err != nil {
+		return run.Usagef("--to: %v", err)
+	}
+	file, _ := n.Flags.GetString("ca-file")
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return run.Usagef("--ca-file: %v", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(content) {
+		return run.Usagef("--ca-file: %s holds no certificate", file)
+	}
+	name, _ := n.Flags.GetString("server-name")
+	b := newBalancer(n.Log, func(ctx context.Context) ([]string, error) {
+		found, err := net.DefaultResolver.LookupHost(ctx, host)
+		for i := range found {
+			found[i] = net.JoinHostPort(found[i], port)
+		}
+		return found, err
+	}, &tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12})
+	address, _ := n.Flags.GetString("listen-address")
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("--listen-address: %w", err)
+	}
+	n.Health.Add(run.Check{Name: "frontdoor", Probe: func(context.Context) error {
+		if b.ready() == 0 {
+			return errors.New("no front door is ready")
+		}
+		return nil
+	}})
+	b.look(ctx)
+	n.OnStop(func(context.Context) {
+		_ = listener.Close()
+		b.close()
+	})
+	n.Go("looking for front doors", b.watch)
+	n.Go("taking connections", func(context.Context) error {
+		if err := b.serve(listener); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	return nil
+}

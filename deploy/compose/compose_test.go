@@ -1,0 +1,175 @@
+// Package compose tests the containers of compose.yaml: it starts them as a user does,
+// kills, pauses and scales them, and looks at what clients see of it.
+package compose
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/portico-platform/portico/deploy/internal/loopback"
+)
+
+// startTime is how long the suite has for its first answer once there are images.
+const startTime = time.Minute
+
+// containers is a running suite.
+type containers struct {
+	env        []string
+	project    string
+	kubeconfig string
+	config     *rest.Config
+	client     kubernetes.Interface
+}
+
+// TestCompose starts the suite and goes through what may happen to it.
+func TestCompose(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds thirteen images and starts sixteen containers")
+	}
+	if out, err := exec.Command("docker", "version", "--format", "{{.Server.Version}}").CombinedOutput(); err != nil {
+		t.Skipf("needs Docker: no daemon answers: %.100s", out)
+	}
+	c := start(t)
+	t.Run("kubectl", c.testKubectl)
+	t.Run("hardened", c.testHardened)
+	t.Run("faults", c.testFaults)
+}
+
+// start builds the images and starts the suite, with data and identities of its own.
+func start(t *testing.T) *containers {
+	t.Helper()
+	address, err := loopback.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(address)
+	state := t.TempDir()
+	c := &containers{project: "portico-test-" + port, kubeconfig: filepath.Join(state, "pki", "admin", "kubeconfig")}
+	c.env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+c.project, "PORTICO_PORT="+port, "PORTICO_STATE="+state, "TAG=test", "PORTICO_TAG=test")
+	t.Log("images:\n" + c.run(t, "../images/build"))
+	c.run(t, "make", "-C", "../..", "build")
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(c.run(t, "./compose", "ps"))
+			t.Log(c.run(t, "./compose", "logs", "--tail=15"))
+		}
+		c.run(t, "./compose", "down", "--volumes", "--remove-orphans", "--timeout=5")
+	})
+
+	began := time.Now()
+	t.Log(c.run(t, "./up"))
+	took := time.Since(began)
+	t.Logf("the first answer came after %v", took.Round(time.Second))
+	if took > startTime {
+		t.Errorf("the suite has answered after %v, want %v", took, startTime)
+	}
+	if c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	c.config.QPS, c.config.Timeout = -1, 0
+	c.client = kubernetes.NewForConfigOrDie(c.config)
+	return c
+}
+
+// run runs a program in this folder and returns what it has said.
+func (c *containers) run(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	command := exec.Command(program, args...)
+	command.Env = c.env
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// of returns the ids of the running containers of a service.
+func (c *containers) of(t *testing.T, service string) []string {
+	t.Helper()
+	return strings.Fields(c.run(t, "docker", "ps", "-q", "--no-trunc",
+		"--filter", "label=com.docker.compose.project="+c.project, "--filter", "label=com.docker.compose.service="+service))
+}
+
+// testKubectl uses the kubeconfig that is printed, with the stock client.
+func (c *containers) testKubectl(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "kubectl")
+	build := exec.Command("go", "build", "-o", program, ".")
+	build.Dir, build.Env = "../kubectl", append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, step := range []struct{ line, want string }{
+		{"get namespaces", "kube-system"},
+		{"create configmap first --from-literal=a=b", "configmap/first created"},
+		{"get configmap first -o jsonpath={.data.a}", "b"},
+		{"auth can-i delete nodes", "yes"},
+		{"auth can-i delete nodes --as=system:portico:token-cleaner", "no"},
+		{"get --raw /readyz", "ok"},
+		{"delete configmap first", "deleted"},
+	} {
+		args := append([]string{"--kubeconfig=" + c.kubeconfig}, strings.Fields(step.line)...)
+		out, err := exec.Command(program, args...).CombinedOutput()
+		if !strings.Contains(string(out), step.want) {
+			t.Errorf("kubectl %s: %v: %s, want %q", step.line, err, out, step.want)
+		}
+	}
+}
+
+// testHardened looks at every container: no root, nothing to write to, no capability,
+// limits, and the folder of its own identity alone.
+func (c *containers) testHardened(t *testing.T) {
+	all := strings.Fields(c.run(t, "docker", "ps", "-q", "--filter", "label=com.docker.compose.project="+c.project))
+	if len(all) != 16 {
+		t.Errorf("%d containers run, want 16", len(all))
+	}
+	var found []struct {
+		Name   string
+		Config struct{ User string }
+		State  struct{ Status string }
+		Mounts []struct {
+			Source, Destination string
+			RW                  bool
+		}
+		HostConfig struct {
+			ReadonlyRootfs bool
+			CapDrop        []string
+			Memory         int64
+			NanoCpus       int64
+			PidsLimit      int64
+			SecurityOpt    []string
+		}
+	}
+	if err := json.Unmarshal([]byte(c.run(t, "docker", append([]string{"inspect"}, all...)...)), &found); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range found {
+		h := one.HostConfig
+		if one.Config.User == "" || strings.HasPrefix(one.Config.User, "0") || !h.ReadonlyRootfs || len(h.CapDrop) != 1 || h.CapDrop[0] != "ALL" ||
+			h.Memory == 0 || h.NanoCpus == 0 || h.PidsLimit == 0 || len(h.SecurityOpt) == 0 {
+			t.Errorf("%s: user %q, %+v", one.Name, one.Config.User, h)
+		}
+		identities := 0
+		for _, m := range one.Mounts {
+			switch {
+			case m.Destination == "/pki" && !m.RW && strings.Contains(one.Name, filepath.Base(m.Source)):
+				identities++
+			case m.Destination == "/data" && strings.Contains(one.Name, "etcd-"):
+			default:
+				t.Errorf("%s has mounted %+v", one.Name, m)
+			}
+		}
+		if identities != 1 {
+			t.Errorf("%s has %d identities", one.Name, identities)
+		}
+	}
+}
