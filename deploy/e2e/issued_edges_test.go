@@ -71,14 +71,16 @@ func (s *issuedSuite) testStolenElsewhere(t *testing.T) {
 				if tried++; err == nil {
 					let++
 				}
-				if (err == nil) != (authority == e.authority) {
+				// A NATS server calls nobody with its certificate for clients.
+				wanted := authority == e.authority && !(authority == "nats" && strings.HasSuffix(name, "/server"))
+				if (err == nil) != wanted {
 					t.Errorf("%q, signed by %s, at %s: %v", name, authority, e.name, err)
 				}
 			})
 		}
 		group.Wait()
 	}
-	if let < 30 || tried < 8*let/2 {
+	if let < 30 || tried < 4*let {
 		t.Errorf("%d handshakes, of which %d have succeeded: too few to say anything", tried, let)
 	}
 }

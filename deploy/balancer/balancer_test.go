@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// backend is a front door of a test.
+type backend struct {
+	*httptest.Server
+	ready   atomic.Bool
+	paused  atomic.Bool // it takes connections and says nothing
+	address string
+}
+
+func newBackend(t *testing.T, name string) *backend {
+	t.Helper()
+	b := &backend{}
+	b.ready.Store(true)
+	b.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for b.paused.Load() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		switch {
+		case r.URL.Path == "/readyz" && !b.ready.Load():
+			w.WriteHeader(http.StatusInternalServerError)
+		case r.URL.Path == "/wait":
+			<-r.Context().Done()
+		default:
+			_, _ = io.WriteString(w, name)
+		}
+	}))
+	b.address = b.Listener.Addr().String()
+	t.Cleanup(func() {
+		b.paused.Store(false)
+		b.CloseClientConnections()
+		b.Close()
+	})
+	return b
+}
+
+// balanced starts a balancer for front doors, which may change.
+type balanced struct {
+	*balancer
+	address string
+	roots   *x509.CertPool
+
+	mu    sync.Mutex
+	names []string
+}
+
+func balance(t *testing.T, doors ...*backend) *balanced {
+	t.Helper()
+	b := &balanced{roots: x509.NewCertPool()}
+	for _, d := range doors {
+		b.roots.AddCert(d.Certificate())
+		b.names = append(b.names, d.address)
+	}
+	b.balancer = newBalancer(slog.New(slog.DiscardHandler), func(context.Context) ([]string, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.names, nil
+	}, &tls.Config{RootCAs: b.roots, ServerName: "example.com"})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.address = listener.Addr().String()
+	go func() { _ = b.serve(listener) }()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		b.close()
+	})
+	b.look(t.Context())
+	return b
+}
+
+// ask sends a request over a connection of its own, and returns who has answered.
+func (b *balanced) ask(path string) (string, error) {
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: b.roots, ServerName: "example.com"}}}
+	answer, err := client.Get("https://" + b.address + path)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return string(body), err
+}
+
+func TestConnectionsAreSpread(t *testing.T) {
+	b := balance(t, newBackend(t, "one"), newBackend(t, "two"))
+	if b.ready() != 2 {
+		t.Fatalf("%d are ready", b.ready())
+	}
+	for range 4 {
+		go func() { _, _ = b.ask("/wait") }()
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		b.mu.Lock()
+		b.balancer.mu.Lock()
+		fair := true
+		for _, d := range b.doors {
+			fair = fair && len(d.conns) == 2
+		}
+		b.balancer.mu.Unlock()
+		b.mu.Unlock()
+		if fair {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("four connections are not two on each")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestDoorsThatAreNotReadyAreAvoided(t *testing.T) {
+	one, two := newBackend(t, "one"), newBackend(t, "two")
+	b := balance(t, one, two)
+	one.ready.Store(false)
+	b.look(t.Context())
+	for range 4 {
+		if got, err := b.ask("/"); got != "two" {
+			t.Errorf("%q has answered: %v", got, err)
+		}
+	}
+	two.ready.Store(false)
+	b.look(t.Context())
+	if got, err := b.ask("/"); err != nil || b.ready() != 0 {
+		t.Errorf("where none is ready, one that answers is better than none: %q, %v", got, err)
+	}
+}
+
+func TestSilentDoorsLoseTheirConnections(t *testing.T) {
+	one, two := newBackend(t, "one"), newBackend(t, "two")
+	b := balance(t, one)
+	b.roots.AddCert(two.Certificate())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := b.ask("/wait")
+		ended <- err
+	}()
+	time.Sleep(100 * time.Millisecond)
+	one.paused.Store(true)
+	b.mu.Lock()
+	b.names = []string{two.address} // the other is gone from the name too
+	b.mu.Unlock()
+	b.look(t.Context())
+	if got, err := b.ask("/"); got != "two" {
+		t.Errorf("%q has answered: %v", got, err)
+	}
+	b.look(t.Context())
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("the connection to the silent one has ended well")
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the connection to the silent one goes on")
+	}
+	if len(b.doors) != 1 {
+		t.Errorf("%d are known, want 1", len(b.doors))
+	}
+}
+
+func TestADoorWithoutTrustIsNotUsed(t *testing.T) {
+	good := newBackend(t, "good")
+	b := balance(t, good)
+	stranger, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	b.mu.Lock()
+	b.names = append(b.names, stranger.Addr().String())
+	b.mu.Unlock()
+	b.look(t.Context())
+	if b.ready() != 1 || len(b.candidates()) != 1 {
+		t.Errorf("%d are ready, %d are candidates", b.ready(), len(b.candidates()))
+	}
+}
