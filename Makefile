@@ -21,6 +21,10 @@ run: build ## build and run the all-in-one, with its data in ./portico-data
 build: ## build static binaries into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/ $(COMMANDS)
 
+.PHONY: portico-pki
+portico-pki: ## build portico pki with the authorities of others: step-ca, Vault, Google's service
+	GOWORK=off CGO_ENABLED=0 go -C deploy/pki build -trimpath -ldflags="-s -w" -o ../../bin/portico-pki .
+
 .PHONY: images
 images: ## build an image of each program, and of etcd and NATS for tests (needs Docker)
 	deploy/images/build

@@ -187,7 +187,7 @@ func (b *balancer) serve(l net.Listener) error {
 			return err
 		}
 		if err != nil {
-			time.Sleep(10 * time.Millisecond) // out of file descriptors, for example
+			<-time.After(10 * time.Millisecond) // out of file descriptors, for example
 			continue
 		}
 		go b.forward(conn)

@@ -29,7 +29,7 @@ func newBackend(t *testing.T, name string) *backend {
 	b.ready.Store(true)
 	b.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for b.paused.Load() {
-			time.Sleep(10 * time.Millisecond)
+			<-time.After(10 * time.Millisecond)
 		}
 		switch {
 		case r.URL.Path == "/readyz" && !b.ready.Load():
@@ -105,23 +105,31 @@ func TestConnectionsAreSpread(t *testing.T) {
 	for range 4 {
 		go func() { _, _ = b.ask("/wait") }()
 	}
-	deadline := time.Now().Add(5 * time.Second)
-	for {
-		b.mu.Lock()
-		b.balancer.mu.Lock()
-		fair := true
-		for _, d := range b.doors {
-			fair = fair && len(d.conns) == 2
+	eventually(t, "four connections are two on each", func() bool { return b.connections(2) })
+}
+
+// connections reports whether each door has a number of connections.
+func (b *balanced) connections(n int) bool {
+	b.balancer.mu.Lock()
+	defer b.balancer.mu.Unlock()
+	for _, d := range b.doors {
+		if len(d.conns) != n {
+			return false
 		}
-		b.balancer.mu.Unlock()
-		b.mu.Unlock()
-		if fair {
-			return
+	}
+	return true
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline, ticks := time.After(10*time.Second), time.NewTicker(10*time.Millisecond)
+	defer ticks.Stop()
+	for !holds() {
+		select {
+		case <-ticks.C:
+		case <-deadline:
+			t.Fatal("waited in vain: " + what)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("four connections are not two on each")
-		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 
@@ -151,7 +159,7 @@ func TestSilentDoorsLoseTheirConnections(t *testing.T) {
 		_, err := b.ask("/wait")
 		ended <- err
 	}()
-	time.Sleep(100 * time.Millisecond)
+	eventually(t, "the connection is there", func() bool { return b.connections(1) })
 	one.paused.Store(true)
 	b.mu.Lock()
 	b.names = []string{two.address} // the other is gone from the name too

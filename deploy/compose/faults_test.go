@@ -106,7 +106,7 @@ func (c *containers) testFaults(t *testing.T) {
 			traffic.awaitEvent(t, f.name)
 			t.Logf("%s: write and event after %v", f.name, time.Since(began).Round(10*time.Millisecond))
 		}
-		time.Sleep(max(0, f.hold-time.Since(began)))
+		<-time.After(max(0, f.hold-time.Since(began)))
 		if f.end != nil {
 			f.end()
 		}
@@ -164,9 +164,9 @@ func (tr *traffic) write(ctx context.Context, writer int) {
 				break
 			}
 			tr.fail(err)
-			time.Sleep(50 * time.Millisecond)
+			<-time.After(50 * time.Millisecond)
 		}
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 	}
 }
 
@@ -208,7 +208,7 @@ func (tr *traffic) awaitEvent(t *testing.T, fault string) {
 		if _, err = tr.client.CoreV1().ConfigMaps(namespace).Create(t.Context(), object, metav1.CreateOptions{}); err == nil || apierrors.IsAlreadyExists(err) {
 			break
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond)
 	}
 	for time.Now().Before(deadline) {
 		tr.mu.Lock()
@@ -217,7 +217,7 @@ func (tr *traffic) awaitEvent(t *testing.T, fault string) {
 		if seen {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 	t.Errorf("%s: no write with its event within %v; the last error: %v", fault, recovery, err)
 }
@@ -244,7 +244,7 @@ func (tr *traffic) check(t *testing.T) {
 		return n
 	}
 	for deadline := time.Now().Add(recovery); missing() > 0 && time.Now().Before(deadline); {
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 	}
 	if n := missing(); n > 0 {
 		t.Errorf("%d objects were never seen by the informer", n)

@@ -239,7 +239,7 @@ func (s *issuedSuite) testMembersAway(t *testing.T) {
 		s.processes[name].kill()
 		check(name + " away")
 		s.startEtcdMember(t, name)
-		time.Sleep(3 * time.Second) // two of three have to be there for the next
+		eventually(t, name+" is a member again", func() bool { return s.memberIsUp(t, name) })
 		check(name + " back")
 	}
 }

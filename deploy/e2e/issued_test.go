@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
@@ -334,12 +337,13 @@ func (s *issuedSuite) follow(t *testing.T, c *cluster.Cluster, name string) <-ch
 	t.Helper()
 	seen := make(chan struct{})
 	go func() {
-		for t.Context().Err() == nil {
+		ticks := time.NewTicker(50 * time.Millisecond)
+		defer ticks.Stop()
+		for ; t.Context().Err() == nil; <-ticks.C {
 			if added(t.Context(), c, name) {
 				close(seen)
 				return
 			}
-			time.Sleep(50 * time.Millisecond)
 		}
 	}()
 	return seen
@@ -360,6 +364,25 @@ func added(ctx context.Context, c *cluster.Cluster, name string) bool {
 		}
 	}
 	return false
+}
+
+// memberIsUp reports whether a member of etcd answers what needs all of it.
+func (s *issuedSuite) memberIsUp(t *testing.T, name string) bool {
+	t.Helper()
+	file := func(name string) string { return filepath.Join(s.pki, "admin", name) }
+	security, err := (transport.TLSInfo{TrustedCAFile: file("etcd-ca.crt"), CertFile: file("etcd.crt"), KeyFile: file("etcd.key")}).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://" + s.addresses[name]}, TLS: security, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = client.Get(ctx, "/")
+	return err == nil
 }
 
 func newName(what string) string { return fmt.Sprintf("%s-%d", what, time.Now().UnixNano()) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/services/kit/run/readiness"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -41,8 +42,8 @@ func parse(app App, args []string, help io.Writer) (*settings, error) {
 	if all.NArg() > 0 {
 		return nil, Usagef("unexpected argument %q", all.Arg(0))
 	}
-	if address, _ := all.GetString("check-health"); address != "" {
-		return nil, checkHealth(address)
+	if address := all.Lookup("check-health").Value.String(); address != "" {
+		return nil, readiness.Ask(address)
 	}
 	return newSettings(all)
 }

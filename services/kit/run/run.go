@@ -24,10 +24,6 @@ import (
 // stopTimeout bounds how long the services of a process may take to stop.
 const stopTimeout = 15 * time.Second
 
-// resolveEvery is the least time between two questions for the addresses of a service,
-// which are asked for when a connection is lost.
-const resolveEvery = 2 * time.Second
-
 // ErrUsage marks errors about how the process was called: exit status 2.
 var ErrUsage = errors.New("usage")
 
@@ -48,8 +44,7 @@ func Main(app App) {
 	if pool, err := buffers.NewPool(); err == nil { // before anything is connected
 		experimental.SetDefaultBufferPool(pool)
 	}
-	// A replica that starts again with another address is found within seconds.
-	dns.SetMinResolutionInterval(resolveEvery)
+	dns.SetMinResolutionInterval(2 * time.Second) // replicas with new addresses are found soon
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, cancel)
 	os.Exit(exitStatus(app.Name, Run(ctx, app, os.Args[1:])))

@@ -6,15 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
-
-// checkTime bounds the question of --check-health: longer than a check may take.
-const checkTime = probeTime + time.Second
 
 // statusPage answers for the process on --status-address: health and metrics, for
 // a service that has no other HTTP endpoint.
@@ -60,18 +56,4 @@ func (p *statusPage) stop(ctx context.Context) {
 	if p.server.Shutdown(ctx) != nil {
 		_ = p.server.Close()
 	}
-}
-
-// checkHealth asks the process with a status address whether it is ready.
-func checkHealth(address string) error {
-	client := http.Client{Timeout: checkTime, Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Get((&url.URL{Scheme: "http", Host: address, Path: "/readyz"}).String())
-	if err != nil {
-		return fmt.Errorf("--check-health: %w", err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("--check-health: not ready: %s", answer.Status)
-	}
-	return nil
 }
