@@ -30,7 +30,7 @@ images: ## build an image of each program, and of etcd and NATS for tests (needs
 	deploy/images/build
 
 .PHONY: compose-up
-compose-up: build images ## start the suite as containers and print a kubeconfig (needs Docker); ARGS="--scale frontdoor=3"
+compose-up: images ## start the suite as containers and print a kubeconfig (needs Docker); ARGS="--scale frontdoor=3"
 	deploy/compose/up $(ARGS)
 
 .PHONY: compose-down

@@ -56,8 +56,9 @@ func start(t *testing.T) *containers {
 	state := t.TempDir()
 	c := &containers{project: "portico-test-" + port, kubeconfig: filepath.Join(state, "pki", "admin", "kubeconfig")}
 	c.env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+c.project, "PORTICO_PORT="+port, "PORTICO_STATE="+state, "TAG=test", "PORTICO_TAG=test")
-	t.Log("images:\n" + c.run(t, "../images/build"))
-	c.run(t, "make", "-C", "../..", "build")
+	if os.Getenv("PORTICO_TEST_IMAGES") == "" { // else they are there, with the tag test
+		t.Log("images:\n" + c.run(t, "../images/build"))
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(c.run(t, "./compose", "ps"))
@@ -102,8 +103,11 @@ func (c *containers) of(t *testing.T, service string) []string {
 
 // testKubectl uses the kubeconfig that is printed, with the stock client.
 func (c *containers) testKubectl(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "kubectl")
-	build := exec.Command("go", "build", "-o", program, ".")
+	program, err := filepath.Abs("../../bin/kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-trimpath", "-o", program, ".")
 	build.Dir, build.Env = "../kubectl", append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
