@@ -3,6 +3,7 @@ package compose
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -52,9 +53,14 @@ func (c *containers) testFaults(t *testing.T) {
 	}
 	first := func(verb, service string) func() {
 		return func() {
-			if ids := c.of(t, service); len(ids) > 0 {
-				c.run(t, "docker", verb, ids[0])
+			id := c.of(t, service)[0]
+			// A busy container cannot always be frozen at the first attempt.
+			for range 9 {
+				if exec.Command("docker", verb, id).Run() == nil {
+					return
+				}
 			}
+			c.run(t, "docker", verb, id)
 		}
 	}
 	kill := func(service string) func() {
