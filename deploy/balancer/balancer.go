@@ -45,6 +45,7 @@ type door struct {
 	ready  bool // it says that it is ready
 	silent int  // questions in a row that had no answer
 	conns  map[net.Conn]struct{}
+	taken  int // connections, with those that are being made
 }
 
 func newBalancer(log *slog.Logger, resolve func(context.Context) ([]string, error), security *tls.Config) *balancer {
@@ -157,26 +158,30 @@ func (b *balancer) ready() (n int) {
 	return n
 }
 
-// candidates returns the doors in the order in which they are tried: the ready ones,
-// then those that answer at least, by the number of their connections.
-func (b *balancer) candidates() (all []*door) {
+// next takes a place at the best door that has not been tried; nil when there is none.
+// Ready ones are better than those that answer at least, and then few connections count.
+func (b *balancer) next(tried []*door) (best *door) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, d := range b.doors {
-		if d.silent == 0 {
-			all = append(all, d)
+		if d.silent > 0 || slices.Contains(tried, d) {
+			continue
+		}
+		if best == nil || d.ready && !best.ready || d.ready == best.ready && d.taken < best.taken {
+			best = d
 		}
 	}
-	slices.SortFunc(all, func(x, y *door) int {
-		if x.ready != y.ready {
-			if x.ready {
-				return -1
-			}
-			return 1
-		}
-		return len(x.conns) - len(y.conns)
-	})
-	return all
+	if best != nil {
+		best.taken++
+	}
+	return best
+}
+
+// leave gives a place back.
+func (b *balancer) leave(d *door) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d.taken--
 }
 
 // serve takes connections until the listener is closed.
@@ -196,13 +201,16 @@ func (b *balancer) serve(l net.Listener) error {
 
 func (b *balancer) forward(client net.Conn) {
 	defer client.Close()
-	for _, d := range b.candidates() {
+	var tried []*door
+	for d := b.next(nil); d != nil; d = b.next(tried) {
 		server, err := net.DialTimeout("tcp", d.address, dialTime)
-		if err != nil {
-			continue
+		if err == nil {
+			b.join(d, client, server)
+			b.leave(d)
+			return
 		}
-		b.join(d, client, server)
-		return
+		b.leave(d)
+		tried = append(tried, d)
 	}
 	b.log.Debug("no front door takes a connection")
 }

@@ -194,7 +194,8 @@ func TestADoorWithoutTrustIsNotUsed(t *testing.T) {
 	b.names = append(b.names, stranger.Addr().String())
 	b.mu.Unlock()
 	b.look(t.Context())
-	if b.ready() != 1 || len(b.candidates()) != 1 {
-		t.Errorf("%d are ready, %d are candidates", b.ready(), len(b.candidates()))
+	first := b.next(nil)
+	if b.ready() != 1 || first == nil || first.address != good.address || b.next([]*door{first}) != nil {
+		t.Errorf("%d are ready, and %v is used", b.ready(), first)
 	}
 }
