@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/authz"
 	csrsigner "github.com/portico-platform/portico/csr-signer"
 	"github.com/portico-platform/portico/deploy/internal/home"
+	"github.com/portico-platform/portico/deploy/internal/hook"
 	"github.com/portico-platform/portico/deploy/internal/pki"
 	"github.com/portico-platform/portico/frontdoor"
 	"github.com/portico-platform/portico/lifecycle"
@@ -28,6 +30,9 @@ import (
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "pki" {
 		os.Exit(pki.Main(os.Args[2:], os.Stdout, os.Stderr))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "hook" {
+		os.Exit(hook.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
 	}
 	run.Main(app(os.Args[1:]))
 }

@@ -1,0 +1,138 @@
+package hook
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestWrongCalls(t *testing.T) {
+	for want, args := range map[string][]string{
+		"a command is missing":                            nil,
+		`no command "make"`:                               {"make"},
+		"unknown flag: --size":                            {"ready", "--size=4"},
+		`unexpected argument "now"`:                       {"ready", "now"},
+		`--server: "http://a"`:                            {"ready", "--server=http://a"},
+		"--certificate-authority: open /none":             {"ready", "--server=https://a", "--certificate-authority=/none"},
+		"--certificate-authority: no certificate in /dev": {"ready", "--server=https://a", "--certificate-authority=/dev/null"},
+		"is required":                                     {"identities"},
+	} {
+		var out, errs bytes.Buffer
+		if status := Main(t.Context(), args, &out, &errs); status != 2 || !strings.Contains(errs.String(), want) {
+			t.Errorf("%q: status %d, %s, want 2 and %q", args, status, errs.String(), want)
+		}
+	}
+}
+
+// TestReady asks a server that becomes ready, one that does not, and one whose
+// certificate is another's.
+func TestReady(t *testing.T) {
+	var asked atomic.Int32
+	var never atomic.Bool
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" || asked.Add(1) < 2 || never.Load() {
+			http.Error(w, "store: away", http.StatusInternalServerError)
+		}
+	}))
+	defer server.Close()
+	authority := filepath.Join(t.TempDir(), "ca.crt")
+	content := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(authority, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ready := func(timeout string, server string) (int, string) {
+		var out, errs bytes.Buffer
+		status := Main(t.Context(), []string{"ready", "--server=" + server, "--certificate-authority=" + authority, "--timeout=" + timeout}, &out, &errs)
+		return status, out.String() + errs.String()
+	}
+	if status, said := ready("1m", server.URL); status != 0 || asked.Load() != 2 {
+		t.Errorf("status %d after %d questions: %s", status, asked.Load(), said)
+	}
+	never.Store(true)
+	if status, said := ready("10ms", server.URL); status != 1 || !strings.Contains(said, "store: away") {
+		t.Errorf("never ready: status %d, %s", status, said)
+	}
+	stranger := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+	if status, said := ready("10ms", stranger); status != 1 || !strings.Contains(said, "certificate is valid for") {
+		t.Errorf("another name: status %d, %s", status, said)
+	}
+}
+
+func TestArchive(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "to")
+	if err := os.MkdirAll(filepath.Join(from, "store"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"site.json": "{}", "store/peer.key": "secret"} {
+		if err := os.WriteFile(filepath.Join(from, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	packed, err := pack(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unpack(to, packed); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(filepath.Join(to, "store/peer.key"))
+	if err != nil || string(content) != "secret" {
+		t.Errorf("unpacked %q, %v", content, err)
+	}
+	if info, err := os.Stat(filepath.Join(to, "store/peer.key")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("unpacked with mode %v, %v", info.Mode(), err)
+	}
+	again, err := pack(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(packed, again) {
+		t.Error("the same files give another archive")
+	}
+}
+
+// TestArchivesStayInTheirFolder unpacks what pack never makes.
+func TestArchivesStayInTheirFolder(t *testing.T) {
+	parent := t.TempDir()
+	for _, header := range []*tar.Header{
+		{Name: "../outside", Typeflag: tar.TypeReg, Size: 1, Mode: 0o600},
+		{Name: "/outside", Typeflag: tar.TypeReg, Size: 1, Mode: 0o600},
+		{Name: "a/../../outside", Typeflag: tar.TypeReg, Size: 1, Mode: 0o600},
+		{Name: "link", Typeflag: tar.TypeSymlink, Linkname: ".."},
+		{Name: "large", Typeflag: tar.TypeReg, Size: maxArchive + 1, Mode: 0o600},
+	} {
+		var packed bytes.Buffer
+		compressed := gzip.NewWriter(&packed)
+		files := tar.NewWriter(compressed)
+		if err := files.WriteHeader(header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := files.Write(make([]byte, header.Size)); err != nil {
+			t.Fatal(err)
+		}
+		if err := files.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := compressed.Close(); err != nil {
+			t.Fatal(err)
+		}
+		dir, err := os.MkdirTemp(parent, "to")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unpack(filepath.Join(dir, "here"), packed.Bytes()); err == nil {
+			t.Errorf("%s: unpacked", header.Name)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, "outside")); err == nil {
+			t.Errorf("%s: is outside", header.Name)
+		}
+	}
+}
