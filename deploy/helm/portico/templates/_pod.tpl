@@ -1,0 +1,73 @@
+{{/* What every pod of the chart has in common. */}}
+
+{{- define "portico.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "portico.containerSecurity" -}}
+runAsNonRoot: true
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+privileged: false
+capabilities: {drop: [ALL]}
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{/* Where a pod runs. Called with root, component and own: the values of the component,
+which win over the values of all. */}}
+{{- define "portico.scheduling" -}}
+{{- $all := .root.Values.scheduling -}}
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- with .own.priorityClassName | default $all.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .own.nodeSelector | default $all.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .own.affinity | default $all.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .own.tolerations | default $all.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if .component }}
+topologySpreadConstraints:
+{{- range $all.spread }}
+  - maxSkew: {{ .maxSkew }}
+    topologyKey: {{ .topologyKey }}
+    whenUnsatisfiable: {{ .whenUnsatisfiable }}
+    labelSelector:
+      matchLabels: {{- include "portico.selector" $ | nindent 8 }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The probes of a service, over its status port. A process is live while it answers: none
+is started again because another one is away. */}}
+{{- define "portico.probes" -}}
+startupProbe:
+  httpGet: {path: /livez, port: status}
+  periodSeconds: 2
+  timeoutSeconds: 4
+  failureThreshold: 30
+readinessProbe:
+  httpGet: {path: /readyz, port: status}
+  periodSeconds: 5
+  timeoutSeconds: 4
+  failureThreshold: 2
+livenessProbe:
+  httpGet: {path: /livez, port: status}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+{{- end -}}

@@ -1,0 +1,108 @@
+{{/*
+The suite: the services, and the edges between them as docs/architecture.md draws them.
+Flags, Services, mounted files and network policies are all made from this.
+
+  values        key of the service in values.yaml
+  calls         services that it calls
+  etcd, nats    it is a client of etcd, of NATS
+  worker        it is a client of the front door
+  outside       it calls what is not part of the suite: webhooks, token issuers
+  certificates  what it shows, by the authority that signs it
+*/}}
+{{- define "portico.suite" -}}
+store:         {values: store, etcd: true}
+watch-hub:     {values: watchHub, etcd: true, nats: true}
+authn:         {values: authn, calls: [store], outside: true}
+authz:         {values: authz, calls: [store, watch-hub], nats: true}
+admission:     {values: admission, calls: [store, watch-hub, authz], nats: true, outside: true}
+frontdoor:     {values: frontdoor, calls: [store, watch-hub, authn, authz, admission], nats: true, outside: true}
+csr-signer:    {values: csrSigner, worker: true}
+token-cleaner: {values: tokenCleaner, worker: true}
+lifecycle:     {values: lifecycle, worker: true}
+{{- end -}}
+
+{{/* Flags of one service, but for extraArgs. Called with root, component and service. */}}
+{{- define "portico.args" -}}
+{{- $root := .root -}}
+{{- $name := include "portico.fullname" $root -}}
+{{- $seeds := ne $root.Values.pki.mode "certManager" -}}
+- --vocabulary={{ $root.Values.vocabulary }}
+- --log-level={{ $root.Values.log.level }}
+- --log-format={{ $root.Values.log.format }}
+- --status-address=:8080
+{{- if .service.worker }}
+- --kubeconfig=/pki/kubeconfig
+{{- else }}
+- --peer-ca-file=/pki/peer-ca.crt
+- --peer-cert-file=/pki/peer.crt
+- --peer-key-file=/pki/peer.key
+{{- if ne .component "frontdoor" }}
+- --rpc-address=:7443
+{{- end }}
+{{- end }}
+{{- range .service.calls }}
+- --{{ . }}-address=dns:///{{ $name }}-{{ . }}:7443
+{{- end }}
+{{- if .service.etcd }}
+{{- $own := and (not $root.Values.etcd.bundled) $root.Values.etcd.external.secret }}
+- --etcd-servers={{ include "portico.etcdServers" $root }}
+- --etcd-cafile={{ ternary "/etcd/ca.crt" "/pki/etcd-ca.crt" (not (empty $own)) }}
+- --etcd-certfile={{ ternary "/etcd/tls.crt" "/pki/etcd.crt" (not (empty $own)) }}
+- --etcd-keyfile={{ ternary "/etcd/tls.key" "/pki/etcd.key" (not (empty $own)) }}
+{{- end }}
+{{- if .service.nats }}
+{{- $own := and (not $root.Values.nats.bundled) (index $root.Values.nats.external.secrets .service.values) }}
+- --nats-url={{ include "portico.natsURL" $root }}
+- --nats-ca-file={{ ternary "/nats/ca.crt" "/pki/nats-ca.crt" (not (empty $own)) }}
+- --nats-cert-file={{ ternary "/nats/tls.crt" "/pki/nats.crt" (not (empty $own)) }}
+- --nats-key-file={{ ternary "/nats/tls.key" "/pki/nats.key" (not (empty $own)) }}
+{{- if $own }}
+{{- if $root.Values.nats.external.seeds }}
+- --nats-nkey-seed-file=/nats/nats.seed
+{{- end }}
+{{- else if $seeds }}
+- --nats-nkey-seed-file=/pki/nats.seed
+{{- end }}
+{{- end }}
+{{- include (printf "portico.args.%s" .component) $root }}
+{{- end -}}
+
+{{- define "portico.args.store" }}{{ end -}}
+{{- define "portico.args.watch-hub" }}{{ end -}}
+{{- define "portico.args.authz" }}{{ end -}}
+{{- define "portico.args.admission" }}{{ end -}}
+
+{{- define "portico.args.authn" }}
+- --client-ca-file=/pki/users-ca.crt
+- --service-account-key-file=/pki/service-account.pub
+- --enable-bootstrap-token-auth
+- --requestheader-client-ca-file=/pki/front-proxy-ca.crt
+- --requestheader-allowed-names=front-proxy-client
+- --requestheader-username-headers=X-Remote-User
+- --requestheader-group-headers=X-Remote-Group
+- --requestheader-extra-headers-prefix=X-Remote-Extra-
+{{- end -}}
+
+{{- define "portico.args.frontdoor" }}
+- --bind-address=0.0.0.0
+- --secure-port=6443
+- --shutdown-delay-duration={{ .Values.frontdoor.shutdownDelay }}
+- --service-cluster-ip-range={{ .Values.frontdoor.serviceClusterIPRange }}
+- --tls-cert-file=/pki/serving.crt
+- --tls-private-key-file=/pki/serving.key
+- --service-account-key-file=/pki/service-account.pub
+- --service-account-signing-key-file=/pki/service-account.key
+{{- end -}}
+
+{{- define "portico.args.csr-signer" }}
+- --cluster-signing-cert-file=/pki/signing-ca.crt
+- --cluster-signing-key-file=/pki/signing-ca.key
+{{- end -}}
+
+{{- define "portico.args.token-cleaner" }}
+- --controllers=*,tokencleaner,bootstrapsigner
+{{- end -}}
+
+{{- define "portico.args.lifecycle" }}
+- --service-account-key-file=/pki/service-account.key
+{{- end -}}
