@@ -41,6 +41,10 @@ compose-down: ## end these containers; ARGS=-v also deletes etcd's data
 compose-test: ## test the containers while they are killed, paused and scaled (needs Docker)
 	go test -count=1 -timeout 20m -v ./deploy/compose
 
+.PHONY: helm-test
+helm-test: build ## test the Helm chart: rendered, checked, and installed in Portico itself
+	GOWORK=off go -C deploy/helm/test test -count=1 -timeout 15m $(ARGS) ./...
+
 .PHONY: test
 test: ## run all tests of all modules with the race detector
 	go test -race -timeout 20m $(TESTFLAGS) $(PACKAGES)

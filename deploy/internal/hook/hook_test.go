@@ -57,11 +57,11 @@ func TestReady(t *testing.T) {
 		t.Errorf("status %d after %d questions: %s", status, asked.Load(), said)
 	}
 	never.Store(true)
-	if status, said := ready("10ms", server.URL); status != 1 || !strings.Contains(said, "store: away") {
+	if status, said := ready("3s", server.URL); status != 1 || !strings.Contains(said, "store: away") {
 		t.Errorf("never ready: status %d, %s", status, said)
 	}
 	stranger := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
-	if status, said := ready("10ms", stranger); status != 1 || !strings.Contains(said, "certificate is valid for") {
+	if status, said := ready("3s", stranger); status != 1 || !strings.Contains(said, "certificate is valid for") {
 		t.Errorf("another name: status %d, %s", status, said)
 	}
 }

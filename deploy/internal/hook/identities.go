@@ -131,22 +131,19 @@ func (i *identities) restore(kept *corev1.Secret) error {
 	return nil
 }
 
-// handOut writes the Secret of each process. The authorities, and the keys that several
-// processes have copies of, are no process's.
+// handOut writes the Secret of each process of the site. Secrets of former members stay
+// as they are.
 func (i *identities) handOut(ctx context.Context) error {
-	entries, err := os.ReadDir(i.dir)
+	p, err := pki.Open(i.dir)
 	if err != nil {
 		return err
 	}
-	for _, entry := range entries {
-		if !entry.IsDir() || pki.Private(entry.Name()) {
-			continue
-		}
-		files, err := readFolder(filepath.Join(i.dir, entry.Name()))
+	for _, name := range p.Folders() {
+		files, err := readFolder(filepath.Join(i.dir, name))
 		if err != nil {
 			return err
 		}
-		if err := i.keep(ctx, i.prefix+"-"+entry.Name(), files); err != nil {
+		if err := i.keep(ctx, i.prefix+"-"+name, files); err != nil {
 			return err
 		}
 	}

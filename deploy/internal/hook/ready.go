@@ -55,14 +55,18 @@ func readyFlags(flags *pflag.FlagSet) func(context.Context, io.Writer) error {
 
 // await asks until the answer is 200. The error is the last one before the context ended.
 func await(ctx context.Context, client *http.Client, address string) error {
+	var last error
 	for {
 		err := ask(ctx, client, address)
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not ready: %w", err)
+			return fmt.Errorf("not ready: %w", last)
 		case <-time.After(askEvery):
 		}
 	}

@@ -8,9 +8,14 @@ import (
 	"reflect"
 )
 
-// Private reports whether a folder holds keys that are nobody's alone: those of the
-// authorities, and those that several processes have copies of.
-func Private(name string) bool { return name == authoritiesDir || name == accountsDir }
+// Folders returns the names of the folders of the site's processes. The authorities, and
+// the keys that several processes have copies of, are in none of them.
+func (p *PKI) Folders() (names []string) {
+	for _, f := range p.site.folders() {
+		names = append(names, f.name)
+	}
+	return names
+}
 
 // Resite makes identities those of another site: folders of new members are made, and
 // when names of the front door have changed, its certificates are made anew for the keys

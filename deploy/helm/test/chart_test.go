@@ -1,0 +1,254 @@
+// Package test checks the Helm chart without a kubelet: it is rendered by Helm, every
+// object is decoded strictly and compared with what the programs really take, and all of
+// it is installed, upgraded and rolled back in a Portico that runs here.
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	certmanager "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	root  = "../../.."
+	chart = "../portico"
+	// release and namespace are those of every rendered chart here.
+	release, namespace = "portico", "suite"
+)
+
+// helm is the program: that of this module, or another one that the variable HELM names.
+var helm = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("HELM"); path != "" {
+		return path, nil
+	}
+	out, err := exec.Command("go", "tool", "-n", "helm").Output()
+	return strings.TrimSpace(string(out)), err
+})
+
+// bin is the folder of the suite's programs, which `make build` has made.
+var bin = sync.OnceValues(func() (string, error) {
+	dir, err := filepath.Abs(filepath.Join(root, "bin"))
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "portico")); err != nil {
+		return "", fmt.Errorf("%w (make build makes it)", err)
+	}
+	return dir, nil
+})
+
+var services = []string{"store", "watch-hub", "authn", "authz", "admission", "frontdoor", "csr-signer", "token-cleaner", "lifecycle"}
+
+func program(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := bin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, name)
+}
+
+// runHelm returns what a command of Helm has printed.
+func runHelm(ctx context.Context, args ...string) (string, error) {
+	path, err := helm()
+	if err != nil {
+		return "", fmt.Errorf("building helm: %w", err)
+	}
+	command := exec.CommandContext(ctx, path, args...)
+	var out, errs bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errs
+	if err := command.Run(); err != nil {
+		return out.String(), fmt.Errorf("helm %s: %w: %s%s", args[0], err, errs.String(), out.String())
+	}
+	return out.String(), nil
+}
+
+// valuesFiles returns all values that the chart is rendered with.
+func valuesFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("values/*.yaml")
+	if err != nil || len(files) < 6 {
+		t.Fatalf("values: %q, %v", files, err)
+	}
+	return files
+}
+
+// forEach runs a test on each rendered chart.
+func forEach(t *testing.T, check func(*testing.T, rendered)) {
+	for _, file := range valuesFiles(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			t.Parallel()
+			check(t, render(t, file))
+		})
+	}
+}
+
+// rendered is a chart, decoded strictly: an unknown or repeated field is an error.
+type rendered []client.Object
+
+// template is what Helm has rendered, once for each file.
+var template = func() func(string) (string, error) {
+	var mu sync.Mutex
+	cache := map[string]func() (string, error){}
+	return func(file string) (string, error) {
+		mu.Lock()
+		if cache[file] == nil {
+			cache[file] = sync.OnceValues(func() (string, error) {
+				return runHelm(context.Background(), "template", release, chart, "--namespace", namespace, "--values", file)
+			})
+		}
+		once := cache[file]
+		mu.Unlock()
+		return once()
+	}
+}()
+
+func render(t *testing.T, file string) rendered {
+	t.Helper()
+	text, err := template(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(objects) < 30 {
+		t.Fatalf("only %d objects", len(objects))
+	}
+	return objects
+}
+
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	if err := errors.Join(clientscheme.AddToScheme(s), certmanager.AddToScheme(s)); err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func decode(text string) (objects rendered, err error) {
+	decoder := serializer.NewCodecFactory(scheme(), serializer.EnableStrict).UniversalDeserializer()
+	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(withoutComments(document)) == 0 {
+			continue
+		}
+		object, _, err := decoder.Decode(document, nil, nil)
+		if err != nil {
+			return nil, fmt.Errorf("%w in\n%s", err, document)
+		}
+		objects = append(objects, object.(client.Object))
+	}
+}
+
+// withoutComments returns the lines of a document that say something.
+func withoutComments(document []byte) (lines []string) {
+	for line := range strings.Lines(string(document)) {
+		if trimmed := strings.TrimSpace(line); trimmed != "" && trimmed != "---" && !strings.HasPrefix(trimmed, "#") {
+			lines = append(lines, trimmed)
+		}
+	}
+	return lines
+}
+
+// all returns the objects of one type.
+func all[T client.Object](objects rendered) (found []T) {
+	for _, o := range objects {
+		if typed, ok := o.(T); ok {
+			found = append(found, typed)
+		}
+	}
+	return found
+}
+
+// component returns what an object or pod belongs to.
+func component(labels map[string]string) string { return labels["app.kubernetes.io/component"] }
+
+func TestLint(t *testing.T) {
+	for _, file := range valuesFiles(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			if out, err := runHelm(t.Context(), "lint", chart, "--strict", "--values", file); err != nil {
+				t.Error(out, err)
+			}
+		})
+	}
+}
+
+// TestObjectsAreNamedOnce finds objects that would overwrite each other, and names that
+// are too long for a label.
+func TestObjectsAreNamedOnce(t *testing.T) {
+	forEach(t, func(t *testing.T, objects rendered) {
+		var seen []string
+		for _, o := range objects {
+			kind := o.GetObjectKind().GroupVersionKind().Kind
+			name := kind + " " + o.GetName()
+			if slices.Contains(seen, name) {
+				t.Errorf("%s: twice", name)
+			}
+			seen = append(seen, name)
+			if o.GetNamespace() != namespace {
+				t.Errorf("%s: in namespace %q", name, o.GetNamespace())
+			}
+			if component(o.GetLabels()) == "" || o.GetLabels()["app.kubernetes.io/instance"] != release {
+				t.Errorf("%s: labels %v", name, o.GetLabels())
+			}
+		}
+	})
+}
+
+// TestWrongValues shows the schema values that make no sense.
+func TestWrongValues(t *testing.T) {
+	for set, want := range map[string]string{
+		"storee.replicas=2":                          "additional properties 'storee' not allowed",
+		"store.replica=2":                            "additional properties 'replica' not allowed",
+		"store.replicas=-1":                          "/store/replicas",
+		"etcd.replicas=2":                            "/etcd/replicas",
+		"vocabulary=klingon":                         "/vocabulary",
+		"pki.mode=none":                              "/pki/mode",
+		"pki.server=http://api":                      "/pki/server",
+		"pki.validity=1y":                            "/pki/validity",
+		"frontdoor.extraArgs={rm}":                   "/frontdoor/extraArgs/0",
+		"frontdoor.service.type=ExternalName":        "/frontdoor/service/type",
+		"store.resources.limits.memory=lots":         "/store/resources/limits/memory",
+		"etcd.external.endpoints={http://e}":         "/etcd/external/endpoints/0",
+		"nats.external.urls={nats://n}":              "/nats/external/urls/0",
+		"etcd.bundled=false":                         "etcd.external.endpoints",
+		"nats.bundled=false":                         "nats.external.urls",
+		"scheduling.spread[0].topologyKey=x":         "/scheduling/spread/0",
+		"authz.disruptionBudget.maxUnavailable=most": "/authz/disruptionBudget/maxUnavailable",
+	} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			_, err := runHelm(t.Context(), "template", release, chart, "--set", set)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
+	}
+}
