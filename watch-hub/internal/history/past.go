@@ -172,12 +172,8 @@ func askStream(ctx context.Context, stream pb.Watch_WatchClient) {
 
 // asResponse converts a response to the client's type.
 func asResponse(r *pb.WatchResponse) clientv3.WatchResponse {
-	events := make([]*clientv3.Event, len(r.Events))
-	for i, e := range r.Events {
-		events[i] = e
-	}
 	return clientv3.WatchResponse{
-		Header: r.Header, Events: events, CompactRevision: r.CompactRevision, Canceled: r.Canceled, Created: r.Created,
+		Header: r.Header, Events: r.Events, CompactRevision: r.CompactRevision, Canceled: r.Canceled, Created: r.Created,
 	}
 }
 

@@ -6,6 +6,7 @@ package normal
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -93,7 +94,7 @@ func decode(a Answer) []any {
 		var values []any
 		for {
 			var value any
-			if err := decoder.Decode(&value); err == io.EOF {
+			if err := decoder.Decode(&value); errors.Is(err, io.EOF) {
 				return values
 			} else if err != nil {
 				return []any{string(a.Body)}

@@ -74,8 +74,8 @@ func TestPaceEnds(t *testing.T) {
 		}
 		h.open.Store(1_000_000)
 		h.pace(t.Context())
-		if d := time.Now().Sub(time.Now().Truncate(longestPace)); d != 0 {
-			t.Errorf("woken %s after the common moment", d)
+		if now := time.Now(); !now.Equal(now.Truncate(longestPace)) {
+			t.Errorf("woken %s after the common moment", now.Sub(now.Truncate(longestPace)))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
