@@ -238,6 +238,7 @@ func TestIssuedIdentities(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts fifteen processes")
 	}
+	t.Parallel()
 	s := startIssued(t, vocabulary.Platform())
 	admin := s.client(t, "admin/user")
 	eventually(t, "the front door is ready", func() bool { return s.code(t, admin, "/readyz", nil) == http.StatusOK })

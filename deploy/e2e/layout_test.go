@@ -255,6 +255,7 @@ func TestFormerLayoutManyDoors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts nine processes")
 	}
+	t.Parallel()
 	const n, rounds = 300, 3
 	random, s := seeded(t), newSuite(t, vocabulary.Platform())
 	doors := []program{}

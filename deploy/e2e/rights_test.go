@@ -27,6 +27,7 @@ func TestRightsOfProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts twelve processes")
 	}
+	t.Parallel()
 	s := newSuite(t, vocabulary.K8s())
 	s.add(t, "frontdoor", "frontdoor-2")
 	for _, p := range programs() {
