@@ -42,11 +42,13 @@ func (p Process) status(name string) int64 {
 	return 0
 }
 
-// Resident returns the memory that the process holds now, in bytes; 0 where the
-// system does not say.
-func (p Process) Resident() int64 { return p.status("VmRSS") }
+// Resident returns the memory that the process holds now, in bytes; 0 where the system
+// does not say. Pages of files, such as the program and etcd's database, do not count:
+// the system takes them back when it needs memory.
+func (p Process) Resident() int64 { return p.status("RssAnon") + p.status("RssShmem") }
 
-// HighWater returns the most memory that the process has held, in bytes.
+// HighWater returns the most memory that the process has held, in bytes, with pages of
+// files.
 func (p Process) HighWater() int64 { return p.status("VmHWM") }
 
 // Panics returns the lines of its log that speak of a panic or of a fatal error.

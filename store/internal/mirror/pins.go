@@ -3,8 +3,11 @@ package mirror
 import "time"
 
 const (
-	defaultPinAge   = 5 * time.Minute
-	defaultPinBytes = 256 << 20
+	defaultPinAge = 5 * time.Minute
+	// defaultPinBytes keeps the pages of a list of some minutes in memory while objects
+	// change as usual. Beyond it they come from etcd's history: a burst of large objects
+	// must not be held several times over.
+	defaultPinBytes = 64 << 20
 	// maxPins bounds the search for a revision.
 	maxPins = 256
 )
