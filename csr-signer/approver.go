@@ -17,8 +17,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// askAgain is how long a request waits whose sender lacks the permission: it may be
-// given later.
+// askAgain is the pause before the permission of a requester is checked again: it may be
+// granted later.
 const askAgain = 30 * time.Second
 
 // approver approves requests for the client certificates of nodes, whose senders may
@@ -32,8 +32,8 @@ type approver struct {
 	log        *slog.Logger
 }
 
-// decide approves a request if its sender may have it approved. It returns how long to
-// wait before it wants to see the request again; 0 when there is nothing to wait for.
+// decide approves a request if its requester has the permission. It returns the pause
+// before the request is to be checked again, 0 for never.
 func (a *approver) decide(ctx context.Context, object *unstructured.Unstructured, csr signingRequest) (time.Duration, error) {
 	if csr.Spec.SignerName != a.signer {
 		return 0, nil
@@ -64,8 +64,8 @@ func (a *approver) decide(ctx context.Context, object *unstructured.Unstructured
 	return askAgain, nil
 }
 
-// allowed asks whether the sender of a request may create certificatesigningrequests
-// with a subresource that stands for a kind of certificate.
+// allowed reports whether the requester may create certificatesigningrequests with a
+// subresource that names a kind of certificate.
 func (a *approver) allowed(ctx context.Context, csr signingRequest, permission string) (bool, error) {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for key, values := range csr.Spec.Extra {
@@ -89,7 +89,7 @@ func (a *approver) allowed(ctx context.Context, csr signingRequest, permission s
 	return allowed, err
 }
 
-// approve adds the condition that says so.
+// approve adds the condition Approved.
 func (a *approver) approve(ctx context.Context, object *unstructured.Unstructured, permission string) error {
 	approved := object.DeepCopy()
 	conditions, _, err := unstructured.NestedSlice(approved.Object, "status", "conditions")

@@ -17,15 +17,15 @@ import (
 // tryAgain is the pause before cluster-info is created again after an error.
 const tryAgain = 2 * time.Second
 
-// publisher creates cluster-info where there is none: where the API is and whom to
-// trust for it, as the worker itself knows it. One that is there stays as it is.
+// publisher creates cluster-info if it is missing, with the address and the CA of the API
+// from the worker's own kubeconfig. An existing one is not changed.
 type publisher struct {
 	configMaps dynamic.ResourceInterface
 	config     *rest.Config
 	log        *slog.Logger
 }
 
-// run works until cluster-info is there.
+// run returns when cluster-info exists.
 func (p *publisher) run(ctx context.Context) error {
 	content, err := clusterConfig(p.config)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package localservices registers the group versions that the front door itself serves, as
-// APIServices without a service, and takes away those that it no longer serves. What
-// others have registered is left alone. It serves "Groups and paths" of the specification.
+// APIServices without a service, and removes those that it no longer serves. It does not
+// touch APIServices that others have created. It serves "Groups and paths" of the specification.
 package localservices
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// lookEvery is how often the registered versions are compared with the served ones,
-// beside when the served ones change.
+// lookEvery is how often the registered versions are compared with the served ones, in
+// addition to whenever the served ones change.
 const lookEvery = 10 * time.Second
 
 // Config says what is registered.
@@ -29,12 +29,12 @@ type Config struct {
 	Writes     *writes.Handlers
 	// Engine returns the types of the moment.
 	Engine func() *typesystem.Engine
-	// Changed receives when these are others.
+	// Changed receives after the types have changed.
 	Changed <-chan struct{}
 	Log     *slog.Logger
 }
 
-// Keeper keeps the registered versions true.
+// Keeper keeps the registered versions up to date.
 type Keeper struct{ Config }
 
 // Run works until ctx ends, and then returns nil.
@@ -106,8 +106,8 @@ func (k Keeper) correct(ctx context.Context, e *typesystem.Engine, t *catalogue.
 	return err
 }
 
-// remove takes a version away that is not served any more, unless somebody has changed
-// it in the meantime.
+// remove deletes a version that is no longer served, unless it has changed in the
+// meantime.
 func (k Keeper) remove(ctx context.Context, o services.Object) error {
 	_, err := k.Store.Delete(ctx, services.DeleteRequest{Key: o.Key, Revision: o.Revision})
 	if services.IsReason(err, services.ReasonNotFound) || services.IsReason(err, services.ReasonConflict) {

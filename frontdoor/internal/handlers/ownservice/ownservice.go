@@ -1,8 +1,8 @@
-// Package ownservice keeps the Service in the default namespace by which clients inside
-// the cluster find the API, with endpoints at every front door that runs. Each front door
-// renews a record of its own beside the objects of the API, and whoever sees a record
-// stand still drops its address. It decides which addresses there are; nobody is asked
-// whether it may write them. It serves "What the service does" of the specification.
+// Package ownservice maintains the Service in the default namespace by which clients
+// inside the cluster find the API, with endpoints for every running front door. Each front
+// door renews a record of its own beside the objects of the API; the others drop the
+// address of a record that is not renewed. Its writes are not authorized and do not pass
+// admission. It serves "What the service does" of the specification.
 package ownservice
 
 import (
@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// renewEvery is how often a front door renews its record and looks at the others, and
-	// deadAfter how long a record stands still until its front door is taken for dead.
+	// renewEvery is the period of renewal, and deadAfter the time without renewal after
+	// which a front door is considered dead.
 	renewEvery = 10 * time.Second
 	deadAfter  = 15 * time.Second
-	// goodbye bounds what a front door does about its record when it stops.
-	goodbye = 2 * time.Second
+	// leaveTimeout bounds the removal of the record when a front door stops.
+	leaveTimeout = 2 * time.Second
 	// namespace is that of the Service, and publicPort its port.
 	namespace  = "default"
 	publicPort = 443
@@ -69,7 +69,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 			defer cancel()
 			if err := k.leave(last); err != nil {
 				k.Log.Debug("the address of this front door is left to the others", "error", err)

@@ -22,10 +22,10 @@ import (
 // so it was the newest. Or a read from etcd after the decision finds that the revision is
 // still the newest, so the decision is the one that would have been made at the time of
 // that read, which lies between request and answer. In all other cases the attempt has
-// not taken place, and the next one begins with the newest state. So nobody is told of a
-// conflict, a missing object or an agreement that is over. An error that is no refusal
-// counts always: the store may have taken the object, and trying again could apply the
-// write twice. A dry-run never swaps, and a Service claims addresses before it does: they
+// not taken place, and the next one begins with the newest state. So no client gets a
+// conflict, a NotFound or a success that is out of date. An error that is no refusal
+// always counts: the store may have written the object, and another attempt could apply
+// the write twice. A dry-run never swaps, and a Service claims addresses before it does: they
 // begin with the newest state.
 //
 // The request may be known. What a request makes of an object depends on what it says,
@@ -46,10 +46,10 @@ const (
 	maxRememberedBytes = 16 << 10
 )
 
-// digest stands for all that a client has sent.
+// digest identifies what a client has sent.
 type digest [sha256.Size]byte
 
-// outcome is what became of a request that changed nothing.
+// outcome is the outcome of a request that changed nothing.
 type outcome struct {
 	revision         int64
 	engine           *typesystem.Engine

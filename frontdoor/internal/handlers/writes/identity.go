@@ -5,14 +5,14 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// identityFields are those that a write looks at before the schema does: one of a
-// wrong type must not count as one that is left out.
+// identityFields are the metadata fields that a write reads before the schema is checked:
+// a value of a wrong type must not count as absent.
 func identityFields() []string {
 	return []string{"name", "generateName", "namespace", "uid", "resourceVersion"}
 }
 
-// wrongIdentity says what is wrong with metadata that is no object, or with an
-// identity that is no text. It returns nothing for an object that has none.
+// wrongIdentity returns what is wrong with metadata that is not an object, or with an
+// identity field that is not a string. It returns "" if nothing is wrong.
 func wrongIdentity(object map[string]any) string {
 	switch meta := object["metadata"].(type) {
 	case nil:

@@ -1,5 +1,5 @@
-// Package features knows the feature gates of the service: how far each has come, what
-// can be turned on and off, and which fields go with it. It changes no object but by
+// Package features holds the feature gates of the service: the stage of each, whether it
+// can be turned on and off, and the fields that belong to it. It changes objects only by
 // dropping the fields of features that are off. It serves "Stability levels" and
 // "Deprecation rules" of the specification.
 package features
@@ -11,11 +11,11 @@ import (
 	"strconv"
 )
 
-// Stage is how far a feature has come.
+// Stage is the stage of a feature.
 type Stage string
 
-// The stages. Alpha features are off by default, the others on. Those that are GA can not be
-// turned off any more.
+// The stages. Alpha features are off by default, the others on. GA features cannot be
+// turned off.
 const (
 	Alpha      Stage = "ALPHA"
 	Beta       Stage = "BETA"
@@ -26,7 +26,7 @@ const (
 // ServerSideApply is the gate of apply patches.
 const ServerSideApply = "ServerSideApply"
 
-// stages are all gates of release 1.21 that are about the API and what stands behind it.
+// stages are the gates of release 1.21 that concern the API server and its controllers.
 var stages = map[string]Stage{
 	"AdvancedAuditing":                  GA,
 	"CSIInlineVolume":                   Beta,
@@ -74,14 +74,14 @@ var stages = map[string]Stage{
 	"WatchBookmark":                     GA,
 }
 
-// groups are the gates that stand for all of a stage.
+// groups are the gates that set all features of a stage.
 var groups = map[string]Stage{"AllAlpha": Alpha, "AllBeta": Beta}
 
 // Gates say which features are on. The zero value has the defaults.
 type Gates struct{ set map[string]bool }
 
-// Parse reads what is given for gates, by their names. The warnings are about gates that
-// will go. An error names a gate that there is not, a value that is none, or a gate that
+// Parse parses the values given for gates by name. It returns a warning for each gate that
+// is deprecated. It returns an error for an unknown gate, an invalid value, or a gate that
 // cannot be turned off.
 func Parse(given map[string]string) (g Gates, warnings []string, err error) {
 	g.set = map[string]bool{}

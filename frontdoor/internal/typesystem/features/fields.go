@@ -44,14 +44,14 @@ var fields = map[string]map[string][]string{
 
 const podSpec = "<pod spec>"
 
-// podSpecs is where kinds have the spec of a pod.
+// podSpecs maps kinds to the path of their pod spec.
 var podSpecs = map[string]string{
 	"Pod": "spec.", "PodTemplate": "template.spec.", "ReplicationController": "spec.template.spec.", "ReplicaSet": "spec.template.spec.",
 	"Deployment": "spec.template.spec.", "StatefulSet": "spec.template.spec.", "DaemonSet": "spec.template.spec.", "Job": "spec.template.spec.",
 	"CronJob": "spec.jobTemplate.spec.template.spec.",
 }
 
-// gated is a field that goes with a feature.
+// gated is a field that belongs to a feature.
 type gated struct {
 	gate string
 	path []string // a list of its items ends in []
@@ -76,9 +76,9 @@ var byKind = func() map[string][]gated {
 	return all
 }()
 
-// Drop takes the fields of features that are off out of an object, in place, unless the
-// stored one has them: what was once accepted can still be written back. There is no
-// stored one of an object that is new.
+// Drop removes the fields of features that are off from an object, in place, unless the
+// stored object has them: what was accepted before can still be written back. stored is
+// nil for a new object.
 func (g Gates) Drop(t *catalogue.Type, object, stored map[string]any) {
 	if t.Custom {
 		return
