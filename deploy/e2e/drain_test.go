@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"io"
 	"net/http"
 	"strings"
@@ -27,6 +28,12 @@ func TestDrain(t *testing.T) {
 	if _, err := a.Client(t).Resource(configMaps()).Namespace(namespace).Create(t.Context(), configMap("last", "1"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	events := bufio.NewReader(watched.Body)
+	for line := ""; !strings.Contains(line, `"last"`); {
+		if line, err = events.ReadString('\n'); err != nil {
+			t.Fatalf("the watch ended before the write: %v", err)
+		}
+	}
 	began := time.Now()
 	a.process.stop(t)
 	if took := time.Since(began); took > 10*time.Second {
@@ -35,9 +42,8 @@ func TestDrain(t *testing.T) {
 	if status := a.process.cmd.ProcessState.ExitCode(); status != 0 {
 		t.Errorf("exit status %d: %s", status, a.process.tail())
 	}
-	events, err := io.ReadAll(watched.Body)
-	if err != nil || !strings.Contains(string(events), `"last"`) {
-		t.Errorf("the watch ended with %v after %s", err, events)
+	if rest, err := io.ReadAll(events); err != nil || strings.Contains(string(rest), `"ERROR"`) {
+		t.Errorf("the watch ended with %v after %s", err, rest)
 	}
 	a.start(t)
 	if read := a.Ask(t, cluster.Request{Path: "/api/v1/namespaces/" + namespace + "/configmaps/last"}); read.Code != http.StatusOK {

@@ -41,6 +41,9 @@ type space struct {
 	cut     int64     // the revision of the last early compaction
 	cutAt   time.Time // and its time
 	full    bool      // at the previous check
+	// compacted is true from an early compaction until the file has been defragmented or
+	// has room.
+	compacted bool
 }
 
 // sizes holds the sizes of etcd's database.
@@ -118,17 +121,24 @@ func (k *space) look(ctx context.Context, now time.Time) error {
 	size := s.sizes()
 	k.report(size)
 	pressed := size.full() || size.above(95, size.used)
+	// etcd counts pages as used until transactions that follow the one that freed them,
+	// and a full database may get none: a compaction is worth a defragmentation, whatever
+	// etcd reports a check later.
+	overdue := k.compacted && size.full()
+	k.compacted = overdue
 	if before > k.cut && (pressed || size.above(75, size.used) && now.Sub(k.cutAt) > cutEvery) {
 		if err := k.cutHistory(ctx, before, now, size); err != nil {
 			return err
 		}
+		k.compacted = true
 		size = s.sizes()
 	}
 	calmly := revision-before <= calm
-	if wasteful(size) && (calmly || pressed || size.above(90, size.file)) {
+	if overdue || wasteful(size) && (calmly || pressed || size.above(90, size.file)) {
 		if err := k.defragment(size); err != nil {
 			return err
 		}
+		k.compacted = false
 		size = s.sizes()
 	}
 	if size.alarm && !size.above(90, size.file) {
