@@ -38,7 +38,11 @@ func discovery(t *testing.T, c *cluster.Cluster) {
 			GroupVersion string
 			Resources    []struct{ Name, Kind string }
 		}
-		c.Ask(t, cluster.Request{Path: path}).Decode(t, &list)
+		answer := c.Ask(t, cluster.Request{Path: path})
+		if answer.Code == http.StatusNotFound && !strings.Contains(c.Ask(t, cluster.Request{Path: "/apis"}).Body, `"`+version+`"`) {
+			continue // a custom type of another test, which is gone
+		}
+		answer.Decode(t, &list)
 		if list.GroupVersion != version || len(list.Resources) == 0 {
 			t.Errorf("%s lists %d resources of %q", path, len(list.Resources), list.GroupVersion)
 		}
