@@ -71,17 +71,19 @@ func (r *Reader) Watch(ctx context.Context, prefix string, after int64, every ti
 	ctx = etcd.OwnStream(clientv3.WithRequireLeader(ctx))
 	responses := r.client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithPrevKV(),
 		clientv3.WithRev(after+1), clientv3.WithFragment())
-	go r.askProgress(ctx, every)
+	go r.requestProgress(ctx, every, r.client.RequestProgress)
 	return responses
 }
 
-func (r *Reader) askProgress(ctx context.Context, every time.Duration) {
+// requestProgress calls request at growing intervals, up to every, until ctx ends. The
+// receiver of a watch sees the error of a broken stream itself.
+func (r *Reader) requestProgress(ctx context.Context, every time.Duration, request func(context.Context) error) {
 	timer := time.NewTimer(firstProgress)
 	defer timer.Stop()
 	for pause := firstProgress; ; {
 		select {
 		case <-timer.C:
-			if err := r.client.RequestProgress(ctx); err != nil && ctx.Err() == nil {
+			if err := request(ctx); err != nil && ctx.Err() == nil {
 				r.log.Debug("requesting progress from etcd failed", "error", err)
 			}
 			pause = min(2*pause, every)
@@ -92,13 +94,18 @@ func (r *Reader) askProgress(ctx context.Context, every time.Duration) {
 	}
 }
 
+// failure returns the error of a response: Compacted if the history is compacted.
+func failure(response clientv3.WatchResponse) error {
+	if response.CompactRevision != 0 {
+		return Compacted{Through: response.CompactRevision}
+	}
+	return response.Err()
+}
+
 // Read converts a response to a Run. The error is Compacted if the history is
 // compacted.
 func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
-	if response.CompactRevision != 0 {
-		return Run{}, Compacted{Through: response.CompactRevision}
-	}
-	if err := response.Err(); err != nil {
+	if err := failure(response); err != nil {
 		return Run{}, err
 	}
 	if response.IsProgressNotify() {

@@ -82,10 +82,7 @@ type answer struct {
 // extend adds the events of a response. It decodes them one by one: a response may hold
 // far more than was requested.
 func (r *Reader) extend(a *answer, response clientv3.WatchResponse) error {
-	if response.CompactRevision != 0 {
-		return Compacted{Through: response.CompactRevision}
-	}
-	if err := response.Err(); err != nil {
+	if err := failure(response); err != nil {
 		return err
 	}
 	var through int64
@@ -142,7 +139,8 @@ func (r *Reader) responses(ctx context.Context, prefix string, after int64) (fun
 	if err := stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: create}}); err != nil {
 		return nil, err
 	}
-	go askStream(ctx, stream)
+	progress := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
+	go r.requestProgress(ctx, pastProgress, func(context.Context) error { return stream.Send(progress) })
 	return func() (clientv3.WatchResponse, error) {
 		response, err := stream.Recv()
 		if err != nil {
@@ -150,24 +148,6 @@ func (r *Reader) responses(ctx context.Context, prefix string, after int64) (fun
 		}
 		return asResponse(response), nil
 	}, nil
-}
-
-// askStream requests progress on a stream until ctx ends or the stream breaks.
-func askStream(ctx context.Context, stream pb.Watch_WatchClient) {
-	ticks := time.NewTicker(pastProgress)
-	defer ticks.Stop()
-	for wait := time.After(firstProgress); ; wait = nil {
-		select {
-		case <-wait:
-		case <-ticks.C:
-		case <-ctx.Done():
-			return
-		}
-		progress := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
-		if err := stream.Send(progress); err != nil {
-			return // the receiver sees the error
-		}
-	}
 }
 
 // asResponse converts a response to the client's type.
