@@ -23,7 +23,7 @@ type probe struct {
 	path  string
 
 	mu      sync.Mutex
-	paused  bool
+	trial   Trial // the one that runs
 	reads   Figures
 	writes  Figures
 	faults  []string
@@ -39,11 +39,11 @@ func newProbe(ctx context.Context, t *Target) (*probe, error) {
 	return p, p.admin.Create(ctx, p.path, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"probe"},"data":{"n":"0"}}`)
 }
 
-// pause says whether the figures count.
-func (p *probe) pause(paused bool) {
+// during sets the trial that runs, the zero Trial if none does.
+func (p *probe) during(trial Trial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.paused = paused
+	p.trial = trial
 }
 
 // run probes until the context ends.
@@ -67,7 +67,7 @@ func (p *probe) run(ctx context.Context) {
 // disrupted on purpose does not count.
 func (p *probe) measure(ctx context.Context, into *Figures, r cluster.Request) {
 	p.mu.Lock()
-	before := p.paused
+	before := p.trial
 	p.mu.Unlock()
 	within, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
@@ -76,11 +76,13 @@ func (p *probe) measure(ctx context.Context, into *Figures, r cluster.Request) {
 	took := time.Since(started)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if before || p.paused || ctx.Err() != nil {
+	if before.Disruptive || p.trial.Disruptive || ctx.Err() != nil {
 		return
 	}
 	into.Count++
-	into.Slowest = max(into.Slowest, took)
+	if took > into.Slowest {
+		into.Slowest, into.Trial = took, before.Name
+	}
 	if err == nil && answer.Code != http.StatusOK {
 		err = fmt.Errorf("%d %.200s", answer.Code, answer.Body)
 	}

@@ -51,9 +51,9 @@ func Start(ctx context.Context, target *Target, limits Limits) (*Session, error)
 
 // Try runs one trial.
 func (s *Session) Try(ctx context.Context, trial Trial) Outcome {
-	s.probe.pause(trial.Disruptive)
+	s.probe.during(trial)
 	o := attempt(ctx, s.target, trial)
-	s.probe.pause(false)
+	s.probe.during(Trial{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o.Err != nil && s.killed {
@@ -133,6 +133,8 @@ type Report struct {
 type Figures struct {
 	Count   int
 	Slowest time.Duration
+	// Trial is the name of the trial during which the slowest began.
+	Trial string
 }
 
 // Faults returns what is not as it should be, beside failed trials.
@@ -142,7 +144,7 @@ func (r *Report) Faults() (faults []string) {
 	}
 	for name, f := range map[string]Figures{"read": r.Reads, "write": r.Writes} {
 		if f.Slowest > r.Limits.Slowest {
-			faults = append(faults, fmt.Sprintf("the administrator's slowest %s took %v, more than %v", name, f.Slowest, r.Limits.Slowest))
+			faults = append(faults, fmt.Sprintf("the administrator's slowest %s took %v, during %s, more than %v", name, f.Slowest, f.Trial, r.Limits.Slowest))
 		}
 		if f.Count == 0 && !r.disrupted() {
 			faults = append(faults, "the administrator's probe did not "+name)
@@ -183,8 +185,9 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, "%-28s high-water %d MiB\n", name, bytes>>20)
 	}
 	fmt.Fprintf(&b, "%-28s at most %d MiB at one moment\n", "all processes", r.Held>>20)
-	fmt.Fprintf(&b, "administrator: %d reads, slowest %v; %d writes, slowest %v\n",
-		r.Reads.Count, r.Reads.Slowest.Round(time.Millisecond), r.Writes.Count, r.Writes.Slowest.Round(time.Millisecond))
+	fmt.Fprintf(&b, "administrator: %d reads, slowest %v during %s; %d writes, slowest %v during %s\n",
+		r.Reads.Count, r.Reads.Slowest.Round(time.Millisecond), r.Reads.Trial,
+		r.Writes.Count, r.Writes.Slowest.Round(time.Millisecond), r.Writes.Trial)
 	fmt.Fprintf(&b, "unexpected server errors: %d; panics: %d\n", r.ServerErrors, len(r.Panics))
 	for _, fault := range r.Faults() {
 		fmt.Fprintln(&b, "FAULT:", fault)

@@ -24,7 +24,6 @@ type HTTP2 struct {
 
 	done   chan struct{} // closed when the server has closed
 	goAway http2.ErrCode
-	ended  map[uint32]bool
 }
 
 // HTTP2 opens a connection whose streams get a window of this many bytes: with 0,
@@ -37,7 +36,7 @@ func (s Server) HTTP2(ctx context.Context, window uint32) (*HTTP2, error) {
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		return nil, err
 	}
-	c := &HTTP2{conn: conn, framer: http2.NewFramer(conn, conn), next: 1, done: make(chan struct{}), ended: map[uint32]bool{}}
+	c := &HTTP2{conn: conn, framer: http2.NewFramer(conn, conn), next: 1, done: make(chan struct{})}
 	c.encode = hpack.NewEncoder(&c.head)
 	if err := c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window}); err != nil {
 		return nil, err
@@ -66,12 +65,6 @@ func (c *HTTP2) read() {
 			}
 		case *http2.GoAwayFrame:
 			c.goAway = f.ErrCode
-		case *http2.RSTStreamFrame:
-			c.ended[f.StreamID] = true
-		case *http2.DataFrame:
-			c.ended[f.StreamID] = c.ended[f.StreamID] || f.StreamEnded()
-		case *http2.HeadersFrame:
-			c.ended[f.StreamID] = c.ended[f.StreamID] || f.StreamEnded()
 		}
 		c.mu.Unlock()
 	}
@@ -130,19 +123,6 @@ func (c *HTTP2) Continue(n int) (sent int, err error) {
 func (c *HTTP2) write(frame func() error) error {
 	_ = c.conn.SetWriteDeadline(time.Now().Add(5 * time.Second))
 	return frame()
-}
-
-// Ended returns how many streams the server has ended.
-func (c *HTTP2) Ended() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := 0
-	for _, ended := range c.ended {
-		if ended {
-			n++
-		}
-	}
-	return n
 }
 
 // Closed waits until the server has closed the connection and returns its reason.
