@@ -14,6 +14,9 @@ import (
 	"math/big"
 	"net"
 	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // The files of the folder that hold keys and certificates.
@@ -26,17 +29,17 @@ const (
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	servingLife   = 365 * 24 * time.Hour
-	// renewBefore is how long before its end a serving certificate is replaced,
-	// and renewEvery how often that is looked after.
+	// renewBefore is how long before its expiry a serving certificate is replaced, and
+	// renewEvery the period of the check.
 	renewBefore = 60 * 24 * time.Hour
 	renewEvery  = 24 * time.Hour
 	// backdate forgives clocks that differ a little.
 	backdate = 5 * time.Minute
 )
 
-// makeCertificates makes what is missing. The serving certificate is made anew,
-// with the key it had, when it would soon end or does not hold for all hosts; the
-// key stays because service account tokens are signed with it when no other key
+// makeCertificates makes what is missing. The serving certificate is replaced,
+// with the same key, when it expires soon or does not cover all hosts. The key stays
+// because service account tokens are signed with it when no other key
 // is given.
 func (h *home) makeCertificates(hosts []string) error {
 	ca, err := h.authority("portico-ca", caCert, caKey)
@@ -64,8 +67,8 @@ func (h *home) makeCertificates(hosts []string) error {
 	return h.write(servingCert, content)
 }
 
-// renewCertificates looks after the certificates while the process runs; the front
-// door reads them again when they change.
+// renewCertificates renews the certificates while the process runs; the front door
+// reloads them when they change.
 func (h *home) renewCertificates(ctx context.Context, log *slog.Logger, hosts []string) error {
 	ticks := time.NewTicker(renewEvery)
 	defer ticks.Stop()
@@ -105,11 +108,11 @@ func (h *home) authority(name, certFile, keyFile string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	cert, err := parse(content)
+	certs, err := cert.ParseCertsPEM(content)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", certFile, err)
 	}
-	return &authority{cert, key}, nil
+	return &authority{certs[0], key}, nil
 }
 
 // serving returns a certificate for TLS servers at hosts.
@@ -132,12 +135,12 @@ func (a *authority) serving(key crypto.Signer, hosts []string) ([]byte, error) {
 
 // holds reports whether a certificate is good for all hosts until a time.
 func holds(content []byte, hosts []string, until time.Time) bool {
-	cert, err := parse(content)
-	if err != nil || cert.NotAfter.Before(until) {
+	certs, err := cert.ParseCertsPEM(content)
+	if err != nil || certs[0].NotAfter.Before(until) {
 		return false
 	}
 	for _, host := range hosts {
-		if cert.VerifyHostname(host) != nil {
+		if certs[0].VerifyHostname(host) != nil {
 			return false
 		}
 	}
@@ -155,16 +158,12 @@ func (h *home) key(name string) (crypto.Signer, error) {
 		if err != nil {
 			return nil, err
 		}
-		return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+		return pem.EncodeToMemory(&pem.Block{Type: keyutil.PrivateKeyBlockType, Bytes: der}), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	block, _ := pem.Decode(content)
-	if block == nil {
-		return nil, fmt.Errorf("%s: no PEM block", name)
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	key, err := keyutil.ParsePrivateKeyPEM(content)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -189,13 +188,5 @@ func certificate(template, parent *x509.Certificate, key crypto.PublicKey, signe
 	if err != nil {
 		return nil, err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
-}
-
-func parse(content []byte) (*x509.Certificate, error) {
-	block, _ := pem.Decode(content)
-	if block == nil {
-		return nil, fmt.Errorf("no PEM block")
-	}
-	return x509.ParseCertificate(block.Bytes)
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), nil
 }

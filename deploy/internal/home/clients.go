@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/portico-platform/portico/services/kit/run"
 )
@@ -121,12 +122,12 @@ func (h *home) cluster(server address, certFile *pflag.Flag) (api.Cluster, error
 	if own {
 		return cluster, nil
 	}
-	cert, err := parse(content)
+	certs, err := cert.ParseCertsPEM(content)
 	if err != nil {
 		return cluster, run.Usagef("--tls-cert-file: %v", err)
 	}
-	if cert.VerifyHostname(server.host()) != nil && len(cert.DNSNames) > 0 {
-		cluster.TLSServerName = cert.DNSNames[0]
+	if certs[0].VerifyHostname(server.host()) != nil && len(certs[0].DNSNames) > 0 {
+		cluster.TLSServerName = certs[0].DNSNames[0]
 	}
 	return cluster, nil
 }

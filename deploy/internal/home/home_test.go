@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/portico-platform/portico/services/kit/run"
 )
@@ -123,12 +124,12 @@ func TestServingCertificateHoldsForThisMachine(t *testing.T) {
 	files := contents(t, dir)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(files[filepath.Join(dir, caCert)]))
-	cert, err := parse([]byte(files[filepath.Join(dir, servingCert)]))
+	certs, err := cert.ParseCertsPEM([]byte(files[filepath.Join(dir, servingCert)]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, host := range []string{"localhost", "127.0.0.1", "::1", "10.1.2.3"} {
-		if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, DNSName: host}); err != nil {
+		if _, err := certs[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: host}); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 	}

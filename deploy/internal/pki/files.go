@@ -1,7 +1,6 @@
 package pki
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/x509"
 	"encoding/pem"
@@ -9,6 +8,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 func (p *PKI) path(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
@@ -45,13 +47,11 @@ func (p *PKI) makeDir(dir string) error {
 }
 
 func (p *PKI) writeCertificates(name string, certs ...*x509.Certificate) error {
-	var text bytes.Buffer
-	for _, c := range certs {
-		if err := pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}); err != nil {
-			return err
-		}
+	text, err := cert.EncodeCertificates(certs...)
+	if err != nil {
+		return err
 	}
-	return p.write(name, text.Bytes())
+	return p.write(name, text)
 }
 
 func (p *PKI) writeKey(name string, key crypto.PrivateKey) error {
@@ -59,38 +59,22 @@ func (p *PKI) writeKey(name string, key crypto.PrivateKey) error {
 	if err != nil {
 		return err
 	}
-	return p.write(name, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	return p.write(name, pem.EncodeToMemory(&pem.Block{Type: keyutil.PrivateKeyBlockType, Bytes: der}))
 }
 
 // readCertificate returns the first certificate of a file.
 func (p *PKI) readCertificate(name string) (*x509.Certificate, error) {
-	content, err := os.ReadFile(p.path(name))
+	certs, err := cert.CertsFromFile(p.path(name))
 	if err != nil {
 		return nil, err
 	}
-	block, _ := pem.Decode(content)
-	if block == nil {
-		return nil, fmt.Errorf("%s: no PEM block", name)
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return cert, nil
+	return certs[0], nil
 }
 
 func (p *PKI) readKey(name string) (crypto.Signer, error) {
-	content, err := os.ReadFile(p.path(name))
+	key, err := keyutil.PrivateKeyFromFile(p.path(name))
 	if err != nil {
 		return nil, err
-	}
-	block, _ := pem.Decode(content)
-	if block == nil {
-		return nil, fmt.Errorf("%s: no PEM block", name)
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
