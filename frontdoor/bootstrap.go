@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
@@ -14,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // retryPause is the pause before a call to an unavailable service is retried.
@@ -29,9 +29,7 @@ func (d *door) createDefaults(ctx context.Context) error {
 	e := d.types.Load().engine
 	stored := map[resource.GroupResource]map[resource.Key]bool{}
 	for _, object := range objects {
-		group, version := splitAPIVersion(object["apiVersion"])
-		kind, _ := object["kind"].(string)
-		t, ok := e.Types.ByKind(group, version, kind)
+		t, ok := e.Types.ByAPIVersion(tree.Text(object, "apiVersion"), tree.Text(object, "kind"))
 		if !ok {
 			continue // turned off with --runtime-config
 		}
@@ -85,14 +83,6 @@ func (d *door) answered(ctx context.Context, ask func() error) error {
 			return err
 		}
 	}
-}
-
-func splitAPIVersion(v any) (group, version string) {
-	text, _ := v.(string)
-	if group, version, ok := strings.Cut(text, "/"); ok {
-		return group, version
-	}
-	return "", text
 }
 
 // sealingKey returns the key that seals continue tokens. All replicas share it: the

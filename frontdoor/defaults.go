@@ -8,6 +8,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // restoreDefaults restores the default roles and bindings while the service runs. It
@@ -20,13 +21,9 @@ func (d *door) restoreDefaults(n *run.Node, b backends) error {
 	w := roleWriter{door: d, types: map[string]*catalogue.Type{}}
 	var defaults []autoupdate.Default
 	for _, object := range objects {
-		group, version := splitAPIVersion(object["apiVersion"])
-		if group != n.Vocabulary.Group("rbac.authorization.") {
-			continue
-		}
-		kind, _ := object["kind"].(string)
-		t, ok := d.types.Load().engine.Types.ByKind(group, version, kind)
-		if !ok {
+		kind := tree.Text(object, "kind")
+		t, ok := d.types.Load().engine.Types.ByAPIVersion(tree.Text(object, "apiVersion"), kind)
+		if !ok || t.Group != n.Vocabulary.Group("rbac.authorization.") {
 			continue
 		}
 		w.types[kind] = t

@@ -3,8 +3,6 @@ package typesystem
 import (
 	"slices"
 
-	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -17,11 +15,7 @@ func (e *Engine) OwnerTypes(object map[string]any) (types []services.OwnerType) 
 		if slices.ContainsFunc(types, func(t services.OwnerType) bool { return t.APIVersion == apiVersion && t.Kind == kind }) {
 			continue
 		}
-		version, err := runtimeschema.ParseGroupVersion(apiVersion)
-		if err != nil {
-			continue
-		}
-		if t, ok := e.Types.ByKind(version.Group, version.Version, kind); ok {
+		if t, ok := e.Types.ByAPIVersion(apiVersion, kind); ok {
 			types = append(types, services.OwnerType{APIVersion: apiVersion, Kind: kind, Resource: t.Resource, Namespaced: t.Namespaced})
 		}
 	}

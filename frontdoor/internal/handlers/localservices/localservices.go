@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"reflect"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
@@ -93,7 +92,7 @@ func (k Keeper) label() string {
 // correct gives a registered version the spec that it should have.
 func (k Keeper) correct(ctx context.Context, e *typesystem.Engine, t *catalogue.Type, o services.Object, object map[string]any) error {
 	stored, err := tree.Decode(o.JSON)
-	if err != nil || reflect.DeepEqual(stored["spec"], object["spec"]) {
+	if err != nil || tree.Equal(stored["spec"], object["spec"]) {
 		return err
 	}
 	err = k.Writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: o.Key, Change: func(stored map[string]any) error {

@@ -10,13 +10,11 @@ import (
 	"log/slog"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -144,8 +142,8 @@ func (k *Keeper) advertise(ctx context.Context, alive []Address) error {
 // ensure creates an object where it is missing, and otherwise lets change modify it.
 func (k *Keeper) ensure(ctx context.Context, object map[string]any, change func(map[string]any)) error {
 	e := k.Engine()
-	t := typeOf(e, object)
-	if t == nil {
+	t, ok := e.Types.ByAPIVersion(tree.Text(object, "apiVersion"), tree.Text(object, "kind"))
+	if !ok {
 		return nil // turned off with --runtime-config
 	}
 	name, _ := object["metadata"].(map[string]any)["name"].(string)
@@ -160,15 +158,4 @@ func (k *Keeper) ensure(ctx context.Context, object map[string]any, change func(
 		return err
 	}
 	return k.Writes.Create(ctx, e, t, object)
-}
-
-func typeOf(e *typesystem.Engine, object map[string]any) *catalogue.Type {
-	version, _ := object["apiVersion"].(string)
-	kind, _ := object["kind"].(string)
-	gv, err := schema.ParseGroupVersion(version)
-	t, ok := e.Types.ByKind(gv.Group, gv.Version, kind)
-	if !ok || err != nil {
-		return nil
-	}
-	return t
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -143,6 +144,15 @@ func (c *Catalogue) Lookup(group, version, resource string) (*Type, bool) {
 func (c *Catalogue) ByKind(group, version, kind string) (*Type, bool) {
 	t, ok := c.kinds[kindID{group, version, kind}]
 	return t, ok
+}
+
+// ByAPIVersion returns the type of an object's apiVersion and kind.
+func (c *Catalogue) ByAPIVersion(apiVersion, kind string) (*Type, bool) {
+	gv, err := runtimeschema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return nil, false
+	}
+	return c.ByKind(gv.Group, gv.Version, kind)
 }
 
 // Groups returns the served groups, the core group first.
