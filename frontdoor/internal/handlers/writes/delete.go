@@ -173,9 +173,9 @@ func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key
 	s.Namespace, s.User, s.Now = key.Namespace, x.User, x.now
 	s.PrepareDelete(next, x.options)
 	switch {
-	case strategy.Finished(next) && x.dryRun:
+	case strategy.Finished(x.Type, next) && x.dryRun:
 		return current, true, nil
-	case strategy.Finished(next):
+	case strategy.Finished(x.Type, next):
 		gone, err := h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: current.Revision})
 		if err == nil && key.GroupResource == serviceips.Services {
 			h.Addresses.Release(ctx, live)

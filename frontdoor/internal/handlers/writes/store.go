@@ -21,7 +21,7 @@ func (h *Handlers) commit(ctx context.Context, w *writeRequest, c *current, v va
 	if w.req.Type.Key != serviceips.Services || w.req.Subresource != nil {
 		return h.store(ctx, w, c, v)
 	}
-	if c.exists() && strategy.Finished(v.tree) {
+	if c.exists() && strategy.Finished(w.req.Type, v.tree) {
 		out, err := h.store(ctx, w, c, v)
 		if err == nil && !w.options.DryRun {
 			h.Addresses.Release(ctx, c.tree)
@@ -72,7 +72,7 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 		if out.object, err = h.Store.Create(ctx, services.CreateRequest{Key: key, Content: content}); services.IsReason(err, services.ReasonAlreadyExists) {
 			err = cmp.Or(h.taken(ctx, w, key), err)
 		}
-	case strategy.Finished(v.tree):
+	case strategy.Finished(w.req.Type, v.tree):
 		out.swapped = true
 		out.object, err = h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: c.object.Revision})
 		if err == nil { // the client sees what it has made of the object, without the finalizer

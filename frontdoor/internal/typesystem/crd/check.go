@@ -96,7 +96,7 @@ func (c *check) verdict() error {
 
 // inCheckedShape returns a definition as it is checked.
 func inCheckedShape(object map[string]any, v vocabulary.Vocabulary) map[string]any {
-	to := &catalogue.Type{Group: v.Group("apiextensions."), Version: "v1beta1", Kind: "CustomResourceDefinition"}
+	to := &catalogue.Type{Group: v.Group("apiextensions."), Version: "v1beta1", Kind: "CustomResourceDefinition", Resource: "customresourcedefinitions"}
 	if object == nil || tree.Text(object, "apiVersion") == to.APIVersion() {
 		return object
 	}

@@ -183,7 +183,7 @@ func asV1(object map[string]any, v vocabulary.Vocabulary) map[string]any {
 	if !strings.HasSuffix(tree.Text(object, "apiVersion"), "/v1beta1") {
 		return object
 	}
-	to := &catalogue.Type{Group: v.Group("apiextensions."), Version: "v1", Kind: "CustomResourceDefinition"}
+	to := &catalogue.Type{Group: v.Group("apiextensions."), Version: "v1", Kind: "CustomResourceDefinition", Resource: "customresourcedefinitions"}
 	if converted, err := versions.New(v).Convert(context.Background(), object, to); err == nil {
 		return converted
 	}

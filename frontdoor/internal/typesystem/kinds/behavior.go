@@ -18,6 +18,8 @@ type Behavior struct {
 	ReturnDeleted bool `json:"returnDeleted"`
 	// UnqualifiedFinalizers allows finalizers without a domain.
 	UnqualifiedFinalizers bool `json:"unqualifiedFinalizers"`
+	// SpecFinalizers lets spec.finalizers delay the removal too.
+	SpecFinalizers bool `json:"specFinalizers"`
 	// DefinesTypes marks CustomResourceDefinitions: package crd decides on their status.
 	DefinesTypes bool `json:"definesTypes"`
 

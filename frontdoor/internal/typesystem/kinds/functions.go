@@ -19,16 +19,17 @@ type Functions struct {
 	Grace   map[string]GraceFunc
 	Cells   map[string]cell.Func
 	Rows    map[string]cell.RowFunc
+	Convert map[string]ConvertFunc
 }
 
 // Join returns the functions of all tables. It returns an error when two have a name.
 func Join(tables ...Functions) (Functions, error) {
 	all := Functions{Checks: map[string]rules.CheckFunc{}, Derive: map[string]rules.DeriveFunc{},
 		Prepare: map[string]PrepareFunc{}, Grace: map[string]GraceFunc{},
-		Cells: map[string]cell.Func{}, Rows: map[string]cell.RowFunc{}}
+		Cells: map[string]cell.Func{}, Rows: map[string]cell.RowFunc{}, Convert: map[string]ConvertFunc{}}
 	for _, f := range tables {
 		if err := errors.Join(join(all.Checks, f.Checks), join(all.Derive, f.Derive), join(all.Prepare, f.Prepare), join(all.Grace, f.Grace),
-			join(all.Cells, f.Cells), join(all.Rows, f.Rows)); err != nil {
+			join(all.Cells, f.Cells), join(all.Rows, f.Rows), join(all.Convert, f.Convert)); err != nil {
 			return Functions{}, err
 		}
 	}
@@ -69,6 +70,9 @@ func (s *Set) Resolve(f Functions) error {
 		}
 		if err == nil {
 			err = f.findCells(k.Columns)
+		}
+		if err == nil {
+			err = k.resolveConversions(f.Convert)
 		}
 		if err != nil {
 			return fmt.Errorf("%s of %q: %w", k.Resource, k.Group, err)

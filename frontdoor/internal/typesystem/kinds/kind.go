@@ -31,6 +31,8 @@ type Kind struct {
 	Subresources []string `json:"subresources"`
 	// Deprecated versions.
 	Deprecated map[string]Deprecation `json:"deprecated"`
+	// Conversions of the versions whose fields differ from those of the best version.
+	Conversions map[string]*Conversion `json:"conversions"`
 
 	// Behavior on writes: its keys stand beside the others.
 	Behavior

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
@@ -172,8 +171,7 @@ func Metadata(obj map[string]any) map[string]any { return tree.Object(obj, "meta
 
 // Finalizers returns metadata.finalizers.
 func Finalizers(obj map[string]any) []string {
-	list, _, _ := unstructured.NestedStringSlice(obj, "metadata", "finalizers")
-	return list
+	return tree.Texts(obj, "metadata", "finalizers")
 }
 
 // Deleting reports whether deletion of the object was requested.
@@ -182,12 +180,13 @@ func Deleting(obj map[string]any) bool {
 	return ok && at != nil
 }
 
-// Finished reports whether nothing holds a deleting object any more.
-func Finished(obj map[string]any) bool {
+// Finished reports whether an object of type t can be removed: its deletion was requested,
+// and neither a finalizer nor a grace period is left.
+func Finished(t *catalogue.Type, obj map[string]any) bool {
 	if !Deleting(obj) || len(Finalizers(obj)) > 0 {
 		return false
 	}
-	if held, _, _ := unstructured.NestedStringSlice(obj, "spec", "finalizers"); len(held) > 0 && obj["kind"] == "Namespace" {
+	if t.Behavior.SpecFinalizers && len(tree.List(obj, "spec", "finalizers")) > 0 {
 		return false
 	}
 	grace, ok := number(Metadata(obj)["deletionGracePeriodSeconds"])

@@ -125,7 +125,11 @@ func (g *generator) valid(o map[string]any, t *catalogue.Type) {
 	case "Ingress":
 		g.backend(tree.Child(spec, "backend"))
 		g.backend(tree.Child(spec, "defaultBackend"))
-		eachIngressPath(spec, func(path map[string]any) { g.backend(tree.Child(path, "backend")) })
+		for _, rule := range tree.List(spec, "rules") {
+			for _, path := range tree.List(tree.Child(rule.(map[string]any), "http"), "paths") {
+				g.backend(tree.Child(path.(map[string]any), "backend"))
+			}
+		}
 	case "HorizontalPodAutoscaler":
 		g.metrics(tree.List(spec, "metrics"))
 		g.metrics(tree.List(tree.Child(o, "status"), "currentMetrics"))
@@ -138,7 +142,9 @@ func (g *generator) valid(o map[string]any, t *catalogue.Type) {
 	case "PodDisruptionBudget":
 		// Each version writes one of the two meanings with the label; the other is
 		// an empty selector.
-		other := map[string]map[string]any{"v1": noPods(g.vocabulary), "v1beta1": allPods(g.vocabulary)}[t.Version]
+		operator := map[string]string{"v1": "Exists", "v1beta1": "DoesNotExist"}[t.Version]
+		other := map[string]any{"matchExpressions": []any{
+			map[string]any{"key": g.vocabulary.Qualified("pdb", "deprecated-v1beta1-empty-selector-match"), "operator": operator}}}
 		if spec != nil && g.chance() {
 			spec["selector"] = []any{map[string]any{}, other}[g.IntN(2)]
 		}
@@ -170,7 +176,7 @@ func (g *generator) metrics(list []any) {
 // oldDefinition says what it has in each version only there, else in none.
 func (g *generator) oldDefinition(spec map[string]any) {
 	versions := tree.List(spec, "versions")
-	for field, shared := range perVersion {
+	for field, shared := range map[string]string{"schema": "validation", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns"} {
 		each := len(versions) > 1 && g.chance()
 		if each {
 			delete(spec, shared)
@@ -190,17 +196,18 @@ func (g *generator) oldDefinition(spec map[string]any) {
 
 // topology names the zone and the host, often.
 func (g *generator) topology(slice map[string]any) {
+	zone, host := g.vocabulary.Qualified("topology", "zone"), g.vocabulary.Qualified("", "hostname")
 	for _, item := range tree.List(slice, "endpoints") {
 		endpoint := item.(map[string]any)
 		if labels := tree.Child(endpoint, "topology"); labels != nil {
 			if g.chance() {
-				labels[zoneLabel(g.vocabulary)] = g.word()
+				labels[zone] = g.word()
 			}
 			if g.chance() {
-				labels[hostLabel(g.vocabulary)] = g.word()
+				labels[host] = g.word()
 			}
 			if endpoint["nodeName"] != nil && g.chance() {
-				labels[hostLabel(g.vocabulary)] = endpoint["nodeName"]
+				labels[host] = endpoint["nodeName"]
 			}
 		}
 	}

@@ -15,4 +15,8 @@ var Functions = kinds.Functions{
 		"customStored":   customStored,
 		"customVersions": customVersions,
 	},
+	Convert: map[string]kinds.ConvertFunc{
+		"definitionFromV1beta1": definitionFromV1beta1,
+		"definitionToV1beta1":   definitionToV1beta1,
+	},
 }

@@ -26,4 +26,10 @@ var Functions = kinds.Functions{
 		"showAutoscalerReference": showAutoscalerReference,
 		"showAutoscalerTargets":   showAutoscalerTargets,
 	},
+	Convert: map[string]kinds.ConvertFunc{
+		"autoscalerFromV1":      autoscalerFromV1,
+		"autoscalerFromV2beta1": autoscalerFromV2beta1,
+		"autoscalerToV1":        autoscalerToV1,
+		"autoscalerToV2beta1":   autoscalerToV2beta1,
+	},
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/apiextensions"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/apiregistration"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/apps"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/authorization"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/autoscaling"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/batch"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/certificates"
@@ -56,7 +57,7 @@ func Cells() (map[string]cell.Func, map[string]cell.RowFunc) {
 
 // tables are the functions of all folders.
 var tables = [...]kinds.Functions{
-	meta.Functions, core.Functions, pods.Functions, services.Functions, volumes.Functions, apps.Functions, batch.Functions, autoscaling.Functions,
+	meta.Functions, core.Functions, pods.Functions, services.Functions, volumes.Functions, apps.Functions, batch.Functions, autoscaling.Functions, authorization.Functions,
 	networking.Functions, discovery.Functions, policy.Functions, rbac.Functions, certificates.Functions, scheduling.Functions, events.Functions,
 	flowcontrol.Functions, storage.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions,
 }

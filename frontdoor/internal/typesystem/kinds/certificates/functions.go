@@ -25,4 +25,7 @@ var Functions = kinds.Functions{
 	Cells: map[string]cell.Func{
 		"showRequestCondition": showRequestCondition,
 	},
+	Convert: map[string]kinds.ConvertFunc{
+		"signingRequestFromV1beta1": signingRequestFromV1beta1,
+	},
 }

@@ -20,4 +20,8 @@ var Functions = kinds.Functions{
 		"showSliceEndpoints": showSliceEndpoints,
 		"showSlicePorts":     showSlicePorts,
 	},
+	Convert: map[string]kinds.ConvertFunc{
+		"endpointSliceFromV1beta1": endpointSliceFromV1beta1,
+		"endpointSliceToV1beta1":   endpointSliceToV1beta1,
+	},
 }

@@ -21,4 +21,8 @@ var Functions = kinds.Functions{
 		"showEventObject":    showEventObject,
 		"showEventSource":    showEventSource,
 	},
+	Convert: map[string]kinds.ConvertFunc{
+		"eventFromCore": eventFromCore,
+		"eventToCore":   eventToCore,
+	},
 }

@@ -32,4 +32,8 @@ var Functions = kinds.Functions{
 		"showIngressHosts": showIngressHosts,
 		"showIngressPorts": showIngressPorts,
 	},
+	Convert: map[string]kinds.ConvertFunc{
+		"ingressFromV1beta1": ingressFromV1beta1,
+		"ingressToV1beta1":   ingressToV1beta1,
+	},
 }

@@ -16,4 +16,8 @@ var Functions = kinds.Functions{
 		"securityPolicy":       securityPolicy,
 		"statusConditions":     statusConditions,
 	},
+	Convert: map[string]kinds.ConvertFunc{
+		"budgetFromV1beta1": budgetFromV1beta1,
+		"budgetToV1beta1":   budgetToV1beta1,
+	},
 }

@@ -1,8 +1,9 @@
-package versions
+package discovery
 
 import (
 	"maps"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/edit"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -10,17 +11,17 @@ import (
 func zoneLabel(v vocabulary.Vocabulary) string { return v.Qualified("topology", "zone") }
 func hostLabel(v vocabulary.Vocabulary) string { return v.Qualified("", "hostname") }
 
-// endpointSliceToBest takes the zone out of each endpoint's topology, and the host
+// endpointSliceFromV1beta1 takes the zone out of each endpoint's topology, and the host
 // unless it is another than the node. The rest is deprecated.
-func endpointSliceToBest(v vocabulary.Vocabulary, slice map[string]any) {
-	eachChanged(slice, "endpoints", func(endpoint map[string]any) {
-		topology, ok := take(endpoint, "topology")
+func endpointSliceFromV1beta1(v vocabulary.Vocabulary, slice map[string]any) {
+	edit.Items(slice, "endpoints", func(endpoint map[string]any) {
+		topology, ok := edit.Take(endpoint, "topology")
 		if !ok {
 			return
 		}
 		labels, _ := topology.(map[string]any)
 		rest := maps.Clone(labels)
-		if zone, ok := take(rest, zoneLabel(v)); ok {
+		if zone, ok := edit.Take(rest, zoneLabel(v)); ok {
 			endpoint["zone"] = zone
 		}
 		if host, ok := rest[hostLabel(v)]; ok && host == endpoint["nodeName"] {
@@ -32,15 +33,15 @@ func endpointSliceToBest(v vocabulary.Vocabulary, slice map[string]any) {
 	})
 }
 
-// endpointSliceFromBest makes each endpoint's topology of its zone, its node, unless
+// endpointSliceToV1beta1 makes each endpoint's topology of its zone, its node, unless
 // it names another host already, and what is deprecated.
-func endpointSliceFromBest(v vocabulary.Vocabulary, slice map[string]any) {
-	eachChanged(slice, "endpoints", func(endpoint map[string]any) {
+func endpointSliceToV1beta1(v vocabulary.Vocabulary, slice map[string]any) {
+	edit.Items(slice, "endpoints", func(endpoint map[string]any) {
 		topology := map[string]any{}
-		deprecated, _ := take(endpoint, "deprecatedTopology")
+		deprecated, _ := edit.Take(endpoint, "deprecatedTopology")
 		labels, _ := deprecated.(map[string]any)
 		maps.Copy(topology, labels)
-		if zone, ok := take(endpoint, "zone"); ok {
+		if zone, ok := edit.Take(endpoint, "zone"); ok {
 			topology[zoneLabel(v)] = zone
 		}
 		if node, ok := endpoint["nodeName"]; ok && topology[hostLabel(v)] == nil {

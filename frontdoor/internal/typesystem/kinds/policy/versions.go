@@ -1,8 +1,9 @@
-package versions
+package policy
 
 import (
 	"reflect"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/edit"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -11,11 +12,11 @@ import (
 // a newer one. Each of the two is said in the other version by a label that no pod
 // has: a selector that wants it selects none, one that wants it absent selects all.
 
-func budgetToBest(v vocabulary.Vocabulary, budget map[string]any) {
+func budgetFromV1beta1(v vocabulary.Vocabulary, budget map[string]any) {
 	exchange(budget, noPods(v), allPods(v))
 }
 
-func budgetFromBest(v vocabulary.Vocabulary, budget map[string]any) {
+func budgetToV1beta1(v vocabulary.Vocabulary, budget map[string]any) {
 	exchange(budget, allPods(v), noPods(v))
 }
 
@@ -32,7 +33,7 @@ func onlyLabel(v vocabulary.Vocabulary, operator string) map[string]any {
 // exchange writes an empty selector out as what it means, and what it means in the
 // other version as an empty one.
 func exchange(budget map[string]any, emptyMeans, becomesEmpty map[string]any) {
-	changed(budget, "spec", func(spec map[string]any) {
+	edit.Member(budget, "spec", func(spec map[string]any) {
 		selector, ok := spec["selector"].(map[string]any)
 		switch {
 		case !ok:

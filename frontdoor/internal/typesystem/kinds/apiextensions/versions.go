@@ -1,9 +1,10 @@
-package versions
+package apiextensions
 
 import (
 	"reflect"
 	"strings"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/edit"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -14,27 +15,27 @@ var perVersion = map[string]string{"schema": "validation", "subresources": "subr
 
 const columns = "additionalPrinterColumns"
 
-func definitionToBest(_ vocabulary.Vocabulary, definition map[string]any) {
-	changed(definition, "spec", func(spec map[string]any) {
-		name, _ := take(spec, "version")
+func definitionFromV1beta1(_ vocabulary.Vocabulary, definition map[string]any) {
+	edit.Member(definition, "spec", func(spec map[string]any) {
+		name, _ := edit.Take(spec, "version")
 		if len(tree.List(spec, "versions")) == 0 && name != nil && name != "" {
 			spec["versions"] = []any{map[string]any{"name": name, "served": true, "storage": true}}
 		}
 		for field, shared := range perVersion {
-			value, ok := take(spec, shared)
+			value, ok := edit.Take(spec, shared)
 			if !ok {
 				continue
 			}
-			eachChanged(spec, "versions", func(version map[string]any) {
+			edit.Items(spec, "versions", func(version map[string]any) {
 				if version[field] == nil {
 					version[field] = value
 				}
 			})
 		}
-		eachChanged(spec, "versions", func(version map[string]any) {
-			eachChanged(version, columns, func(column map[string]any) { rename(column, "JSONPath", "jsonPath") })
+		edit.Items(spec, "versions", func(version map[string]any) {
+			edit.Items(version, columns, func(column map[string]any) { edit.Rename(column, "JSONPath", "jsonPath") })
 		})
-		changed(spec, "conversion", conversionToBest)
+		edit.Member(spec, "conversion", conversionFromV1beta1)
 		sayDefaults(spec)
 	})
 }
@@ -50,7 +51,7 @@ func sayDefaults(spec map[string]any) {
 	if spec["preserveUnknownFields"] == false {
 		delete(spec, "preserveUnknownFields")
 	}
-	changed(spec, "names", func(names map[string]any) {
+	edit.Member(spec, "names", func(names map[string]any) {
 		kind, _ := names["kind"].(string)
 		for field, value := range map[string]string{"singular": strings.ToLower(kind), "listKind": kind + "List"} {
 			if given, _ := names[field].(string); given == "" && kind != "" {
@@ -60,16 +61,16 @@ func sayDefaults(spec map[string]any) {
 	})
 }
 
-// conversionToBest moves what is about the webhook below a field of its own.
-func conversionToBest(conversion map[string]any) {
+// conversionFromV1beta1 moves what is about the webhook below a field of its own.
+func conversionFromV1beta1(conversion map[string]any) {
 	if conversion["strategy"] == nil || conversion["strategy"] == "" {
 		conversion["strategy"] = "None"
 	}
 	webhook := map[string]any{}
-	if config, ok := take(conversion, "webhookClientConfig"); ok {
+	if config, ok := edit.Take(conversion, "webhookClientConfig"); ok {
 		webhook["clientConfig"] = config
 	}
-	if versions, ok := take(conversion, "conversionReviewVersions"); ok {
+	if versions, ok := edit.Take(conversion, "conversionReviewVersions"); ok {
 		webhook["conversionReviewVersions"] = versions
 	} else if conversion["strategy"] == "Webhook" {
 		webhook["conversionReviewVersions"] = []any{"v1beta1"}
@@ -79,8 +80,8 @@ func conversionToBest(conversion map[string]any) {
 	}
 }
 
-func conversionFromBest(conversion map[string]any) {
-	webhook, _ := take(conversion, "webhook")
+func conversionToV1beta1(conversion map[string]any) {
+	webhook, _ := edit.Take(conversion, "webhook")
 	if webhook, ok := webhook.(map[string]any); ok {
 		for from, to := range map[string]string{"clientConfig": "webhookClientConfig", "conversionReviewVersions": "conversionReviewVersions"} {
 			if value, ok := webhook[from]; ok {
@@ -90,17 +91,17 @@ func conversionFromBest(conversion map[string]any) {
 	}
 }
 
-// definitionFromBest says once what all versions have alike.
-func definitionFromBest(_ vocabulary.Vocabulary, definition map[string]any) {
-	changed(definition, "spec", func(spec map[string]any) {
-		eachChanged(spec, "versions", func(version map[string]any) {
-			eachChanged(version, columns, func(column map[string]any) { rename(column, "jsonPath", "JSONPath") })
+// definitionToV1beta1 says once what all versions have alike.
+func definitionToV1beta1(_ vocabulary.Vocabulary, definition map[string]any) {
+	edit.Member(definition, "spec", func(spec map[string]any) {
+		edit.Items(spec, "versions", func(version map[string]any) {
+			edit.Items(version, columns, func(column map[string]any) { edit.Rename(column, "jsonPath", "JSONPath") })
 		})
 		versions := tree.List(spec, "versions")
 		for field, shared := range perVersion {
 			if value, ok := alike(versions, field); ok {
 				spec[shared] = value
-				eachChanged(spec, "versions", func(version map[string]any) { delete(version, field) })
+				edit.Items(spec, "versions", func(version map[string]any) { delete(version, field) })
 			}
 		}
 		if len(versions) > 0 {
@@ -110,7 +111,7 @@ func definitionFromBest(_ vocabulary.Vocabulary, definition map[string]any) {
 		if spec["preserveUnknownFields"] == nil {
 			spec["preserveUnknownFields"] = false
 		}
-		changed(spec, "conversion", conversionFromBest)
+		edit.Member(spec, "conversion", conversionToV1beta1)
 	})
 }
 

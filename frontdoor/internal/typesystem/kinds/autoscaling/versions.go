@@ -1,4 +1,4 @@
-package versions
+package autoscaling
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/edit"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -20,9 +21,9 @@ const defaultUtilization = int64(80)
 // autoscalerFromV1 puts the CPU metric behind the others.
 func autoscalerFromV1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 	n := takeNotes(v, autoscaler)
-	changed(autoscaler, "spec", func(spec map[string]any) {
+	edit.Member(autoscaler, "spec", func(spec map[string]any) {
 		metrics := targets.allFromFlat(decoded[[]autoscalingv1.MetricSpec](n[notedMetrics]))
-		if utilization, ok := take(spec, "targetCPUUtilizationPercentage"); ok {
+		if utilization, ok := edit.Take(spec, "targetCPUUtilizationPercentage"); ok {
 			metrics = append(metrics, cpuTarget(utilization))
 		} else if len(metrics) == 0 {
 			metrics = append(metrics, cpuTarget(defaultUtilization))
@@ -33,9 +34,9 @@ func autoscalerFromV1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 	if autoscaler["status"] == nil && n[notedStatuses]+n[notedConditions] != "" {
 		autoscaler["status"] = map[string]any{}
 	}
-	changed(autoscaler, "status", func(status map[string]any) {
+	edit.Member(autoscaler, "status", func(status map[string]any) {
 		metrics := currents.allFromFlat(decoded[[]autoscalingv1.MetricStatus](n[notedStatuses]))
-		utilization, ok := take(status, "currentCPUUtilizationPercentage")
+		utilization, ok := edit.Take(status, "currentCPUUtilizationPercentage")
 		if ok && len(metrics) == 0 {
 			metrics = append(metrics, cpuCurrent(utilization))
 		}
@@ -51,8 +52,8 @@ func autoscalerFromV1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 func autoscalerToV1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 	takeNotes(v, autoscaler)
 	n := notes{}
-	changed(autoscaler, "spec", func(spec map[string]any) {
-		list, _ := take(spec, "metrics")
+	edit.Member(autoscaler, "spec", func(spec map[string]any) {
+		list, _ := edit.Take(spec, "metrics")
 		metrics, _ := list.([]any)
 		n.keep(originalMetrics, metrics, targetsThroughV1)
 		cpu, others := splitCPU(metrics)
@@ -62,15 +63,15 @@ func autoscalerToV1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 		n.encode(notedMetrics, targets.allToFlat(others))
 		n.noteBehavior(spec)
 	})
-	changed(autoscaler, "status", func(status map[string]any) {
-		list, _ := take(status, "currentMetrics")
+	edit.Member(autoscaler, "status", func(status map[string]any) {
+		list, _ := edit.Take(status, "currentMetrics")
 		metrics, _ := list.([]any)
 		n.keep(originalStatuses, metrics, currents.through)
 		if cpu := currentCPU(metrics); cpu != nil {
 			status["currentCPUUtilizationPercentage"] = cpu
 		}
 		n.encode(notedStatuses, currents.allToFlat(metrics))
-		given, _ := take(status, "conditions")
+		given, _ := edit.Take(status, "conditions")
 		conditions, _ := given.([]any)
 		n.encode(notedConditions, conditions)
 	})
@@ -79,13 +80,13 @@ func autoscalerToV1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 
 func autoscalerFromV2beta1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 	n := takeNotes(v, autoscaler)
-	changed(autoscaler, "spec", func(spec map[string]any) {
+	edit.Member(autoscaler, "spec", func(spec map[string]any) {
 		if metrics, ok := spec["metrics"].([]any); ok {
 			spec["metrics"] = recall(targets.allFromFlat(metrics), decoded[[]autoscalingv2.MetricSpec](n[originalMetrics]), targets.through)
 		}
 		recallBehavior(spec, n)
 	})
-	changed(autoscaler, "status", func(status map[string]any) {
+	edit.Member(autoscaler, "status", func(status map[string]any) {
 		if metrics, ok := status["currentMetrics"].([]any); ok {
 			status["currentMetrics"] = recall(currents.allFromFlat(metrics), decoded[[]autoscalingv2.MetricStatus](n[originalStatuses]), currents.through)
 		}
@@ -95,14 +96,14 @@ func autoscalerFromV2beta1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 func autoscalerToV2beta1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 	takeNotes(v, autoscaler)
 	n := notes{}
-	changed(autoscaler, "spec", func(spec map[string]any) {
+	edit.Member(autoscaler, "spec", func(spec map[string]any) {
 		if metrics, ok := spec["metrics"].([]any); ok {
 			n.keep(originalMetrics, metrics, targets.through)
 			spec["metrics"] = targets.allToFlat(metrics)
 		}
 		n.noteBehavior(spec)
 	})
-	changed(autoscaler, "status", func(status map[string]any) {
+	edit.Member(autoscaler, "status", func(status map[string]any) {
 		if metrics, ok := status["currentMetrics"].([]any); ok {
 			n.keep(originalStatuses, metrics, currents.through)
 			status["currentMetrics"] = currents.allToFlat(metrics)
@@ -177,7 +178,7 @@ type scalingPolicy struct {
 
 // noteBehavior moves the behavior of a spec into a note.
 func (n notes) noteBehavior(spec map[string]any) {
-	given, ok := take(spec, "behavior")
+	given, ok := edit.Take(spec, "behavior")
 	text, err := json.Marshal(given)
 	noted := behavior{}
 	if !ok || err != nil || json.Unmarshal(text, &noted) != nil {

@@ -1,8 +1,9 @@
-package versions
+package autoscaling
 
 import (
 	"strings"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/edit"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -53,7 +54,7 @@ func (s sources) through(metrics []any) []any { return s.allFromFlat(s.allToFlat
 
 // all converts the source of each metric.
 func (s sources) all(metrics []any, convert func(map[string]any, []place) map[string]any) []any {
-	return copies(metrics, func(metric map[string]any) {
+	return edit.Copies(metrics, func(metric map[string]any) {
 		for kind, places := range s {
 			if source, ok := metric[kind].(map[string]any); ok {
 				metric[kind] = convert(source, places)

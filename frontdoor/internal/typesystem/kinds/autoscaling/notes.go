@@ -1,4 +1,4 @@
-package versions
+package autoscaling
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/edit"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -40,7 +41,7 @@ func annotationOf(v vocabulary.Vocabulary, note string) string {
 func takeNotes(v vocabulary.Vocabulary, object map[string]any) notes {
 	n := notes{}
 	for _, name := range allNotes {
-		if text, ok := takeAnnotation(object, annotationOf(v, name)); ok {
+		if text, ok := edit.TakeAnnotation(object, annotationOf(v, name)); ok {
 			n[name] = text
 		}
 	}
@@ -50,7 +51,7 @@ func takeNotes(v vocabulary.Vocabulary, object map[string]any) notes {
 // write writes the notes to an object.
 func (n notes) write(v vocabulary.Vocabulary, object map[string]any) {
 	for name, text := range n {
-		annotate(object, annotationOf(v, name), text)
+		edit.Annotate(object, annotationOf(v, name), text)
 	}
 }
 
