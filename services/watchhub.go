@@ -72,10 +72,9 @@ type Change struct {
 type Progress struct {
 	// Through is a revision up to which every change has been published.
 	Through int64
-	// Floor is the oldest revision after which the hub's window is complete. A resource
-	// type that is not in Heads has not changed since.
+	// Floor is a revision after which no resource type changed that is not in Heads.
 	Floor int64
-	// Heads is the newest revision of each resource type that changed in the window.
+	// Heads is the newest revision of each resource type that changed after Floor.
 	Heads map[resource.GroupResource]int64
 	// Epoch is that of the revisions, as in Page.
 	Epoch string

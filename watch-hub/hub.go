@@ -345,7 +345,7 @@ func (h *Hub) Replay(ctx context.Context, r services.ReplayRequest) (services.Re
 // the rest is in the window.
 func (h *Hub) replayPast(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
 	of := h.window.Epoch()
-	floor, _ := h.window.Span()
+	floor := h.window.Floor(r.GroupResource)
 	limit := window.PageChanges
 	if r.Limit > 0 {
 		limit = min(limit, r.Limit)

@@ -2,8 +2,10 @@
 // age and by bytes, each type in a log of its own.
 //
 // It decides which changes are kept and links each to its predecessor, and returns the
-// changes of one type after a revision. It never reads etcd: the caller fetches what
-// has been dropped. It serves "Watch procedure" of the specification.
+// changes of one type after a revision. It remembers the newest dropped change of each
+// type, so that many changes of one type do not make the others incomplete. It never reads
+// etcd: the caller fetches what has been dropped. It serves "Watch procedure" of the
+// specification.
 package window
 
 import (
@@ -22,8 +24,14 @@ const (
 	PageBytes   = 1 << 20
 )
 
-// overhead is the memory of a change besides its strings.
-const overhead = 400
+const (
+	// overhead is the memory of a change besides its strings.
+	overhead = 400
+	// quietAfter is the least time without a change after which Progress leaves a type out.
+	quietAfter = 30 * time.Second
+	// maxDropped bounds the types whose newest dropped change is remembered.
+	maxDropped = 4096
+)
 
 // Window is the recent past, complete between its floor and its end.
 type Window struct {
@@ -38,6 +46,16 @@ type Window struct {
 	size    int64
 	order   queue[slot] // of all types, oldest first
 	logs    map[resource.GroupResource]*log
+
+	// began is the revision after which the window has seen every change, and dropped the
+	// newest change of each type that it no longer holds, at most floor. A type without an
+	// entry has had no change between began and those that are held.
+	began   int64
+	dropped map[resource.GroupResource]int64
+	// No type that Progress leaves out has changed after quiet, which follows through in
+	// steps of quietAfter: marked is its next value.
+	quiet, marked int64
+	markedAt      time.Time
 }
 
 // log is the changes of one type, oldest first.
@@ -52,7 +70,7 @@ type slot struct {
 
 // New returns an empty window with these bounds.
 func New(age time.Duration, bytes int64) *Window {
-	return &Window{age: age, bytes: bytes, logs: map[resource.GroupResource]*log{}}
+	return &Window{age: age, bytes: bytes, logs: map[resource.GroupResource]*log{}, dropped: map[resource.GroupResource]int64{}}
 }
 
 // Reset empties the window: it now begins after floor, a revision of an epoch.
@@ -61,6 +79,8 @@ func (w *Window) Reset(floor int64, of epoch.Epoch) {
 	defer w.mu.Unlock()
 	w.epoch, w.floor, w.through, w.newest, w.size = of, floor, floor, floor, 0
 	w.order, w.logs = queue[slot]{}, map[resource.GroupResource]*log{}
+	w.began, w.quiet, w.marked, w.markedAt = floor, floor, floor, time.Time{}
+	clear(w.dropped)
 }
 
 // Append adds changes in the order of their revisions, and sets their Previous.
@@ -75,8 +95,7 @@ func (w *Window) Append(now time.Time, changes []services.Change) {
 			l = &log{}
 			w.logs[gr] = l
 		}
-		// A type without changes in the window has had none since the floor.
-		c.Previous = w.floor
+		c.Previous = w.floorOf(gr)
 		if l.length() > 0 {
 			c.Previous = l.last().Object.Revision
 		}
@@ -130,6 +149,10 @@ func (w *Window) Prepend(now time.Time, after, floor int64, changes []services.C
 		w.logs[gr] = &log{items: l}
 	}
 	w.floor, w.size = after, size
+	w.began = min(w.began, after)
+	for gr, revision := range w.dropped {
+		w.dropped[gr] = min(revision, after)
+	}
 	return more
 }
 
@@ -144,6 +167,9 @@ func (w *Window) Advance(through int64) {
 func (w *Window) Expire(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if now.Sub(w.markedAt) >= quietAfter {
+		w.quiet, w.marked, w.markedAt = w.marked, w.through, now
+	}
 	for w.order.length() > 0 && now.Sub(w.order.first().at) > w.age {
 		w.drop()
 	}
@@ -154,6 +180,10 @@ func (w *Window) drop() {
 	s := w.order.first()
 	l := w.logs[s.gr]
 	w.floor = l.first().Object.Revision
+	if w.dropped[s.gr] = w.floor; len(w.dropped) > maxDropped {
+		w.began = w.floor
+		clear(w.dropped)
+	}
 	w.size -= s.size
 	if l.pop(); l.length() == 0 {
 		delete(w.logs, s.gr)
@@ -166,7 +196,7 @@ func (w *Window) drop() {
 func (w *Window) Replay(r services.ReplayRequest) (answer services.Replay, ok bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	if r.After < w.floor {
+	if r.After < w.floorOf(r.GroupResource) {
 		return services.Replay{}, false
 	}
 	answer.Through, answer.Epoch = max(w.through, r.After), w.epoch.ID
@@ -202,11 +232,32 @@ func pageLength(changes []services.Change, limit int) int {
 func (w *Window) Progress() services.Progress {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	p := services.Progress{Epoch: w.epoch.ID, Through: w.through, Floor: w.floor, Heads: make(map[resource.GroupResource]int64, len(w.logs))}
+	p := services.Progress{Epoch: w.epoch.ID, Through: w.through, Floor: max(w.began, w.quiet), Heads: map[resource.GroupResource]int64{}}
+	for gr, revision := range w.dropped {
+		if revision > p.Floor {
+			p.Heads[gr] = revision
+		}
+	}
 	for gr, l := range w.logs {
-		p.Heads[gr] = l.last().Object.Revision
+		if revision := l.last().Object.Revision; revision > p.Floor {
+			p.Heads[gr] = revision
+		}
 	}
 	return p
+}
+
+// Floor returns the revision after which all changes of a type are in the window.
+func (w *Window) Floor(gr resource.GroupResource) int64 {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.floorOf(gr)
+}
+
+func (w *Window) floorOf(gr resource.GroupResource) int64 {
+	if revision, ok := w.dropped[gr]; ok {
+		return revision
+	}
+	return w.began
 }
 
 // Span returns the revisions between which the window is complete.

@@ -113,8 +113,11 @@ func TestWindowAgreesWithAList(t *testing.T) {
 			After:         max(0, revision-random.Int64N(150)), Limit: random.IntN(30),
 		}
 		got, ok := w.Replay(r)
-		if floor, _ := w.Span(); ok != (r.After >= floor) {
+		if floor := w.Floor(r.GroupResource); ok != (r.After >= floor) {
 			t.Fatalf("answered %v after %d with floor %d", ok, r.After, floor)
+		}
+		if floor, _ := w.Span(); !ok && r.After >= floor {
+			t.Fatalf("did not answer after %d with floor %d of all types", r.After, floor)
 		}
 		if !ok {
 			continue
@@ -131,5 +134,72 @@ func TestWindowAgreesWithAList(t *testing.T) {
 		if !got.More && got.Through != revision {
 			t.Fatalf("after %d: no more, but only through %d of %d", r.After, got.Through, revision)
 		}
+	}
+}
+
+// TestQuietTypesStayComplete: many changes of one type drop all others from the window,
+// but followers of the others miss nothing and need no history from etcd.
+func TestQuietTypesStayComplete(t *testing.T) {
+	w := New(time.Hour, 100_000)
+	w.Reset(5, epoch.Epoch{})
+	quiet, still := resource.GroupResource{Resource: "roles"}, resource.GroupResource{Resource: "nodes"}
+	w.Append(time.Now(), []services.Change{change(6, "roles", 10)})
+	for revision := int64(7); revision <= 500; revision++ {
+		w.Append(time.Now(), []services.Change{change(revision, "pods", 1000)})
+	}
+	for _, c := range []struct {
+		gr    resource.GroupResource
+		after int64
+		ok    bool
+	}{{quiet, 6, true}, {quiet, 300, true}, {quiet, 5, false}, {still, 5, true}, {still, 4, false}, {resource.GroupResource{Resource: "pods"}, 300, false}} {
+		r, ok := w.Replay(services.ReplayRequest{GroupResource: c.gr, After: c.after})
+		if ok != c.ok || ok && (len(r.Changes) != 0 || r.Through != 500 || r.More) {
+			t.Errorf("%v after %d: %v %+v", c.gr, c.after, ok, r)
+		}
+	}
+	next := []services.Change{change(501, "roles", 10), change(502, "nodes", 10)}
+	w.Append(time.Now(), next)
+	if next[0].Previous != 6 || next[1].Previous != 5 {
+		t.Errorf("previous %d and %d, want 6 and 5", next[0].Previous, next[1].Previous)
+	}
+}
+
+// TestProgressLeavesOutQuietTypes: Progress names every type that changed in the last
+// half minute, and no other.
+func TestProgressLeavesOutQuietTypes(t *testing.T) {
+	w := New(time.Hour, 1000)
+	w.Reset(5, epoch.Epoch{})
+	now := time.Now()
+	w.Append(now, []services.Change{change(6, "roles", 10)})
+	for i := range int64(5) {
+		w.Append(now, []services.Change{change(7+i, "pods", 900)})
+		w.Expire(now)
+		p := w.Progress()
+		head, named := p.Heads[resource.GroupResource{Resource: "roles"}]
+		if named && head != 6 || !named && p.Floor < 6 {
+			t.Errorf("after %d s: roles %d (%v) with floor %d", i*20, head, named, p.Floor)
+		}
+		if recent := i < 2; recent && !named || i == 4 && named {
+			t.Errorf("after %d s: roles are named: %v", i*20, named)
+		}
+		if p.Heads[resource.GroupResource{Resource: "pods"}] != 7+i {
+			t.Errorf("after %d s: %+v", i*20, p)
+		}
+		now = now.Add(20 * time.Second)
+	}
+}
+
+// TestManyTypesAreBounded: types that come and go do not fill the memory; their floor
+// rises instead.
+func TestManyTypesAreBounded(t *testing.T) {
+	w := New(time.Hour, 500)
+	for revision := int64(1); revision <= 3*maxDropped; revision++ {
+		w.Append(time.Now(), []services.Change{change(revision, fmt.Sprint("type", revision), 400)})
+	}
+	if len(w.dropped) > maxDropped {
+		t.Errorf("%d types are remembered", len(w.dropped))
+	}
+	if floor := w.Floor(resource.GroupResource{Resource: "type1"}); floor < maxDropped {
+		t.Errorf("floor %d of a forgotten type", floor)
 	}
 }
