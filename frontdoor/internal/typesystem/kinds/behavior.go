@@ -7,46 +7,47 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Behavior is what writes of a kind do differently. The zero value is what most kinds do.
+// Behavior holds how writes of a kind deviate from the default. The zero value is the
+// default, which most kinds have.
 type Behavior struct {
-	// CreateOnUpdate lets an update (PUT) create an object that is missing.
+	// CreateOnUpdate lets an update (PUT) create an object that does not exist.
 	CreateOnUpdate bool `json:"createOnUpdate"`
-	// RequireResourceVersion makes an update (PUT) name the resourceVersion that it was
-	// made on. An update of another kind without one replaces whatever there is.
+	// RequireResourceVersion makes metadata.resourceVersion required in an update (PUT).
+	// For other kinds an update without it is unconditional.
 	RequireResourceVersion bool `json:"requireResourceVersion"`
-	// ReturnDeleted answers a deletion with the object instead of a Status.
+	// ReturnDeleted makes a deletion return the object instead of a Status.
 	ReturnDeleted bool `json:"returnDeleted"`
 	// UnqualifiedFinalizers allows finalizers without a domain.
 	UnqualifiedFinalizers bool `json:"unqualifiedFinalizers"`
 	// SpecFinalizers lets spec.finalizers delay the removal too.
 	SpecFinalizers bool `json:"specFinalizers"`
-	// DefinesTypes marks CustomResourceDefinitions: package crd decides on their status.
+	// DefinesTypes marks CustomResourceDefinitions: package crd validates them and sets
+	// their status.
 	DefinesTypes bool `json:"definesTypes"`
 
 	// Generation says what metadata.generation counts.
 	Generation Generation `json:"generation"`
-	// KeepGenerationOnDelete does not count the request to delete.
+	// KeepGenerationOnDelete excludes the deletion request from the generation.
 	KeepGenerationOnDelete bool `json:"keepGenerationOnDelete"`
 
-	// StatusOnCreate keeps the status that an object is created with.
+	// StatusOnCreate keeps the status in the request that creates an object.
 	StatusOnCreate bool `json:"statusOnCreate"`
 	// InitialStatus is set in the status of each new object.
 	InitialStatus map[string]string `json:"initialStatus"`
-	// StatusKeeps are the fields of the metadata that a write of the status leaves as
-	// they are.
+	// StatusKeeps are the metadata fields that a write of the status does not change.
 	StatusKeeps []string `json:"statusKeeps"`
 
-	// OrphanDependents are the versions in which a deletion that does not say otherwise
-	// leaves the dependents behind.
+	// OrphanDependents are the versions in which a deletion without a propagation policy
+	// orphans the dependents.
 	OrphanDependents []string `json:"orphanDependents"`
-	// NoGracePeriod leaves deletionGracePeriodSeconds out of objects that are deleted.
+	// NoGracePeriod omits deletionGracePeriodSeconds from objects that are being deleted.
 	NoGracePeriod bool `json:"noGracePeriod"`
-	// GracePeriod names the GraceFunc that says how long an object has to end by itself.
+	// GracePeriod names the GraceFunc that returns the grace period.
 	GracePeriod string `json:"gracePeriod"`
 
-	// The PrepareFuncs that complete an object: PrepareCreate a new one, PrepareUpdate a
-	// changed one, CountChange one that has its defaults, PrepareDelete one that is being
-	// deleted.
+	// The PrepareFuncs of a kind: PrepareCreate for new objects, PrepareUpdate for updated
+	// ones, CountChange for updated ones after defaulting, PrepareDelete for objects that
+	// are being deleted.
 	PrepareCreate []string `json:"prepareCreate"`
 	PrepareUpdate []string `json:"prepareUpdate"`
 	CountChange   []string `json:"countChange"`
@@ -56,21 +57,21 @@ type Behavior struct {
 // Generation says what metadata.generation counts.
 type Generation string
 
-// Without any of these, objects have no generation.
+// The zero value means that objects have no generation.
 const (
-	CountSpec          Generation = "spec"               // changes of all but metadata and status
-	CountSpecAndNotes  Generation = "specAndAnnotations" // and of the annotations
-	CountSpecAndLabels Generation = "specAndLabels"      // and of the labels
-	ConstantGeneration Generation = "constant"           // it is 1
+	CountSpec          Generation = "spec"               // changes outside metadata and status
+	CountSpecAndNotes  Generation = "specAndAnnotations" // and changes of annotations
+	CountSpecAndLabels Generation = "specAndLabels"      // and changes of labels
+	ConstantGeneration Generation = "constant"           // always 1
 )
 
-// CustomBehavior returns what custom resources do.
+// CustomBehavior returns the behavior of custom resources.
 func CustomBehavior() Behavior {
 	return Behavior{RequireResourceVersion: true, UnqualifiedFinalizers: true, Generation: CountSpec,
 		StatusKeeps: []string{"labels", "annotations", "finalizers", "ownerReferences"}}
 }
 
-// Write is what a PrepareFunc may know of a request beside the object.
+// Write is the part of a request that a PrepareFunc may depend on, besides the object.
 type Write struct {
 	Version     string // of the type that is written
 	Subresource string // "" for the object itself
@@ -79,15 +80,15 @@ type Write struct {
 	Now         time.Time
 }
 
-// PrepareFunc completes an object that is about to be stored, in place. Old is what is
-// stored; nil at a create.
+// PrepareFunc modifies, in place, an object that is about to be stored. old is the stored
+// object; nil for a create.
 type PrepareFunc func(w Write, obj, old map[string]any)
 
-// GraceFunc returns the seconds that an object has to end by itself. Asked is what the
-// request says; nil when it says nothing.
-type GraceFunc func(obj map[string]any, asked *int64) int64
+// GraceFunc returns the grace period of a deletion in seconds. requested is the value in
+// the request; nil if it has none.
+type GraceFunc func(obj map[string]any, requested *int64) int64
 
-// Keep gives obj the field's value in old, or none.
+// Keep sets a field of obj to its value in old, or removes it if old lacks it.
 func Keep(obj, old map[string]any, field string) {
 	if value, ok := old[field]; ok {
 		obj[field] = value
@@ -96,7 +97,7 @@ func Keep(obj, old map[string]any, field string) {
 	}
 }
 
-// KeepMissing is Keep for a field that the client left out, or sent empty or zero.
+// KeepMissing is Keep for a field that is absent, empty or zero in obj.
 func KeepMissing(obj, old map[string]any, field string) {
 	switch v := obj[field].(type) {
 	case nil:

@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are the Go functions that files may name, by the names that they have in Go.
-// Each folder with such functions has a table of them; package builtin joins the tables.
+// Functions are the Go functions that files may refer to, by their names. Each folder with
+// such functions has a table of them; package builtin joins the tables.
 type Functions struct {
 	Checks  map[string]rules.CheckFunc
 	Derive  map[string]rules.DeriveFunc
@@ -22,7 +22,7 @@ type Functions struct {
 	Convert map[string]ConvertFunc
 }
 
-// Join returns the functions of all tables. It returns an error when two have a name.
+// Join returns the functions of all tables. It returns an error if two have the same name.
 func Join(tables ...Functions) (Functions, error) {
 	all := Functions{Checks: map[string]rules.CheckFunc{}, Derive: map[string]rules.DeriveFunc{},
 		Prepare: map[string]PrepareFunc{}, Grace: map[string]GraceFunc{},
@@ -46,8 +46,8 @@ func join[F any](all, more map[string]F) error {
 	return nil
 }
 
-// Resolve looks up the functions that the files name. An error is a name without a
-// function. It modifies the set: only package builtin, which does it once, may call it.
+// Resolve looks up the functions that the files refer to. It returns an error for an
+// unknown name. It modifies the set, so only package builtin may call it, once.
 func (s *Set) Resolve(f Functions) error {
 	done := map[*Rules]bool{}
 	for name, r := range s.Definitions {
@@ -82,7 +82,7 @@ func (s *Set) Resolve(f Functions) error {
 	return nil
 }
 
-// findCells checks that there is a function for each cell that needs one.
+// findCells returns an error for a cell or row function that does not exist.
 func (f Functions) findCells(columns []Column) error {
 	for _, c := range columns {
 		name, _ := c.Computed()

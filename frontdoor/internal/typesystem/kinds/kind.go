@@ -6,11 +6,11 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
 )
 
-// Kind is what one file says of a resource type, in all versions. A file without a
-// resource holds definitions that several kinds share, and has nothing else.
-// README.md explains every key.
+// Kind is the content of one file: a resource type, in all versions. A file without a
+// resource only has definitions that several kinds share. README.md explains every key.
 type Kind struct {
-	// Group is the group in its short form: apps, or storage. for one of Kubernetes' own.
+	// Group is the group in its short form: apps, or storage. with a dot for a group of
+	// Kubernetes itself.
 	Group    string `json:"group"`
 	Resource string `json:"resource"`
 
@@ -21,37 +21,36 @@ type Kind struct {
 	Names NameRule `json:"names"`
 	// Storage is the version that is stored; the most stable one by default.
 	Storage string `json:"storage"`
-	// StoredIn is the group that stores the objects, when it is another one.
+	// StoredIn is the group that stores the objects, if it is another one.
 	StoredIn *string `json:"storedIn"`
-	// Selectable are the fields for field selectors.
+	// Selectable are the fields that field selectors support.
 	Selectable []Selectable `json:"selectable"`
 	Columns    []Column     `json:"columns"`
-	// Subresources that the document lacks: parts of the object itself that are
-	// read and changed on a path of their own.
+	// Subresources that the document lacks: the whole object at a path of its own.
 	Subresources []string `json:"subresources"`
 	// Deprecated versions.
 	Deprecated map[string]Deprecation `json:"deprecated"`
 	// Conversions of the versions whose fields differ from those of the best version.
 	Conversions map[string]*Conversion `json:"conversions"`
 
-	// Behavior on writes: its keys stand beside the others.
+	// Behavior on writes; its keys are inlined.
 	Behavior
 
-	// Definitions are defaults and validation by the short names of definitions
+	// Definitions are defaults and validation rules by the short names of definitions
 	// (apps.v1.Deployment). Several names, separated by spaces, share their rules.
 	Definitions map[string]*Rules `json:"definitions"`
 }
 
-// Selectable is a field that field selectors may name.
+// Selectable is a field that field selectors support.
 type Selectable struct {
-	Name string `json:"name"` // as in spec.nodeName
-	// At is the path in the stored version; empty when it is the name.
+	Name string `json:"name"` // for example spec.nodeName
+	// At is the path in the storage version; "" if it equals the name.
 	At string `json:"at"`
-	// Default is what an absent value counts as.
+	// Default is the value of an absent field.
 	Default string `json:"default"`
 }
 
-// NameRule says which names of objects are valid.
+// NameRule is the rule for valid names of objects.
 type NameRule string
 
 const (
@@ -61,7 +60,7 @@ const (
 	NamePathSegment NameRule = "path-segment" // anything but . .. / % (roles and bindings)
 )
 
-// Format returns the format of names that follow the rule.
+// Format returns the format of names that comply with the rule.
 func (r NameRule) Format() format.Format {
 	switch r {
 	case NameLabel:
@@ -74,11 +73,11 @@ func (r NameRule) Format() format.Format {
 	return validation.IsDNS1123Subdomain
 }
 
-// Deprecation says when a version is removed and what replaces it.
+// Deprecation holds when a version is removed and what replaces it.
 type Deprecation struct {
-	Since       string `json:"since"`       // release, as in 1.19
-	Removed     string `json:"removed"`     // release; empty when not announced
+	Since       string `json:"since"`       // release, for example 1.19
+	Removed     string `json:"removed"`     // release; "" if not announced
 	Replacement string `json:"replacement"` // group/version and kind; may be empty
-	// Warning is the text for clients that a CustomResourceDefinition gives.
+	// Warning is the warning of a CustomResourceDefinition for its clients.
 	Warning string `json:"-"`
 }

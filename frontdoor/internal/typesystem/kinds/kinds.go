@@ -1,9 +1,9 @@
-// Package kinds holds what is known of each built-in kind and is not in the published
-// OpenAPI document: names, columns, behaviour on writes, defaults and validation, one
-// YAML file per resource in <group>/<resource>.yaml. What data cannot say is a Go
-// function in the same folder, which the file names. This package reads and checks the
-// files; package catalogue turns them into types, package schema applies their rules.
-// It serves "Resources and their fields" of the specification.
+// Package kinds holds what the published OpenAPI document lacks about built-in kinds:
+// names, columns, behavior on writes, defaults and validation, one YAML file per resource
+// in <group>/<resource>.yaml. Rules that cannot be expressed as data are Go functions in
+// the same folder, which the file refers to. This package reads and validates the files;
+// package catalogue turns them into types, package schema applies their rules. It serves
+// "Resources and their fields" of the specification.
 package kinds
 
 import (
@@ -22,19 +22,19 @@ import (
 //go:embed groups.yaml */*.yaml
 var files embed.FS
 
-// Set is all files.
+// Set is the content of all files.
 type Set struct {
-	// Groups in the order of discovery, in their short form.
+	// Groups are the short forms of the groups in the order of discovery.
 	Groups []string
-	// Kinds are the files about resources.
+	// Kinds are the files of resources.
 	Kinds []*Kind
 	// Definitions are the rules of all files by the short names of definitions.
 	Definitions map[string]*Rules
-	// Functions are those that the files name, once they are resolved.
+	// Functions are the functions that the files refer to; set by Resolve.
 	Functions Functions
 }
 
-// Read returns what the files say. They are read once: all callers share the set and
+// Read returns the content of the files. They are read once: all callers share the set and
 // must not modify it. An error is a mistake in a file.
 var Read = sync.OnceValues(read)
 
@@ -51,7 +51,7 @@ func read() (*Set, error) {
 		k := &Kind{}
 		err := parse(name, k)
 		if err == nil {
-			err = k.placed(name)
+			err = k.checkPath(name)
 		}
 		if err == nil {
 			err = set.add(k)
@@ -63,9 +63,9 @@ func read() (*Set, error) {
 	return set, nil
 }
 
-// placed checks that the file of a resource is where one looks for it: in the folder
-// named by the first part of its group, core without one.
-func (k *Kind) placed(file string) error {
+// checkPath checks that the file of a resource is in the folder named after the first part
+// of its group; core for the core group.
+func (k *Kind) checkPath(file string) error {
 	folder, _, _ := strings.Cut(cmp.Or(k.Group, "core"), ".")
 	if want := folder + "/" + k.Resource + ".yaml"; k.Resource != "" && file != want {
 		return fmt.Errorf("belongs into %s", want)
@@ -73,8 +73,8 @@ func (k *Kind) placed(file string) error {
 	return nil
 }
 
-// parse reads a file. Unknown and repeated keys are errors; whole numbers become int64,
-// as in objects.
+// parse decodes a file. Unknown and repeated keys are errors; integers become int64, as in
+// objects.
 func parse(file string, into any) error {
 	content, err := files.ReadFile(file)
 	if err != nil {

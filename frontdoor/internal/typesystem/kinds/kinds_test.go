@@ -72,7 +72,7 @@ func TestSet(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if err := (&Kind{Group: "apps", Resource: "things"}).placed("core/things.yaml"); err == nil || !strings.Contains(err.Error(), "apps/things.yaml") {
+	if err := (&Kind{Group: "apps", Resource: "things"}).checkPath("core/things.yaml"); err == nil || !strings.Contains(err.Error(), "apps/things.yaml") {
 		t.Errorf("a file in the wrong folder: %v", err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 )
 
-// Place returns where mistakes in a field of the object at are reported. A field
-// without rules has no place of its own.
+// Place returns the path of errors for a field of the object at path at. The receiver is
+// nil for a field without rules.
 func (r *Field) Place(at *field.Path, name string) *field.Path {
 	if r == nil || r.At == "" {
 		return &field.Path{Parent: at, Name: name}
@@ -24,8 +24,8 @@ func (r *Field) Place(at *field.Path, name string) *field.Path {
 	return at
 }
 
-// ItemPlace is where mistakes in an item of a list are reported; a list with a place
-// of its own tells nothing of its items.
+// ItemPlace returns the path of errors for an item of a list: that of the list if the field
+// overrides it with At.
 func (r *Field) ItemPlace(list *field.Path, i int) *field.Path {
 	if r.At != "" {
 		return list
@@ -33,7 +33,7 @@ func (r *Field) ItemPlace(list *field.Path, i int) *field.Path {
 	return list.Item(i)
 }
 
-// EntryPlace is itemPlace for an entry of a dictionary.
+// EntryPlace is ItemPlace for an entry of a map.
 func (r *Field) EntryPlace(dictionary *field.Path, key string) *field.Path {
 	if r.At != "" {
 		return dictionary
@@ -41,12 +41,12 @@ func (r *Field) EntryPlace(dictionary *field.Path, key string) *field.Path {
 	return dictionary.Entry(key)
 }
 
-// None reports whether a value counts as not given.
+// None reports whether a value counts as absent.
 func (r *Field) None(value any) bool {
 	return r != nil && r.ZeroIsNone && value == int64(0)
 }
 
-// Why says why a value is required; "" where that goes without saying.
+// Why returns the message for a missing required value; "" for the usual one.
 func (r *Field) Why() string {
 	if r == nil {
 		return ""

@@ -10,101 +10,101 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Rules are what a file says about one definition beyond the OpenAPI document.
+// Rules are the rules of one definition beyond the OpenAPI document.
 type Rules struct {
-	// Defaults are filled in where the object says nothing; objects merge.
+	// Defaults are set where the object has no value; objects are merged.
 	Defaults map[string]any `json:"defaults"`
-	// ZeroIsNone makes numbers of zero count as not given, where there is a default.
+	// ZeroIsNone treats numbers that are zero and have a default as absent.
 	ZeroIsNone bool `json:"zeroIsNone"`
-	// DefaultsWhen are further defaults for objects that have certain values.
+	// DefaultsWhen are further defaults that depend on values of the object.
 	DefaultsWhen []conditional `json:"defaultsWhen"`
-	// Derive names functions that compute a default from other fields.
+	// Derive names functions that compute defaults from other fields.
 	Derive []string `json:"derive"`
-	// Required fields must be given and not be empty, beyond what the document
-	// requires; Optional ones need not, against the document.
+	// Required fields must be set and not empty, beyond what the document requires;
+	// Optional ones need not be, although the document requires them.
 	Required []string `json:"required"`
 	Optional []string `json:"optional"`
-	// Fixed fields keep the value that they were created with. The fields of Once
-	// may be given later, and then stay.
+	// Fixed fields are immutable. The fields of Once can be set later, and are immutable
+	// from then on.
 	Fixed []string `json:"fixed"`
 	Once  []string `json:"once"`
 	// Fields are the rules of single fields.
 	Fields map[string]*Field `json:"fields"`
-	// Shown fields are there, as null, when nothing is said of them: typed clients write
-	// and expect them so.
+	// Shown fields are null when they have no value, and not omitted: typed clients write
+	// and expect that.
 	Shown []string `json:"shown"`
-	// Specified are the names that the specification has for fields, with those of the
-	// document. The neutral vocabulary accepts both.
+	// Specified maps the names of fields in the specification to those of the document. The
+	// neutral vocabulary accepts both.
 	Specified map[string]string `json:"specified"`
-	// OneOf lists fields of which exactly one must be given, AtMostOne fields of
-	// which no two may be given. Sort is what users call them ("volume type").
+	// OneOf lists fields of which exactly one must be set, AtMostOne fields of which at
+	// most one may be set. Sort is the term for them in messages ("volume type").
 	OneOf     []string `json:"oneOf"`
 	AtMostOne []string `json:"atMostOne"`
 	Sort      string   `json:"sort"`
-	// Choice is a field whose value says which other field must be given.
+	// Choice is a union.
 	Choice *Choice `json:"choice"`
-	// Checks name functions that compare several fields.
+	// Checks names functions that compare several fields.
 	Checks []string `json:"checks"`
 
-	// The functions that Derive and Checks name; see Functions.Resolve.
+	// The functions that Derive and Checks name; set by Set.Resolve.
 	DeriveFuncs []rules.DeriveFunc `json:"-"`
 	CheckFuncs  []rules.CheckFunc  `json:"-"`
 }
 
-// conditional are defaults for objects with certain values; null stands for none.
+// conditional are defaults for objects with certain values; null means absent.
 type conditional struct {
 	When map[string]any `json:"when"`
 	Set  map[string]any `json:"set"`
 }
 
-// Choice is a union: Of gives, by the value of the field By, the field that belongs to
-// it. The others may not be given. One that is Optional may be left out too.
+// Choice is a union: Of maps each value of the field By to the field that must be set with
+// it. The others must not be set. If Optional is set, all of them may be absent.
 type Choice struct {
 	By       string            `json:"by"`
 	Of       map[string]string `json:"of"`
 	Optional bool              `json:"optional"`
 }
 
-// Field is the rules of one field. For a list, those on values are about
-// each item.
+// Field holds the rules of one field. For a list, the rules on values apply to each item.
 type Field struct {
 	Enum      []string `json:"enum"`
 	Min       *int64   `json:"min"`
 	Max       *int64   `json:"max"`
 	MaxLength int      `json:"maxLength"`
 	Pattern   string   `json:"pattern"`
-	// Format names a format (package format); KeyFormat is that of a map's keys.
+	// Format names a format (package format) for values, KeyFormat one for the keys of a
+	// map.
 	Format    string `json:"format"`
 	KeyFormat string `json:"keyFormat"`
-	// Unique names the fields that tell the items of a list apart; "." is the item.
+	// Unique names the fields that identify the items of a list; "." is the whole item.
 	Unique   []string `json:"unique"`
 	MaxItems int      `json:"maxItems"`
-	// NotEmpty lists and objects have at least one member, NotEmpty texts are not "".
+	// NotEmpty lists and objects must have a member, NotEmpty strings must not be "".
 	NotEmpty bool `json:"notEmpty"`
-	// Stated says that an empty text is a value like any other, to be valid as such;
-	// elsewhere it is the same as none.
+	// Stated treats an empty string as a value that must be valid; otherwise it counts as
+	// absent.
 	Stated bool `json:"stated"`
-	// Forbidden fields may not be set; the text says why.
+	// Forbidden fields must not be set; the text is the message.
 	Forbidden string `json:"forbidden"`
-	// Blank fields are checked as empty, or zero, when they are left out; they are
-	// required only if the file says so as well.
+	// Blank fields are validated as empty or zero when they are absent; they are required
+	// only if Required lists them.
 	Blank bool `json:"blank"`
-	// ZeroIsNone makes a number of zero count as not given.
+	// ZeroIsNone treats a number that is zero as absent.
 	ZeroIsNone bool `json:"zeroIsNone"`
-	// Missing says why a required value is, and Says what is wrong with one outside of
-	// Enum, Min, Max or MaxItems, where users know it in other words than the usual.
+	// Missing is the message for a missing required value, Says the message for a value
+	// outside of Enum, Min, Max or MaxItems, where Kubernetes uses another than the usual.
 	Missing string `json:"missing"`
 	Says    string `json:"says"`
-	// At is where mistakes are reported, as a path from the object that has the field
-	// (../name); "" is the field.
+	// At is the path of errors, relative to the object that has the field (../name); "" is
+	// the field itself.
 	At string `json:"at"`
 
-	// What Pattern, Format and KeyFormat stand for; nil where they are empty.
+	// The compiled Pattern, Format and KeyFormat; nil where they are empty.
 	Expression        *regexp.Regexp `json:"-"`
 	Checked, KeyCheck format.Format  `json:"-"`
 }
 
-// compile checks and compiles what the rules say of fields.
+// compile validates and compiles the rules of fields.
 func (r *Rules) compile() error {
 	for name, f := range r.Fields {
 		if err := f.compile(); err != nil {
@@ -133,7 +133,7 @@ func (r *Rules) IsBlank(name string) bool {
 }
 func (r *Rules) IsRequired(name string) bool { return r != nil && slices.Contains(r.Required, name) }
 
-// Rename gives fields that have the specification's names those of the document.
+// Rename renames fields from the names of the specification to those of the document.
 func (r *Rules) Rename(m map[string]any, v vocabulary.Vocabulary) {
 	if !v.Behaviour.SpecifiedNames {
 		return
@@ -166,7 +166,7 @@ func (r *Rules) Complete(m map[string]any, v vocabulary.Vocabulary) {
 	}
 }
 
-// Show puts a null where there is nothing in a field that is always shown.
+// Show sets the Shown fields without a value to null.
 func (r *Rules) Show(m map[string]any) {
 	for _, name := range r.Shown {
 		if rules.Empty(m[name]) {

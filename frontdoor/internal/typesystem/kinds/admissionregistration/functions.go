@@ -8,13 +8,13 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
-		"resourceStars":      resourceStars,
+		"resourceWildcards":  resourceWildcards,
 		"reviewVersions":     reviewVersions,
 		"reviewVersionsOnce": reviewVersionsOnce,
-		"starAlone":          starAlone,
-		"whereWebhook":       whereWebhook,
+		"wildcardAlone":      wildcardAlone,
+		"webhookAddress":     webhookAddress,
 	},
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// reviewVersions: a webhook must understand a review that is sent here.
+// reviewVersions checks that a webhook accepts a version of AdmissionReview that the
+// service sends.
 func reviewVersions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	versions := rules.Texts(m, "admissionReviewVersions")
 	if len(versions) > 0 && !slices.Contains(versions, "v1") && !slices.Contains(versions, "v1beta1") {
@@ -16,14 +17,14 @@ func reviewVersions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// whereWebhook: a webhook is at a URL or is a service.
-func whereWebhook(c *rules.Check, m, _ map[string]any, at *field.Path) {
+// webhookAddress checks that a webhook has either a URL or a Service.
+func webhookAddress(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if rules.Empty(m["url"]) == (m["service"] == nil) {
 		c.Required(at, "exactly one of url or service is required")
 	}
 }
 
-// reviewVersionsOnce: a version of reviews is named once.
+// reviewVersionsOnce checks that versions of AdmissionReview are not repeated.
 func reviewVersionsOnce(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	versions := rules.Texts(m, "admissionReviewVersions")
 	seen := make(map[string]bool, len(versions))
@@ -35,8 +36,9 @@ func reviewVersionsOnce(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// starAlone: who means all names nothing else.
-func starAlone(c *rules.Check, m, _ map[string]any, at *field.Path) {
+// wildcardAlone checks that "*" is the only item of its list, and that other names are not
+// empty.
+func wildcardAlone(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, name := range [...]string{"operations", "apiGroups", "apiVersions"} {
 		if values := rules.Texts(m, name); len(values) > 1 && slices.Contains(values, "*") {
 			c.Invalid(at.Field(name), values, "if '*' is present, must not specify other "+plain[name])
@@ -51,11 +53,12 @@ func starAlone(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// plain is how messages speak of fields.
+// plain maps fields to their names in messages.
 var plain = map[string]string{"operations": "operations", "apiGroups": "API groups", "apiVersions": "API versions"}
 
-// resourceStars: the same for resources and their subresources.
-func resourceStars(c *rules.Check, m, _ map[string]any, at *field.Path) {
+// resourceWildcards checks that the wildcards among resources and subresources do not overlap
+// other items.
+func resourceWildcards(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	resources, at := rules.Texts(m, "resources"), at.Field("resources")
 	names := make(map[string]bool, len(resources))
 	for _, name := range resources {

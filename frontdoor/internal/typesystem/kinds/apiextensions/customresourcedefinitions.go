@@ -7,7 +7,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// customNames completes the names of a custom resource type.
+// customNames defaults the names that follow from the kind.
 func customNames(m map[string]any, _ vocabulary.Vocabulary) {
 	names := rules.Object(m, "names")
 	if kind := rules.Text(names, "kind"); kind != "" {
@@ -15,8 +15,7 @@ func customNames(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// customStored names the version to store where a status says nothing of those in
-// which objects may be kept.
+// customStored defaults status.storedVersions to the storage version.
 func customStored(m map[string]any, _ vocabulary.Vocabulary) {
 	status := rules.Object(m, "status")
 	if kept, _ := status["storedVersions"].([]any); status == nil || len(kept) > 0 {
@@ -30,7 +29,8 @@ func customStored(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// customVersions lets an old definition name its one version in either way.
+// customVersions completes an old definition, which can have its only version in version or
+// in versions.
 func customVersions(m map[string]any, _ vocabulary.Vocabulary) {
 	versions, version := rules.Objects(m, "versions"), rules.Text(m, "version")
 	switch {

@@ -1,6 +1,6 @@
-// Package apiextensions holds the defaults of CustomResourceDefinitions. Package crd
-// checks them and sets their status. It serves "Resources and their fields" of the
-// specification.
+// Package apiextensions holds the functions for defaults of CustomResourceDefinitions.
+// Package crd validates them and sets their status. It serves "Resources and their fields"
+// of the specification.
 package apiextensions
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Derive: map[string]rules.DeriveFunc{
 		"customNames":    customNames,

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// apiServiceName: a service of another group is named after what it serves.
+// apiServiceName checks that the name of an APIService is <version>.<group>.
 func apiServiceName(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	spec := rules.Object(m, "spec")
 	version, group := rules.Text(spec, "version"), rules.Text(spec, "group")
@@ -23,7 +23,8 @@ func apiServiceName(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// apiServiceTrust: one trusts a service by its certificate, or without.
+// apiServiceTrust checks that an APIService with a Service has either a CA bundle or
+// insecureSkipTLSVerify at most, and a local one neither.
 func apiServiceTrust(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	bundle, insecure := !rules.Empty(m["caBundle"]), m["insecureSkipTLSVerify"] == true
 	if service := rules.Object(m, "service"); service != nil {
@@ -45,7 +46,7 @@ func apiServiceTrust(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// apiServiceStatus: a condition holds, or does not, or nobody knows.
+// apiServiceStatus checks the status of conditions.
 func apiServiceStatus(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for i, condition := range rules.ConditionsOf(m, "") {
 		switch state := rules.Text(condition, "status"); state {

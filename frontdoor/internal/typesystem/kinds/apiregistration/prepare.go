@@ -7,7 +7,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// createAPIService says of a group version that is served here that it is available.
+// createAPIService sets the condition Available of a local APIService.
 func createAPIService(w kinds.Write, obj, _ map[string]any) {
 	if rules.AsObject(obj["spec"])["service"] == nil {
 		obj["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": "True", "reason": "Local",

@@ -8,10 +8,11 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// templateGeneration is the annotation that counts the templates of a daemon set.
+// templateGeneration is the annotation that counts changes of the template of a DaemonSet.
 const templateGeneration = "deprecated.daemonset.template.generation"
 
-// createDaemonSet begins to count, where the client wants or at one.
+// createDaemonSet initializes the template generation to a positive value from the client,
+// or 1.
 func createDaemonSet(_ kinds.Write, obj, _ map[string]any) {
 	n, err := strconv.ParseInt(rules.Text(rules.AsObject(tree.Object(obj, "metadata")["annotations"]), templateGeneration), 10, 64)
 	if err != nil || n < 1 {
@@ -20,7 +21,8 @@ func createDaemonSet(_ kinds.Write, obj, _ map[string]any) {
 	tree.Object(tree.Object(obj, "metadata"), "annotations")[templateGeneration] = strconv.FormatInt(n, 10)
 }
 
-// countTemplates counts the templates that a daemon set has had; clients cannot.
+// countTemplates increments the template generation when the template changes. Clients
+// cannot set it in an update.
 func countTemplates(_ kinds.Write, obj, old map[string]any) {
 	n, _ := strconv.ParseInt(rules.Text(rules.AsObject(tree.Object(old, "metadata")["annotations"]), templateGeneration), 10, 64)
 	if !tree.Equal(rules.AsObject(obj["spec"])["template"], rules.AsObject(old["spec"])["template"]) {

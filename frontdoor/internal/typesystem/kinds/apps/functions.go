@@ -1,6 +1,6 @@
-// Package apps holds the functions of Deployments, ReplicaSets, StatefulSets,
-// DaemonSets and ControllerRevisions. It never looks at the pods. It serves "Resources
-// and their fields" of the specification.
+// Package apps holds the functions of Deployments, ReplicaSets, StatefulSets, DaemonSets
+// and ControllerRevisions. It does not validate pod specs. It serves "Resources and their
+// fields" of the specification.
 package apps
 
 import (
@@ -9,19 +9,19 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
-		"collisionsAddUp":    collisionsAddUp,
-		"daemonProgress":     daemonProgress,
-		"partsOfWhole":       partsOfWhole,
-		"progressDeadline":   progressDeadline,
-		"revisionData":       revisionData,
-		"selectorMatches":    selectorMatches,
-		"statefulSetChanges": statefulSetChanges,
-		"statefulSetWays":    statefulSetWays,
-		"updateProgress":     updateProgress,
-		"workloadTemplate":   workloadTemplate,
+		"collisionsAddUp":     collisionsAddUp,
+		"daemonProgress":      daemonProgress,
+		"partsOfWhole":        partsOfWhole,
+		"progressDeadline":    progressDeadline,
+		"revisionData":        revisionData,
+		"selectorMatches":     selectorMatches,
+		"statefulSetChanges":  statefulSetChanges,
+		"statefulSetPolicies": statefulSetPolicies,
+		"updateProgress":      updateProgress,
+		"workloadTemplate":    workloadTemplate,
 	},
 	Derive: map[string]rules.DeriveFunc{
 		"claimTemplates": claimTemplates,

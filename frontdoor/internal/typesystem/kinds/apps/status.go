@@ -5,7 +5,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// wholes lists the counts of replicas that another one includes.
+// wholes lists the replica counts that include others.
 var wholes = []struct {
 	whole, called string
 	parts         []string
@@ -14,7 +14,7 @@ var wholes = []struct {
 	{"readyReplicas", "readyReplicas", []string{"availableReplicas"}},
 }
 
-// partsOfWhole: there are no more replicas of some sort than there are at all.
+// partsOfWhole checks that no partial count exceeds the count that includes it.
 func partsOfWhole(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, w := range wholes {
 		for _, part := range w.parts {
@@ -25,7 +25,8 @@ func partsOfWhole(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// collisionsAddUp: names that collided are not tried again.
+// collisionsAddUp checks that collisionCount does not decrease: the controller must not
+// reuse a name that collided.
 func collisionsAddUp(c *rules.Check, m, old map[string]any, at *field.Path) {
 	before, counted := rules.Whole(old["collisionCount"])
 	if n := rules.Number(m, "collisionCount"); counted && (n < before || m["collisionCount"] == nil) {

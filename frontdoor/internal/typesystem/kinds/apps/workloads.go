@@ -10,15 +10,16 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// emptySelectors are the kinds for which a selector of everything is a mistake, and
-// what it is called then.
+// emptySelectors are the kinds for which an empty selector is an error, with their name in
+// the message.
 var emptySelectors = map[string]string{"Deployment": "deployment", "ReplicaSet": "deployment", "StatefulSet": "statefulset", "DaemonSet": "daemonset"}
 
-// selectorMatches: a workload selects the pods that its template makes.
+// selectorMatches checks that the selector of a workload matches the labels of its
+// template.
 func selectorMatches(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	kind, spec, at := rules.Text(m, "kind"), rules.Object(m, "spec"), at.Field("spec")
 	selector, called := rules.Object(spec, "selector"), emptySelectors[kind]
-	if c.Any() && !rules.IsSelector(selector) { // which is reported
+	if c.Any() && !rules.IsSelector(selector) { // reported already
 		if kind != "DaemonSet" {
 			c.Invalid(at.Field("selector"), selector, "invalid label selector")
 		}
@@ -32,7 +33,8 @@ func selectorMatches(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// CheckSelector: no selector selects nothing, and an empty one everything.
+// CheckSelector checks that the selector matches the labels of the template. A missing
+// selector matches nothing, an empty one everything.
 func CheckSelector(c *rules.Check, spec map[string]any, at *field.Path) {
 	selector, made := rules.Object(spec, "selector"), rules.Object(spec, "template", "metadata", "labels")
 	if selector == nil || !rules.Selects(selector, made) {
@@ -40,7 +42,8 @@ func CheckSelector(c *rules.Check, spec map[string]any, at *field.Path) {
 	}
 }
 
-// workloadTemplate: what should be there always is started again and again.
+// workloadTemplate checks that the pods of a workload run forever: restartPolicy Always and
+// no activeDeadlineSeconds.
 func workloadTemplate(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	CheckRestartPolicy(c, m, at, "Always")
 	if deadline := rules.Object(m, "spec", "template", "spec")["activeDeadlineSeconds"]; deadline != nil {
@@ -49,7 +52,8 @@ func workloadTemplate(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	CheckNoEphemeralContainers(c, m, at)
 }
 
-// startedBy is the kind that makes the pods: a deployment leaves it to replica sets.
+// startedBy returns the kind that creates the pods, for messages: the ReplicaSet for a
+// Deployment.
 func startedBy(m map[string]any) string {
 	if kind := rules.Text(m, "kind"); kind != "Deployment" {
 		return kind
@@ -57,12 +61,12 @@ func startedBy(m map[string]any) string {
 	return "ReplicaSet"
 }
 
-// templateOf is the path of the spec in the template of a workload.
+// templateOf returns the path of the pod spec in a workload.
 func templateOf(at *field.Path) *field.Path {
 	return at.Field("spec").Field("template").Field("spec")
 }
 
-// CheckRestartPolicy checks the restart policy of a template.
+// CheckRestartPolicy checks the restart policy of a pod template.
 func CheckRestartPolicy(c *rules.Check, m map[string]any, at *field.Path, allowed ...string) {
 	policy := rules.Text(rules.Object(m, "spec", "template", "spec"), "restartPolicy")
 	if policy != "" && !slices.Contains(allowed, policy) {
@@ -70,7 +74,7 @@ func CheckRestartPolicy(c *rules.Check, m map[string]any, at *field.Path, allowe
 	}
 }
 
-// CheckNoEphemeralContainers: containers for debugging are added to a pod, not to its template.
+// CheckNoEphemeralContainers checks that a pod template has no ephemeral containers.
 func CheckNoEphemeralContainers(c *rules.Check, m map[string]any, at *field.Path) {
 	if len(rules.List(rules.Object(m, "spec", "template", "spec"), "ephemeralContainers")) > 0 {
 		c.Forbidden(templateOf(at).Field("ephemeralContainers"), "ephemeral containers not allowed in pod template")
@@ -83,15 +87,14 @@ func progressDeadline(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// updateProgress: an update must be allowed to start or to stop some pod.
+// updateProgress checks that a rolling update can start or stop a pod.
 func updateProgress(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if isNone(m["maxUnavailable"]) && isNone(m["maxSurge"]) {
 		c.Invalid(at.Field("maxUnavailable"), m["maxUnavailable"], "may not be 0 when `maxSurge` is 0")
 	}
 }
 
-// daemonProgress: an update of a node's pod stops the old one first, or starts the
-// new one first.
+// daemonProgress checks that exactly one of maxUnavailable and maxSurge is not zero.
 func daemonProgress(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	switch unavailable, surge := isNone(m["maxUnavailable"]), isNone(m["maxSurge"]); {
 	case unavailable && surge:
@@ -101,7 +104,7 @@ func daemonProgress(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// isNone reports whether a number or percentage comes to none; what is neither does.
+// isNone reports whether a number or percentage is zero, or invalid.
 func isNone(value any) bool {
 	if i, ok := rules.Whole(value); ok {
 		return i == 0
@@ -112,7 +115,8 @@ func isNone(value any) bool {
 	return !isPercent || err != nil || n == 0
 }
 
-// statefulSetChanges: what gives pods their identity stays.
+// statefulSetChanges checks the immutable fields of a StatefulSet, which determine the
+// identity of its pods.
 func statefulSetChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	mutable := []string{"replicas", "template", "updateStrategy"}
 	before := rules.Object(old, "spec")
@@ -121,7 +125,7 @@ func statefulSetChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// revisionData: a revision holds some object.
+// revisionData checks that a revision holds an object.
 func revisionData(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	switch m["data"].(type) {
 	case map[string]any:
@@ -132,8 +136,8 @@ func revisionData(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// statefulSetWays: pods are made and updated in one of two ways each.
-func statefulSetWays(c *rules.Check, spec, _ map[string]any, at *field.Path) {
+// statefulSetPolicies validates podManagementPolicy and updateStrategy.
+func statefulSetPolicies(c *rules.Check, spec, _ map[string]any, at *field.Path) {
 	if policy := rules.Text(spec, "podManagementPolicy"); policy != "OrderedReady" && policy != "Parallel" {
 		c.Invalid(at.Field("podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'")
 	}
@@ -149,7 +153,7 @@ func statefulSetWays(c *rules.Check, spec, _ map[string]any, at *field.Path) {
 	}
 }
 
-// claimTemplates says of the claims that a stateful set makes what they are.
+// claimTemplates sets the apiVersion and kind of volume claim templates.
 func claimTemplates(m map[string]any, _ vocabulary.Vocabulary) {
 	for _, claim := range rules.Objects(m, "volumeClaimTemplates") {
 		if claim != nil {

@@ -15,10 +15,10 @@ func showAutoscalerReference(o *cell.Object) any {
 	return target.Get("kind").String() + "/" + target.Get("name").String()
 }
 
-// shownMetrics is how many metrics there is room for.
+// shownMetrics limits the metrics in a cell.
 const shownMetrics = 2
 
-// showAutoscalerTargets shows current/target of each metric.
+// showAutoscalerTargets returns current/target of each metric.
 func showAutoscalerTargets(o *cell.Object) any {
 	metrics, current := autoscalerMetrics(o)
 	var targets []string
@@ -38,11 +38,11 @@ func showAutoscalerTargets(o *cell.Object) any {
 	return strings.Join(targets, ", ")
 }
 
-// autoscalerMetrics returns the metrics that are aimed at, and how they stand. The
-// oldest version has a field for one of them, and annotations for the others and
-// for their order, by which they belong together.
+// autoscalerMetrics returns the target metrics and the current ones. Version v1 has fields
+// for CPU utilization only; other metrics are in annotations, as is the order of all of
+// them, by which targets and current values correspond.
 func autoscalerMetrics(o *cell.Object) (metrics, current []rawjson.Value) {
-	noted := func(note string) []rawjson.Value {
+	annotated := func(note string) []rawjson.Value {
 		text := o.Metadata.Get("annotations", o.Names.Qualified("autoscaling.alpha", note)).String()
 		if !json.Valid([]byte(text)) {
 			return nil
@@ -52,9 +52,9 @@ func autoscalerMetrics(o *cell.Object) (metrics, current []rawjson.Value) {
 	if given := o.Spec.Get("metrics"); given.Exists() {
 		return slices.Collect(given.Items()), slices.Collect(o.Status.Get("currentMetrics").Items())
 	}
-	metrics, current = noted("metrics"), noted("current-metrics")
+	metrics, current = annotated("metrics"), annotated("current-metrics")
 	if target := o.Spec.Get("targetCPUUtilizationPercentage"); target.Exists() {
-		ordered := noted("original-metrics")
+		ordered := annotated("original-metrics")
 		if i := slices.IndexFunc(ordered, isCPU); i >= 0 {
 			metrics, ordered[i] = ordered, cpuMetric("target", target)
 		} else {
@@ -67,7 +67,7 @@ func autoscalerMetrics(o *cell.Object) (metrics, current []rawjson.Value) {
 	return metrics, current
 }
 
-// isCPU reports whether a metric is the one that the oldest version has a field for.
+// isCPU reports whether v1 has a field for the metric.
 func isCPU(metric rawjson.Value) bool {
 	return metric.Get("resource", "name").Is("cpu") && metric.Get("resource", "target", "averageUtilization").Exists()
 }
@@ -76,7 +76,7 @@ func cpuMetric(part string, utilization rawjson.Value) rawjson.Value {
 	return rawjson.Value(`{"type":"Resource","resource":{"` + part + `":{"averageUtilization":` + string(utilization) + `}}}`)
 }
 
-// shownMetric shows a metric in the unit of its target.
+// shownMetric formats a metric in the unit of its target.
 func shownMetric(metric, current rawjson.Value) string {
 	target, now := metricSource(metric), metricSource(current)
 	perPod := metric.Get("type").Is("Pods") || metric.Get("type").Is("Resource") || metric.Get("type").Is("ContainerResource")
@@ -86,15 +86,14 @@ func shownMetric(metric, current rawjson.Value) string {
 	if average := measure(target, "target", "averageValue"); average != "" {
 		shown := cmp.Or(measure(now, "current", "averageValue"), cell.Unknown) + "/" + average
 		if perPod {
-			return shown // which is always an average
+			return shown // such metrics are always averages
 		}
 		return shown + " (avg)"
 	}
 	return cmp.Or(measure(now, "current", "value"), cell.Unknown) + "/" + measure(target, "target", "value")
 }
 
-// metricSource returns the part of a metric that its type names, as in Resource
-// and resource.
+// metricSource returns the part of a metric that its type names: resource for Resource.
 func metricSource(metric rawjson.Value) rawjson.Value {
 	kind := metric.Get("type").String()
 	if kind == "" {
@@ -103,8 +102,8 @@ func metricSource(metric rawjson.Value) rawjson.Value {
 	return metric.Get(strings.ToLower(kind[:1]) + kind[1:])
 }
 
-// measure returns a number of a source: target.averageValue, or as older versions
-// have it targetAverageValue or averageValue; "" without.
+// measure returns a number of a source: target.averageValue, or targetAverageValue or
+// averageValue in older versions; "" for none.
 func measure(source rawjson.Value, part, name string) string {
 	for _, v := range []rawjson.Value{source.Get(part, name), source.Get(part + strings.ToUpper(name[:1]) + name[1:]), source.Get(name)} {
 		if v.Exists() {

@@ -6,12 +6,11 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// usualTarget is the CPU utilization, in percent, that an autoscaler aims at when it
-// names no metric.
+// usualTarget is the default target of CPU utilization, in percent.
 const usualTarget = int64(80)
 
-// oldestTarget is the target of a v1 autoscaler. When its other metrics are in an
-// annotation, it need not have that of CPU.
+// oldestTarget defaults the CPU target of a v1 autoscaler, unless an annotation has other
+// metrics.
 func oldestTarget(m map[string]any, v vocabulary.Vocabulary) {
 	annotations := rules.Object(m, "metadata", "annotations")
 	if _, others := annotations[v.Qualified("autoscaling.alpha", "metrics")]; others {
@@ -28,8 +27,7 @@ func minimumBelowMaximum(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// metricTarget: a target says of which kind it is. What it is, is a matter of its
-// source.
+// metricTarget checks the type of a target. The checks of its values depend on the source.
 func metricTarget(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	switch kind := rules.Text(m, "type"); kind {
 	case "Utilization", "Value", "AverageValue":
@@ -40,12 +38,13 @@ func metricTarget(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// source is what the target of a metric from some source says.
+// source holds the requirements for the targets of one source of metrics.
 type source struct {
-	// either lists the fields of which one is needed, that which is missed first.
+	// either lists the fields of which one is required; the first one is named in the
+	// error.
 	either []string
 	why    string
-	// alone is the field that none of the others may be with; "" when they may.
+	// alone is a field that excludes the others; "" for none.
 	alone, whyAlone string
 }
 
@@ -67,7 +66,7 @@ func externalMetricTarget(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		"value", "may not set both a target value for metric and a per-pod target"}.check(c, m, at)
 }
 
-// check checks the target of a metric.
+// check validates the target of a metric.
 func (s source) check(c *rules.Check, m map[string]any, at *field.Path) {
 	target, at := rules.Object(m, "target"), at.Field("target")
 	given := 0
@@ -84,7 +83,7 @@ func (s source) check(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 }
 
-// scalingPolicies: a rule says by which steps it scales.
+// scalingPolicies checks that the list of policies is not empty if it is given.
 func scalingPolicies(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if policies, given := m["policies"]; given && rules.Empty(policies) {
 		c.Required(at.Field("policies"), "must specify at least one Policy")

@@ -9,9 +9,9 @@ import (
 )
 
 func showJobCompletions(o *cell.Object) any {
-	succeeded, wanted := o.Status.Get("succeeded").Int(), o.Spec.Get("completions")
-	if wanted.Exists() {
-		return cell.Fraction(succeeded, wanted.Int())
+	succeeded, completions := o.Status.Get("succeeded").Int(), o.Spec.Get("completions")
+	if completions.Exists() {
+		return cell.Fraction(succeeded, completions.Int())
 	}
 	if parallel := o.Spec.Get("parallelism").Int(); parallel > 1 {
 		return cell.Fraction(succeeded, 1) + " of " + cell.Count(int(parallel))

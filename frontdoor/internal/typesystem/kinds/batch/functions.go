@@ -1,5 +1,5 @@
-// Package batch holds the functions of Jobs and CronJobs, and of the templates that
-// CronJobs have. It serves "Resources and their fields" of the specification.
+// Package batch holds the functions of Jobs, CronJobs and their job templates. It serves
+// "Resources and their fields" of the specification.
 package batch
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"cronJobName":        cronJobName,

@@ -12,17 +12,17 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Labels by which the pods of a job are told from those of others.
+// Labels that identify the pods of a Job.
 const (
 	uidLabel  = "controller-uid"
 	nameLabel = "job-name"
 )
 
-// maxIndexed bounds how many pods of an indexed job run at a time.
+// maxIndexed limits the parallelism of an indexed Job.
 const maxIndexed = 100000
 
-// jobSelectorMatches: a job selects the pods that its template makes, and by its own
-// uid unless it says that it does not.
+// jobSelectorMatches checks that the selector of a Job matches its template, and that a
+// generated selector uses the Job's own uid.
 func jobSelectorMatches(c *rules.Check, m, old map[string]any, at *field.Path) {
 	spec, where := rules.Object(m, "spec"), at.Field("spec")
 	if spec["selector"] == nil {
@@ -34,8 +34,7 @@ func jobSelectorMatches(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// ownSelector: the selector and the labels that a job is given are those of nobody
-// else.
+// ownSelector checks the generated selector and labels of a Job.
 func ownSelector(c *rules.Check, m map[string]any, where *field.Path) {
 	spec, metadata := rules.Object(m, "spec"), rules.Object(m, "metadata")
 	own := map[string]any{uidLabel: metadata["uid"], nameLabel: metadata["name"]}
@@ -54,7 +53,7 @@ func ownSelector(c *rules.Check, m map[string]any, where *field.Path) {
 	}
 }
 
-// indexedJob: who counts pods by index knows how many there are.
+// indexedJob checks that an indexed Job has completions and a limited parallelism.
 func indexedJob(c *rules.Check, spec, _ map[string]any, at *field.Path) {
 	if spec["completionMode"] != "Indexed" {
 		return
@@ -67,8 +66,8 @@ func indexedJob(c *rules.Check, spec, _ map[string]any, at *field.Path) {
 	}
 }
 
-// jobChanges: a job that runs keeps what its pods are and how many; the jobs that a
-// cron job is going to make may become others.
+// jobChanges checks the immutable fields of a Job. The job template of a CronJob is
+// mutable.
 func jobChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	spec, before := rules.Object(m, "spec"), rules.Object(old, "spec")
 	for _, name := range []string{"completions", "selector", "template", "completionMode"} {
@@ -78,7 +77,8 @@ func jobChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// noJobSelector: the jobs of a cron job select their pods by their own uids.
+// noJobSelector checks that a job template has no selector: the Jobs of a CronJob get
+// generated ones.
 func noJobSelector(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	spec, at := rules.Object(m, "spec"), at.Field("spec")
 	if spec["manualSelector"] == true {
@@ -89,7 +89,7 @@ func noJobSelector(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// maxCronJobName leaves room for what a job's name adds.
+// maxCronJobName leaves space for the suffix of a Job's name.
 const maxCronJobName = 52
 
 func cronJobName(c *rules.Check, m, old map[string]any, at *field.Path) {
@@ -98,7 +98,8 @@ func cronJobName(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// jobCompletions makes a job without both fields run once.
+// jobCompletions defaults completions and parallelism to 1; completions only if both are
+// absent.
 func jobCompletions(m map[string]any, _ vocabulary.Vocabulary) {
 	spec := rules.Object(m, "spec")
 	if spec == nil {
@@ -112,7 +113,7 @@ func jobCompletions(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// labelsOfJob lets a job without labels have those of its pods.
+// labelsOfJob defaults the labels of a Job to those of its template.
 func labelsOfJob(m map[string]any, _ vocabulary.Vocabulary) {
 	labels := rules.Object(m, "spec", "template", "metadata", "labels")
 	if len(labels) > 0 && len(rules.Object(m, "metadata", "labels")) == 0 {
@@ -120,15 +121,15 @@ func labelsOfJob(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// jobTemplate: what should end is not started again when it has.
+// jobTemplate checks that the pods of a Job can complete: restartPolicy OnFailure or Never.
 func jobTemplate(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	apps.CheckRestartPolicy(c, m, at, "OnFailure", "Never")
 	apps.CheckNoEphemeralContainers(c, m, at)
 }
 
-// createJob lets a job select its pods by its own uid, unless it brings a selector
-// and says so, and have the labels of its pods when it has none. A label or
-// requirement that is there already is left to the rules.
+// createJob generates the selector and the template labels of a Job from its uid and name,
+// unless manualSelector is set, and defaults its labels to those of the template. It does
+// not change existing labels and requirements; validation checks them.
 func createJob(_ kinds.Write, obj, _ map[string]any) {
 	spec := tree.Object(obj, "spec")
 	if spec["manualSelector"] == true {

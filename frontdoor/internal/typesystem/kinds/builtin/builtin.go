@@ -1,6 +1,6 @@
-// Package builtin joins the files of package kinds with the Go functions that they
-// name, which are in the folders of the kinds. It decides nothing itself. It serves
-// "Resources and their fields" of the specification.
+// Package builtin joins the files of package kinds with the Go functions that they refer
+// to. It has no logic of its own. It serves "Resources and their fields" of the
+// specification.
 package builtin
 
 import (
@@ -32,8 +32,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/storage"
 )
 
-// Read returns what is known of the built-in kinds, with all functions found. All
-// callers share it and must not modify it. An error is a mistake in a file.
+// Read returns the built-in kinds with resolved functions. All callers share the set and
+// must not modify it. An error is a mistake in a file.
 var Read = sync.OnceValues(func() (*kinds.Set, error) {
 	set, err := kinds.Read()
 	if err != nil {
@@ -46,7 +46,7 @@ var Read = sync.OnceValues(func() (*kinds.Set, error) {
 	return set, set.Resolve(functions)
 })
 
-// Cells returns the functions for cells of Tables; none when Read returns an error.
+// Cells returns the functions for cells of Tables; nil if Read returns an error.
 func Cells() (map[string]cell.Func, map[string]cell.RowFunc) {
 	set, err := Read()
 	if err != nil {

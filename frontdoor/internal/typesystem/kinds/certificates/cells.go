@@ -6,7 +6,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 )
 
-// showRequestCondition sums up a certificate signing request.
+// showRequestCondition returns a summary of the status.
 func showRequestCondition(o *cell.Object) any {
 	is := func(kind string) bool { return cell.Condition(o.Status.Get("conditions"), kind).Exists() }
 	var words []string

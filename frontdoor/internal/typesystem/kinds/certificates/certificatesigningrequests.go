@@ -13,7 +13,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// signerOfV1: the signer that takes anything is not for version v1.
+// signerOfV1 checks that a v1 request does not name the legacy signer, which is only valid
+// in v1beta1.
 func signerOfV1(c *rules.Check, m, old map[string]any, at *field.Path) {
 	legacy := c.Vocabulary.Signers.LegacyUnknown
 	if signer := rules.Text(rules.Object(m, "spec"), "signerName"); old == nil && signer == legacy {
@@ -21,8 +22,7 @@ func signerOfV1(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// certificateStatus holds the rules on status of section
-// "CertificateSigningRequest".
+// certificateStatus has the rules on status of section "CertificateSigningRequest".
 func certificateStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
 	oldCertificateStatus(c, m, old, at)
 	seen := map[string]bool{}
@@ -48,8 +48,8 @@ func certificateStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// oldCertificateStatus holds the rules that the older version has too: what is decided
-// stays decided, and only an approval decides.
+// oldCertificateStatus has the rules for v1beta1, which v1 shares: decisions are final, and
+// only the subresource approval adds them.
 func oldCertificateStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
 	at = at.Field("status").Field("conditions")
 	for i, condition := range rules.ConditionsOf(m, "") {
@@ -85,11 +85,11 @@ func oldCertificateStatus(c *rules.Check, m, old map[string]any, at *field.Path)
 	}
 }
 
-// decisions are the conditions that say what became of a request.
+// decisions are the condition types that record the outcome of a request.
 var decisions = []string{"Approved", "Denied", "Failed"}
 
-// certificatesOnly checks PEM in base64: blocks of certificates without headers,
-// with any text around them.
+// certificatesOnly checks that base64-encoded PEM has only certificate blocks without
+// headers; text around them is allowed. It returns the error message, or "".
 func certificatesOnly(encoded string) string {
 	rest, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -121,8 +121,8 @@ func certificatesOnly(encoded string) string {
 	return ""
 }
 
-// signerOfOldRequest gives a request of the older version, which names no signer, the
-// signer of nodes whose conditions it meets, or else the one that accepts anything.
+// signerOfOldRequest defaults the signer of a v1beta1 request: the signer for nodes whose
+// conditions the request meets, or else the legacy one.
 func signerOfOldRequest(m map[string]any, v vocabulary.Vocabulary) {
 	if rules.Empty(m["signerName"]) {
 		m["signerName"] = signerOf(m, v.Signers)

@@ -1,5 +1,6 @@
 // Package certificates holds the functions of CertificateSigningRequests. The module
-// csr-signer signs them. It serves "Resources and their fields" of the specification.
+// csr-signer signs the certificates. It serves "Resources and their fields" of the
+// specification.
 package certificates
 
 import (
@@ -8,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"certificateStatus":    certificateStatus,
@@ -19,7 +20,7 @@ var Functions = kinds.Functions{
 		"signerOfOldRequest": signerOfOldRequest,
 	},
 	Prepare: map[string]kinds.PrepareFunc{
-		"nameRequester":        nameRequester,
+		"setRequester":         setRequester,
 		"updateSigningRequest": updateSigningRequest,
 	},
 	Cells: map[string]cell.Func{

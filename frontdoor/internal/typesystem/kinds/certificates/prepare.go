@@ -8,8 +8,9 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// nameRequester writes into a certificate request who asks, whatever it says.
-func nameRequester(w kinds.Write, obj, _ map[string]any) {
+// setRequester sets the user fields of a request to the authenticated user, whatever the
+// client sent.
+func setRequester(w kinds.Write, obj, _ map[string]any) {
 	spec := tree.Object(obj, "spec")
 	for _, field := range []string{"username", "uid", "groups", "extra"} {
 		delete(spec, field)
@@ -30,8 +31,8 @@ func nameRequester(w kinds.Write, obj, _ map[string]any) {
 	}
 }
 
-// updateSigningRequest keeps the half of the status that a subresource does not
-// own, and gives new conditions their times.
+// updateSigningRequest keeps the spec and the parts of the status that the subresource does
+// not change, and sets the times of new conditions.
 func updateSigningRequest(w kinds.Write, obj, old map[string]any) {
 	kinds.Keep(obj, old, "spec")
 	status, oldStatus := tree.Object(obj, "status"), tree.Object(old, "status")
@@ -48,9 +49,8 @@ func updateSigningRequest(w kinds.Write, obj, old map[string]any) {
 	}
 }
 
-// keepDecisions keeps the conditions Approved and Denied as they are: only the
-// approval subresource may set them. Where there are more or fewer of them, they stay
-// as they were sent, for the schema to refuse.
+// keepDecisions restores the conditions Approved and Denied: only the subresource approval
+// may set them. If their number differs, they are left for validation to reject.
 func keepDecisions(status, oldStatus map[string]any) {
 	conditions, _ := status["conditions"].([]any)
 	old, _ := oldStatus["conditions"].([]any)
@@ -65,7 +65,7 @@ func keepDecisions(status, oldStatus map[string]any) {
 	}
 }
 
-// indices tells where the conditions of a type stand.
+// indices returns the indices of the conditions of a type.
 func indices(conditions []any, kind string) []int {
 	var at []int
 	for i, c := range conditions {
@@ -76,8 +76,8 @@ func indices(conditions []any, kind string) []int {
 	return at
 }
 
-// stampConditions gives conditions their times. One whose status has not changed was
-// reached when it was before.
+// stampConditions sets the missing times of conditions. A condition whose status has not
+// changed keeps its lastTransitionTime.
 func stampConditions(status, oldStatus map[string]any, now time.Time) {
 	conditions, _ := status["conditions"].([]any)
 	old, _ := oldStatus["conditions"].([]any)

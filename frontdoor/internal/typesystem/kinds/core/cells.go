@@ -52,7 +52,8 @@ func showConfigMapData(o *cell.Object) any {
 	return int64(o.Get("data").Len() + o.Get("binaryData").Len())
 }
 
-// healthy returns the condition of a component; they stand at the top level.
+// healthy returns the condition Healthy of a ComponentStatus, whose conditions are at the
+// top level.
 func healthy(o *cell.Object) rawjson.Value { return cell.Condition(o.Get("conditions"), "Healthy") }
 
 func showComponentStatus(o *cell.Object) any {
@@ -82,8 +83,8 @@ func showNodeStatus(o *cell.Object) any {
 	return text
 }
 
-// showNodeRoles reads both spellings of role labels: <role prefix>/<role> and
-// <domain>/role: <role>.
+// showNodeRoles reads both forms of role labels: <role prefix>/<role> and <domain>/role:
+// <role>.
 func showNodeRoles(o *cell.Object) any {
 	prefix, single := o.Names.Qualified("node-role", ""), o.Names.Qualified("", "role")
 	var roles []string

@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// maxData bounds the data of a ConfigMap or Secret, in bytes.
+// maxData limits the data of a ConfigMap or Secret, in bytes.
 const maxData = 1 << 20
 
 func keysInOnePlace(c *rules.Check, m, _ map[string]any, at *field.Path) {
@@ -21,8 +21,7 @@ func keysInOnePlace(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// dataSize counts what is stored, not how it is written: a secret's data and binary
-// data are base64.
+// dataSize checks the size of the decoded data: that of Secrets and binaryData is base64.
 func dataSize(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	size, secret := 0, m["type"] != nil
 	for _, name := range [...]string{"data", "binaryData"} {
@@ -36,7 +35,7 @@ func dataSize(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		}
 	}
 	if size > maxData {
-		where := at.Entry("") // of no field: all of it is too much
+		where := at.Entry("") // the error is about all data
 		if secret {
 			where = at.Field("data")
 		}
@@ -44,7 +43,7 @@ func dataSize(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// immutableData: once marked immutable, neither the data nor the mark change.
+// immutableData checks that an immutable object keeps its data and the field immutable.
 func immutableData(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if old["immutable"] != true {
 		return
@@ -56,7 +55,7 @@ func immutableData(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// secretKeys: some types of secrets must hold certain keys.
+// secretKeys checks the keys that some types of Secrets require.
 func secretKeys(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	data, where := rules.Object(m, "data"), at.Field("data")
 	need := func(keys ...string) {
@@ -91,7 +90,8 @@ func secretKeys(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// isJSON checks a key of a secret, whose value no message shows.
+// isJSON checks that a value of a Secret is a JSON object. Messages do not contain the
+// value.
 func isJSON(c *rules.Check, data map[string]any, key string, at *field.Path) {
 	text, ok := data[key].(string)
 	content, err := base64.StdEncoding.DecodeString(text)

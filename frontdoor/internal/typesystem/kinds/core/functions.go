@@ -1,7 +1,7 @@
-// Package core holds the functions of kinds of the core group: nodes, namespaces,
-// quotas and limits, ConfigMaps and Secrets, volumes and claims. Pods and Services
-// have folders of their own. It serves "Resources and their fields" of the
-// specification.
+// Package core holds the functions of kinds of the core group: Nodes, Namespaces,
+// ResourceQuotas, LimitRanges, ConfigMaps, Secrets, PersistentVolumes and their claims.
+// Pods and Services have folders of their own. It serves "Resources and their fields" of
+// the specification.
 package core
 
 import (
@@ -10,14 +10,14 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"capacityStorage":     capacityStorage,
 		"claimChanges":        claimChanges,
 		"claimStorage":        claimStorage,
 		"dataSize":            dataSize,
-		"gotCapacity":         gotCapacity,
+		"claimCapacity":       claimCapacity,
 		"hostRootNotRecycled": hostRootNotRecycled,
 		"immutableData":       immutableData,
 		"inlineVolume":        inlineVolume,
@@ -48,7 +48,7 @@ var Functions = kinds.Functions{
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"dropDataSource":          dropDataSource,
-		"holdNamespace":           holdNamespace,
+		"addNamespaceFinalizer":   addNamespaceFinalizer,
 		"keepNamespaceFinalizers": keepNamespaceFinalizers,
 		"nameLimitRange":          nameLimitRange,
 		"nameSecrets":             nameSecrets,

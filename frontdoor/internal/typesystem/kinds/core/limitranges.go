@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// limitsOfType: the limits of a range go up from the least to the most, and only
-// containers have defaults.
+// limitsOfType checks that min, defaultRequest, default and max ascend, and that limits for
+// pods have no defaults.
 func limitsOfType(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	kind := rules.Text(m, "type")
 	if kind == "Pod" {
@@ -38,8 +38,8 @@ func limitsOfType(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	ratios(c, m, at)
 }
 
-// limitNames: there is a range of known types, and of what containers can ask for.
-// What cannot be shared is asked for in full.
+// limitNames checks the type, the names of resources, and that resources that cannot be
+// overcommitted have the same default request and limit.
 func limitNames(c *rules.Check, m map[string]any, at *field.Path) {
 	kind := rules.Text(m, "type")
 	pods := kind == "Pod" || kind == "Container"
@@ -67,17 +67,17 @@ func limitNames(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 }
 
-// ofContainers reports whether a name without a domain is of what containers use.
+// ofContainers reports whether an unqualified name is a resource of containers.
 func ofContainers(name string) bool {
 	return name == "cpu" || name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-")
 }
 
-// below checks that no limit of the first kind is above one of the second kind.
+// below checks that no bound of the first kind exceeds one of the second kind.
 func below(c *rules.Check, m map[string]any, kinds [2]string, at *field.Path) {
 	low, high := kinds[0], kinds[1]
 	upper, blamed := rules.Object(m, high), low
 	if low == "min" && high != "max" {
-		blamed = high // defaults have to keep to the range, not the range to them
+		blamed = high // the default is reported, not the range
 	}
 	for name, value := range rules.Object(m, low) {
 		bound, bounded := upper[name]
@@ -87,7 +87,7 @@ func below(c *rules.Check, m map[string]any, kinds [2]string, at *field.Path) {
 	}
 }
 
-// ratios: a limit is at least what is asked for, and at most what the range allows.
+// ratios checks that maxLimitRequestRatio is at least 1 and at most max/min.
 func ratios(c *rules.Check, m map[string]any, at *field.Path) {
 	least, most := rules.Object(m, "min"), rules.Object(m, "max")
 	for name, value := range rules.Object(m, "maxLimitRequestRatio") {
@@ -102,8 +102,8 @@ func ratios(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 }
 
-// limitDefaults derives the defaults of a limit range for containers: what is not
-// given is taken from the stricter neighbour.
+// limitDefaults sets the missing defaults of limits for containers: default from max, and
+// defaultRequest from default and then min.
 func limitDefaults(m map[string]any, _ vocabulary.Vocabulary) {
 	if m["type"] != "Container" {
 		return
@@ -115,7 +115,8 @@ func limitDefaults(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// nameLimitRange names a limit range that has no name: the only kind that needs none.
+// nameLimitRange generates the name of a LimitRange without one: the only kind whose name
+// is optional.
 func nameLimitRange(_ kinds.Write, obj, _ map[string]any) {
 	if meta := tree.Object(obj, "metadata"); rules.Text(meta, "name") == "" {
 		meta["name"] = string(uuid.NewUUID())

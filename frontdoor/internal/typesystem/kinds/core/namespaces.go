@@ -12,7 +12,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// namespaceNameLabel labels a namespace with its name, for selectors.
+// namespaceNameLabel sets the label with the name of a Namespace.
 func namespaceNameLabel(m map[string]any, v vocabulary.Vocabulary) {
 	metadata := rules.Object(m, "metadata")
 	if name := rules.Text(metadata, "name"); name != "" {
@@ -23,8 +23,7 @@ func namespaceNameLabel(m map[string]any, v vocabulary.Vocabulary) {
 	}
 }
 
-// namespaceFinalizers: a namespace is held by the service itself, or by those who have
-// a domain.
+// namespaceFinalizers checks that finalizers are the service's own or have a domain.
 func namespaceFinalizers(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for i, name := range rules.Texts(m, "finalizers") {
 		if !strings.Contains(name, "/") && !c.OwnFinalizer(name) {
@@ -33,7 +32,8 @@ func namespaceFinalizers(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// namespacePhase: a namespace is active until it is deleted.
+// namespacePhase checks that the phase is Terminating if and only if the Namespace is being
+// deleted.
 func namespacePhase(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if c.Subresource != "status" {
 		return
@@ -47,8 +47,8 @@ func namespacePhase(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// holdNamespace holds a namespace until its contents are gone.
-func holdNamespace(w kinds.Write, obj, _ map[string]any) {
+// addNamespaceFinalizer adds the finalizer that keeps a Namespace until its contents are deleted.
+func addNamespaceFinalizer(w kinds.Write, obj, _ map[string]any) {
 	spec := tree.Object(obj, "spec")
 	held, _ := spec["finalizers"].([]any)
 	if name := any(w.Vocabulary.NamespaceFinalizer); !slices.Contains(held, name) {
@@ -56,8 +56,8 @@ func holdNamespace(w kinds.Write, obj, _ map[string]any) {
 	}
 }
 
-// keepNamespaceFinalizers: what holds a namespace changes on a path of its own, which
-// changes nothing else.
+// keepNamespaceFinalizers allows only the subresource finalize to change spec.finalizers,
+// and that to change no status.
 func keepNamespaceFinalizers(w kinds.Write, obj, old map[string]any) {
 	if w.Subresource == "finalize" {
 		kinds.Keep(obj, old, "status")
@@ -70,7 +70,7 @@ func keepNamespaceFinalizers(w kinds.Write, obj, old map[string]any) {
 	}
 }
 
-// terminateNamespace says in the status that the contents are being deleted.
+// terminateNamespace sets the phase of a deleted Namespace.
 func terminateNamespace(_ kinds.Write, obj, _ map[string]any) {
 	tree.Object(obj, "status")["phase"] = "Terminating"
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// nodeCIDRs: a node's pods have one range, or one of each family.
+// nodeCIDRs checks that a Node has at most one pod range per IP family.
 func nodeCIDRs(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	ranges, at := rules.Texts(m, "podCIDRs"), at.Field("podCIDRs")
 	if len(ranges) > 2 || len(ranges) == 2 && strings.Contains(ranges[0], ":") == strings.Contains(ranges[1], ":") {
@@ -17,8 +17,8 @@ func nodeCIDRs(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// sameCIDRs: the one range of a node's pods is the first of them; where they differ,
-// the one counts.
+// sameCIDRs makes podCIDR the first of podCIDRs. If both are given and differ, podCIDR
+// wins.
 func sameCIDRs(m map[string]any, _ vocabulary.Vocabulary) {
 	first, ranges := rules.Text(m, "podCIDR"), rules.Texts(m, "podCIDRs")
 	switch {
@@ -29,8 +29,8 @@ func sameCIDRs(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// nodeTaints: taints have names like labels, and a key has at most one of each effect.
-// What is wrong with them is told of the metadata, whose like they are.
+// nodeTaints validates taints, and that no key has an effect twice. As in Kubernetes,
+// errors have a path below metadata.
 func nodeTaints(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	at = at.Field("metadata").Field("taints")
 	seen := map[[2]string]bool{}
@@ -55,8 +55,7 @@ func nodeTaints(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// nodeStatus: a node has not less than nothing of a resource, and is at an address
-// once.
+// nodeStatus checks that resources are not negative, and that addresses are not repeated.
 func nodeStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
 	status, at := rules.Object(m, "status"), at.Field("status")
 	for _, of := range [...]string{"capacity", "allocatable"} {
@@ -77,7 +76,7 @@ func nodeStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// nodeChanges: what a node was given once, it keeps.
+// nodeChanges checks the fields that are immutable once they are set.
 func nodeChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if old == nil {
 		return
@@ -93,7 +92,7 @@ func nodeChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// allocatableIsCapacity: a node that does not say what it keeps for itself keeps nothing.
+// allocatableIsCapacity defaults allocatable to the capacity.
 func allocatableIsCapacity(m map[string]any, _ vocabulary.Vocabulary) {
 	if capacity := rules.Object(m, "capacity"); len(capacity) > 0 && m["allocatable"] == nil {
 		rules.Complete(m, map[string]any{"allocatable": capacity})

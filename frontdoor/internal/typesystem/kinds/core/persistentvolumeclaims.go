@@ -6,19 +6,19 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// claimStorage: a claim says how much it needs.
+// claimStorage checks that a claim requests storage.
 func claimStorage(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	where := at.Field("resources").Entry("storage")
-	asked, ok := rules.Object(m, "resources", "requests")["storage"]
+	requested, ok := rules.Object(m, "resources", "requests")["storage"]
 	if !ok {
 		c.Required(where, "")
-	} else if q := rules.Quantity(asked); q.Sign() <= 0 {
-		c.Invalid(where, asked, "must be greater than zero")
+	} else if q := rules.Quantity(requested); q.Sign() <= 0 {
+		c.Invalid(where, requested, "must be greater than zero")
 	}
 }
 
-// claimChanges: a claim stays as it was made, but is bound to a volume, and when it
-// is bound may ask for more.
+// claimChanges checks the immutable fields of a claim: only volumeName may be set later,
+// and a bound claim may request more storage.
 func claimChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	before, after := rules.Object(old, "spec"), rules.Object(m, "spec")
 	if old == nil || c.Subresource != "" {
@@ -35,8 +35,8 @@ func claimChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if !rules.Same(was, is) {
 		c.Forbidden(at, "spec is immutable after creation except resources.requests for bound claims")
 	}
-	had, asked := rules.Object(before, "resources", "requests")["storage"], rules.Object(after, "resources", "requests")["storage"]
-	if less, q := rules.Quantity(had), rules.Quantity(asked); q.Cmp(less) < 0 {
+	had, requested := rules.Object(before, "resources", "requests")["storage"], rules.Object(after, "resources", "requests")["storage"]
+	if less, q := rules.Quantity(had), rules.Quantity(requested); q.Cmp(less) < 0 {
 		c.Forbidden(at.Field("resources").Field("requests").Field("storage"), "field can not be less than previous value")
 	}
 	if !rules.Same(before["volumeMode"], after["volumeMode"]) {
@@ -44,7 +44,7 @@ func claimChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// fixedClaim returns what may not change of a claim's spec.
+// fixedClaim returns the immutable part of a claim's spec.
 func fixedClaim(spec, before map[string]any, bound bool) map[string]any {
 	fixed := rules.Without(spec, "resources")
 	if rules.Text(before, "volumeName") == "" {
@@ -58,8 +58,7 @@ func fixedClaim(spec, before map[string]any, bound bool) map[string]any {
 	return fixed
 }
 
-// classMoved reports whether the class of a claim, which stood in an annotation, has
-// moved into its field.
+// classMoved reports whether the storage class has moved from the annotation to the field.
 func classMoved(c *rules.Check, m, old map[string]any) bool {
 	name := classAnnotation(c)
 	before, had := rules.Object(old, "metadata", "annotations")[name]
@@ -80,8 +79,8 @@ func classAnnotation(c *rules.Check) string {
 	return c.Vocabulary.Qualified("volume.beta", "storage-class")
 }
 
-// gotCapacity checks what a claim got, when its controller reports it.
-func gotCapacity(c *rules.Check, m, _ map[string]any, _ *field.Path) {
+// claimCapacity checks that the reported capacity is not negative.
+func claimCapacity(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 	if c.Subresource != "status" {
 		return
 	}
@@ -93,8 +92,8 @@ func gotCapacity(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 	}
 }
 
-// dropDataSource drops where a claim gets its first data from, when nobody can fill it
-// from there: release 1.21 knows claims and snapshots. One that is stored stays.
+// dropDataSource drops a data source that release 1.21 does not support: those are claims
+// and snapshots. A stored data source is kept.
 func dropDataSource(w kinds.Write, obj, old map[string]any) {
 	if rules.AsObject(rules.AsObject(old)["spec"])["dataSource"] != nil {
 		return

@@ -7,11 +7,12 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// secrets are the fields of sources that name a secret. (nodeStageSecretRef has never
-// been looked at.)
+// secrets are the fields of volume sources that refer to a Secret and are validated.
+// (Kubernetes does not validate nodeStageSecretRef.)
 var secrets = [...]string{"secretRef", "controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef"}
 
-// namespacedSecrets: a volume is in no namespace, so that its secrets name theirs.
+// namespacedSecrets checks that references to Secrets have a namespace: a PersistentVolume
+// has none that could be the default.
 func namespacedSecrets(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, name := range secrets {
 		secret, given := m[name].(map[string]any)
@@ -23,11 +24,11 @@ func namespacedSecrets(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// isInline reports whether a volume is described where it is attached.
+// isInline reports whether a volume spec is part of a VolumeAttachment.
 func isInline(at *field.Path) bool { return at != nil && at.Name == "inlineVolumeSpec" }
 
-// inlineVolume: a volume that is only attached is one of a storage driver, and has
-// nothing that is about claims.
+// inlineVolume checks that an inline volume is a CSI volume without fields that concern
+// claims.
 func inlineVolume(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if !isInline(at) {
 		return
@@ -66,12 +67,12 @@ func capacityStorage(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// sources are the fields of a volume that say where its data are.
+// sources are the fields of volume sources.
 var sources = [...]string{"awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc", "flexVolume", "flocker",
 	"gcePersistentDisk", "glusterfs", "hostPath", "iscsi", "local", "nfs", "photonPersistentDisk", "portworxVolume", "quobyte",
 	"rbd", "scaleIO", "storageos", "vsphereVolume"}
 
-// volumeChanges: a volume stays where its data are.
+// volumeChanges checks the immutable fields of a volume.
 func volumeChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if old == nil || isInline(at) {
 		return
@@ -90,22 +91,23 @@ func volumeChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// onlyExpands reports whether a driver's volume gets the secret with which it can grow,
-// and else stays as it is.
+// onlyExpands reports whether the only change of a CSI volume is that it gets the secret
+// for expansion.
 func onlyExpands(m, old map[string]any, name string) bool {
 	const secret = "controllerExpandSecretRef"
 	before, after := rules.Object(old, name), rules.Object(m, name)
 	return name == "csi" && before != nil && before[secret] == nil && rules.Same(rules.Without(after, secret), before)
 }
 
-// localVolume: a local disk is reached from its node only.
+// localVolume checks that a local volume has a node affinity.
 func localVolume(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if m["local"] != nil && m["nodeAffinity"] == nil {
 		c.Required(at.Field("nodeAffinity"), "Local volume requires node affinity")
 	}
 }
 
-// hostRootNotRecycled: the root directory of a machine is not wiped.
+// hostRootNotRecycled checks that the root directory of a host is not recycled, which would
+// delete its contents.
 func hostRootNotRecycled(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	host := rules.Object(m, "hostPath")
 	if host != nil && path.Clean(rules.Text(host, "path")) == "/" && m["persistentVolumeReclaimPolicy"] == "Recycle" {

@@ -6,7 +6,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// labelsOfTemplate lets a replication controller select what its template makes.
+// labelsOfTemplate defaults the selector and the labels of a ReplicationController to the
+// labels of its template.
 func labelsOfTemplate(m map[string]any, _ vocabulary.Vocabulary) {
 	spec := rules.Object(m, "spec")
 	labels := rules.Object(spec, "template", "metadata", "labels")

@@ -8,8 +8,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// counted are the resources of a quota that are counted and so are whole; compute are
-// those that the containers of pods use, and others what else may be summed up.
+// counted are the quota resources that are counts of objects, and so integers; compute are
+// those of containers, and others the remaining ones.
 var (
 	counted = []string{"pods", "services", "services.nodeports", "services.loadbalancers", "replicationcontrollers", "resourcequotas",
 		"secrets", "configmaps", "persistentvolumeclaims"}
@@ -17,18 +17,18 @@ var (
 	others  = []string{"ephemeral-storage", "requests.storage", "requests.ephemeral-storage", "limits.ephemeral-storage"}
 )
 
-// standardOfQuota reports whether a name without a domain is one that a quota may have.
+// standardOfQuota reports whether an unqualified name is valid in a quota.
 func standardOfQuota(name string) bool {
 	return slices.Contains(counted, name) || slices.Contains(compute, name) || slices.Contains(others, name) ||
 		strings.HasPrefix(name, "hugepages-") || strings.HasPrefix(name, "requests.hugepages-")
 }
 
-// quotaResources: a quota is on what is known, or on names with a domain.
+// quotaResources validates the resources of a quota.
 func quotaResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	quotaAmounts(c, rules.Object(m, "hard"), at.Field("hard"))
 }
 
-// quotaStatus: what is told of a quota is what a quota may be on.
+// quotaStatus validates the resources in the status of a quota.
 func quotaStatus(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, name := range [...]string{"hard", "used"} {
 		quotaAmounts(c, rules.Object(m, "status", name), at.Field("status").Field(name))
@@ -45,15 +45,15 @@ func quotaAmounts(c *rules.Check, amounts map[string]any, at *field.Path) {
 	}
 }
 
-// isCounted reports whether there is only a whole number of a resource: of objects, and
-// of what a domain of its own has.
+// isCounted reports whether amounts of a resource are integers: counts of objects, and
+// extended resources.
 func isCounted(c *rules.Check, name string) bool {
 	domain, _, qualified := strings.Cut(name, "/")
 	return slices.Contains(counted, name) ||
 		qualified && !strings.Contains(domain, c.Vocabulary.Domain) && !strings.HasPrefix(domain, "requests.")
 }
 
-// amount: there is not less than nothing of a resource.
+// amount checks that an amount is not negative, and an integer if whole is set.
 func amount(c *rules.Check, value any, whole bool, at *field.Path) {
 	switch q := rules.Quantity(value); {
 	case q.Sign() < 0:
@@ -63,13 +63,13 @@ func amount(c *rules.Check, value any, whole bool, at *field.Path) {
 	}
 }
 
-// quotaScopes: scopes that exclude each other leave nothing, and a scope is for what
-// pods use. That of pods without requests is for their number only.
+// quotaScopes checks that scopes do not conflict and only apply to resources that they
+// support: BestEffort to the number of pods, the others to compute resources as well.
 func quotaScopes(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	scopes, selected := rules.Texts(m, "scopes"), []string{}
 	for _, expression := range rules.Objects(rules.Object(m, "scopeSelector"), "matchExpressions") {
 		if scope := rules.Text(expression, "scopeName"); slices.Contains(quotaScopeNames, scope) {
-			selected = append(selected, scope) // of another, its expression is told
+			selected = append(selected, scope) // scopeOperator reports others
 		}
 	}
 	checkScopes(c, scopes, rules.Object(m, "hard"), at.Field("scopes"))
@@ -96,8 +96,8 @@ func checkScopes(c *rules.Check, scopes []string, hard map[string]any, at *field
 
 var quotaScopeNames = []string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"}
 
-// scopeOperator: only priority classes have values to choose from. What is wrong is
-// told of the list of expressions, not of one of them.
+// scopeOperator checks the operator of a scope: only PriorityClass supports values. As in
+// Kubernetes, errors have the path of the list and not of the item.
 func scopeOperator(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	operator, values, at := rules.Text(m, "operator"), rules.List(m, "values"), at.Parent
 	switch scope := rules.Text(m, "scopeName"); {

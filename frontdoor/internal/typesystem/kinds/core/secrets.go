@@ -7,8 +7,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// dataFromText moves a secret's stringData, which is write-only, into data. What is no
-// text stays, to be refused.
+// dataFromText moves stringData, which is write-only, into data. If a value is not a
+// string, it changes nothing, and validation rejects the object.
 func dataFromText(m map[string]any, _ vocabulary.Vocabulary) {
 	plain := rules.Object(m, "stringData")
 	data := map[string]any{}

@@ -4,8 +4,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 )
 
-// nameSecrets keeps of a service account's references to secrets the names: they are
-// in its namespace.
+// nameSecrets removes all fields but the name from a ServiceAccount's references to
+// Secrets: they are in its namespace.
 func nameSecrets(_ kinds.Write, obj, _ map[string]any) {
 	secrets, _ := obj["secrets"].([]any)
 	for i, item := range secrets {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// sliceAddresses: all addresses of a slice are of the type that it says.
+// sliceAddresses checks that addresses are of the addressType.
 func sliceAddresses(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	kind := rules.Text(m, "addressType")
 	for i, endpoint := range rules.Objects(m, "endpoints") {

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// dropTopology makes the deprecated topology of endpoints read-only in v1: what the
-// client says of it is ignored, and what an older version said stays with endpoints
-// that nobody changed (section "Removals"). Of those that are changed the node stays,
-// which only stood there.
+// dropTopology makes deprecatedTopology read-only in v1 (section "Removals"). If the
+// endpoints are unchanged, the stored topology is kept. Otherwise it is dropped from all
+// endpoints, and the hostname in it becomes nodeName if that is absent and an old endpoint
+// had the same hostname.
 func dropTopology(w kinds.Write, obj, old map[string]any) {
 	if w.Version != "v1" || reflect.DeepEqual(obj["endpoints"], old["endpoints"]) {
 		return

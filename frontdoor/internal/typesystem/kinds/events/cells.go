@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 )
 
-// firstTime returns the age of the first timestamp that is set.
+// firstTime returns the first timestamp that is set, whose age is shown.
 func firstTime(stamps ...rawjson.Value) any {
 	for _, s := range stamps {
 		if t, ok := cell.Timestamp(s); ok {

@@ -8,22 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// longestSeen and longestNote bound what an event says of who saw what, in bytes.
+// longestSeen limits reportingInstance, action and reason of an event, longestNote its note, in
+// bytes.
 const (
 	longestSeen = 128
 	longestNote = 1024
 )
 
-// eventNames are the fields of an event by their names in the core group, with those
-// that they have in the events group. Events are kept in the core group's form, and
-// what is wrong with one is told by its names.
+// eventNames maps the names of an event's fields in the core group to those in the events
+// group. Events are stored in the core group's form, and errors use its names.
 var eventNames = map[string]string{"involvedObject": "regarding", "message": "note", "source": "deprecatedSource",
 	"firstTimestamp": "deprecatedFirstTimestamp", "lastTimestamp": "deprecatedLastTimestamp", "count": "deprecatedCount",
 	"type": "type", "eventTime": "eventTime", "action": "action", "reason": "reason", "related": "related",
 	"reportingController": "reportingController", "reportingInstance": "reportingInstance"}
 
-// newEvent holds the rules of section "Event resource, version v1": what a new event
-// must say. Of one that is there only the series changes.
+// newEvent has the rules of section "Event resource, version v1". All fields of an existing
+// event but the series are immutable.
 func newEvent(c *rules.Check, m, old map[string]any, at *field.Path) {
 	anyEvent(c, m, old, at)
 	if old == nil {
@@ -39,8 +39,7 @@ func newEvent(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// firstOfNew: a new event says when it happened, and does not speak in the fields of
-// an older version.
+// firstOfNew checks that a new event has a time and a valid type, and no deprecated fields.
 func firstOfNew(c *rules.Check, m map[string]any, at *field.Path) {
 	if rules.Empty(m["eventTime"]) {
 		c.Required(at.Field("eventTime"), "")
@@ -58,7 +57,7 @@ func firstOfNew(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 }
 
-// series: an event that happened once is none.
+// series checks that a series has a count of at least 2 and a time.
 func series(c *rules.Check, series map[string]any, at *field.Path) {
 	if rules.Number(series, "count") < 2 {
 		c.Invalid(at.Field("count"), "", "should be at least 2")
@@ -68,15 +67,15 @@ func series(c *rules.Check, series map[string]any, at *field.Path) {
 	}
 }
 
-// anyEvent holds the rules of events in all versions. One that says when it happened
-// is of the newer kind, and says the rest too.
+// anyEvent has the rules for all versions. An event with an eventTime is of the newer form,
+// which has more required fields.
 func anyEvent(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	about, reporter, note := rules.Object(m, "involvedObject"), "reportingComponent", rules.Text(m, "message")
 	if about == nil {
 		about, reporter, note = rules.Object(m, "regarding"), "reportingController", rules.Text(m, "note")
 	}
 	fresh := !rules.Empty(m["eventTime"])
-	if of := rules.Text(about, "namespace"); !mayTellOf(c, of, fresh) {
+	if of := rules.Text(about, "namespace"); !validNamespace(c, of, fresh) {
 		c.Invalid(at.Field("involvedObject").Field("namespace"), of, "does not match event.namespace")
 	}
 	if !fresh {
@@ -99,10 +98,11 @@ func anyEvent(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	atMost(c, note, longestNote, at.Field("message"))
 }
 
-// mayTellOf reports whether an event about an object of a namespace stands where it
-// should. Of an object without one is told in the default namespace, and by newer
-// events in the system's; newer events about all others may stand anywhere.
-func mayTellOf(c *rules.Check, of string, fresh bool) bool {
+// validNamespace reports whether an event may be in its namespace. Events about
+// cluster-scoped objects belong in the default namespace; those of the newer form may also
+// be in the system namespace. Events about other objects belong in the namespace of the
+// object; those of the newer form may be anywhere.
+func validNamespace(c *rules.Check, of string, fresh bool) bool {
 	namespace := rules.Text(rules.Object(c.Root, "metadata"), "namespace")
 	switch {
 	case of == "":
@@ -113,7 +113,7 @@ func mayTellOf(c *rules.Check, of string, fresh bool) bool {
 	return of == namespace
 }
 
-// atMost bounds a text, which may be too long to be shown.
+// atMost limits a string. The error does not contain the value, because that can be long.
 func atMost(c *rules.Check, value string, limit int, at *field.Path) {
 	if len(value) > limit {
 		c.Invalid(at, "", fmt.Sprintf("can have at most %d characters", limit))

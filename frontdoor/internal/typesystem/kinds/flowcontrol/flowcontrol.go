@@ -8,10 +8,11 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// longestHand bounds the random bits that it takes to deal a hand.
+// longestHand limits the random bits that shuffle sharding needs to deal a hand.
 const longestHand = 60
 
-// handFitsQueues: a hand is dealt from the queues, and there are not too many of them.
+// handFitsQueues checks that the hand is not larger than the number of queues, and not too
+// large for its random bits.
 func handFitsQueues(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	queues, hand := rules.Number(m, "queues"), rules.Number(m, "handSize")
 	if hand > queues {
@@ -23,7 +24,8 @@ func handFitsQueues(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// flowSchemaScope: a rule of a flow is about namespaces, the cluster, or both.
+// flowSchemaScope checks that a resource rule applies to namespaces, the cluster scope or
+// both.
 func flowSchemaScope(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if len(rules.List(m, "namespaces")) == 0 && m["clusterScope"] != true {
 		c.Required(at.Field("namespaces"), "resource rules that are not cluster scoped must supply at least one namespace")

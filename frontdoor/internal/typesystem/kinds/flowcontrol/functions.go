@@ -1,6 +1,6 @@
-// Package flowcontrol holds the functions of FlowSchemas and
-// PriorityLevelConfigurations. Nothing here limits requests. It serves "Resources and
-// their fields" of the specification.
+// Package flowcontrol holds the functions of FlowSchemas and PriorityLevelConfigurations.
+// The objects are stored but have no effect on the limits of this service. It serves
+// "Resources and their fields" of the specification.
 package flowcontrol
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"flowSchemaScope": flowSchemaScope,

@@ -1,4 +1,4 @@
-// Package meta holds the functions of what all kinds have: metadata and label
+// Package meta holds the functions of types that all kinds share: metadata and label
 // selectors. It serves "Resources and their fields" of the specification.
 package meta
 
@@ -7,7 +7,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"selectorOperatorValues": selectorOperatorValues,

@@ -5,7 +5,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// selectorOperatorValues checks the values of a requirement of a label selector.
+// selectorOperatorValues validates the values of a label selector requirement.
 func selectorOperatorValues(c *rules.Check, m, old map[string]any, at *field.Path) {
 	c.OperatorValues(m, at)
 }

@@ -16,8 +16,8 @@ func ingressRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// tlsSecrets checks the names of secrets, which the older versions have never looked
-// at: an ingress that has a bad one may keep it.
+// tlsSecrets validates the names of Secrets. Older versions do not validate them, so an
+// Ingress that has an invalid one may keep it.
 func tlsSecrets(c *rules.Check, m, old map[string]any, at *field.Path) {
 	for _, tls := range rules.Objects(old, "tls") {
 		if name := rules.Text(tls, "secretName"); name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -29,7 +29,8 @@ func tlsSecrets(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// ingressClass: the field replaces the annotation, and does not stand beside it.
+// ingressClass checks that a new Ingress does not set both ingressClassName and the
+// annotation that it replaces.
 func ingressClass(c *rules.Check, m, old map[string]any, at *field.Path) {
 	name := c.Vocabulary.Qualified("", "ingress.class")
 	_, annotated := rules.Object(m, "metadata", "annotations")[name]
@@ -39,7 +40,7 @@ func ingressClass(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// ingressPath: paths that are matched as paths start with a slash and are clean.
+// ingressPath checks that paths of type Exact and Prefix are absolute and clean.
 func ingressPath(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	kind, value := rules.Text(m, "pathType"), rules.Text(m, "path")
 	if kind != "Exact" && kind != "Prefix" {
@@ -61,7 +62,7 @@ func ingressPath(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// ingressHost: an ingress goes by names.
+// ingressHost checks that a host is a DNS name and not an IP address.
 func ingressHost(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	host := rules.Text(m, "host")
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -71,7 +72,7 @@ func ingressHost(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	c.Must(format.DNSName, host, at.Field("host"))
 }
 
-// oldIngressBackend holds the rules of a backend in the older versions, where typed clients
+// oldIngressBackend has the rules for backends in older versions, where typed clients
 // always write a port.
 func oldIngressBackend(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	name, port := rules.Text(m, "serviceName"), m["servicePort"]
@@ -94,7 +95,7 @@ func oldIngressBackend(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// checkPort checks a port by its name or its number.
+// checkPort validates the name or number of a port.
 func checkPort(c *rules.Check, port any, at *field.Path) {
 	name, _ := port.(string)
 	c.Must(validation.IsValidPortName, name, at)
@@ -105,7 +106,7 @@ func checkPort(c *rules.Check, port any, at *field.Path) {
 	}
 }
 
-// ingressBackend: it is a service or another object in the namespace.
+// ingressBackend checks that a backend is either a Service or another object.
 func ingressBackend(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	switch {
 	case m["service"] != nil && m["resource"] != nil:
@@ -119,7 +120,7 @@ func ingressBackend(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// backendPort: the port of a service has a name or a number.
+// backendPort checks that the port of a Service has either a name or a number.
 func backendPort(c *rules.Check, port map[string]any, at *field.Path) {
 	name, number := rules.Text(port, "name"), rules.Number(port, "number")
 	switch {
@@ -132,7 +133,7 @@ func backendPort(c *rules.Check, port map[string]any, at *field.Path) {
 	}
 }
 
-// backendObject: the name of another object, and its kind, can stand in a path.
+// backendObject validates the reference to another object.
 func backendObject(c *rules.Check, m map[string]any, at *field.Path) {
 	object, at := rules.Object(m, "resource"), at.Field("resource")
 	if group, given := object["apiGroup"].(string); given {
@@ -145,7 +146,7 @@ func backendObject(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 }
 
-// classParameters: parameters stand in a namespace when their scope says so.
+// classParameters checks that the namespace of parameters matches their scope.
 func classParameters(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	switch namespace := rules.Text(m, "namespace"); rules.Text(m, "scope") {
 	case "Namespace":

@@ -18,7 +18,7 @@ func blockOrSelectors(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// ipBlockExceptions from a block are parts of it.
+// ipBlockExceptions checks that exceptions are strict subsets of the block.
 func ipBlockExceptions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	block, err := netip.ParsePrefix(rules.Text(m, "cidr"))
 	if err != nil {
@@ -32,7 +32,7 @@ func ipBlockExceptions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// policyPortRange: a range goes from a port to one that is not below it.
+// policyPortRange checks that endPort follows a numeric port and is not lower.
 func policyPortRange(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	end, ok := rules.Whole(m["endPort"])
 	if !ok {
@@ -55,7 +55,7 @@ func twoPolicyTypes(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// defaultPolicyTypes of a network policy: it always restricts what comes in.
+// defaultPolicyTypes defaults policyTypes: Ingress, and Egress if there are egress rules.
 func defaultPolicyTypes(m map[string]any, _ vocabulary.Vocabulary) {
 	if !rules.Empty(m["policyTypes"]) {
 		return

@@ -1,6 +1,6 @@
-// Package policy holds the functions of PodDisruptionBudgets and PodSecurityPolicies.
-// Evictions and admission apply them. It serves "Resources and their fields" of the
-// specification.
+// Package policy holds the functions of PodDisruptionBudgets and PodSecurityPolicies. The
+// eviction subresource and the admission service enforce them. It serves "Resources and
+// their fields" of the specification.
 package policy
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"oneKindOfBudget":      oneKindOfBudget,

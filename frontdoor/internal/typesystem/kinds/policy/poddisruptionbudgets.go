@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// oneKindOfBudget: a budget says how many must be there, or how many may be away.
+// oneKindOfBudget checks that minAvailable and maxUnavailable are not both set.
 func oneKindOfBudget(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if m["minAvailable"] != nil && m["maxUnavailable"] != nil {
 		c.Invalid(at, fmt.Sprintf("minAvailable %v, maxUnavailable %v", m["minAvailable"], m["maxUnavailable"]),
@@ -19,7 +19,7 @@ func oneKindOfBudget(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// What a condition may say.
+// Valid values in conditions.
 var (
 	conditionStates = []string{"False", "True", "Unknown"}
 	reasonPattern   = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
@@ -30,7 +30,7 @@ const (
 	longestMessage = 1 << 15
 )
 
-// statusConditions: each is of a type of its own and says since when it holds, and why.
+// statusConditions validates conditions, and that their types are unique.
 func statusConditions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	seen := map[string]bool{}
 	for i, condition := range rules.Objects(m, "conditions") {
@@ -43,12 +43,12 @@ func statusConditions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		}
 		seen[kind] = true
 		c.Must(validation.IsQualifiedName, kind, here.Field("type"))
-		conditionSays(c, condition, here)
+		conditionFields(c, condition, here)
 	}
 }
 
-// conditionSays checks all of a condition but its type.
-func conditionSays(c *rules.Check, condition map[string]any, at *field.Path) {
+// conditionFields validates the fields of a condition other than its type.
+func conditionFields(c *rules.Check, condition map[string]any, at *field.Path) {
 	if state := rules.Text(condition, "status"); !slices.Contains(conditionStates, state) {
 		c.NotSupported(at.Field("status"), state, conditionStates...)
 	}

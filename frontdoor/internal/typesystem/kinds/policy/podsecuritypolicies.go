@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// securityPolicy: what containers may gain by default must be allowed, and not be
-// taken away at once.
+// securityPolicy checks that default and allowed capabilities are not dropped, that
+// privilege escalation is only the default if it is allowed, and that ranges ascend.
 func securityPolicy(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	dropped := map[string]bool{}
 	for _, capability := range rules.Texts(m, "requiredDropCapabilities") {
@@ -39,8 +39,8 @@ func securityPolicy(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// policyRuntimeClasses: the runtime classes of a policy are all or some, and the one
-// by default is among them.
+// policyRuntimeClasses checks that "*" is the only name if present, and that the default
+// class is allowed.
 func policyRuntimeClasses(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	const all = "*"
 	names, at := rules.Texts(m, "allowedRuntimeClassNames"), at.Field("allowedRuntimeClassNames")
@@ -57,7 +57,7 @@ func policyRuntimeClasses(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if slices.Contains(names, all) && len(names) > 1 {
 		c.Invalid(at, names, "if '*' is present, must not specify other RuntimeClass names")
 	}
-	if usual := rules.Text(m, "defaultRuntimeClassName"); usual != "" && !slices.Contains(names, usual) && !slices.Contains(names, all) {
-		c.Required(at, fmt.Sprintf("default %q must be allowed", usual))
+	if name := rules.Text(m, "defaultRuntimeClassName"); name != "" && !slices.Contains(names, name) && !slices.Contains(names, all) {
+		c.Required(at, fmt.Sprintf("default %q must be allowed", name))
 	}
 }

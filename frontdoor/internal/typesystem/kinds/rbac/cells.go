@@ -23,11 +23,11 @@ func subjects(o *cell.Object, kind string) any {
 
 }
 
-// showSubjectUsers shows the names of the users bound.
+// showSubjectUsers returns the names of the bound users.
 func showSubjectUsers(o *cell.Object) any { return subjects(o, "User") }
 
-// showSubjectGroups shows the names of the groups bound.
+// showSubjectGroups returns the names of the bound groups.
 func showSubjectGroups(o *cell.Object) any { return subjects(o, "Group") }
 
-// showSubjectAccounts shows the namespaces and names of the service accounts bound.
+// showSubjectAccounts returns the namespaces and names of the bound ServiceAccounts.
 func showSubjectAccounts(o *cell.Object) any { return subjects(o, "ServiceAccount") }

@@ -1,5 +1,5 @@
-// Package rbac holds the functions of roles and their bindings. Package authz decides
-// by them. It serves "Resources and their fields" of the specification.
+// Package rbac holds the functions of roles and their bindings. The module authz evaluates
+// them. It serves "Resources and their fields" of the specification.
 package rbac
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"aggregationSelectors": aggregationSelectors,

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// policyRule: a rule of a role is about resources of groups, or about paths.
+// policyRule checks that a rule applies to either resources or non-resource URLs.
 func policyRule(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	paths, resources, groups := rules.List(m, "nonResourceURLs"), rules.List(m, "resources"), rules.List(m, "apiGroups")
 	switch {
@@ -26,7 +26,7 @@ func policyRule(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// namespacedRules: a path is in no namespace.
+// namespacedRules checks that a Role has no non-resource URLs, which are in no namespace.
 func namespacedRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for i, rule := range rules.Objects(m, "rules") {
 		if paths := rules.List(rule, "nonResourceURLs"); len(paths) > 0 {
@@ -41,8 +41,8 @@ func aggregationSelectors(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// roleRefGroupIs: a binding is to a role of its own group, and one that holds in the
-// cluster is to a role that does.
+// roleRefGroupIs validates roleRef, which is immutable. A ClusterRoleBinding must refer to
+// a ClusterRole.
 func roleRefGroupIs(c *rules.Check, m, old map[string]any, at *field.Path) {
 	role, at := rules.Object(m, "roleRef"), at.Field("roleRef")
 	if group := c.Vocabulary.Group("rbac.authorization."); rules.Text(role, "apiGroup") != group {
@@ -60,8 +60,8 @@ func roleRefGroupIs(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// subjectOfKind: users and groups belong to the group of roles, service accounts to none,
-// but to a namespace: that of the binding, if it is in one and names no other.
+// subjectOfKind validates a subject. Users and groups have the API group of RBAC,
+// ServiceAccounts none but a namespace, which defaults to that of a RoleBinding.
 func subjectOfKind(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	group := rules.Text(m, "apiGroup")
 	switch m["kind"] {

@@ -1,5 +1,5 @@
-// Package scheduling holds the functions of PriorityClasses, of which the system has
-// two of its own. It serves "Resources and their fields" of the specification.
+// Package scheduling holds the functions of PriorityClasses. Two of them are reserved for
+// the system. It serves "Resources and their fields" of the specification.
 package scheduling
 
 import (
@@ -7,10 +7,10 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
-		"priorityStays":  priorityStays,
-		"systemPriority": systemPriority,
+		"priorityImmutable": priorityImmutable,
+		"systemPriority":    systemPriority,
 	},
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// highestPriority is what users may give; above it is the system's own.
+// highestPriority is the highest priority of user-defined classes.
 const highestPriority = 1000000000
 
-// systemPriorities are the values of the priority classes of the system.
+// systemPriorities are the values of the system's priority classes.
 var systemPriorities = map[string]int64{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 func systemPriority(c *rules.Check, m, _ map[string]any, at *field.Path) {
@@ -32,8 +32,8 @@ func systemPriority(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// priorityStays: pods that have a priority keep it.
-func priorityStays(c *rules.Check, m, old map[string]any, at *field.Path) {
+// priorityImmutable checks that the value does not change, because pods have copied it.
+func priorityImmutable(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if old != nil && !rules.Same(m["value"], old["value"]) {
 		c.Forbidden(at.Field("value"), "may not be changed in an update.")
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// defaultLifecycleMode is the one mode of a driver that names none.
+// defaultLifecycleMode defaults volumeLifecycleModes to Persistent.
 func defaultLifecycleMode(m map[string]any, _ vocabulary.Vocabulary) {
 	if rules.Empty(m["volumeLifecycleModes"]) {
 		m["volumeLifecycleModes"] = []any{"Persistent"}
@@ -18,15 +18,15 @@ func defaultLifecycleMode(m map[string]any, _ vocabulary.Vocabulary) {
 
 func fixedAttachment(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if old != nil && !rules.Same(m["attachRequired"], old["attachRequired"]) {
-		c.Invalid(at.Field("attachedRequired"), m["attachRequired"], "field is immutable") // the name that clients know
+		c.Invalid(at.Field("attachedRequired"), m["attachRequired"], "field is immutable") // as Kubernetes spells it in errors
 	}
 }
 
-// longestNodeID bounds what a driver calls a node, in bytes.
+// longestNodeID limits a driver's ID of a node, in bytes.
 const longestNodeID = 128
 
-// driverNode checks what a driver calls a node, and the labels that say where it is,
-// whose faults are reported as those of the driver.
+// driverNode validates a driver's ID of a node, and the topology keys. As in Kubernetes,
+// errors of the keys have the path of the driver.
 func driverNode(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if id := rules.Text(m, "nodeID"); len(id) > longestNodeID {
 		c.Invalid(at.Field("nodeID"), id, fmt.Sprintf("must be %d characters or less", longestNodeID))
@@ -46,7 +46,7 @@ func driverNode(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// sameDrivers: drivers come and go, and do not change in between.
+// sameDrivers checks that drivers are only added and removed, not changed.
 func sameDrivers(c *rules.Check, m, old map[string]any, at *field.Path) {
 	before := map[string]map[string]any{}
 	for _, driver := range rules.Objects(old, "drivers") {

@@ -6,8 +6,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// countDriverChange counts the changes of what may change in a driver. A new driver has no
-// generation.
+// countDriverChange increments the generation when a mutable field changes. A new CSIDriver
+// has no generation.
 func countDriverChange(_ kinds.Write, obj, old map[string]any) {
 	spec, before := rules.Object(obj, "spec"), rules.Object(old, "spec")
 	for _, field := range []string{"tokenRequests", "requiresRepublish"} {

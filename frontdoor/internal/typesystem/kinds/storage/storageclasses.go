@@ -7,7 +7,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Bounds of the parameters of a class.
+// Limits of the parameters of a class: their number, and their total size in bytes.
 const (
 	maxParameters      = 512
 	maxParameterLength = 256 << 10
@@ -29,7 +29,7 @@ func parameterSize(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// allowedTopologies of a class say something, and each something else.
+// allowedTopologies checks that topology terms are not empty and not repeated.
 func allowedTopologies(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	seen := map[string]bool{} // by JSON, which sorts keys
 	for i, term := range rules.Objects(m, "allowedTopologies") {

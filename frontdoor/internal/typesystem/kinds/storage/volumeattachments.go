@@ -5,7 +5,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// attachedVolume: what is attached has a name, or is described in place.
+// attachedVolume checks that the source is either the name of a PersistentVolume or an
+// inline volume.
 func attachedVolume(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	_, named := m["persistentVolumeName"].(string)
 	const why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
@@ -17,14 +18,14 @@ func attachedVolume(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// Bounds of what is reported about an attachment, in bytes.
+// Limits of the status of an attachment, in bytes.
 const (
 	maxAttachmentData = 256 << 10
 	maxErrorMessage   = 1 << 10
 )
 
-// attachmentReport checks the size of a status, which older versions write with the
-// rest.
+// attachmentReport limits the size of the status. Older versions have no subresource for
+// it.
 func attachmentReport(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 	status, size := rules.Object(m, "status"), 0
 	at := &field.Path{Name: "status"}

@@ -20,7 +20,7 @@ func templateAnnotations(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// running checks those annotations that say how to run a pod.
+// running validates the annotations that affect how a pod is run.
 func running(c *rules.Check, m map[string]any, at *field.Path) {
 	annotations, spec := rules.Object(m, "metadata", "annotations"), rules.Object(m, "spec")
 	mirror := c.Vocabulary.Qualified("", "config.mirror")

@@ -7,14 +7,14 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 )
 
-// containers is what the statuses of a pod's containers add up to.
+// containers is the summary of the statuses of a pod's containers.
 type containers struct {
 	ready, total, restarts int64
-	// blocked is how an unfinished init container shows; empty when there is none.
+	// blocked is the status of an init container that has not completed; "" for none.
 	blocked string
 }
 
-// containersOf returns the sum of a pod's containers, which several cells show.
+// containersOf returns the summary of a pod's containers, cached for the row's other cells.
 func containersOf(o *cell.Object) containers {
 	sum, ok := o.Memo.(*containers)
 	if !ok {
@@ -24,8 +24,8 @@ func containersOf(o *cell.Object) containers {
 	return *sum
 }
 
-// sumContainers looks at a pod's containers. Init containers that restart always
-// run beside the others and count with them.
+// sumContainers computes the summary. Init containers with restartPolicy Always are
+// sidecars: they run beside the containers and are counted with them.
 func sumContainers(o *cell.Object) containers {
 	var sidecars map[string]bool // by name
 	inits := 0
@@ -67,7 +67,7 @@ func sumContainers(o *cell.Object) containers {
 	return sum
 }
 
-// initBlocked tells how an init container keeps its pod from starting.
+// initBlocked returns the status of an init container that blocks its pod; "" for others.
 func initBlocked(c rawjson.Value, sidecar bool, position, of int) string {
 	terminated, waiting := c.Get("state", "terminated"), c.Get("state", "waiting", "reason").String()
 	switch {
@@ -121,8 +121,8 @@ func showPodStatus(o *cell.Object) any {
 	return containersReason(o, shown)
 }
 
-// containersReason lets the first container that says why it does not run speak
-// for the pod.
+// containersReason returns the reason of the first waiting or terminated container, else
+// shown.
 func containersReason(o *cell.Object, shown string) string {
 	running := false
 	for _, c := range slices.Backward(slices.Collect(o.Status.Get("containerStatuses").Items())) {
@@ -145,7 +145,7 @@ func containersReason(o *cell.Object, shown string) string {
 	return shown
 }
 
-// podEnded tells of a pod that there is nothing more to wait for.
+// podEnded returns the condition Completed of a pod that has ended.
 func podEnded(o *cell.Object) string {
 	message := ""
 	phase := o.Status.Get("phase").String()

@@ -8,8 +8,8 @@ import (
 // debugging is the subresource that adds ephemeral containers.
 const debugging = "ephemeralcontainers"
 
-// podChanges: of a pod's spec only images, the deadline and further tolerations
-// change once it runs; ephemeral containers are added by a subresource.
+// podChanges checks the immutable fields of a pod: in the spec only images, the deadline
+// and further tolerations can change; a subresource adds ephemeral containers.
 func podChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	before, after := rules.Object(old, "spec"), rules.Object(m, "spec")
 	if before == nil || after == nil {
@@ -38,7 +38,7 @@ func podChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// deadline: it can be set, and come nearer.
+// deadline checks that activeDeadlineSeconds is set or decreased, but never removed.
 func deadline(c *rules.Check, before, after map[string]any, at *field.Path) {
 	had, ok := rules.Whole(before["activeDeadlineSeconds"])
 	if !ok {
@@ -56,7 +56,7 @@ func deadline(c *rules.Check, before, after map[string]any, at *field.Path) {
 	}
 }
 
-// tolerations are only added; how long one lasts may change.
+// tolerations checks that tolerations are only added; tolerationSeconds can change.
 func tolerations(c *rules.Check, before, after map[string]any, at *field.Path) {
 	now := map[toleration]bool{}
 	for _, t := range rules.Objects(after, "tolerations") {
@@ -70,14 +70,14 @@ func tolerations(c *rules.Check, before, after map[string]any, at *field.Path) {
 	}
 }
 
-// toleration is what tells tolerations apart: all but how long they last.
+// toleration identifies a toleration: all fields but tolerationSeconds.
 type toleration struct{ key, operator, value, effect string }
 
 func tolerationOf(t map[string]any) toleration {
 	return toleration{rules.Text(t, "key"), rules.Text(t, "operator"), rules.Text(t, "value"), rules.Text(t, "effect")}
 }
 
-// debuggers: ephemeral containers are added, and stay as they are.
+// debuggers checks that ephemeral containers are only added.
 func debuggers(c *rules.Check, before, after map[string]any, at *field.Path) {
 	const name = "ephemeralContainers"
 	now := map[string]map[string]any{}
@@ -94,14 +94,14 @@ func debuggers(c *rules.Check, before, after map[string]any, at *field.Path) {
 	}
 }
 
-// fixedSpec returns what may not change of a pod's spec.
+// fixedSpec returns the immutable part of a pod's spec.
 func fixedSpec(spec map[string]any, subresource string) map[string]any {
 	fixed := rules.Without(spec, "activeDeadlineSeconds", "tolerations", "containers", "initContainers")
 	if subresource == debugging {
 		delete(fixed, "ephemeralContainers")
 	}
 	if rules.Number(fixed, "terminationGracePeriodSeconds") < 0 {
-		fixed["terminationGracePeriodSeconds"] = int64(1) // the least, and what it means
+		fixed["terminationGracePeriodSeconds"] = int64(1) // negative values mean 1
 	}
 	for _, name := range containerLists {
 		var list []any

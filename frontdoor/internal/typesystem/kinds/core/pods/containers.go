@@ -9,8 +9,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// podContainers: names are unique among all containers, and what they mount is
-// there.
+// podContainers checks that container names are unique and that mounted volumes exist.
 func podContainers(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	volumes := volumesOf(c, m)
 	seen := map[string]bool{}
@@ -34,8 +33,8 @@ func podContainers(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// volumesOf returns the volumes that containers can mount, by name. A stateful set
-// gives its pods those of its claims.
+// volumesOf returns the volumes that containers can mount, by name. The pods of a
+// StatefulSet also have those of its claim templates.
 func volumesOf(c *rules.Check, spec map[string]any) map[string]map[string]any {
 	volumes := map[string]map[string]any{}
 	for _, volume := range rules.Objects(spec, "volumes") {
@@ -47,10 +46,10 @@ func volumesOf(c *rules.Check, spec map[string]any) map[string]map[string]any {
 	return volumes
 }
 
-// aClaim is a volume that is a claim.
+// aClaim is a volume with a claim as its source.
 var aClaim = map[string]any{"persistentVolumeClaim": map[string]any{}}
 
-// runsOnce: a container that runs to its end before the others has no probes.
+// runsOnce checks that init containers have no probes and lifecycle hooks.
 func runsOnce(c *rules.Check, container map[string]any, at *field.Path) {
 	for _, name := range [...]string{"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"} {
 		if container[name] != nil {
@@ -59,7 +58,7 @@ func runsOnce(c *rules.Check, container map[string]any, at *field.Path) {
 	}
 }
 
-// debugs: an ephemeral container looks at another one, and is guaranteed nothing.
+// debugs checks that an ephemeral container's target exists, and that it has no resources.
 func debugs(c *rules.Check, container map[string]any, containers map[string]bool, at *field.Path) {
 	if target := rules.Text(container, "targetContainerName"); target != "" && !containers[target] {
 		c.NotFound(at.Field("targetContainerName"), target)
@@ -69,8 +68,9 @@ func debugs(c *rules.Check, container map[string]any, containers map[string]bool
 	}
 }
 
-// hostNetworkPorts: on the host's network a container's port is the host's, and no
-// two containers that run at a time have the same. Init containers run one by one.
+// hostNetworkPorts checks that host ports equal container ports on the host network, and
+// that no two containers that run at the same time use the same host port. Init containers
+// run one after the other.
 func hostNetworkPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, list := range containerLists {
 		var taken map[string]bool
@@ -97,7 +97,7 @@ func hostNetworkPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// hostPort checks that a port of the host is free, and takes it.
+// hostPort reports a host port that is in taken, and adds it.
 func hostPort(c *rules.Check, port map[string]any, taken map[string]bool, at *field.Path) {
 	host := rules.Number(port, "hostPort")
 	if host == 0 {
@@ -110,7 +110,7 @@ func hostPort(c *rules.Check, port map[string]any, taken map[string]bool, at *fi
 	taken[key] = true
 }
 
-// containerPorts: named ports are told apart.
+// containerPorts checks that the names of ports are unique.
 func containerPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	ports := rules.Objects(m, "ports")
 	if len(ports) < 2 {
@@ -126,7 +126,8 @@ func containerPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// containerProbes: what is alive or started once is so.
+// containerProbes checks that liveness and startup probes have a successThreshold of 1, and
+// readiness probes no grace period.
 func containerProbes(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, name := range [...]string{"livenessProbe", "startupProbe"} {
 		if probe := rules.Object(m, name); probe != nil && probe["successThreshold"] != nil && rules.Number(probe, "successThreshold") != 1 {
@@ -139,7 +140,8 @@ func containerProbes(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// defaultPullPolicy pulls an image that can change each time.
+// defaultPullPolicy defaults imagePullPolicy: Always for images without tag or digest and
+// for the tag latest, else IfNotPresent.
 func defaultPullPolicy(m map[string]any, _ vocabulary.Vocabulary) {
 	if !rules.Empty(m["imagePullPolicy"]) {
 		return

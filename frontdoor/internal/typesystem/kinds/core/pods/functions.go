@@ -1,6 +1,6 @@
-// Package pods holds the functions of pods and of the templates that pods are made
-// from: what goes together in a spec, and what may change of a pod that runs. It
-// serves "Resources and their fields" of the specification.
+// Package pods holds the functions of pods and pod templates: the checks that compare
+// several fields of a spec, and those of updates. It serves "Resources and their fields" of
+// the specification.
 package pods
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of package core refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"containerPorts":      containerPorts,

@@ -14,7 +14,7 @@ const (
 	takenDevice = "must not already exist in volumeDevices"
 )
 
-// mounts: a container mounts volumes that the pod has, each at a place of its own.
+// mounts checks that mounted volumes exist and that mount paths are unique.
 func mounts(c *rules.Check, container map[string]any, volumes map[string]map[string]any, at *field.Path) {
 	all := rules.Objects(container, "volumeMounts")
 	if len(all) == 0 {
@@ -48,7 +48,7 @@ func mounts(c *rules.Check, container map[string]any, volumes map[string]map[str
 	}
 }
 
-// devices: a container uses claims of blocks as devices.
+// devices checks that volume devices refer to claims and that device paths are unique.
 func devices(c *rules.Check, container map[string]any, volumes map[string]map[string]any, at *field.Path) {
 	all := rules.Objects(container, "volumeDevices")
 	if len(all) == 0 {
@@ -85,8 +85,7 @@ func devices(c *rules.Check, container map[string]any, volumes map[string]map[st
 	}
 }
 
-// valuesOf returns the texts that the items of a list have for a member; nil when there
-// are none.
+// valuesOf returns the values of a string member of a list's items; nil for an empty list.
 func valuesOf(container map[string]any, list, member string) map[string]bool {
 	items := rules.Objects(container, list)
 	if len(items) == 0 {

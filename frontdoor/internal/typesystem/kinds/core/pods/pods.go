@@ -9,25 +9,25 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// containerLists are the fields of a pod's spec that hold containers which have all
-// of a container's fields.
+// containerLists are the fields of a pod's spec with lists of type Container.
 var containerLists = [...]string{"initContainers", "containers"}
 
-// newPod: debugging containers come later, and in their own way.
+// newPod checks that a new pod has no ephemeral containers: the subresource adds them.
 func newPod(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if old == nil && len(rules.List(rules.Object(m, "spec"), "ephemeralContainers")) > 0 {
 		c.Forbidden(at.Field("spec").Field("ephemeralContainers"), "cannot be set on create")
 	}
 }
 
-// templateContainers: nobody debugs what does not run.
+// templateContainers checks that a pod template has no ephemeral containers.
 func templateContainers(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if len(rules.List(rules.Object(m, "spec"), "ephemeralContainers")) > 0 {
 		c.Forbidden(at.Field("spec").Field("ephemeralContainers"), "ephemeral containers not allowed in pod template")
 	}
 }
 
-// podImages: a template may hold a blank one for somebody to fill in, a pod may not.
+// podImages checks that images have no surrounding whitespace. Pod templates may have it,
+// because images there can be placeholders.
 func podImages(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, list := range containerLists {
 		for i, container := range rules.Objects(rules.Object(m, "spec"), list) {
@@ -38,7 +38,7 @@ func podImages(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// longestSearch is how much of a search list resolvers read.
+// longestSearch limits the DNS search list in bytes, with spaces: resolvers read no more.
 const longestSearch = 256
 
 func podDNS(c *rules.Check, m, _ map[string]any, at *field.Path) {
@@ -60,14 +60,14 @@ func podDNS(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// podNamespaces: a pod cannot share the host's processes and have its own.
+// podNamespaces checks that hostPID and shareProcessNamespace are not both set.
 func podNamespaces(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if m["hostPID"] == true && m["shareProcessNamespace"] == true {
 		c.Invalid(at.Field("securityContext").Field("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")
 	}
 }
 
-// serviceAccountAlias keeps the field's older name in step.
+// serviceAccountAlias synchronizes serviceAccountName and the deprecated serviceAccount.
 func serviceAccountAlias(m map[string]any, _ vocabulary.Vocabulary) {
 	if name := rules.Text(m, "serviceAccountName"); name != "" {
 		m["serviceAccount"] = name
@@ -76,7 +76,7 @@ func serviceAccountAlias(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// hostNetworkHostPorts: on the host's network a container's port is the host's.
+// hostNetworkHostPorts defaults host ports to container ports on the host network.
 func hostNetworkHostPorts(m map[string]any, _ vocabulary.Vocabulary) {
 	if m["hostNetwork"] != true {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// keepAllButEphemeralContainers undoes what a write of a pod's ephemeral containers changed
-// elsewhere.
+// keepAllButEphemeralContainers reverts all changes but those of ephemeral containers in a
+// write of the subresource ephemeralcontainers.
 func keepAllButEphemeralContainers(w kinds.Write, obj, old map[string]any) {
 	if w.Subresource != "ephemeralcontainers" {
 		return
@@ -31,14 +31,15 @@ func keepAllButEphemeralContainers(w kinds.Write, obj, old map[string]any) {
 	}
 }
 
-// podGracePeriod: only a pod on a node needs time to end.
-func podGracePeriod(obj map[string]any, asked *int64) int64 {
+// podGracePeriod returns the grace period of a pod. It is 0 for a pod that is not on a node
+// or has ended: no kubelet has to stop it.
+func podGracePeriod(obj map[string]any, requested *int64) int64 {
 	spec, phase := rules.Object(obj, "spec"), rules.Text(rules.Object(obj, "status"), "phase")
 	if rules.Text(spec, "nodeName") == "" || phase == "Succeeded" || phase == "Failed" {
 		return 0
 	}
-	if asked != nil {
-		return shortest(*asked)
+	if requested != nil {
+		return shortest(*requested)
 	}
 	if n, ok := rules.Whole(spec["terminationGracePeriodSeconds"]); ok {
 		return shortest(n)
@@ -46,8 +47,8 @@ func podGracePeriod(obj map[string]any, asked *int64) int64 {
 	return 30
 }
 
-// shortest takes less than none for as little as there is: a pod on a node is never
-// gone by a mistake of the sign.
+// shortest returns 1 for a negative grace period: 0 would remove the pod from the API while
+// it still runs.
 func shortest(seconds int64) int64 {
 	if seconds < 0 {
 		return 1

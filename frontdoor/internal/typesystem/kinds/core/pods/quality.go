@@ -8,30 +8,30 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// compute are the resources that say what a pod may rely on.
+// compute are the resources that determine the QoS class.
 var compute = [...]string{"cpu", "memory"}
 
-// qualityOfService tells in a pod's status what the pod may rely on: all that it may use, where
-// each container limits all of it and asks for no less; something, where any asks for
-// something; else what others leave.
+// qualityOfService sets status.qosClass: Guaranteed if each container has limits for all
+// compute resources and requests equal to them, BestEffort if none has limits or requests,
+// else Burstable.
 func qualityOfService(m map[string]any, _ vocabulary.Vocabulary) {
 	status := rules.Object(m, "status")
 	if status == nil {
-		return // no state of a pod, and nowhere to tell
+		return // a template, or an object without status
 	}
-	asked, guaranteed := false, true
+	requested, guaranteed := false, true
 	for _, name := range containerLists {
 		for _, container := range rules.Objects(rules.Object(m, "spec"), name) {
 			limits, requests := rules.Object(container, "resources", "limits"), rules.Object(container, "resources", "requests")
 			for _, resource := range compute {
 				limit, request := amount(limits[resource]), amount(requests[resource])
-				asked = asked || limit.Sign() > 0 || request.Sign() > 0
+				requested = requested || limit.Sign() > 0 || request.Sign() > 0
 				guaranteed = guaranteed && limit.Sign() > 0 && limit.Cmp(request) == 0
 			}
 		}
 	}
 	switch {
-	case !asked:
+	case !requested:
 		status["qosClass"] = "BestEffort"
 	case guaranteed:
 		status["qosClass"] = "Guaranteed"
@@ -40,7 +40,7 @@ func qualityOfService(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// amount reads a quantity that may be written as a number still.
+// amount parses a quantity, which can still be a JSON number here.
 func amount(value any) resource.Quantity {
 	switch value.(type) {
 	case int64, float64:

@@ -10,13 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// ofContainers are the resources that every container can have.
+// ofContainers are the native resources of containers, apart from huge pages.
 var ofContainers = map[string]bool{"cpu": true, "memory": true, "ephemeral-storage": true}
 
 const hugePagePrefix = "hugepages-"
 
-// containerResources: nobody asks for more than what is allowed. Resources of
-// extensions are whole, and asked for exactly.
+// containerResources validates names and amounts of resources, and that requests do not
+// exceed limits. Resources that cannot be overcommitted must have equal requests and
+// limits, and extended resources are integers.
 func containerResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	resources := rules.Object(m, "resources")
 	limits, requests := rules.Object(resources, "limits"), rules.Object(resources, "requests")
@@ -34,7 +35,7 @@ func containerResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for name, value := range requests {
 		if limit, limited := limits[name]; !limited && !overcommitted(c, name) {
 			c.Required(at.Field("limits"), "Limit must be set for non overcommitable resources")
-		} else if problem := within(name, value, limit, overcommitted(c, name)); limited && problem != "" {
+		} else if problem := withinLimit(name, value, limit, overcommitted(c, name)); limited && problem != "" {
 			c.Invalid(at.Field("requests"), value, problem)
 		}
 	}
@@ -43,17 +44,17 @@ func containerResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// native reports whether a resource is the maker's own, and not an extension's.
+// native reports whether a resource belongs to the project and is not an extended one.
 func native(c *rules.Check, name string) bool {
 	return !strings.Contains(name, "/") || strings.Contains(name, c.Vocabulary.Qualified("", ""))
 }
 
-// overcommitted reports whether less of a resource may be asked for than is allowed.
+// overcommitted reports whether the request for a resource may be lower than its limit.
 func overcommitted(c *rules.Check, name string) bool {
 	return native(c, name) && !strings.HasPrefix(name, hugePagePrefix)
 }
 
-// uncommon checks a resource that not every container has.
+// uncommon validates a resource that is not in ofContainers.
 func uncommon(c *rules.Check, name string, value any, at *field.Path) {
 	problems := validation.IsQualifiedName(name)
 	for _, problem := range problems {
@@ -81,17 +82,17 @@ func uncommon(c *rules.Check, name string, value any, at *field.Path) {
 	}
 }
 
-// ofQuotas are the names that count for quotas and claims, and not in containers.
+// ofQuotas are the names that are valid in quotas and claims, and not in containers.
 var ofQuotas = map[string]bool{"storage": true, "pods": true, "services": true, "replicationcontrollers": true,
 	"resourcequotas": true, "secrets": true, "configmaps": true, "persistentvolumeclaims": true}
 
-// within says what is wrong with a request beside its limit; "" when nothing is.
-func within(name string, value, limit any, less bool) string {
+// withinLimit returns the error of a request compared with its limit; "" for none.
+func withinLimit(name string, value, limit any, less bool) string {
 	if value == limit {
 		return ""
 	}
-	asked, allowed := rules.Quantity(value), rules.Quantity(limit)
-	switch order := asked.Cmp(allowed); {
+	requested, allowed := rules.Quantity(value), rules.Quantity(limit)
+	switch order := requested.Cmp(allowed); {
 	case order != 0 && !less:
 		return fmt.Sprintf("must be equal to %s limit of %v", name, limit)
 	case order > 0:
@@ -100,7 +101,7 @@ func within(name string, value, limit any, less bool) string {
 	return ""
 }
 
-// hugePages reports whether large pages are used, and whether CPU or memory are.
+// hugePages reports whether huge pages are used, and whether CPU or memory are.
 func hugePages(all ...map[string]any) (pages, others bool) {
 	for _, side := range all {
 		for name := range side {
@@ -111,7 +112,7 @@ func hugePages(all ...map[string]any) (pages, others bool) {
 	return pages, others
 }
 
-// podRequests asks for what the limits allow, where nothing is asked for.
+// podRequests defaults requests to limits.
 func podRequests(m map[string]any, _ vocabulary.Vocabulary) {
 	for _, name := range containerLists {
 		for _, container := range rules.Objects(rules.Object(m, "spec"), name) {

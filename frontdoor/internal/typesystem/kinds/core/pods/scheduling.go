@@ -29,11 +29,11 @@ func tolerationOperator(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// notAnOperator is what users know of all operators that selectors do not have.
+// notAnOperator is the message for unknown operators.
 const notAnOperator = "not a valid selector operator"
 
-// nodeTerm checks what a pod asks of a node: of its labels, and of its name, the only
-// field that can be asked for.
+// nodeTerm validates a node selector term: expressions about labels, and about the only
+// supported field, metadata.name.
 func nodeTerm(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for i, want := range rules.Objects(m, "matchExpressions") {
 		nodeLabel(c, want, at.Field("matchExpressions").Item(i))
@@ -72,7 +72,8 @@ func nodeField(c *rules.Check, want map[string]any, at *field.Path) {
 	}
 }
 
-// spreadOnce: pods are spread over a kind of place in one way.
+// spreadOnce checks that no two topology spread constraints have the same topologyKey and
+// whenUnsatisfiable. As in Kubernetes, the earlier ones of duplicates are reported.
 func spreadOnce(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	const list = "topologySpreadConstraints"
 	constraints := rules.Objects(m, list)

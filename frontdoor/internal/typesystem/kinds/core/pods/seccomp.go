@@ -20,7 +20,7 @@ var (
 )
 
 // syncSeccomp copies the seccomp profiles of a new pod from its fields to its annotations
-// and back, where only one of them is set: nodes of other releases read the other.
+// and back, where only one of them is set: kubelets of older releases read the annotations.
 func syncSeccomp(w kinds.Write, pod, _ map[string]any) {
 	spec := rules.Object(pod, "spec")
 	syncProfile(pod, spec, w.Vocabulary.Qualified("seccomp.security.alpha", "pod"))
@@ -31,7 +31,7 @@ func syncSeccomp(w kinds.Write, pod, _ map[string]any) {
 	}
 }
 
-// syncProfile does so for a pod or a container, with the annotation of that name.
+// syncProfile synchronizes the profile of a pod or container with the annotation.
 func syncProfile(pod, holder map[string]any, annotation string) {
 	profile, named := rules.Object(holder, "securityContext", "seccompProfile"), rules.Text(rules.Object(pod, "metadata", "annotations"), annotation)
 	switch {
@@ -46,7 +46,7 @@ func syncProfile(pod, holder map[string]any, annotation string) {
 	}
 }
 
-// nameOfProfile returns the name of a profile in annotations; "" if it has none.
+// nameOfProfile returns the value of the annotation for a profile; "" if there is none.
 func nameOfProfile(profile map[string]any) string {
 	if file := rules.Text(profile, "localhostProfile"); profile["type"] == localhost && file != "" {
 		return localProfile + file
@@ -54,7 +54,7 @@ func nameOfProfile(profile map[string]any) string {
 	return profileNames[rules.Text(profile, "type")]
 }
 
-// profileOfName returns the field of a profile that an annotation names; nil if it is none.
+// profileOfName returns the profile for the value of an annotation; nil if it is invalid.
 func profileOfName(name string) map[string]any {
 	if file, ok := strings.CutPrefix(name, localProfile); ok && file != "" {
 		return map[string]any{"type": localhost, "localhostProfile": file}

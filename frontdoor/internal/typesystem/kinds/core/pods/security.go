@@ -24,7 +24,7 @@ func privilegeEscalation(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// seccompProfile: a profile of the node's is named, others are not.
+// seccompProfile checks that localhostProfile is set if and only if the type is Localhost.
 func seccompProfile(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	switch named := m["localhostProfile"] != nil; {
 	case m["type"] == "Localhost" && !named:
@@ -34,7 +34,7 @@ func seccompProfile(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// Bounds of what names an account of Windows, and of its credentials.
+// Limits of Windows account names, in bytes, and of credential specs.
 const (
 	largestCredentials = 64 << 10
 	longestDomain      = 256
@@ -47,7 +47,7 @@ var (
 	dnsNames = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*$`)
 )
 
-// windowsAccount checks the account that a container runs as on Windows.
+// windowsAccount validates the Windows account of a container.
 func windowsAccount(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if name, given := m["gmsaCredentialSpecName"].(string); given {
 		for _, problem := range validation.IsDNS1123Subdomain(name) {
@@ -69,7 +69,7 @@ func windowsAccount(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// windowsUser says what is wrong with the name of a user, alone or after a domain.
+// windowsUser returns the errors of a user name with or without a domain.
 func windowsUser(name string) (problems []string) {
 	user, domain := name, ""
 	switch before, after, qualified := strings.Cut(name, `\`); {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// podAddresses keeps a pod's one address, which older clients know, and the list of all in
-// step. Where they differ the one counts.
+// podAddresses makes podIP the first of podIPs, for clients that only know podIP. If both
+// are given and differ, podIP wins.
 func podAddresses(m map[string]any, _ vocabulary.Vocabulary) {
 	one, all := rules.Text(m, "podIP"), rules.Objects(m, "podIPs")
 	switch {
@@ -22,7 +22,7 @@ func podAddresses(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// statusChange checks what a node or a scheduler reports of a pod.
+// statusChange validates an update of a pod's status.
 func statusChange(c *rules.Check, m, old map[string]any, at *field.Path) {
 	before, after := rules.Object(old, "status"), rules.Object(m, "status")
 	policy := rules.Object(m, "spec")["restartPolicy"]
@@ -30,7 +30,7 @@ func statusChange(c *rules.Check, m, old map[string]any, at *field.Path) {
 	c.Must(validation.IsDNS1123Subdomain, rules.Text(after, "nominatedNodeName"), at.Field("nominatedNodeName"))
 	for _, list := range [...]string{"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"} {
 		if list == "ephemeralContainerStatuses" {
-			policy = "Never" // nobody starts them again
+			policy = "Never" // ephemeral containers are never restarted
 		}
 		running := runningIn(after, list)
 		for i, was := range rules.Objects(before, list) {
@@ -42,7 +42,8 @@ func statusChange(c *rules.Check, m, old map[string]any, at *field.Path) {
 	podIPs(c, rules.Objects(after, "podIPs"), at.Field("podIPs"))
 }
 
-// startedAgain reports whether a container that had ended for good has not any more.
+// startedAgain reports whether a container that terminated and must not be restarted is no
+// longer terminated.
 func startedAgain(was map[string]any, running map[string]bool, policy any) bool {
 	ended := rules.Object(was, "state", "terminated")
 	if policy == "Always" || ended == nil || policy == "OnFailure" && rules.Number(ended, "exitCode") != 0 {
@@ -51,7 +52,7 @@ func startedAgain(was map[string]any, running map[string]bool, policy any) bool 
 	return running[rules.Text(was, "name")]
 }
 
-// runningIn returns the names in a list of container statuses that have not ended.
+// runningIn returns the names in a list of container statuses that are not terminated.
 func runningIn(status map[string]any, list string) map[string]bool {
 	items := rules.Objects(status, list)
 	running := make(map[string]bool, len(items))
@@ -63,7 +64,7 @@ func runningIn(status map[string]any, list string) map[string]bool {
 	return running
 }
 
-// podIPs: a pod has at most one address of each family.
+// podIPs checks that a pod has at most one address per IP family.
 func podIPs(c *rules.Check, all []map[string]any, at *field.Path) {
 	seen, families := map[string]bool{}, map[bool]bool{}
 	for i, one := range all {

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// sources are the fields of which one says where a variable's value comes from.
+// sources are the fields of valueFrom.
 var sources = [...]string{"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"}
 
-// valueOrSource: a variable has a value or says where it comes from.
+// valueOrSource checks that a variable with valueFrom has exactly one source and no value.
 func valueOrSource(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	from := rules.Object(m, "valueFrom")
 	if from == nil {
@@ -35,7 +35,8 @@ func valueOrSource(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// envSource: all of something's entries are taken, and mistakes are told of the list.
+// envSource checks that an item of envFrom has exactly one source. As in Kubernetes, errors
+// have the path of the list.
 func envSource(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	switch first, second := m["configMapRef"] != nil, m["secretRef"] != nil; {
 	case !first && !second:
@@ -45,8 +46,8 @@ func envSource(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// Fields of a pod that variables and files can have as their value, and those that
-// are known beside them.
+// Fields of a pod that fieldRef supports for variables and for files, and all fields that
+// it can parse.
 var (
 	ofVariables = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
 		"status.hostIP", "status.podIP", "status.podIPs"}
@@ -58,8 +59,8 @@ func envField(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	podField(c, rules.Object(m, "fieldRef"), ofVariables, at.Field("fieldRef"))
 }
 
-// volumeField checks where the content of a file in a volume comes from; at is the
-// file, and mistakes are told of the volume.
+// volumeField validates the source of a file in a downward API volume. at is the path of
+// the file; as in Kubernetes, errors have a path below the volume.
 func volumeField(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	at = at.Parent.Parent
 	fieldOfPod, amount := rules.Object(m, "fieldRef"), rules.Object(m, "resourceFieldRef")
@@ -74,8 +75,7 @@ func volumeField(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// podField checks a reference to a field of the pod, or to a single label or
-// annotation.
+// podField validates a reference to a field of the pod, or to a single label or annotation.
 func podField(c *rules.Check, reference map[string]any, allowed []string, at *field.Path) {
 	path := rules.Text(reference, "fieldPath")
 	if path == "" {
@@ -102,7 +102,7 @@ func podField(c *rules.Check, reference map[string]any, allowed []string, at *fi
 		return
 	}
 	if path == "spec.host" {
-		path = "spec.nodeName" // its first name
+		path = "spec.nodeName" // the field was spec.host in v1beta1
 	}
 	switch {
 	case !slices.Contains(ofPods, path):
@@ -112,13 +112,13 @@ func podField(c *rules.Check, reference map[string]any, allowed []string, at *fi
 	}
 }
 
-// divisors are the units that amounts of a resource can be told in.
+// divisors are the valid divisors of resourceFieldRef.
 var divisors = struct{ cpu, bytes []string }{
 	cpu:   []string{"1m", "1"},
 	bytes: []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"},
 }
 
-// resourceField: a value can be what a container may use, or asks for.
+// resourceField validates a resourceFieldRef.
 func resourceField(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	name := rules.Text(m, "resource")
 	side, resource, _ := strings.Cut(name, ".")

@@ -60,11 +60,11 @@ func hostPort(ip, port string) string {
 	return ip + ":" + port
 }
 
-// showLoadBalancerAddress shows where a load balancer can be reached: of Services and
-// Ingresses.
+// showLoadBalancerAddress returns the addresses of the load balancer of a Service or
+// Ingress.
 func showLoadBalancerAddress(o *cell.Object) any { return strings.Join(loadBalancerPoints(o), ",") }
 
-// loadBalancerPoints returns the addresses and names that its controller reports.
+// loadBalancerPoints returns the addresses and hostnames in status.loadBalancer.
 func loadBalancerPoints(o *cell.Object) []string {
 	var addresses []string
 	for i := range o.Status.Get("loadBalancer", "ingress").Items() {

@@ -5,7 +5,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// endpointSubset: endpoints have addresses, ready or not, and several ports have names.
+// endpointSubset checks that a subset has addresses, ready or not, and that ports have
+// names if there are several.
 func endpointSubset(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if len(rules.List(m, "addresses"))+len(rules.List(m, "notReadyAddresses")) == 0 {
 		c.Required(at, "must specify `addresses` or `notReadyAddresses`")

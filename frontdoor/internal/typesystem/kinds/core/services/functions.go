@@ -1,5 +1,5 @@
-// Package services holds the functions of Services and Endpoints. Which addresses are
-// free is decided by package serviceips. It serves "Resources and their fields" of the
+// Package services holds the functions of Services and Endpoints. Package serviceips
+// allocates addresses and ports. It serves "Resources and their fields" of the
 // specification.
 package services
 
@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of package core refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"balancerAddresses":  balancerAddresses,

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// sourceRanges: who may reach a load balancer stands in the field, or in the
-// annotation that was there before it.
+// sourceRanges validates the source ranges of a load balancer, in the field or in the
+// annotation that preceded it.
 func sourceRanges(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	ranges, where := rules.Texts(m, "loadBalancerSourceRanges"), at.Field("LoadBalancerSourceRanges") // the name that clients know
+	ranges, where := rules.Texts(m, "loadBalancerSourceRanges"), at.Field("LoadBalancerSourceRanges") // as Kubernetes spells it in errors
 	name := c.Vocabulary.Qualified("service.beta", "load-balancer-source-ranges")
 	annotation, annotated := rules.Object(c.Root, "metadata", "annotations")[name].(string)
 	if len(ranges) == 0 && !annotated {
@@ -36,7 +36,7 @@ func sourceRanges(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// oneProtocol: a load balancer serves ports of one protocol.
+// oneProtocol checks that the ports of a load balancer have the same protocol.
 func oneProtocol(c *rules.Check, ports []map[string]any, at *field.Path) {
 	for _, port := range ports {
 		if port["protocol"] != ports[0]["protocol"] {
@@ -46,11 +46,10 @@ func oneProtocol(c *rules.Check, ports []map[string]any, at *field.Path) {
 	}
 }
 
-// balancerAddresses checks where a load balancer can be reached, when its controller
-// reports it.
+// balancerAddresses validates the addresses of a load balancer in an update of the status.
 func balancerAddresses(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 	if c.Subresource != "status" {
-		return // it was checked when it was reported
+		return // only the subresource status changes them
 	}
 	at := (&field.Path{Name: "status"}).Field("loadBalancer").Field("ingress")
 	for i, point := range rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress") {

@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// createService completes the two fields for the one cluster IP.
+// createService sets clusterIPs from clusterIP.
 func createService(_ kinds.Write, obj, _ map[string]any) {
 	spec := rules.AsObject(obj["spec"])
 	if ip := rules.Text(spec, "clusterIP"); ip != "" && len(rules.List(spec, "clusterIPs")) == 0 {
@@ -16,9 +16,9 @@ func createService(_ kinds.Write, obj, _ map[string]any) {
 	}
 }
 
-// updateService keeps the addresses that the service was given, so that the
-// manifest that made it can be applied again, and drops those that its new type
-// does not have. What the client changes itself is left to the rules.
+// updateService keeps allocated addresses and ports that the client omits, so that the
+// original manifest can be applied again, and drops fields that the new type does not have.
+// Explicit changes are left to validation.
 func updateService(w kinds.Write, obj, old map[string]any) {
 	if w.Subresource != "" {
 		return
@@ -37,7 +37,7 @@ func updateService(w kinds.Write, obj, old map[string]any) {
 	followClusterIP(spec, before)
 	dropOfOtherType(spec, before)
 	if status := rules.AsObject(obj["status"]); spec["type"] != "LoadBalancer" && len(rules.AsObject(status["loadBalancer"])) > 0 {
-		tree.Object(obj, "status")["loadBalancer"] = map[string]any{} // the one there was is going
+		tree.Object(obj, "status")["loadBalancer"] = map[string]any{} // its controller removes the load balancer
 	}
 }
 
@@ -51,8 +51,8 @@ func hasHealthPort(spec map[string]any) bool {
 	return spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
 
-// keepNodePorts gives ports without a node port the one of the old port of that
-// name, unless another port has taken it.
+// keepNodePorts sets missing node ports to that of the old port with the same name, unless
+// another port uses it.
 func keepNodePorts(spec, before map[string]any) {
 	taken, named := map[any]bool{}, map[string]any{}
 	for _, p := range rules.List(spec, "ports") {
@@ -70,8 +70,8 @@ func keepNodePorts(spec, before map[string]any) {
 	}
 }
 
-// followClusterIP lets the list follow the single field, for clients that know only
-// that one.
+// followClusterIP updates clusterIPs when only clusterIP has changed, for clients that do
+// not know clusterIPs.
 func followClusterIP(spec, before map[string]any) {
 	now, then := rules.Text(spec, "clusterIP"), rules.Text(before, "clusterIP")
 	sameList := reflect.DeepEqual(rules.List(spec, "clusterIPs"), rules.List(before, "clusterIPs"))
@@ -87,8 +87,8 @@ func followClusterIP(spec, before map[string]any) {
 	}
 }
 
-// dropOfOtherType drops what the new type does not have, where the client left it
-// as it was.
+// dropOfOtherType removes the fields that the new type does not have, unless the client
+// changed them.
 func dropOfOtherType(spec, before map[string]any) {
 	drop := func(fields ...string) {
 		for _, field := range fields {
@@ -116,7 +116,7 @@ func dropOfOtherType(spec, before map[string]any) {
 	}
 }
 
-// dropNodePorts drops all node ports, unless the client has set another one.
+// dropNodePorts removes all node ports, unless the client set a new one.
 func dropNodePorts(spec, before map[string]any) {
 	had := map[int64]bool{}
 	for _, p := range rules.List(before, "ports") {

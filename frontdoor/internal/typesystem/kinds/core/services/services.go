@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// loadBalancer is the type of services that the world reaches.
+// loadBalancer is the type of Services with an external load balancer.
 const loadBalancer = "LoadBalancer"
 
-// nodeAgentPort is that of the agent on each node, which is not for the world.
+// nodeAgentPort is the kubelet's port, which must not be exposed.
 const nodeAgentPort = 10250
 
-// servicePorts: all but headless and external services have ports, and several
-// ports need names.
+// servicePorts checks that all but headless and ExternalName Services have ports, and that
+// names are unique, and required if there are several ports.
 func servicePorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	ports, at := rules.Objects(m, "ports"), at.Field("ports")
 	if len(ports) == 0 && rules.Text(m, "clusterIP") != "None" && m["type"] != "ExternalName" {
@@ -50,7 +50,7 @@ func servicePorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// serviceType: some fields belong to some types.
+// serviceType checks that fields match the type.
 func serviceType(c *rules.Check, m, old map[string]any, at *field.Path) {
 	kind := rules.Text(m, "type")
 	outside, balanced := kind == "NodePort" || kind == loadBalancer, kind == loadBalancer
@@ -78,14 +78,14 @@ func serviceType(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// forbid notes a value that is given.
+// forbid reports a value that is set.
 func forbid(c *rules.Check, value any, why string, at *field.Path) {
 	if !rules.Empty(value) {
 		c.Forbidden(at, why)
 	}
 }
 
-// externalName: a service can be another name for one elsewhere, and has no address.
+// externalName validates the name of an ExternalName Service, and that it has no addresses.
 func externalName(c *rules.Check, m map[string]any, at *field.Path) {
 	name := strings.TrimSuffix(rules.Text(m, "externalName"), ".")
 	if name == "" {
@@ -97,8 +97,8 @@ func externalName(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 }
 
-// clusterAddress: the addresses of a service are None, or an IP of each family, and
-// the first one stays.
+// clusterAddress validates clusterIPs: None, or at most one IP per family. The first one is
+// immutable.
 func clusterAddress(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if m["type"] == "ExternalName" {
 		externalName(c, m, at)
@@ -121,7 +121,8 @@ func clusterAddress(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// addressesOfFamilies reports whether there is None, or a valid address of each family.
+// addressesOfFamilies validates addresses: None, or at most one per family. It reports
+// whether they can be compared with the families.
 func addressesOfFamilies(c *rules.Check, all []string, at *field.Path) bool {
 	valid, ipv4 := true, 0
 	for i, text := range all {
@@ -152,7 +153,7 @@ func addressesOfFamilies(c *rules.Check, all []string, at *field.Path) bool {
 	return len(all) == 2
 }
 
-// addressesOfTheirFamilies holds addresses against the families that are given.
+// addressesOfTheirFamilies checks that addresses belong to the given families.
 func addressesOfTheirFamilies(c *rules.Check, all, families []string, at *field.Path) {
 	for i, text := range all[:min(len(all), len(families))] {
 		ip, _ := netip.ParseAddr(text)
@@ -168,8 +169,8 @@ func serviceExternalIPs(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// CheckNotSpecialIP checks that an address may be that of a machine. One that is none has its
-// fault reported elsewhere.
+// CheckNotSpecialIP checks that an address can be that of a host. Invalid addresses are
+// reported elsewhere.
 func CheckNotSpecialIP(c *rules.Check, address string, at *field.Path) {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
@@ -187,7 +188,7 @@ func CheckNotSpecialIP(c *rules.Check, address string, at *field.Path) {
 	}
 }
 
-// noAffinityConfig drops what says how long clients stay with a pod, when they do not.
+// noAffinityConfig removes the configuration of session affinity if there is none.
 func noAffinityConfig(m map[string]any, _ vocabulary.Vocabulary) {
 	if m["sessionAffinity"] == "None" {
 		delete(m, "sessionAffinityConfig")

@@ -1,6 +1,6 @@
 // Package volumes holds the functions of the volumes of pods, whose definitions are in
-// core/volumes.yaml. It never looks for what a volume is made from. It serves
-// "Resources and their fields" of the specification.
+// core/volumes.yaml. It does not check that sources exist. It serves "Resources and their
+// fields" of the specification.
 package volumes
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Functions are those that the files of this folder name.
+// Functions are the functions that the files of package core refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"azureDisk":         azureDisk,

@@ -10,15 +10,15 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// defaultEmptyDir is what a volume without a source is.
+// defaultEmptyDir makes emptyDir the default source.
 func defaultEmptyDir(m map[string]any, _ vocabulary.Vocabulary) {
 	if _, named := m["name"]; len(m) == 0 || named && len(m) == 1 {
 		m["emptyDir"] = map[string]any{}
 	}
 }
 
-// projectedPaths: no two sources of a volume write the same file, and each is of one
-// sort.
+// projectedPaths checks that paths are unique among the sources of a volume, and that each
+// source has one type.
 func projectedPaths(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	seen := map[string]bool{}
 	once := func(path string) {
@@ -46,7 +46,7 @@ func emptyDirSizeLimit(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// Bounds of how long a token is for, in seconds.
+// Limits of a token's lifetime in seconds.
 const shortestToken, longestToken = 10 * 60, 1 << 32
 
 func tokenLifetime(c *rules.Check, m, _ map[string]any, at *field.Path) {
@@ -60,7 +60,7 @@ func tokenLifetime(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// volumeSecretName: who has a secret names it.
+// volumeSecretName checks that references to Secrets have a name.
 func volumeSecretName(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, name := range [...]string{"secretRef", "nodePublishSecretRef"} {
 		if reference := rules.Object(m, name); reference != nil && rules.Text(reference, "name") == "" {
@@ -69,7 +69,7 @@ func volumeSecretName(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// Where Azure keeps disks: those that it manages, and those that somebody made.
+// Formats of the URIs of managed and unmanaged Azure disks.
 const (
 	managedDisk = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"
 	blobDisk    = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
@@ -86,7 +86,7 @@ func azureDisk(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// flockerSet: a data set has a name or an identifier.
+// flockerSet checks that a dataset has either a name or a UUID.
 func flockerSet(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	name, id := rules.Text(m, "datasetName"), rules.Text(m, "datasetUUID")
 	switch {
@@ -100,7 +100,7 @@ func flockerSet(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// longestTenant is that of a UUID, with what may be around it.
+// longestTenant limits a tenant, which is a UUID, in bytes.
 const longestTenant = 64
 
 func quobyteRegistry(c *rules.Check, m, _ map[string]any, at *field.Path) {
@@ -115,7 +115,7 @@ func quobyteRegistry(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// flexOptions: a driver is told in the maker's words only what the maker tells.
+// flexOptions checks that the keys of options are not in the project's own domains.
 func flexOptions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	const group = "meta."
 	domain, groups := c.Vocabulary.Domain, strings.TrimPrefix(c.Vocabulary.Group(group), group)
@@ -133,8 +133,8 @@ func flexOptions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 
 func under(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
 
-// claimMetadata: a claim that is made with its pod gets labels and annotations; the
-// rest follows from the pod.
+// claimMetadata checks that the template of an ephemeral claim sets only labels and
+// annotations: name and namespace follow from the pod.
 func claimMetadata(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for name, value := range rules.Object(m, "metadata") {
 		if name != "labels" && name != "annotations" && !rules.Empty(value) {
@@ -143,14 +143,14 @@ func claimMetadata(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// chapSecret: authentication needs something to authenticate with.
+// chapSecret checks that CHAP authentication has a Secret.
 func chapSecret(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if (m["chapAuthDiscovery"] == true || m["chapAuthSession"] == true) && m["secretRef"] == nil {
 		c.Required(at.Field("secretRef"), "")
 	}
 }
 
-// fibreChannel: a disk is known by target and number, or by identifiers.
+// fibreChannel checks that a disk is identified by either targetWWNs and lun, or wwids.
 func fibreChannel(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	targets, ids := len(rules.List(m, "targetWWNs")), len(rules.List(m, "wwids"))
 	switch {
