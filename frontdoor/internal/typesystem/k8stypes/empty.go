@@ -10,10 +10,9 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Empty returns the object of a kind, in the names of a vocabulary, that says nothing
-// but its kind, with all that is part of it nevertheless: structs that are no pointers,
-// and, as null or zero, members that are not left out when they are empty. Nil when no
-// type of that kind is published.
+// Empty returns an object of a kind in the names of a vocabulary, with apiVersion, kind and
+// all members that every object of the kind has: structs that are not pointers, and members
+// without omitempty as null or zero. It returns nil for a kind without a published Go type.
 func Empty(v vocabulary.Vocabulary, kind schema.GroupVersionKind) map[string]any {
 	original := kind
 	original.Group = vocabulary.K8s().Group(v.ShortGroup(kind.Group))
@@ -26,9 +25,9 @@ func Empty(v vocabulary.Vocabulary, kind schema.GroupVersionKind) map[string]any
 	return empty
 }
 
-// members returns what there always is of a struct.
+// members returns the members that are always present in a struct.
 func members(t reflect.Type) map[string]any {
-	always := map[string]any{}
+	present := map[string]any{}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -36,19 +35,19 @@ func members(t reflect.Type) map[string]any {
 		case name == "-":
 		case f.Anonymous && name == "":
 			for name, value := range members(f.Type) {
-				always[name] = value
+				present[name] = value
 			}
 		case f.Type.Kind() == reflect.Struct:
-			always[name] = structure(f.Type)
+			present[name] = structure(f.Type)
 		case !strings.Contains(options, "omitempty"):
-			always[name] = zero(f.Type)
+			present[name] = zero(f.Type)
 		}
 	}
-	return always
+	return present
 }
 
-// structure returns what there always is of a struct that is a member. Those that JSON
-// does not show as objects, like times, are null.
+// structure returns the members that are always present in a nested struct. It returns the
+// zero value of structs whose JSON is not an object, like times.
 func structure(t reflect.Type) any {
 	if opaque(t) {
 		return zero(t)
@@ -56,7 +55,7 @@ func structure(t reflect.Type) any {
 	return members(t)
 }
 
-// opaque reports whether a type decides itself what its JSON is.
+// opaque reports whether a type has its own JSON encoding.
 func opaque(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())
 }

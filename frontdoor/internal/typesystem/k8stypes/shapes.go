@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// Fields are names of fields in JSON.
+// Fields is a set of JSON names of fields.
 type Fields map[string]bool
 
-// Shape is what a published type says of its fields.
+// Shape holds properties of the fields of a published Go type.
 type Shape struct {
-	// Fleeting are the texts, numbers and truth values that an object leaves out when
-	// they are zero. For typed clients zero and none are the same there, and they write
-	// neither.
-	Fleeting Fields
-	// Standing are the objects that there are even when nobody says anything of them.
-	Standing Fields
+	// OmitEmpty are the strings, numbers and booleans that are omitted when they are zero.
+	// Typed clients cannot distinguish zero from absent there, and write neither.
+	OmitEmpty Fields
+	// Structs are the objects that are always present, because they are structs and not
+	// pointers.
+	Structs Fields
 }
 
-// Shapes returns the shapes of all types, by the last three parts of their definition
+// Shapes returns the shapes of all types by the last three parts of their definition names
 // (core.v1.PodSpec).
 var Shapes = sync.OnceValue(func() map[string]Shape {
 	found := map[string]Shape{}
@@ -30,7 +30,7 @@ var Shapes = sync.OnceValue(func() map[string]Shape {
 	return found
 })
 
-// collect notes the shapes of a type and of all that it is made of.
+// collect adds the shapes of a type and of all types below it.
 func collect(t reflect.Type, found map[string]Shape) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -51,7 +51,7 @@ func collect(t reflect.Type, found map[string]Shape) {
 	}
 }
 
-// note adds the fields of a type, and those of the types in line with it.
+// note adds the fields of a type and of its inlined types.
 func note(t reflect.Type, shape Shape) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -62,17 +62,17 @@ func note(t reflect.Type, shape Shape) {
 			case f.Anonymous && name == "":
 				note(f.Type, shape)
 			case !opaque(f.Type):
-				shape.Standing[name] = true
+				shape.Structs[name] = true
 			}
 		case reflect.String, reflect.Bool, reflect.Int32, reflect.Int64:
 			if name != "" && strings.Contains(options, "omitempty") {
-				shape.Fleeting[name] = true
+				shape.OmitEmpty[name] = true
 			}
 		}
 	}
 }
 
-// definition returns the last parts of the name that the document has for a type.
+// definition returns the last parts of a type's definition name.
 func definition(t reflect.Type) string {
 	return path.Base(path.Dir(t.PkgPath())) + "." + path.Base(t.PkgPath()) + "." + t.Name()
 }

@@ -20,7 +20,7 @@ func TestFleeting(t *testing.T) {
 		{"apps.v1.DeploymentSpec", "paused", true},
 		{"meta.v1.ObjectMeta", "generateName", true},
 	} {
-		if got := Shapes()[c.definition].Fleeting[c.field]; got != c.want {
+		if got := Shapes()[c.definition].OmitEmpty[c.field]; got != c.want {
 			t.Errorf("%s.%s: got %v, want %v", c.definition, c.field, got, c.want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestStanding(t *testing.T) {
 		{"core.v1.PodSpec", "securityContext", false},
 		{"meta.v1.ObjectMeta", "creationTimestamp", false},
 	} {
-		if got := Shapes()[c.definition].Standing[c.field]; got != c.want {
+		if got := Shapes()[c.definition].Structs[c.field]; got != c.want {
 			t.Errorf("%s.%s: got %v, want %v", c.definition, c.field, got, c.want)
 		}
 	}

@@ -1,8 +1,8 @@
-// Package k8stypes knows the Go types that the API's makers publish, and what they
-// say that the API's document does not: the numbers of fields (package protobuf reads
-// them), what there always is of an object, and which fields are left out when they
-// are zero. It never sees an object. It serves "Protobuf envelope" of the
-// specification, and objects as typed clients write them.
+// Package k8stypes holds the published Go types of the Kubernetes API and derives from them
+// what the OpenAPI document lacks: field numbers (read by package protobuf), members that
+// are always present, and fields that are omitted when they are zero. It never processes an
+// object. It serves "Protobuf envelope" of the specification, and objects as typed clients
+// write them.
 package k8stypes
 
 import (
@@ -57,9 +57,9 @@ import (
 	apiregistrationv1beta1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1beta1"
 )
 
-// Types returns the Go types of the published API, by their original group,
-// version and kind. Versions that the 1.21 document serves and this list lacks
-// (the betas of autoscaling/v2) have no Protobuf, like custom resources.
+// Types returns the Go types of the published API by their original group, version and
+// kind. Versions that the 1.21 document serves and this list lacks (the betas of
+// autoscaling/v2) have no Protobuf, like custom resources.
 var Types = sync.OnceValue(func() *runtime.Scheme {
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -109,7 +109,7 @@ var Types = sync.OnceValue(func() *runtime.Scheme {
 		storagev1beta1.AddToScheme,
 	} {
 		if err := add(types); err != nil {
-			panic(err) // two packages claim one kind: a fault of this list
+			panic(err) // two packages register one kind: a mistake in this list
 		}
 	}
 	types.AddKnownTypes(schema.GroupVersion{Version: "v1"}, &metav1.Status{})

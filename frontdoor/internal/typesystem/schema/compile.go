@@ -10,12 +10,12 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 )
 
-// kind is the shape that a value must have.
+// kind is the type of a value.
 type kind uint8
 
 const (
-	anything   kind = iota // kept as it is
-	object                 // known fields
+	anything   kind = iota // not checked
+	object                 // declared fields
 	dictionary             // any keys, values of one kind
 	list
 	text
@@ -29,31 +29,31 @@ const (
 	binary    // base64
 )
 
-// node is one compiled schema. Nodes are immutable once compiled, and definitions
-// that contain themselves make cycles of them.
+// node is one compiled schema. Nodes are immutable once compiled; recursive definitions
+// make cycles.
 type node struct {
 	kind     kind
 	bits     int                // of an integer: 32 or 64
 	fields   map[string]*member // of an object
-	required []string           // fields of an object that must be given
-	blank    []string           // fields of an object that are checked even when left out
-	standing map[string]any     // fields that exist even when left out, and as what; nil for an object
+	required []string           // fields of an object that must be set
+	blank    []string           // fields of an object that are validated even if they are absent
+	present  map[string]any     // fields that are added if they are absent, with their value; nil means an empty object
 	item     *node              // of a dictionary or list
-	rules    *kinds.Rules       // of an object; nil when there are none
-	marked   bool               // plain is known
-	plain    bool               // nothing below can be invalid
+	rules    *kinds.Rules       // of an object; nil for none
+	marked   bool               // plain is set
+	plain    bool               // validation can skip the value and all below it
 	custom   *structure         // of a custom type; nil in built-in ones
 }
 
 // member is a field of an object.
 type member struct {
 	*node
-	rules *kinds.Field // nil when there are none
-	// sparing is true when an empty value is the same as none, and not kept.
-	sparing bool
+	rules *kinds.Field // nil for none
+	// omitEmpty is true if an empty value is equivalent to an absent one and is dropped.
+	omitEmpty bool
 }
 
-// compile returns the node of a definition. The engine's lock is held.
+// compile returns the node of a definition. The caller holds e.mu.
 func (e *Engine) compile(definition string) *node {
 	n := e.compileDefinition(definition)
 	n.markPlain()
@@ -76,57 +76,59 @@ func (e *Engine) compileDefinition(definition string) *node {
 		return n
 	}
 	e.fill(n, s, e.rules[short])
-	n.follow(k8stypes.Shapes()[short], strings.HasSuffix(short, "Status"))
+	n.applyShape(k8stypes.Shapes()[short], strings.HasSuffix(short, "Status"))
 	if short == "meta.v1.MicroTime" {
 		n.kind = microTime
 	}
 	return n
 }
 
-// follow makes an object's fields those of the published type. A status counts from
-// zero; parts of it that say something from the beginning, if they are there, are
-// left out.
-func (n *node) follow(shape k8stypes.Shape, status bool) {
-	for name := range shape.Fleeting {
+// applyShape adds to an object's fields what the published Go type implies: empty fields
+// that are omitted, and structs that are always present. Required numbers and booleans of a
+// status default to zero. Structs with required fields are left out when they are absent,
+// apart from those in alwaysPresent.
+func (n *node) applyShape(shape k8stypes.Shape, status bool) {
+	for name := range shape.OmitEmpty {
 		if f := n.fields[name]; f != nil {
-			f.sparing = true
+			f.omitEmpty = true
 		}
 	}
 	for _, name := range n.required {
 		if f := n.fields[name]; status && f != nil && zeros[f.kind] != nil {
-			n.stand(name, zeros[f.kind])
+			n.setPresent(name, zeros[f.kind])
 		}
 	}
-	for name := range shape.Standing {
-		if f := n.fields[name]; f != nil && f.kind == object && (f.bare() || slices.Contains(wanted, name)) {
-			n.stand(name, nil)
+	for name := range shape.Structs {
+		if f := n.fields[name]; f != nil && f.kind == object && (f.mayBeEmpty() || slices.Contains(alwaysPresent, name)) {
+			n.setPresent(name, nil)
 		}
 	}
 }
 
-// zeros are what a status counts from.
+// zeros are the defaults of required fields of a status.
 var zeros = map[kind]any{integer: int64(0), boolean: false}
 
-// wanted are the parts that every object has to have something in.
-var wanted = []string{"spec", "template", "jobTemplate"}
+// alwaysPresent are the structs that are added even if they have required fields, so that
+// validation reports these.
+var alwaysPresent = []string{"spec", "template", "jobTemplate"}
 
-// stand makes a field exist even when it is left out.
-func (n *node) stand(name string, value any) {
-	if n.standing == nil {
-		n.standing = map[string]any{}
+// setPresent makes a field present even if it is absent in the object.
+func (n *node) setPresent(name string, value any) {
+	if n.present == nil {
+		n.present = map[string]any{}
 	}
-	n.standing[name] = value
+	n.present[name] = value
 }
 
-// bare reports whether an object may say nothing.
-func (n *node) bare() bool {
+// mayBeEmpty reports whether an empty object is valid.
+func (n *node) mayBeEmpty() bool {
 	for _, name := range n.required {
-		if _, stands := n.standing[name]; !stands {
+		if _, ok := n.present[name]; !ok {
 			return false
 		}
 	}
-	for name, value := range n.standing {
-		if value == nil && !n.fields[name].bare() {
+	for name, value := range n.present {
+		if value == nil && !n.fields[name].mayBeEmpty() {
 			return false
 		}
 	}
@@ -140,7 +142,7 @@ func shortName(definition string) string {
 	return strings.Join(parts[max(0, len(parts)-3):], ".")
 }
 
-// schema returns the node of a schema that stands inside a definition.
+// schema returns the node of a schema inside a definition.
 func (e *Engine) schema(s *spec.Schema) *node {
 	if s == nil {
 		return &node{}
@@ -188,7 +190,7 @@ func (e *Engine) fill(n *node, s *spec.Schema, r *kinds.Rules) {
 	}
 }
 
-// stringKinds are the formats of strings that have a kind of their own.
+// stringKinds maps formats of strings to kinds.
 var stringKinds = map[string]kind{"int-or-string": intOrString, "date-time": timestamp, "byte": binary}
 
 func (e *Engine) fillObject(n *node, s *spec.Schema, r *kinds.Rules) {
@@ -202,14 +204,14 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *kinds.Rules) {
 		if f := n.fields[name]; f != nil && !r.IsOptional(name) && !r.IsBlank(name) {
 			n.required = append(n.required, name)
 			if f.kind == object && !r.IsRequired(name) {
-				n.stand(name, nil)
+				n.setPresent(name, nil)
 			}
 		}
 	}
-	n.fillHalves()
+	n.addSpecAndStatus()
 	for name, f := range n.fields {
-		// An empty list of owners asks to forget them: who tracks fields has to see it.
-		f.sparing = (f.kind == list || f.kind == dictionary) && !slices.Contains(s.Required, name) && name != "managedFields"
+		// Empty managedFields request a reset, so they are kept for package fieldmanager.
+		f.omitEmpty = (f.kind == list || f.kind == dictionary) && !slices.Contains(s.Required, name) && name != "managedFields"
 	}
 	if r == nil {
 		return
@@ -229,21 +231,21 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *kinds.Rules) {
 	}
 }
 
-// fillHalves notes that the two halves of a resource are always there, however
-// little they say: a client that leaves out the spec has it checked as an empty one.
-func (n *node) fillHalves() {
+// addSpecAndStatus makes spec and status always present in resources: an absent spec is
+// validated like an empty one.
+func (n *node) addSpecAndStatus() {
 	if n.fields["metadata"] == nil || n.fields["kind"] == nil {
 		return
 	}
 	for _, name := range []string{"spec", "status"} {
 		if f := n.fields[name]; f != nil && f.kind == object {
-			n.stand(name, nil)
+			n.setPresent(name, nil)
 		}
 	}
 }
 
-// markPlain finds the nodes that validation need not enter. A node that contains
-// itself is entered. Marked nodes are in use already and are not written again.
+// markPlain finds the nodes that validation can skip. Recursive nodes are never skipped.
+// Nodes that are already marked may be in use concurrently and are not written again.
 func (n *node) markPlain() bool {
 	if n.marked {
 		return n.plain
@@ -262,7 +264,8 @@ func (n *node) markPlain() bool {
 	return plain
 }
 
-// blank is what an empty value is checked as; nil is one that is left out.
+// blank returns the value for the validation of an absent field: the zero value of its
+// type.
 func (f *member) blank(value any) any {
 	switch {
 	case value != nil:

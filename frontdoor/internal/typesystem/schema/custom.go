@@ -27,8 +27,8 @@ type customRoot struct {
 	*node
 }
 
-// With returns an engine that knows custom types too. It shares what is compiled
-// of the built-in ones, and of custom types whose schemas are the same.
+// With returns an engine with custom types. It shares the compiled schemas of built-in
+// types, and those of custom types whose schemas are the same objects.
 func (e *Engine) With(types Types) *Engine {
 	before := e.customTypes
 	if before == nil {
@@ -69,21 +69,21 @@ func (e *Engine) customNode(definition string) *node {
 	return root.node
 }
 
-// structure is what only the nodes of custom types have. Values of a wrong type are
-// not refused when an object is prepared but reported with all other faults.
+// structure holds what only nodes of custom types have. Values of wrong types are reported
+// by validation, together with all other errors, and not when an object is prepared.
 type structure struct {
 	nullable bool
-	keep     bool     // unknown fields stay
-	embedded bool     // the value is an object with a kind of its own
-	initial  any      // stands for a missing value; nil for none
-	initials []string // fields with an initial value
-	// initialSize is the length of initial's JSON.
+	keep     bool     // unknown fields are kept
+	embedded bool     // the value is an object with apiVersion and kind
+	initial  any      // default; nil for none
+	initials []string // fields with a default
+	// initialSize is the length of the default's JSON.
 	initialSize int
 	keywords    *keywords.Set
 
 	allOf, anyOf, oneOf []*node
 	not                 *node
-	// besides is what references say beyond their targets.
+	// besides are the schemas beside references.
 	besides []*node
 }
 
@@ -123,15 +123,15 @@ func (e *Engine) structural(s *spec.Schema) *node {
 
 var structuralKinds = map[string]kind{"object": object, "array": list, "string": text, "integer": integer, "number": number, "boolean": boolean}
 
-// emptyNode takes any value, and keeps no field of an object.
+// emptyNode returns a node that accepts any value and drops all fields of objects.
 func emptyNode() *node {
 	n := &node{custom: &structure{nullable: true, keywords: keywords.Compile(&spec.Schema{})}}
 	n.item = n
 	return n
 }
 
-// addField compiles a property. What a reference says beyond its target, as in a
-// rule for metadata.name, is a condition on the object around it.
+// addField compiles a property. A schema beside a reference, which restricts metadata.name
+// for example, becomes a condition on the object that has the property.
 func (e *Engine) addField(n *node, name string, s *spec.Schema) {
 	if n.fields == nil {
 		n.fields = map[string]*member{}
@@ -167,7 +167,7 @@ func (e *Engine) structurals(parts []spec.Schema) []*node {
 	return nodes
 }
 
-// takesNull reports whether null is a value here, and not the absence of one.
+// takesNull reports whether null is a valid value here; otherwise it means absent.
 func (n *node) takesNull() bool { return n.custom != nil && n.custom.nullable }
 
 // custom prepares a value of a custom type, in place.
@@ -187,7 +187,7 @@ func (p *preparation) custom(n *node, value any, at *field.Path) {
 	}
 }
 
-// complete fills in the fields that an object does not have, as far as the budget goes.
+// complete sets the defaults of absent fields, up to the limit of the budget.
 func (s *structure) complete(n *node, m map[string]any, b *budget.Budget) {
 	for _, name := range s.initials {
 		if _, given := m[name]; !given && b.Add(len(name)+n.fields[name].custom.initialSize) {
@@ -196,7 +196,7 @@ func (s *structure) complete(n *node, m map[string]any, b *budget.Budget) {
 	}
 }
 
-// custom checks a value of a custom type, and what stands below it.
+// custom validates a value of a custom type and all values below it.
 func (c *check) custom(n *node, value, old any, at *field.Path) {
 	if c.budget.Over() {
 		return
@@ -228,7 +228,7 @@ func (c *check) custom(n *node, value, old any, at *field.Path) {
 	}
 }
 
-// embedded checks that an object within another one says what it is.
+// embedded validates the apiVersion and kind of an embedded resource.
 func (c *check) embedded(m map[string]any, at *field.Path) {
 	for _, name := range []string{"apiVersion", "kind"} {
 		if value, given := m[name]; !given {
@@ -247,7 +247,8 @@ func (c *check) embedded(m map[string]any, at *field.Path) {
 	}
 }
 
-// combinators checks a value against the schemas that are joined to its own.
+// combinators validates a value against allOf, anyOf, oneOf, not and schemas beside
+// references.
 func (c *check) combinators(s *structure, value any, at *field.Path) {
 	for _, part := range s.besides {
 		c.custom(part, value, nil, at)
@@ -258,33 +259,33 @@ func (c *check) combinators(s *structure, value any, at *field.Path) {
 	}
 	where := strconv.Quote(at.String())
 	if len(s.anyOf) > 0 {
-		if fitting, trials := c.fitting(s.anyOf, value, at); fitting == 0 {
-			c.Invalid(nowhere, "", where+" must validate at least one schema (anyOf)")
+		if matching, trials := c.matching(s.anyOf, value, at); matching == 0 {
+			c.Invalid(noField, "", where+" must validate at least one schema (anyOf)")
 			c.Join(&trials[0].Errors)
 		}
 	}
 	if len(s.oneOf) > 0 {
-		switch fitting, trials := c.fitting(s.oneOf, value, at); {
-		case fitting == 0:
-			c.Invalid(nowhere, "", where+" must validate one and only one schema (oneOf). Found none valid")
+		switch matching, trials := c.matching(s.oneOf, value, at); {
+		case matching == 0:
+			c.Invalid(noField, "", where+" must validate one and only one schema (oneOf). Found none valid")
 			c.Join(&trials[0].Errors)
-		case fitting > 1:
-			c.Invalid(nowhere, "", where+" must validate one and only one schema (oneOf). Found "+strconv.Itoa(fitting)+" valid alternatives")
+		case matching > 1:
+			c.Invalid(noField, "", where+" must validate one and only one schema (oneOf). Found "+strconv.Itoa(matching)+" valid alternatives")
 		}
 	}
 	if s.not != nil {
-		if fitting, _ := c.fitting([]*node{s.not}, value, at); fitting > 0 {
-			c.Invalid(nowhere, "", where+" must not validate the schema (not)")
+		if matching, _ := c.matching([]*node{s.not}, value, at); matching > 0 {
+			c.Invalid(noField, "", where+" must not validate the schema (not)")
 		}
 	}
 }
 
-// nowhere is where clients are used to find what is wrong with a value as a whole.
-var nowhere = &field.Path{Name: "<nil>"}
+// noField is the path of errors of combinators, as in Kubernetes.
+var noField = &field.Path{Name: "<nil>"}
 
-// all checks a value against schemas of which it must fit each.
+// all validates a value against the schemas of allOf.
 func (c *check) all(parts []*node, value any, at *field.Path) {
-	fits, trials := c.fitting(parts, value, at)
+	fits, trials := c.matching(parts, value, at)
 	if fits == len(parts) {
 		return
 	}
@@ -295,13 +296,13 @@ func (c *check) all(parts []*node, value any, at *field.Path) {
 	if fits == 0 {
 		none = ". None validated"
 	}
-	c.Invalid(nowhere, "", strconv.Quote(at.String())+" must validate all the schemas (allOf)"+none)
+	c.Invalid(noField, "", strconv.Quote(at.String())+" must validate all the schemas (allOf)"+none)
 }
 
-// fitting counts the schemas that a value fits, and returns what each of them has
-// against it. A value is checked once for each: checking it again for its errors would
-// double the work at every level of schemas within schemas.
-func (c *check) fitting(nodes []*node, value any, at *field.Path) (count int, trials []*check) {
+// matching returns the number of schemas that a value matches, and the errors of each. It
+// validates a value once per schema: validating it again for its errors would double the
+// work at every level of nested schemas.
+func (c *check) matching(nodes []*node, value any, at *field.Path) (count int, trials []*check) {
 	for _, n := range nodes {
 		trial := &check{Check: rules.Check{Vocabulary: c.Vocabulary}, budget: c.budget}
 		trial.custom(n, value, nil, at)

@@ -1,11 +1,10 @@
-// Package schema checks objects against what is known of their types, and fills in
-// what they leave out. A definition of the document and the rules of package kinds for
-// it are compiled once, on first use, into a tree of nodes; two walks go over an
-// object: Prepare drops or reports unknown fields, refuses wrong JSON types and
-// applies defaults, and Validate finds everything that is wrong and says where.
+// Package schema defaults and validates objects. A definition of the document and the rules
+// of package kinds for it are compiled once, on first use, into a tree of nodes. An object
+// is processed in two walks: Prepare drops or reports unknown fields, rejects wrong JSON
+// types and applies defaults; Validate finds all errors.
 //
-// The package reads no other object and stores nothing: what depends on the
-// cluster is admission's. It serves "Resources and their fields", "Event resource,
+// The package processes one object at a time and does no I/O: checks that depend on other
+// objects belong to admission. It serves "Resources and their fields", "Event resource,
 // version v1" and "Removals" of the specification.
 package schema
 
@@ -23,7 +22,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Types is what an engine asks of the catalogue.
+// Types is the part of the catalogue that an engine needs.
 type Types interface {
 	// Definitions returns the schemas by name.
 	Definitions() map[string]*spec.Schema
@@ -38,53 +37,54 @@ type Engine struct {
 	mu       sync.RWMutex
 	compiled map[string]*node // by definition
 
-	// An engine with custom types has those, and asks one without for all others.
+	// An engine with custom types uses builtIn for all other types; nil in the engine of
+	// the built-in types.
 	builtIn     *Engine
 	customTypes *customTypes
 }
 
-// New returns an engine that applies these rules, by the short names of definitions;
-// nothing is compiled yet.
+// New returns an engine that applies these rules, by the short names of definitions.
+// Definitions are compiled on first use.
 func New(types Types, v vocabulary.Vocabulary, rules map[string]*kinds.Rules) *Engine {
 	return &Engine{definitions: types.Definitions(), vocabulary: v, rules: rules, compiled: map[string]*node{}}
 }
 
-// FieldValidation says what becomes of fields that a type does not have: the
-// request parameter of that name.
+// FieldValidation is the request parameter fieldValidation: how unknown fields are
+// reported.
 type FieldValidation string
 
-// Unknown fields are dropped in any case.
+// Unknown fields are always dropped.
 const (
-	Ignore FieldValidation = "Ignore" // in silence
+	Ignore FieldValidation = "Ignore" // without a warning
 	Warn   FieldValidation = "Warn"   // with a warning for each
-	Strict FieldValidation = "Strict" // and the request is refused
+	Strict FieldValidation = "Strict" // and the request is rejected
 )
 
-// Prepare drops the fields that the type does not have, checks the JSON types of
-// the others and applies defaults, all in the object that it is given. What the
-// decoder objected to (members given twice) is reported with the unknown fields.
-// Wrong types, and unknown fields when they are Strict, are a BadRequest (400); an
-// object that defaults make too large is RequestEntityTooLarge (413).
-func (e *Engine) Prepare(ctx context.Context, t *catalogue.Type, object map[string]any, v FieldValidation, objections ...string) (warnings []string, err error) {
-	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind, KeepsAll: t.KeepsAll}, object, v, objections...)
+// Prepare drops unknown fields, checks the JSON types of the others and applies defaults,
+// all in place. decodeErrors are the findings of a strict decoder (duplicate members) and
+// are reported with the unknown fields. Wrong types, and unknown fields with Strict, are a
+// BadRequest (400); an object that is too large after defaulting is a RequestEntityTooLarge
+// (413).
+func (e *Engine) Prepare(ctx context.Context, t *catalogue.Type, object map[string]any, v FieldValidation, decodeErrors ...string) (warnings []string, err error) {
+	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind, KeepsAll: t.KeepsAll}, object, v, decodeErrors...)
 }
 
-// Body is an object that is no resource type: what a subresource takes.
+// Body is the type of a body that is not a resource type: that of a subresource.
 type Body struct {
 	Definition string // name in the document
 	Version    string
 	Kind       string
-	// KeepsAll is that of a resource type.
+	// KeepsAll is catalogue.Type.KeepsAll.
 	KeepsAll bool
 }
 
 // PrepareBody is Prepare for the body of a subresource.
-func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any, v FieldValidation, objections ...string) (warnings []string, err error) {
+func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any, v FieldValidation, decodeErrors ...string) (warnings []string, err error) {
 	root := e.node(b.Definition)
 	if root == nil {
-		return nil, nil // an object without a schema is kept as it is
+		return nil, nil // objects without a schema are not changed
 	}
-	p := preparation{vocabulary: e.vocabulary, objections: objections, asGiven: b.KeepsAll, keepsAll: b.KeepsAll, budget: budget.New(ctx)}
+	p := preparation{vocabulary: e.vocabulary, decodeErrors: decodeErrors, asGiven: b.KeepsAll, keepsAll: b.KeepsAll, budget: budget.New(ctx)}
 	p.object(root, object, nil)
 	if err := p.budget.Err(); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any,
 	return unknown, nil
 }
 
-// Malformed is the BadRequest (400) of an object that is not what its kind asks for.
+// Malformed is the BadRequest (400) of an object that does not match its schema.
 type Malformed struct {
 	*services.Status
 	Why string
@@ -115,18 +115,17 @@ func (b Body) malformed(why string) error {
 	return Malformed{services.BadRequest("%s in version %q cannot be handled as a %s: %s", b.Kind, b.Version, b.Kind, why), why}
 }
 
-// Change is an object on its way into the store.
+// Change is an object that is about to be stored.
 type Change struct {
 	Type *catalogue.Type
 	// Subresource is the part that the request writes; "" for the object itself.
 	Subresource string
-	// Object has been prepared. Old is what is stored; nil for a create.
+	// Object has been prepared. Old is the stored object; nil for a create.
 	Object, Old map[string]any
 }
 
-// ValidateChange returns nil or a Status (422) with every cause. What is fixed at
-// creation may not differ from the old object. Neither object is changed. Timeout (504)
-// when ctx is over first.
+// ValidateChange returns nil, a Status (422) with all causes, or Timeout (504) if ctx is
+// over first. It modifies neither object.
 func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
 	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Subresource: ch.Subresource}, budget: budget.New(ctx)}
 	c.metadata(ch)
@@ -140,7 +139,7 @@ func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
 	return c.status(ch.Type, ch.Object)
 }
 
-// metadata checks the metadata of an object; operations need none.
+// metadata validates the metadata of an object; virtual types need none.
 func (c *check) metadata(ch Change) {
 	if t := ch.Type; !t.Virtual {
 		c.Metadata(rules.Identity{Names: t.NameRule.Format(), Namespaced: t.Namespaced,
@@ -148,7 +147,7 @@ func (c *check) metadata(ch Change) {
 	}
 }
 
-// scale checks what the scale of a custom type shows.
+// scale validates the fields that the scale of a custom type reads.
 func (c *check) scale(ch Change) {
 	if s := ch.Type.Subresources["scale"]; ch.Type.Custom && s != nil && s.Scale != nil {
 		c.Scale(rules.ScalePaths(*s.Scale), ch.Object)
@@ -160,7 +159,7 @@ func (e *Engine) Validate(ctx context.Context, t *catalogue.Type, object, old ma
 	return e.ValidateChange(ctx, Change{Type: t, Object: object, Old: old})
 }
 
-// node returns the compiled definition; nil when the document has none.
+// node returns the compiled definition; nil if there is none of this name.
 func (e *Engine) node(definition string) *node {
 	if e.builtIn != nil {
 		return e.customNode(definition)

@@ -12,9 +12,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// CheckDefault notes what is wrong with the default of a custom type's schema: it
-// may have no field that would be dropped, and must be valid where it stands, as it
-// is: the defaults of what it leaves out do not help it.
+// CheckDefault validates the default of a custom type's schema: it must have no unknown
+// fields, and be valid without applying the defaults of its own fields.
 func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors) {
 	n := e.structural(s)
 	p := preparation{vocabulary: e.vocabulary, asGiven: true}
@@ -30,15 +29,14 @@ func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors
 	errs.Join(&c.Errors)
 }
 
-// Complete makes a stored object what the schema of its type wants now, in place:
-// fields that the type has lost are dropped, and defaults set that it has got since, as
-// far as the limit on defaults goes: beyond it the object must stay readable, so that
-// somebody can put it right.
+// Complete prunes and defaults a stored object according to the current schema of its type,
+// in place. It stops defaulting at the budget's limit without an error, because the object
+// must stay readable so that a client can repair it.
 func (e *Engine) Complete(t *catalogue.Type, object map[string]any) {
 	e.coerce(t, object, &preparation{vocabulary: e.vocabulary, budget: budget.New(context.Background())})
 }
 
-// Drop takes the fields out of an object that its type does not have, in place.
+// Drop removes unknown fields from an object, in place.
 func (e *Engine) Drop(t *catalogue.Type, object map[string]any) {
 	e.coerce(t, object, &preparation{vocabulary: e.vocabulary, asGiven: true})
 }

@@ -22,30 +22,30 @@ import (
 
 // preparation is one walk of Prepare over an object.
 type preparation struct {
-	vocabulary vocabulary.Vocabulary
-	asGiven    bool     // defaults are not set, and null stays
-	keepsAll   bool     // unknown fields of custom types stay
-	objections []string // of the decoder
-	unknown    []string // paths of fields that the type does not have; not all of too many
-	wrong      []string // values of a wrong type, each with its path; not all of too many
-	budget     *budget.Budget
+	vocabulary   vocabulary.Vocabulary
+	asGiven      bool     // no defaults are set, and nulls are kept
+	keepsAll     bool     // unknown fields of custom types are kept
+	decodeErrors []string // of a strict decoder
+	unknown      []string // paths of unknown fields, up to maxNoted
+	wrong        []string // errors of values of a wrong type with their paths, up to maxNoted
+	budget       *budget.Budget
 }
 
 const (
-	// maxNoted is the limit on the faults whose paths are noted.
+	// maxNoted limits the errors that are recorded.
 	maxNoted = 1000
-	// maxUnknown is the limit on the unknown fields that a client is told.
+	// maxUnknown limits the unknown fields in a response.
 	maxUnknown = 100
 )
 
-// isWrong notes a value of a wrong type.
-func (p *preparation) isWrong(at *field.Path, why string) {
+// addWrongType records a value of a wrong type.
+func (p *preparation) addWrongType(at *field.Path, why string) {
 	if len(p.wrong) < maxNoted {
 		p.wrong = append(p.wrong, at.String()+": "+why)
 	}
 }
 
-// object prepares an object with known fields, in place.
+// object prepares an object with declared fields, in place.
 func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	if p.budget.Over() {
 		return
@@ -64,10 +64,10 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 			}
 			delete(m, name)
 		} else if value == nil && !f.takesNull() && !p.asGiven {
-			delete(m, name) // null means left out
+			delete(m, name) // null means absent
 		}
 	}
-	for name, value := range n.standing {
+	for name, value := range n.present {
 		if _, given := m[name]; given {
 			continue
 		}
@@ -90,13 +90,13 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	for name, value := range m {
 		f := n.fields[name]
 		if f == nil {
-			continue // a default that the document does not know
+			continue // a default for a field that the document lacks
 		}
 		below := field.Path{Parent: at, Name: name}
 		if replaced, ok := p.value(f.node, value, &below); ok {
 			m[name] = replaced
 		}
-		if f.sparing && empty(value) {
+		if f.omitEmpty && empty(value) {
 			delete(m, name)
 		}
 	}
@@ -105,11 +105,10 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	}
 }
 
-// perField is what a default counts for that is one of the built-in ones, in bytes.
+// perField is the estimated size of a built-in default, in bytes, in the budget.
 const perField = 32
 
-// empty reports whether a list or dictionary has nothing in it, and whether a scalar is
-// zero.
+// empty reports whether a list or map has no members, or a scalar is zero.
 func empty(value any) bool {
 	switch v := value.(type) {
 	case string:
@@ -126,7 +125,7 @@ func empty(value any) bool {
 	return false
 }
 
-// value prepares any value. It returns ok with a value to put in its place.
+// value prepares any value. If ok, the caller has to replace the value by the returned one.
 func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, ok bool) {
 	if n.custom != nil {
 		p.custom(n, value, at)
@@ -155,12 +154,12 @@ func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, o
 	default:
 		canonical, why := n.scalar(value)
 		if why != "" {
-			p.isWrong(at, why)
+			p.addWrongType(at, why)
 			return nil, false
 		}
 		return canonical, canonical != value
 	}
-	p.isWrong(at, fmt.Sprintf("expected %s, got %s", n.kind, describe(value)))
+	p.addWrongType(at, fmt.Sprintf("expected %s, got %s", n.kind, describe(value)))
 	return nil, false
 }
 
@@ -193,9 +192,8 @@ func (p *preparation) list(n *node, items []any, at *field.Path) {
 	}
 }
 
-// quantity reads a quantity, which may be written as a number, and returns its
-// canonical form. Amounts of resources, which stand in dictionaries, are told in
-// thousandths at most.
+// quantity parses a quantity, which may be a JSON number, and returns its canonical form.
+// Quantities in maps, which are amounts of resources, are rounded up to thousandths.
 func (p *preparation) quantity(value any, at *field.Path) (any, bool) {
 	var written string
 	switch v := value.(type) {
@@ -204,16 +202,16 @@ func (p *preparation) quantity(value any, at *field.Path) (any, bool) {
 	case int64, float64:
 		written = fmt.Sprint(v)
 	default:
-		p.isWrong(at, fmt.Sprintf("expected %s, got %s", quantity, describe(value)))
+		p.addWrongType(at, fmt.Sprintf("expected %s, got %s", quantity, describe(value)))
 		return nil, false
 	}
 	q, err := amount.Parse(written)
 	if errors.Is(err, amount.ErrExponent) || errors.Is(err, amount.ErrTooLong) {
-		p.isWrong(at, err.Error())
+		p.addWrongType(at, err.Error())
 		return nil, false
 	}
 	if err != nil {
-		p.isWrong(at, fmt.Sprintf("%q is not a quantity", written))
+		p.addWrongType(at, fmt.Sprintf("%q is not a quantity", written))
 		return nil, false
 	}
 	if at.IsKey {
@@ -223,8 +221,8 @@ func (p *preparation) quantity(value any, at *field.Path) (any, bool) {
 	return canonical, canonical != value
 }
 
-// scalar returns a value as it is kept, or what is wrong with its type: whole numbers
-// are integers, times are in UTC.
+// scalar returns the canonical form of a value (integers without a fraction, times in UTC),
+// or why its type is wrong.
 func (n *node) scalar(value any) (canonical any, why string) {
 	ok := false
 	canonical = value
@@ -260,7 +258,7 @@ func (n *node) scalar(value any) (canonical any, why string) {
 	return nil, "expected " + n.kind.String() + ", got " + describe(value)
 }
 
-// encodings read what is written as text, and return how it is kept.
+// encodings parse values that are encoded as strings and return their canonical form.
 var encodings = map[kind]func(string) (any, string){
 	timestamp: func(s string) (any, string) { return inUTC(s, time.RFC3339) },
 	microTime: func(s string) (any, string) { return inUTC(s, metav1.RFC3339Micro) },
@@ -276,7 +274,7 @@ var encodings = map[kind]func(string) (any, string){
 	},
 }
 
-// inUTC writes a time as all clients write it.
+// inUTC returns a time in UTC in a layout.
 func inUTC(s, layout string) (any, string) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
@@ -285,7 +283,8 @@ func inUTC(s, layout string) (any, string) {
 	return t.UTC().Format(layout), ""
 }
 
-// zero is what a null counts as where a value must be, as far as the budget goes.
+// zero returns the value that replaces a null where null is not valid, up to the limit of
+// the budget.
 func (p *preparation) zero(n *node) any {
 	if n.custom != nil {
 		if !p.budget.Add(n.custom.initialSize) {
@@ -304,13 +303,13 @@ func (p *preparation) zero(n *node) any {
 	return nil
 }
 
-// String names the kind in messages.
+// String returns the kind in the form of messages.
 func (k kind) String() string {
 	return [...]string{"anything", "an object", "an object", "a list", "a string", "an integer", "a number", "a boolean",
 		"an integer or string", "a quantity", "a time", "a time", "base64 text"}[k]
 }
 
-// describe names the type of a JSON value in messages.
+// describe returns the type of a JSON value in the form of messages.
 func describe(value any) string {
 	switch value.(type) {
 	case nil:
@@ -327,7 +326,7 @@ func describe(value any) string {
 	return "an object"
 }
 
-// wrongType returns the first value of a wrong type, "" when there is none.
+// wrongType returns the first error of a value of a wrong type; "" for none.
 func (p *preparation) wrongType() string {
 	if len(p.wrong) == 0 {
 		return ""
@@ -335,11 +334,11 @@ func (p *preparation) wrongType() string {
 	return slices.Min(p.wrong)
 }
 
-// unknownFields returns what a strict reader objects to, in a steady order; the first
-// ones of too many.
+// unknownFields returns the findings of the decoder and the unknown fields, sorted, up to
+// maxUnknown of each.
 func (p *preparation) unknownFields() []string {
 	slices.Sort(p.unknown)
-	all := slices.Clone(p.objections[:min(len(p.objections), maxUnknown)])
+	all := slices.Clone(p.decodeErrors[:min(len(p.decodeErrors), maxUnknown)])
 	for _, name := range p.unknown[:min(len(p.unknown), maxUnknown)] {
 		all = append(all, fmt.Sprintf("unknown field %q", name))
 	}

@@ -34,7 +34,7 @@ type testCase struct {
 	Causes      []string       `json:"causes,omitempty"` // of Validate
 }
 
-// TestGolden runs all cases in testdata. After a wanted change, run it with -update
+// TestGolden runs all cases in testdata. After a alwaysPresent change, run it with -update
 // and read the difference.
 func TestGolden(t *testing.T) {
 	types, engine := newEngine(t)

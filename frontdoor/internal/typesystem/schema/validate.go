@@ -18,8 +18,8 @@ type check struct {
 	budget *budget.Budget
 }
 
-// object checks an object with known fields. The old one is nil for a create, and
-// where there was none.
+// object validates an object with declared fields. old is nil for a create, and where the
+// stored object has no value.
 func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 	for _, name := range n.required {
 		if f := n.fields[name]; rules.Empty(m[name]) || f.rules.None(m[name]) {
@@ -44,7 +44,7 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 		switch {
 		case f.rules == nil || rules.Empty(value) && slices.Contains(n.required, name):
 		case f.kind == intOrString:
-			c.scalar(f.rules, value, below) // where an empty text is no percentage either
+			c.scalar(f.rules, value, below) // "" is not a valid percentage
 		default:
 			c.field(f.rules, value, below)
 		}
@@ -57,8 +57,8 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// reported checks a status that is written. Only what the rules say about it
-// holds, and nothing below: otherwise it is taken as its controller reports it.
+// reported validates the status in a write of the status. Only the rules of the status
+// itself apply, not those of values below it: controllers are trusted to report them.
 func (c *check) reported(n *node, value, old any, at *field.Path) {
 	status, ok := value.(map[string]any)
 	if !ok || n.rules == nil || c.Subresource != "status" {
@@ -73,7 +73,7 @@ func (c *check) reported(n *node, value, old any, at *field.Path) {
 	c.ruleset(n.rules, status, before, at)
 }
 
-// value enters an object, dictionary or list.
+// value validates an object, map or list.
 func (c *check) value(n *node, value, old any, at *field.Path) {
 	if c.budget.Over() {
 		return
@@ -107,7 +107,7 @@ func (c *check) value(n *node, value, old any, at *field.Path) {
 	}
 }
 
-// ruleset checks what the rules say about an object as a whole.
+// ruleset validates an object against the rules that concern several fields.
 func (c *check) ruleset(r *kinds.Rules, m, old map[string]any, at *field.Path) {
 	c.oneOf(r, m, at)
 	if old != nil {
@@ -130,7 +130,7 @@ func (c *check) ruleset(r *kinds.Rules, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// oneOf checks fields that exclude each other.
+// oneOf validates mutually exclusive fields.
 func (c *check) oneOf(r *kinds.Rules, m map[string]any, at *field.Path) {
 	for _, group := range []struct {
 		fields   []string
@@ -160,7 +160,8 @@ func (c *check) oneOf(r *kinds.Rules, m map[string]any, at *field.Path) {
 	}
 }
 
-// choice checks that the field is given that belongs to what is chosen, and no other.
+// choice validates a union: the field for the chosen value must be set, the others must
+// not.
 func (c *check) choice(r *kinds.Choice, m map[string]any, at *field.Path) {
 	chosen, _ := m[r.By].(string)
 	mine, known := r.Of[chosen]
@@ -174,7 +175,7 @@ func (c *check) choice(r *kinds.Choice, m map[string]any, at *field.Path) {
 	}
 }
 
-// field checks the value of one field, and each item of a list.
+// field validates the value of one field, and each item of a list.
 func (c *check) field(r *kinds.Field, value any, at *field.Path) {
 	if r.Forbidden != "" && !rules.Empty(value) {
 		c.Forbidden(at, r.Forbidden)
@@ -204,7 +205,7 @@ func (c *check) field(r *kinds.Field, value any, at *field.Path) {
 	default:
 		if value == "" && r.NotEmpty {
 			c.Required(at, "")
-		} else if value != "" || r.Stated { // a required one is reported as such
+		} else if value != "" || r.Stated { // absent required values are reported elsewhere
 			c.scalar(r, value, at)
 		}
 	}
@@ -231,7 +232,7 @@ func (c *check) listField(r *kinds.Field, items []any, at *field.Path) {
 	}
 }
 
-// unique checks that no two items of a list have the same identity.
+// unique checks that no two items of a list have the same key.
 func (c *check) unique(by []string, items []any, at *field.Path) {
 	if len(items) < 2 {
 		return
@@ -246,7 +247,7 @@ func (c *check) unique(by []string, items []any, at *field.Path) {
 	}
 }
 
-// identityOf returns what tells an item of a list apart.
+// identityOf returns the key of an item of a list, with its value and path for errors.
 func identityOf(item any, by []string, at *field.Path) (key string, value any, where *field.Path) {
 	m, ok := item.(map[string]any)
 	if !ok {
@@ -266,7 +267,7 @@ func identityOf(item any, by []string, at *field.Path) (key string, value any, w
 	return field.Display(some), some, at
 }
 
-// scalar checks one value that is neither object nor list.
+// scalar validates one value that is neither an object nor a list.
 func (c *check) scalar(r *kinds.Field, value any, at *field.Path) {
 	if i, ok := rules.Whole(value); ok {
 		c.number(r, value, i, at)
@@ -297,7 +298,7 @@ func (c *check) scalar(r *kinds.Field, value any, at *field.Path) {
 	}
 }
 
-// number checks that a number is within its bounds.
+// number validates the bounds of a number.
 func (c *check) number(r *kinds.Field, value any, i int64, at *field.Path) {
 	below, above := r.Min != nil && i < *r.Min, r.Max != nil && i > *r.Max
 	switch {
@@ -313,7 +314,7 @@ func (c *check) number(r *kinds.Field, value any, i int64, at *field.Path) {
 	}
 }
 
-// status returns the 422 with all causes in a steady order, nil when there are none.
+// status returns the 422 with all causes in a stable order; nil if there are none.
 func (c *check) status(t *catalogue.Type, object map[string]any) error {
 	causes := c.Causes()
 	if len(causes) == 0 {
@@ -326,7 +327,7 @@ func (c *check) status(t *catalogue.Type, object map[string]any) error {
 	}
 	group := t.Group
 	if t.Stored != nil {
-		group = t.Stored.Group // groups that share objects speak of them alike
+		group = t.Stored.Group // groups that share objects have the same errors
 	}
 	return services.Invalid(group, t.Kind, name, causes)
 }

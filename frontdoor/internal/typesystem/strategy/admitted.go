@@ -2,12 +2,12 @@ package strategy
 
 import "github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 
-// RestoreAfterMutation undoes what mutating admission has changed of the parts that
-// only the service writes: system metadata, the status on a write of the object, and
-// everything but the status on a write of the status. The object is as admission has
-// returned it, before as it was given to admission, and old as it is stored; old is nil
-// on create. What the kind of object decides is decided again, because admission may
-// have changed what it depends on. The caller has compared the names.
+// RestoreAfterMutation reverts the changes of mutating admission to parts that only the
+// service writes: system metadata, the status in a write of the object, and everything but
+// the status in a write of the status. obj is the object that admission returned, before
+// the one that it received, and old the stored one; old is nil for a create. The functions
+// of the kind run again, because admission may have changed their inputs. The caller must
+// have called typesystem.CheckIdentity.
 func (w Write) RestoreAfterMutation(obj, before, old map[string]any) {
 	meta := Metadata(obj)
 	if old != nil {

@@ -7,10 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PrepareDelete marks an object as deleting: the time, the grace that its kind
-// gives, and the finalizers that stand for the treatment of its dependents. Whether
-// anything still holds it, Finished tells. A second deletion may only shorten the
-// grace.
+// PrepareDelete marks an object as being deleted: it sets the deletion timestamp, the grace
+// period and the finalizers of the propagation policy. Another deletion can only shorten
+// the grace period. Finished reports whether the object can then be removed.
 func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) {
 	meta := Metadata(obj)
 	first := !Deleting(obj)
@@ -42,8 +41,7 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 	}
 }
 
-// grace returns the seconds that the object is given to end by itself; most kinds need
-// none.
+// grace returns the grace period in seconds; 0 for most kinds.
 func (w Write) grace(obj map[string]any, options *metav1.DeleteOptions) int64 {
 	grace, ok := w.Functions.Grace[w.Type.Behavior.GracePeriod]
 	if !ok {
@@ -63,12 +61,12 @@ func (w Write) propagate(meta map[string]any, options *metav1.DeleteOptions) {
 		policy = metav1.DeletePropagationOrphan
 	case options.OrphanDependents != nil: //nolint:staticcheck // as above
 		policy = metav1.DeletePropagationBackground
-	case !slices.Contains(w.Type.Behavior.OrphanDependents, w.Type.Version) || slices.ContainsFunc(finalizers, treatsDependents):
+	case !slices.Contains(w.Type.Behavior.OrphanDependents, w.Type.Version) || slices.ContainsFunc(finalizers, isPropagationFinalizer):
 		return
 	default:
 		policy = metav1.DeletePropagationOrphan
 	}
-	kept := slices.DeleteFunc(slices.Clone(finalizers), treatsDependents)
+	kept := slices.DeleteFunc(slices.Clone(finalizers), isPropagationFinalizer)
 	switch policy {
 	case metav1.DeletePropagationForeground:
 		kept = append(kept, metav1.FinalizerDeleteDependents)
@@ -82,8 +80,8 @@ func (w Write) propagate(meta map[string]any, options *metav1.DeleteOptions) {
 	}
 }
 
-// treatsDependents reports whether a finalizer stands for a propagation policy.
-func treatsDependents(finalizer any) bool {
+// isPropagationFinalizer reports whether a finalizer belongs to a propagation policy.
+func isPropagationFinalizer(finalizer any) bool {
 	return finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
 }
 

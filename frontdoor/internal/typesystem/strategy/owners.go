@@ -5,22 +5,22 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// DedupOwnerReferences drops the references to an owner that stand in metadata.ownerReferences
-// already, each like the first, and returns the uids of these owners.
+// DedupOwnerReferences removes repeated, identical ownerReferences and returns the UIDs of
+// their owners, each once.
 func DedupOwnerReferences(obj map[string]any) (repeated []string) {
 	references, _ := Metadata(obj)["ownerReferences"].([]any)
 	if len(references) < 2 {
 		return nil
 	}
 	var kept []any
-	seen, told := make(map[string]bool, len(references)), map[string]bool{}
+	seen, reported := make(map[string]bool, len(references)), map[string]bool{}
 	for _, item := range references {
 		written, err := tree.Append(nil, item)
 		if err != nil || !seen[string(written)] {
 			seen[string(written)] = true
 			kept = append(kept, item)
-		} else if uid := rules.Text(rules.AsObject(item), "uid"); !told[uid] {
-			told[uid] = true
+		} else if uid := rules.Text(rules.AsObject(item), "uid"); !reported[uid] {
+			reported[uid] = true
 			repeated = append(repeated, uid)
 		}
 	}

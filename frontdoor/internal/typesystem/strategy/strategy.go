@@ -1,7 +1,7 @@
-// Package strategy sets what the service itself decides about an object when it
-// is written: system metadata, which half of an object a request may touch, and
-// what its kind does differently, which package kinds says. It never rejects (package
-// schema does) and never looks at other objects. It serves "Common object
+// Package strategy sets the parts of a written object that the service itself determines:
+// system metadata, the half of the object (status or the rest) that the request must not
+// change, and kind-specific fields, which package kinds configures. It never rejects an
+// object (package schema does) and never reads other objects. It serves "Common object
 // metadata" and "Two-phase deletion of a resource" of the specification.
 package strategy
 
@@ -19,7 +19,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Write is what a strategy may look at beside the object.
+// Write holds the inputs of a strategy besides the object.
 type Write struct {
 	Type        *catalogue.Type
 	Subresource string
@@ -27,31 +27,30 @@ type Write struct {
 	User        services.UserInfo
 	Vocabulary  vocabulary.Vocabulary
 	Now         time.Time
-	// Functions are those that the behavior of a type may name.
+	// Functions are the functions that the behavior of a type can refer to.
 	Functions kinds.Functions
-	// Definitions decides about CustomResourceDefinitions.
+	// Definitions sets the status of CustomResourceDefinitions.
 	Definitions Definitions
 }
 
-// Definitions decides what becomes of a CustomResourceDefinition, which depends on all
-// others.
+// Definitions sets the status of a CustomResourceDefinition, which depends on all others.
 type Definitions interface {
-	// Establish sets the status of a definition that is about to be stored. Old is nil at
+	// Establish sets the status of a definition that is about to be stored. old is nil for
 	// a create.
 	Establish(obj, old map[string]any, now time.Time)
 	// MarkTerminating sets the status of a definition whose deletion is requested.
 	MarkTerminating(obj map[string]any, now time.Time)
 }
 
-// generatedSuffix is how many random characters follow a generateName, and
-// longestBase how much of it is kept.
+// generatedSuffix is the number of random characters after a generateName, and longestBase
+// limits the part of generateName before them.
 const (
 	generatedSuffix = 5
 	longestBase     = 63 - generatedSuffix
 )
 
-// Identify gives a new object its name, identity and times, which nobody owns, and
-// takes away the status where that is a subresource: it begins with its defaults.
+// Identify sets the name, identity and times of a new object, which no field manager owns.
+// It removes the status if that is a subresource: it starts with its defaults.
 func (w Write) Identify(obj map[string]any) {
 	if w.Type.Subresources["status"] != nil && !w.Type.Behavior.StatusOnCreate {
 		delete(obj, "status")
@@ -77,17 +76,18 @@ func (w Write) Identify(obj map[string]any) {
 	}
 }
 
-// PrepareUpdate keeps what an update need not repeat and may not touch: identity and
-// times, the status on a write of the object, everything else on a write of the status.
+// PrepareUpdate restores the parts that an update cannot change: identity and times, the
+// status in a write of the object, everything else in a write of the status. It also sets
+// parts that a client may omit.
 func (w Write) PrepareUpdate(obj, old map[string]any) {
 	meta, oldMeta := Metadata(obj), Metadata(old)
 	delete(meta, "selfLink")
 	kinds.Keep(meta, oldMeta, "namespace")
 	kinds.Keep(meta, oldMeta, "creationTimestamp")
-	if oldMeta["deletionTimestamp"] != nil { // nothing takes the mark of a deletion away
+	if oldMeta["deletionTimestamp"] != nil { // a deletion cannot be undone
 		kinds.Keep(meta, oldMeta, "deletionTimestamp")
 	}
-	kinds.KeepMissing(meta, oldMeta, "uid") // who sends others is told so by the rules
+	kinds.KeepMissing(meta, oldMeta, "uid") // validation rejects a different one
 	kinds.KeepMissing(meta, oldMeta, "deletionGracePeriodSeconds")
 	switch {
 	case w.Subresource == "":
@@ -101,7 +101,7 @@ func (w Write) PrepareUpdate(obj, old map[string]any) {
 	w.Settle(obj, old)
 }
 
-// PrepareCreate completes a new object that is identified and has its defaults.
+// PrepareCreate completes a new object after Identify and defaulting.
 func (w Write) PrepareCreate(obj map[string]any) {
 	for field, value := range w.Type.Behavior.InitialStatus {
 		tree.Object(obj, "status")[field] = value
@@ -118,10 +118,8 @@ func (w Write) run(names []string, obj, old map[string]any) {
 	}
 }
 
-// Settle decides on what nobody but the service decides on, whatever an object that
-// is otherwise complete says about it: what has become of a definition. Old is nil
-// at a create. Admission may have changed the object in between, so it is called
-// again after that.
+// Settle sets the status of a CustomResourceDefinition, which only the service determines.
+// old is nil for a create. It has to be called again after mutating admission.
 func (w Write) Settle(obj, old map[string]any) {
 	if !w.Type.Behavior.DefinesTypes {
 		return
@@ -136,8 +134,8 @@ func (w Write) Settle(obj, old map[string]any) {
 	w.Definitions.Establish(obj, old, w.Now)
 }
 
-// Count gives a changed object the next generation. What it compares has to be
-// complete: a default that the client left out is no change.
+// Count increments the generation if the update requires it. Both objects must have been
+// defaulted: an omitted default is not a change.
 func (w Write) Count(obj, old map[string]any) {
 	meta, oldMeta := Metadata(obj), Metadata(old)
 	kinds.Keep(meta, oldMeta, "generation")
@@ -148,8 +146,8 @@ func (w Write) Count(obj, old map[string]any) {
 	}
 }
 
-// keepAllButStatus undoes what a write of the status changed elsewhere. Metadata goes
-// along with it where the type lets it.
+// keepAllButStatus reverts all changes but those of the status in a write of the status.
+// Metadata may change too, apart from the fields in StatusKeeps.
 func (w Write) keepAllButStatus(obj, old map[string]any) {
 	for field := range obj {
 		if field != "metadata" && field != "status" && field != "apiVersion" && field != "kind" {
@@ -166,7 +164,7 @@ func (w Write) keepAllButStatus(obj, old map[string]any) {
 	}
 }
 
-// Metadata returns the object's metadata, which it creates when there is none.
+// Metadata returns the object's metadata; it adds them if the object has none.
 func Metadata(obj map[string]any) map[string]any { return tree.Object(obj, "metadata") }
 
 // Finalizers returns metadata.finalizers.
@@ -174,14 +172,14 @@ func Finalizers(obj map[string]any) []string {
 	return tree.Texts(obj, "metadata", "finalizers")
 }
 
-// Deleting reports whether deletion of the object was requested.
+// Deleting reports whether the object is being deleted.
 func Deleting(obj map[string]any) bool {
 	at, ok := Metadata(obj)["deletionTimestamp"]
 	return ok && at != nil
 }
 
-// Finished reports whether an object of type t can be removed: its deletion was requested,
-// and neither a finalizer nor a grace period is left.
+// Finished reports whether an object that is being deleted can be removed: it has no
+// finalizers and no grace period left.
 func Finished(t *catalogue.Type, obj map[string]any) bool {
 	if !Deleting(obj) || len(Finalizers(obj)) > 0 {
 		return false
@@ -193,10 +191,9 @@ func Finished(t *catalogue.Type, obj map[string]any) bool {
 	return !ok || grace == 0
 }
 
-// counted reports whether an update is a new generation: whether anything but metadata
-// and status differs. A custom type without a status subresource has no status in that
-// sense. The annotations of a deployment are for its replica sets too, which its
-// controller has to look at.
+// counted reports whether an update requires a new generation: anything but metadata and
+// status differs. The status of a custom type without the subresource counts too. For
+// Deployments the annotations count, because the controller copies them to ReplicaSets.
 func (w Write) counted(obj, old map[string]any) bool {
 	switch w.Type.Behavior.Generation {
 	case kinds.CountSpec:
@@ -227,7 +224,7 @@ func (w Write) counted(obj, old map[string]any) bool {
 	return false
 }
 
-// number reads an integer, however it was decoded.
+// number returns an integer in any decoded form.
 func number(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:

@@ -10,30 +10,30 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Reasons that only fields have.
+// Reasons of causes that are not in package services.
 const (
 	causeNotFound = "FieldValueNotFound"
 	causeTooMany  = "FieldValueTooMany"
 )
 
 const (
-	// maxErrors is the limit on what is collected: many more than a client is told, so
-	// that those that it is told are the first ones in all ordinary cases.
+	// maxErrors limits the collected errors: many more than one response lists, so that the
+	// listed ones are normally the first ones in order.
 	maxErrors = 1000
-	// maxText is the limit on the text of all that is collected, in bytes: a message may
-	// show the whole value.
+	// maxText limits the size of all collected errors, in bytes: a message may contain the
+	// whole value.
 	maxText = 4 << 20
 )
 
-// Errors collects what is wrong with an object. The zero value is empty. Beyond a limit
-// it only counts.
+// Errors collects the errors of an object. The zero value is empty. Beyond the limits,
+// errors are only counted.
 type Errors struct {
 	causes []services.StatusCause
 	text   int // bytes of all causes
-	more   int // that were not collected
+	more   int // not collected
 }
 
-// full reports whether nothing more is collected, and counts what is not.
+// full reports whether the limits are reached, and counts an error if they are.
 func (e *Errors) full() bool {
 	if len(e.causes) < maxErrors && e.text < maxText {
 		return false
@@ -42,13 +42,13 @@ func (e *Errors) full() bool {
 	return true
 }
 
-// Full reports whether the limit on what is collected is reached: a walk may stop.
+// Full reports whether the limits are reached: a walk may stop then.
 func (e *Errors) Full() bool { return len(e.causes) >= maxErrors || e.text >= maxText }
 
-// Any reports whether anything is wrong so far.
+// Any reports whether there are any errors so far.
 func (e *Errors) Any() bool { return len(e.causes) > 0 }
 
-// Causes returns what was collected, in a steady order and each once.
+// Causes returns the collected errors, sorted and without duplicates.
 func (e *Errors) Causes() []services.StatusCause {
 	slices.SortStableFunc(e.causes, func(a, b services.StatusCause) int {
 		if by := strings.Compare(a.Field, b.Field); by != 0 {
@@ -69,7 +69,7 @@ func (e *Errors) append(c services.StatusCause) {
 	e.text += len(c.Field) + len(c.Message)
 }
 
-// Join notes all that others has noted.
+// Join adds all errors of others.
 func (e *Errors) Join(others *Errors) {
 	for _, c := range others.causes {
 		if !e.full() {
@@ -79,7 +79,7 @@ func (e *Errors) Join(others *Errors) {
 	e.more += others.more
 }
 
-// Required notes a value that is missing.
+// Required adds the error of a missing value.
 func (e *Errors) Required(at *Path, why string) {
 	if e.full() {
 		return
@@ -87,7 +87,7 @@ func (e *Errors) Required(at *Path, why string) {
 	e.add(services.CauseRequired, at, with("Required value", why))
 }
 
-// Invalid notes a value that breaks a rule.
+// Invalid adds the error of an invalid value.
 func (e *Errors) Invalid(at *Path, value any, why string) {
 	if e.full() {
 		return
@@ -95,7 +95,7 @@ func (e *Errors) Invalid(at *Path, value any, why string) {
 	e.add(services.CauseInvalid, at, with("Invalid value: "+Display(value), why))
 }
 
-// TypeInvalid notes a value of another JSON type than its schema asks for.
+// TypeInvalid adds the error of a value of a wrong JSON type.
 func (e *Errors) TypeInvalid(at *Path, value any, why string) {
 	if e.full() {
 		return
@@ -103,7 +103,7 @@ func (e *Errors) TypeInvalid(at *Path, value any, why string) {
 	e.add(services.CauseTypeInvalid, at, with("Invalid value: "+Display(value), why))
 }
 
-// Forbidden notes a value that may not be there.
+// Forbidden adds the error of a value that must not be set.
 func (e *Errors) Forbidden(at *Path, why string) {
 	if e.full() {
 		return
@@ -111,7 +111,7 @@ func (e *Errors) Forbidden(at *Path, why string) {
 	e.add(services.CauseForbidden, at, with("Forbidden", why))
 }
 
-// Duplicate notes a value that is given twice.
+// Duplicate adds the error of a repeated value.
 func (e *Errors) Duplicate(at *Path, value any) {
 	if e.full() {
 		return
@@ -119,7 +119,7 @@ func (e *Errors) Duplicate(at *Path, value any) {
 	e.add(services.CauseDuplicate, at, "Duplicate value: "+Display(value))
 }
 
-// NotFound notes a reference to something that is not there.
+// NotFound adds the error of a reference to something that does not exist.
 func (e *Errors) NotFound(at *Path, value any) {
 	if e.full() {
 		return
@@ -127,7 +127,7 @@ func (e *Errors) NotFound(at *Path, value any) {
 	e.add(causeNotFound, at, "Not found: "+Display(value))
 }
 
-// NotSupported notes a value that is none of the allowed ones.
+// NotSupported adds the error of a value that is not one of the allowed ones.
 func (e *Errors) NotSupported(at *Path, value any, allowed ...string) {
 	if e.full() {
 		return
@@ -139,7 +139,7 @@ func (e *Errors) NotSupported(at *Path, value any, allowed ...string) {
 	e.add(services.CauseNotSupported, at, fmt.Sprintf("Unsupported value: %s: supported values: %s", Display(value), strings.Join(quoted, ", ")))
 }
 
-// TooLong notes a value of more than limit bytes.
+// TooLong adds the error of a value of more than limit bytes.
 func (e *Errors) TooLong(at *Path, limit int) {
 	if e.full() {
 		return
@@ -147,7 +147,7 @@ func (e *Errors) TooLong(at *Path, limit int) {
 	e.add(services.CauseTooLong, at, fmt.Sprintf("Too long: may not be more than %d bytes", limit))
 }
 
-// TooMany notes a list of more than limit items.
+// TooMany adds the error of a list of more than limit items.
 func (e *Errors) TooMany(at *Path, count, limit int) {
 	if e.full() {
 		return
@@ -155,7 +155,7 @@ func (e *Errors) TooMany(at *Path, count, limit int) {
 	e.add(causeTooMany, at, fmt.Sprintf("Too many: %d: must have at most %d items", count, limit))
 }
 
-// Display writes a value for humans.
+// Display returns a value in the form of messages: as JSON.
 func Display(value any) string {
 	var text strings.Builder
 	e := json.NewEncoder(&text)

@@ -1,12 +1,11 @@
-// Package field says where in an object something is wrong, and what: paths as
-// clients know them, and the causes of a Status. It decides nothing. It serves
-// "Errors" of the specification.
+// Package field holds paths of fields in the form that clients expect, and collects the
+// causes of a Status. It serves "Errors" of the specification.
 package field
 
 import "strconv"
 
-// Path is where a walk is, as a chain from the value to the root; it lives on the
-// stack and is written out only when there is something to report. nil is the root.
+// Path is the path of a value, as a linked list from the value to the root. Walks allocate
+// it on the stack and format it only for errors. nil is the root.
 type Path struct {
 	Parent *Path
 	Name   string // of a field, or key of a map; empty for an item of a list
@@ -14,7 +13,7 @@ type Path struct {
 	IsKey  bool   // Name is the key of a map
 }
 
-// String writes the path as clients know it: spec.containers[0].name.
+// String returns the path in the form of messages: spec.containers[0].name.
 func (p *Path) String() string {
 	if p == nil {
 		return ""
@@ -22,7 +21,7 @@ func (p *Path) String() string {
 	return string(p.append(make([]byte, 0, 64)))
 }
 
-// append writes the path in one go: a string per level would be quadratic in depth.
+// append appends the path to one buffer: a string per level would be quadratic in depth.
 func (p *Path) append(b []byte) []byte {
 	if p == nil {
 		return b
@@ -41,11 +40,11 @@ func (p *Path) append(b []byte) []byte {
 	return b
 }
 
-// Field is the path of a field below p.
+// Field returns the path of a field below p.
 func (p *Path) Field(name string) *Path { return &Path{Parent: p, Name: name} }
 
-// Item is the path of an item of the list p.
+// Item returns the path of an item of the list p.
 func (p *Path) Item(i int) *Path { return &Path{Parent: p, Index: i} }
 
-// Entry is the path of an entry of the map p.
+// Entry returns the path of an entry of the map p.
 func (p *Path) Entry(key string) *Path { return &Path{Parent: p, Name: key, IsKey: true} }

@@ -8,8 +8,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// cronSchedule is five fields of a cron schedule, or a macro, after a time zone that
-// may be given.
+// cronSchedule is a cron schedule of five fields, or a macro, after an optional time zone.
 func cronSchedule(value string) []string {
 	if zoned(value) && !strings.Contains(value, " ") { // where cron/v3 panics
 		return []string{fmt.Sprintf("expected exactly 5 fields, found 0: [%s]", value)}

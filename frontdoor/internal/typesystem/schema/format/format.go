@@ -1,7 +1,6 @@
-// Package format holds the formats of single texts that files of package
-// kinds may name: labels, domains, ports, schedules and the like. A format says
-// what is wrong with a text and knows nothing of where it stands. It serves the
-// fields of the kinds that the specification lists.
+// Package format holds the string formats that files of package kinds can refer to: labels,
+// domains, ports, schedules and the like. A format validates a string without knowing its
+// field. It serves the fields of the kinds that the specification lists.
 package format
 
 import (
@@ -19,10 +18,10 @@ import (
 	amount "github.com/portico-platform/portico/services/quantity"
 )
 
-// Format returns what is wrong with a text; nil when nothing is.
+// Format returns the errors of a string; nil if it is valid.
 type Format func(value string) []string
 
-// formats are those that files may name.
+// formats are the formats by name.
 var formats = map[string]Format{
 	"dns-label":           validation.IsDNS1123Label,
 	"dns-1035-label":      validation.IsDNS1035Label,
@@ -62,7 +61,7 @@ var formats = map[string]Format{
 	"resource-name":       resourceName,
 }
 
-// AnnotationKey is a qualified name, in upper case too.
+// AnnotationKey is a qualified name whose prefix may have upper case.
 func AnnotationKey(key string) []string { return validation.IsQualifiedName(strings.ToLower(key)) }
 
 // DNSName is a domain, or any name below one (*.example.com).
@@ -84,7 +83,7 @@ func percentOfAll(value string) []string {
 	return nil
 }
 
-// signer is a domain and a path, as in example.com/some-signer.
+// signer is a domain and a path, for example example.com/some-signer.
 func signer(value string) []string {
 	domain, path, ok := strings.Cut(value, "/")
 	if !ok || path == "" {
@@ -125,7 +124,7 @@ func certificateRequest(value string) []string {
 	return nil
 }
 
-// IP is an address, of either family.
+// IP is an IP address of either family.
 func IP(value string) []string {
 	if _, err := netip.ParseAddr(value); err != nil {
 		return []string{"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"}
@@ -147,7 +146,7 @@ func absolutePath(value string) []string {
 	return nil
 }
 
-// relativePath is a path that stays below where it starts.
+// relativePath is a path without leading slash and "..".
 func relativePath(value string) []string {
 	if strings.HasPrefix(value, "/") {
 		return []string{"must be a relative path"}
@@ -155,7 +154,8 @@ func relativePath(value string) []string {
 	return noBacksteps(value)
 }
 
-// plainRelativePath is a relative path that cannot be mistaken for one that leads out.
+// plainRelativePath is a relative path that does not start with two dots, even as part of a
+// name.
 func plainRelativePath(value string) []string {
 	if problems := relativePath(value); len(problems) > 0 || !strings.HasPrefix(value, "..") {
 		return problems
@@ -176,11 +176,10 @@ func httpsURL(value string) []string {
 	return nil
 }
 
-// resourceName is the name of a compute resource: a standard one, or a qualified
-// one of an extension.
+// resourceName is the name of a compute resource, qualified or not.
 func resourceName(value string) []string { return validation.IsQualifiedName(value) }
 
-// quantity is an amount whose sign is at least least.
+// quantity is a quantity whose sign is at least least.
 func quantity(value string, least int, why string) []string {
 	if q, err := amount.Parse(value); err == nil && q.Sign() < least {
 		return []string{why}
@@ -188,7 +187,7 @@ func quantity(value string, least int, why string) []string {
 	return nil
 }
 
-// PathSegment is any text that can stand in a path.
+// PathSegment is a string that can be a segment of a path.
 func PathSegment(name string) []string {
 	if name == "." || name == ".." {
 		return []string{fmt.Sprintf("may not be %q", name)}
@@ -202,7 +201,7 @@ func PathSegment(name string) []string {
 	return problems
 }
 
-// Named returns a format by its name; no name is no format.
+// Named returns a format by its name; nil for "".
 func Named(name string) (Format, error) {
 	f, ok := formats[name]
 	if !ok && name != "" {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// domainPath is a domain and a path, as in example.com/controller.
+// domainPath is a domain and a path, for example example.com/controller.
 func domainPath(value string) []string {
 	domain, path, ok := strings.Cut(value, "/")
 	if !ok || path == "" {
@@ -21,14 +21,14 @@ func domainPath(value string) []string {
 	return problems
 }
 
-// Patterns of names that the library does not know.
+// Patterns of names that package validation does not cover.
 var (
 	pathPattern   = regexp.MustCompile(`^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
 	sysctlPattern = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)
 	iscsiPatterns = regexp.MustCompile(`^(iqn\.\d{4}-\d{2}\.([[:alnum:]-.]+)(:[^,;*&$|\s]+)$|eui\.[[:alnum:]]{16}$|naa\.[[:alnum:]]{32}$)`)
 )
 
-// WebhookPath is a path below a service, of steps like domains.
+// WebhookPath is a URL path whose segments are DNS subdomains.
 func WebhookPath(value string) (problems []string) {
 	steps, rooted := strings.CutPrefix(value, "/")
 	if !rooted {
@@ -68,7 +68,7 @@ func iscsiName(value string) []string {
 	return nil
 }
 
-// noBacksteps is a path that only goes on.
+// noBacksteps is a path without "..".
 func noBacksteps(value string) []string {
 	for part := range strings.SplitSeq(value, "/") {
 		if part == ".." {
@@ -78,8 +78,7 @@ func noBacksteps(value string) []string {
 	return nil
 }
 
-// pathOrStar is a path of requests that are for no resource: a star stands for all,
-// or at the end for all below.
+// pathOrStar is a non-resource URL path, which can end with *, or * for all.
 func pathOrStar(value string) []string {
 	switch {
 	case value == "*":

@@ -1,8 +1,7 @@
-// Package keywords checks single values against the keywords of a JSON schema:
-// bounds, lengths, patterns, formats, enumerations, and the uniqueness that a list
-// type asks for. It knows neither objects nor types, and never enters a value: the
-// walks of package schema do. It serves "Resources and their fields" of the
-// specification, for custom types.
+// Package keywords validates single values against the keywords of a JSON schema: bounds,
+// lengths, patterns, formats, enumerations, and the uniqueness that list types require. It
+// does not descend into values; package schema does. It serves "Resources and their fields"
+// of the specification, for custom types.
 package keywords
 
 import (
@@ -22,18 +21,18 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Set are the keywords of one schema. It is immutable.
+// Set holds the keywords of one schema. It is immutable.
 type Set struct {
 	s       *spec.Schema
-	types   []string // of JSON values; none for any
+	types   []string // JSON types; empty for any
 	pattern *regexp.Regexp
 	enum    []string // as JSON
-	keys    []string // that tell the items of a list apart
-	isSet   bool     // the items of a list are all different
+	keys    []string // that identify the items of a list
+	isSet   bool     // the items of a list must be unique
 }
 
-// Compile reads a schema's keywords. A pattern that is none is left out: definitions
-// with such patterns are refused before they get here.
+// Compile compiles a schema's keywords. It ignores an invalid pattern: definitions with one
+// are rejected before.
 func Compile(s *spec.Schema) *Set {
 	k := &Set{s: s}
 	if s.Pattern != "" {
@@ -60,8 +59,8 @@ func Compile(s *spec.Schema) *Set {
 	return k
 }
 
-// Fits reports whether a value has the JSON type that the schema asks for, and notes
-// it when it has not.
+// Fits reports whether a value has the JSON type that the schema requires, and adds an
+// error if not.
 func (k *Set) Fits(e *field.Errors, value any, at *field.Path) bool {
 	is := typeOf(value)
 	_, whole := rules.Whole(value)
@@ -71,11 +70,11 @@ func (k *Set) Fits(e *field.Errors, value any, at *field.Path) bool {
 		return true
 	}
 	e.TypeInvalid(at, is, at.String()+" in body must be of type "+strings.Join(k.types, ",")+": "+strconv.Quote(is))
-	k.listed(e, value, at)
+	k.checkEnum(e, value, at)
 	return false
 }
 
-// typeOf is what JSON schemas call the type of a value.
+// typeOf returns the type of a value in the terms of JSON schema.
 func typeOf(value any) string {
 	switch value.(type) {
 	case nil:
@@ -94,9 +93,9 @@ func typeOf(value any) string {
 	return "number"
 }
 
-// Check notes what is wrong with a value, whose JSON type fits the schema.
+// Check adds the errors of a value, whose JSON type must match the schema.
 func (k *Set) Check(e *field.Errors, value any, at *field.Path) {
-	k.listed(e, value, at)
+	k.checkEnum(e, value, at)
 	f := found{e, at, value}
 	switch v := value.(type) {
 	case string:
@@ -112,14 +111,14 @@ func (k *Set) Check(e *field.Errors, value any, at *field.Path) {
 	}
 }
 
-// listed notes a value that is none of the enumeration.
-func (k *Set) listed(e *field.Errors, value any, at *field.Path) {
+// checkEnum adds an error if a value is not in the enumeration.
+func (k *Set) checkEnum(e *field.Errors, value any, at *field.Path) {
 	if len(k.enum) > 0 && !slices.Contains(k.enum, field.Display(value)) {
 		e.NotSupported(at, value, k.allowed()...)
 	}
 }
 
-// allowed returns the values of the enumeration as messages have them.
+// allowed returns the enumeration in the form of messages.
 func (k *Set) allowed() []string {
 	values := make([]string, len(k.s.Enum))
 	for i, value := range k.s.Enum {
@@ -132,19 +131,19 @@ func (k *Set) allowed() []string {
 	return values
 }
 
-// found is a value under a look.
+// found is a value with its path, and the errors to add to.
 type found struct {
 	*field.Errors
 	at    *field.Path
 	value any
 }
 
-// should notes that the value breaks a rule about it.
+// should adds the error of a violated rule.
 func (f found) should(format string, args ...any) {
 	f.Invalid(f.at, f.value, f.at.String()+" in body should "+fmt.Sprintf(format, args...))
 }
 
-// wrongFormat notes that the value is not of the format.
+// wrongFormat adds the error of a value with a wrong format.
 func (f found) wrongFormat(format string) {
 	f.TypeInvalid(f.at, f.value, f.at.String()+" in body must be of type "+format+": "+field.Display(f.value))
 }
@@ -165,7 +164,7 @@ func (k *Set) text(f found, value string) {
 	}
 }
 
-// known are the formats of strings that are checked; others mean nothing.
+// known are the string formats that are validated; others are ignored, as in Kubernetes.
 var known = map[string]bool{
 	"bsonobjectid": true, "uri": true, "email": true, "hostname": true, "ipv4": true, "ipv6": true, "cidr": true, "mac": true,
 	"uuid": true, "uuid3": true, "uuid4": true, "uuid5": true, "isbn": true, "isbn10": true, "isbn13": true, "creditcard": true,
@@ -220,13 +219,13 @@ func (k *Set) list(f found, items []any) {
 	for i, item := range items {
 		identity := k.identity(item)
 		id := field.Display(identity)
-		if seen[id]++; seen[id] == 2 { // told once, however often it is there
+		if seen[id]++; seen[id] == 2 { // reported once per value
 			f.Duplicate(f.at.Item(i), identity)
 		}
 	}
 }
 
-// identity returns what tells an item of a list apart.
+// identity returns the part of a list item that identifies it.
 func (k *Set) identity(item any) any {
 	m, ok := item.(map[string]any)
 	if k.isSet || !ok {

@@ -13,19 +13,19 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
 )
 
-// maxAnnotations bounds the keys and values of an object's annotations, in bytes.
+// maxAnnotations limits the keys and values of an object's annotations together, in bytes.
 const maxAnnotations = 256 << 10
 
-// Identity is what a type says of the metadata of its objects.
+// Identity holds a type's rules for metadata.
 type Identity struct {
-	Names      format.Format // what names have to be like
+	Names      format.Format // format of names
 	Namespaced bool
-	// AnyFinalizer allows finalizers that are not qualified by a domain.
+	// AnyFinalizer allows finalizers without a domain.
 	AnyFinalizer bool
 }
 
-// Metadata checks the metadata of an object (section "Common object metadata").
-// Labels and the rest of the document's ObjectMeta are in kinds/meta/metadata.yaml.
+// Metadata validates the metadata of an object (section "Common object metadata"). The
+// rules of labels and the rest of ObjectMeta are in kinds/meta/metadata.yaml.
 func (c *Check) Metadata(t Identity, object, old map[string]any) {
 	at := &field.Path{Name: "metadata"}
 	metadata, _ := object["metadata"].(map[string]any)
@@ -44,7 +44,7 @@ func (c *Check) Metadata(t Identity, object, old map[string]any) {
 	}
 }
 
-// names checks name, generateName and namespace.
+// names validates name, generateName and namespace.
 func (c *Check) names(t Identity, metadata map[string]any, at *field.Path) {
 	name, _ := metadata["name"].(string)
 	prefix, _ := metadata["generateName"].(string)
@@ -74,8 +74,8 @@ func (c *Check) names(t Identity, metadata map[string]any, at *field.Path) {
 	}
 }
 
-// completed is a generateName as it will be in a name: a dash may be its last
-// character, because more will follow.
+// completed returns a generateName without the trailing dash, which is valid because a
+// suffix follows.
 func completed(prefix string) string {
 	if start, dashed := strings.CutSuffix(prefix, "-"); dashed && start != "" {
 		return start[:len(start)-1] + "a"
@@ -83,7 +83,7 @@ func completed(prefix string) string {
 	return prefix
 }
 
-// annotations checks their size; the file checks their keys.
+// annotations validates the size of annotations; the file has the rule for keys.
 func (c *Check) annotations(metadata map[string]any, at *field.Path) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	size := 0
@@ -96,8 +96,8 @@ func (c *Check) annotations(metadata map[string]any, at *field.Path) {
 	}
 }
 
-// owners checks ownerReferences: each names an owner, only one of them is the
-// controller, and none is an event, which goes by itself.
+// owners validates ownerReferences: each identifies an owner, at most one is the
+// controller, and none is an Event, because Events expire.
 func (c *Check) owners(metadata map[string]any, at *field.Path) {
 	references, _ := metadata["ownerReferences"].([]any)
 	at = at.Field("ownerReferences")
@@ -121,7 +121,7 @@ func (c *Check) owners(metadata map[string]any, at *field.Path) {
 		}
 		name := fmt.Sprintf("%v/%v", reference["kind"], reference["name"])
 		if controller != "" && !several {
-			several = true // once: the message shows all references
+			several = true // one error is enough, because it shows all references
 			c.Invalid(at, field.Display(references),
 				fmt.Sprintf("Only one reference can have Controller set to true. Found \"true\" in references for %s and %s", controller, name))
 		}
@@ -129,8 +129,8 @@ func (c *Check) owners(metadata map[string]any, at *field.Path) {
 	}
 }
 
-// finalizers checks their names, and that an object that is being deleted gets no
-// further ones (section "Two-phase deletion of a resource").
+// finalizers validates finalizers, and that none are added to an object that is being
+// deleted (section "Two-phase deletion of a resource").
 func (c *Check) finalizers(t Identity, metadata, before map[string]any, at *field.Path) {
 	names, had := Texts(metadata, "finalizers"), Texts(before, "finalizers")
 	at = at.Field("finalizers")
@@ -159,7 +159,7 @@ func (c *Check) finalizers(t Identity, metadata, before map[string]any, at *fiel
 	}
 }
 
-// OwnFinalizer reports whether a finalizer is one of the service itself, which needs no
+// OwnFinalizer reports whether a finalizer belongs to the service itself and needs no
 // domain.
 func (c *Check) OwnFinalizer(name string) bool {
 	return name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents || name == c.Vocabulary.NamespaceFinalizer

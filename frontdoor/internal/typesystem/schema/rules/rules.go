@@ -1,8 +1,7 @@
-// Package rules is what checks and defaults of single kinds are written with: the
-// collector of mistakes, readers of objects, and the checks that all kinds have, of
-// metadata and selectors. The functions of single kinds are below package kinds; they
-// and these read no other object. It serves "Common object metadata" of the
-// specification, and what users of each kind expect.
+// Package rules has what the checks and defaults of kinds share: the collector of errors,
+// readers of objects, and the rules for metadata and selectors. The functions of single
+// kinds are below package kinds. None of them reads another object. It serves "Common
+// object metadata" of the specification, and what users of each kind expect.
 package rules
 
 import (
@@ -11,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Check collects what is wrong with one object.
+// Check collects the errors of one object.
 type Check struct {
 	field.Errors
 	Vocabulary vocabulary.Vocabulary
@@ -21,7 +20,7 @@ type Check struct {
 	Subresource string
 }
 
-// Must notes what is wrong with a text; an empty one is none.
+// Must adds the errors of a string that does not have the format. "" counts as absent.
 func (c *Check) Must(be format.Format, value string, at *field.Path) {
 	if value == "" {
 		return
@@ -31,16 +30,16 @@ func (c *Check) Must(be format.Format, value string, at *field.Path) {
 	}
 }
 
-// CheckFunc checks what several fields of an object, or the object and its old
-// state, have to do with each other. old is nil for a create.
+// CheckFunc validates several fields of an object together, or compares the object with the
+// stored one. old is nil for a create.
 type CheckFunc func(c *Check, m, old map[string]any, at *field.Path)
 
-// DeriveFunc computes defaults of an object from its other fields, in place. It
-// runs after the constant defaults.
+// DeriveFunc computes defaults from other fields, in place, after the constant defaults
+// have been applied.
 type DeriveFunc func(m map[string]any, v vocabulary.Vocabulary)
 
-// OperatorValues checks the values of a requirement: In and NotIn need values, Exists
-// and DoesNotExist have none, Gt and Lt one.
+// OperatorValues validates the values of a selector requirement: In and NotIn need values,
+// Exists and DoesNotExist have none, Gt and Lt one.
 func (c *Check) OperatorValues(m map[string]any, at *field.Path) {
 	n := len(List(m, "values"))
 	switch operator := Text(m, "operator"); {

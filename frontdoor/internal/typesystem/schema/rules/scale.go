@@ -9,14 +9,15 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 )
 
-// ScalePaths are where an object of a custom type has what its scale shows.
+// ScalePaths are the field paths that the scale of a custom type reads.
 type ScalePaths struct {
 	Replicas, StatusReplicas []string
-	Selector                 []string // empty when there is none
+	Selector                 []string // empty for none
 }
 
-// Scale checks what the scale of a custom type shows of an object, which its schema
-// may leave open. A write of the status is about the status alone.
+// Scale validates the fields that the scale of a custom type reads, whose types the schema
+// may leave open. A write of the status changes only the status, so the replicas in the
+// spec are not validated then.
 func (c *Check) Scale(at ScalePaths, object map[string]any) {
 	if c.Subresource != "status" {
 		c.replicas(object, at.Replicas)
@@ -42,5 +43,5 @@ func (c *Check) replicas(object map[string]any, where []string) {
 	}
 }
 
-// pathOf writes a path as definitions do.
+// pathOf returns a path in the form of CustomResourceDefinitions.
 func pathOf(names []string) *field.Path { return &field.Path{Name: "." + strings.Join(names, ".")} }

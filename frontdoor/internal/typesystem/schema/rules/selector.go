@@ -21,8 +21,8 @@ func structured(selector map[string]any) bool {
 	return labels || expressions
 }
 
-// IsSelector reports whether a label selector can be read as one, as its faults that
-// are reported elsewhere may prevent. A plain map is one.
+// IsSelector reports whether a label selector can be parsed. Errors that prevent it are
+// reported elsewhere. A plain map is a selector.
 func IsSelector(selector map[string]any) bool {
 	if !structured(selector) {
 		return true
@@ -31,15 +31,15 @@ func IsSelector(selector map[string]any) bool {
 	return err == nil
 }
 
-// Selects reports whether a label selector, or the plain map of an older kind, selects
-// what has these labels. What is no selector selects everything.
-func Selects(selector, made map[string]any) bool {
+// Selects reports whether a label selector, or the plain map of an older kind, matches
+// labels. An invalid selector matches everything, because it is reported elsewhere.
+func Selects(selector, set map[string]any) bool {
 	plain := selector
 	if structured(selector) {
 		plain = Object(selector, "matchLabels")
 	}
 	for key, value := range plain {
-		if made[key] != value {
+		if set[key] != value {
 			return false
 		}
 	}
@@ -47,7 +47,7 @@ func Selects(selector, made map[string]any) bool {
 		return true
 	}
 	parsed, err := parse(selector)
-	return err != nil || parsed.Matches(labelSet(made))
+	return err != nil || parsed.Matches(labelSet(set))
 }
 
 func parse(selector map[string]any) (labels.Selector, error) {

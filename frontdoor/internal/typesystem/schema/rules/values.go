@@ -9,16 +9,16 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Reading objects whose types have been checked: what is absent, or of another
-// type, reads as the zero value.
+// Readers of objects whose types have been checked: absent values, and values of another
+// type, are read as the zero value.
 
-// Text returns a field's text.
+// Text returns the string value of a field.
 func Text(m map[string]any, name string) string {
 	s, _ := m[name].(string)
 	return s
 }
 
-// Object returns a field's object, or the one that a path of fields leads to.
+// Object returns the object at a path of fields.
 func Object(m map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		m, _ = m[name].(map[string]any)
@@ -26,7 +26,7 @@ func Object(m map[string]any, path ...string) map[string]any {
 	return m
 }
 
-// AsObject returns a value as an object; an empty one when it is none.
+// AsObject returns a value as an object; an empty one if it is none.
 func AsObject(value any) map[string]any {
 	if m, ok := value.(map[string]any); ok {
 		return m
@@ -34,19 +34,19 @@ func AsObject(value any) map[string]any {
 	return map[string]any{}
 }
 
-// List returns a field's list.
+// List returns the list value of a field.
 func List(m map[string]any, name string) []any {
 	l, _ := m[name].([]any)
 	return l
 }
 
-// Number returns a field's whole number.
+// Number returns the integer value of a field.
 func Number(m map[string]any, name string) int64 {
 	i, _ := Whole(m[name])
 	return i
 }
 
-// Objects returns the items of a field's list; an item that is no object is nil.
+// Objects returns the items of a field's list; items that are not objects are nil.
 func Objects(m map[string]any, name string) []map[string]any {
 	items := List(m, name)
 	if len(items) == 0 {
@@ -59,7 +59,7 @@ func Objects(m map[string]any, name string) []map[string]any {
 	return objects
 }
 
-// Texts returns the texts of a field's list.
+// Texts returns the strings in a field's list.
 func Texts(m map[string]any, name string) []string {
 	items := List(m, name)
 	texts := make([]string, 0, len(items))
@@ -71,7 +71,7 @@ func Texts(m map[string]any, name string) []string {
 	return texts
 }
 
-// Quantity reads a quantity that Prepare has checked.
+// Quantity parses a quantity that Prepare has checked.
 func Quantity(value any) resource.Quantity {
 	s, _ := value.(string)
 	q, err := quantity.Parse(s)
@@ -81,7 +81,7 @@ func Quantity(value any) resource.Quantity {
 	return q
 }
 
-// Empty reports whether a value counts as not given.
+// Empty reports whether a value counts as absent.
 func Empty(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -91,10 +91,10 @@ func Empty(value any) bool {
 	case []any:
 		return len(v) == 0
 	}
-	return false // an object that is there says something
+	return false // an empty object counts as present
 }
 
-// Same compares two values; what is left out equals what is empty, at any depth.
+// Same reports whether two values are equal; absent equals empty at any depth.
 func Same(a, b any) bool {
 	if Empty(a) || Empty(b) {
 		return Empty(a) && Empty(b)
@@ -120,7 +120,7 @@ func Same(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// within reports whether all that x says is the same in y.
+// within reports whether all members of x are the same in y.
 func within(x, y map[string]any) bool {
 	for name, value := range x {
 		if !Same(value, y[name]) {
@@ -145,7 +145,7 @@ members:
 	return left
 }
 
-// Whole returns a JSON number without a fraction.
+// Whole returns the value of a JSON number without a fraction.
 func Whole(value any) (int64, bool) {
 	switch v := value.(type) {
 	case int64:
@@ -157,8 +157,7 @@ func Whole(value any) (int64, bool) {
 	return 0, false
 }
 
-// Complete fills in what an object does not say, level by level. An empty text says
-// nothing.
+// Complete sets absent values to their defaults, recursively. "" counts as absent.
 func Complete(m, defaults map[string]any) {
 	for name, value := range defaults {
 		given, ok := m[name]
@@ -173,7 +172,7 @@ func Complete(m, defaults map[string]any) {
 	}
 }
 
-// ConditionsOf returns the conditions of an object that are of a type; "" means all.
+// ConditionsOf returns the conditions of a type; all if kind is "".
 func ConditionsOf(m map[string]any, kind string) []map[string]any {
 	var of []map[string]any
 	for _, condition := range Objects(Object(m, "status"), "conditions") {
