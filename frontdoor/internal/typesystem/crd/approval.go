@@ -11,10 +11,10 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// approval is what an annotation of a definition says about that.
+// approval is the condition that follows from the approval annotation of a definition.
 type approval struct{ state, reason, message string }
 
-// isProtected reports whether a group is one of the makers'.
+// isProtected reports whether a group belongs to the project's own domains.
 func isProtected(group string, v vocabulary.Vocabulary) bool {
 	for _, domain := range []string{strings.TrimPrefix(v.Group("."), "."), v.Domain} {
 		if group == domain || strings.HasSuffix(group, "."+domain) {
@@ -26,7 +26,7 @@ func isProtected(group string, v vocabulary.Vocabulary) bool {
 
 func approvalAnnotation(v vocabulary.Vocabulary) string { return "api-approved." + v.Domain }
 
-// approvalOf reads the annotation.
+// approvalOf evaluates the annotation.
 func approvalOf(meta map[string]any, v vocabulary.Vocabulary) approval {
 	name := approvalAnnotation(v)
 	given := tree.Text(tree.Child(meta, "annotations"), name)
@@ -44,7 +44,7 @@ func approvalOf(meta map[string]any, v vocabulary.Vocabulary) approval {
 		" with either a URL or a reason starting with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111"}
 }
 
-// setApproval sets the condition of a definition in a protected group.
+// setApproval sets the approval condition of a definition in a protected group.
 func setApproval(object, status map[string]any, v vocabulary.Vocabulary, stamp string) {
 	if !isProtected(tree.Text(tree.Child(object, "spec"), "group"), v) {
 		return
@@ -53,7 +53,8 @@ func setApproval(object, status map[string]any, v vocabulary.Vocabulary, stamp s
 	conditions.Set(status, conditions.New(v.ApprovalCondition, a.state, a.reason, a.message), stamp)
 }
 
-// approved checks the annotation, unless a definition says the same as before.
+// approved validates the annotation, unless its evaluation has the same reason as before
+// the update.
 func (c *check) approved() {
 	meta := tree.Child(c.object, "metadata")
 	if !c.isV1 || !isProtected(tree.Text(c.spec, "group"), c.Vocabulary) {

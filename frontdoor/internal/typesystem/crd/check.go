@@ -18,39 +18,38 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// check is one look at a definition. It is done in the shape of version v1beta1,
-// where what all versions have in common stands once: there, clients are used to be
-// told what is wrong, whatever the version that they speak.
+// check is one validation of a definition. It validates the v1beta1 form, which has the
+// fields common to all versions once: clients expect the field paths of that form in
+// errors, whatever version they use.
 type check struct {
 	field.Errors
 	Rules
-	// object and old are as the client has them; old is nil at a create.
+	// object and old are in the version of the request; old is nil for a create.
 	object, old map[string]any
 	isV1        bool
-	// spec and those of before in the shape of the check.
+	// The spec and status of object and old in the v1beta1 form.
 	spec, oldSpec     map[string]any
 	status, oldStatus map[string]any
 	relaxed           relaxed
 }
 
-// relaxed are the rules that a definition need not keep: because its version is old,
-// or because it did not keep them before.
+// relaxed are the rules that are not enforced, either because the request is in v1beta1, or
+// because the old definition violates them already.
 type relaxed struct{ schemas, structure, defaults, reviews bool }
 
-// Rules are what a definition is checked with.
+// Rules validate definitions.
 type Rules struct {
 	Vocabulary vocabulary.Vocabulary
-	// Types has the built-in types, whose names no definition may ask for.
+	// Types has the built-in types, whose names definitions must not use.
 	Types *catalogue.Catalogue
-	// Schemas says whether defaults are valid.
+	// Schemas validates defaults.
 	Schemas *schema.Engine
 }
 
-// Check returns nil or a Status (422) with everything that is wrong with a
-// definition, in any version, beyond what the document says of its fields. The old
-// one is nil for a create.
+// Check returns nil or a Status (422) with all errors of a definition, in any version,
+// beyond those of its published schema. old is nil for a create.
 func (r Rules) Check(object, old map[string]any) error {
-	c := r.look(object, old)
+	c := r.newCheck(object, old)
 	c.relax()
 	meta := tree.Child(object, "metadata")
 	if name := tree.Text(meta, "name"); old == nil && name != tree.Text(tree.Child(c.spec, "names"), "plural")+"."+tree.Text(c.spec, "group") {
@@ -58,34 +57,34 @@ func (r Rules) Check(object, old map[string]any) error {
 	}
 	c.group()
 	c.names()
-	c.foreign()
+	c.reservedNames()
 	c.versions()
 	c.conversion()
 	c.storedVersions()
 	c.approved()
 	if old != nil {
-		c.fixed()
+		c.immutable()
 	}
-	return c.verdict()
+	return c.result()
 }
 
-// CheckStatus is Check for a write of the status: only the stored versions are the
-// client's.
+// CheckStatus is Check for an update of the status: storedVersions is the only field that a
+// client sets there.
 func (r Rules) CheckStatus(object map[string]any) error {
-	c := r.look(object, nil)
+	c := r.newCheck(object, nil)
 	c.storedVersions()
-	return c.verdict()
+	return c.result()
 }
 
-// look prepares a check.
-func (r Rules) look(object, old map[string]any) *check {
-	shaped, before := inCheckedShape(object, r.Vocabulary), inCheckedShape(old, r.Vocabulary)
+// newCheck prepares a check.
+func (r Rules) newCheck(object, old map[string]any) *check {
+	converted, before := asV1beta1(object, r.Vocabulary), asV1beta1(old, r.Vocabulary)
 	return &check{Rules: r, object: object, old: old, isV1: strings.HasSuffix(tree.Text(object, "apiVersion"), "/v1"),
-		spec: tree.Child(shaped, "spec"), oldSpec: tree.Child(before, "spec"), status: tree.Child(shaped, "status"), oldStatus: tree.Child(before, "status")}
+		spec: tree.Child(converted, "spec"), oldSpec: tree.Child(before, "spec"), status: tree.Child(converted, "status"), oldStatus: tree.Child(before, "status")}
 }
 
-// verdict returns what was found wrong.
-func (c *check) verdict() error {
+// result returns the Status of all errors; nil if there are none.
+func (c *check) result() error {
 	causes := c.Causes()
 	if len(causes) == 0 {
 		return nil
@@ -94,8 +93,8 @@ func (c *check) verdict() error {
 	return services.Invalid(c.Vocabulary.Group("apiextensions."), "CustomResourceDefinition", name, causes)
 }
 
-// inCheckedShape returns a definition as it is checked.
-func inCheckedShape(object map[string]any, v vocabulary.Vocabulary) map[string]any {
+// asV1beta1 returns a definition in version v1beta1, unchanged if it cannot be converted.
+func asV1beta1(object map[string]any, v vocabulary.Vocabulary) map[string]any {
 	to := &catalogue.Type{Group: v.Group("apiextensions."), Version: "v1beta1", Kind: "CustomResourceDefinition", Resource: "customresourcedefinitions"}
 	if object == nil || tree.Text(object, "apiVersion") == to.APIVersion() {
 		return object
@@ -106,7 +105,7 @@ func inCheckedShape(object map[string]any, v vocabulary.Vocabulary) map[string]a
 	return object
 }
 
-// relax finds out which rules need not be kept.
+// relax determines the rules that are not enforced.
 func (c *check) relax() {
 	isOld := !c.isV1
 	c.relaxed = relaxed{schemas: isOld, structure: isOld, defaults: !isOld}
@@ -123,10 +122,10 @@ func (c *check) relax() {
 		c.relaxed.structure = c.relaxed.structure || len(structureOf(tree.Child(before, "spec"), c.Vocabulary)) > 1
 	}
 	reviews := tree.Texts(tree.Child(c.oldSpec, "conversion"), "conversionReviewVersions")
-	c.relaxed.reviews = len(reviews) > 0 && !slices.ContainsFunc(reviews, conversion.Speaks)
+	c.relaxed.reviews = len(reviews) > 0 && !slices.ContainsFunc(reviews, conversion.Supports)
 }
 
-// at is a path below spec.
+// at returns a field path below spec.
 func at(names ...string) *field.Path {
 	path := &field.Path{Name: "spec"}
 	for _, name := range names {
@@ -135,7 +134,7 @@ func at(names ...string) *field.Path {
 	return path
 }
 
-// group checks the group and the scope.
+// group validates the group and the scope.
 func (c *check) group() {
 	group := tree.Text(c.spec, "group")
 	switch problems := validation.IsDNS1123Subdomain(group); {
@@ -155,7 +154,7 @@ func (c *check) group() {
 	}
 }
 
-// names checks what the types are called.
+// names validates the names.
 func (c *check) names() {
 	n, where := namesOf(tree.Child(c.spec, "names")).completed(), at("names")
 	for name, value := range map[string]string{"plural": n.Plural, "singular": n.Singular} {
@@ -188,7 +187,8 @@ func (c *check) label(where *field.Path, value string) {
 	}
 }
 
-// storedVersions checks that objects can be read in whatever version they are kept.
+// storedVersions checks that status.storedVersions contains the storage version and only
+// versions of the spec, so that every stored object can be read.
 func (c *check) storedVersions() {
 	names, where := tree.Texts(c.status, "storedVersions"), (&field.Path{Name: "status"}).Field("storedVersions")
 	if len(names) == 0 {
@@ -210,9 +210,9 @@ func (c *check) storedVersions() {
 	}
 }
 
-// fixed checks what stays as it is: the name of the object follows from the group
-// and the plural, and the place of objects from the scope.
-func (c *check) fixed() {
+// immutable validates immutable fields: the name of the definition is derived from the
+// group and the plural, and the storage keys of objects depend on the scope.
+func (c *check) immutable() {
 	c.same(tree.Text(c.spec, "group"), tree.Text(c.oldSpec, "group"), at("group"))
 	names, old := tree.Child(c.spec, "names"), tree.Child(c.oldSpec, "names")
 	c.same(tree.Text(names, "plural"), tree.Text(old, "plural"), at("names", "plural"))

@@ -9,9 +9,9 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// MarkTerminating prepares a definition whose deletion is requested, so that its
-// objects are taken away and no new ones are made: a finalizer holds it until they
-// are gone, and a condition tells.
+// MarkTerminating prepares a definition whose deletion is requested: it adds a finalizer,
+// which is removed when all objects of its types have been deleted, and the condition
+// Terminating.
 func MarkTerminating(object map[string]any, v vocabulary.Vocabulary, now time.Time) {
 	meta := tree.Child(object, "metadata")
 	if finalizers, _ := meta["finalizers"].([]any); !slices.Contains(finalizers, any(v.DefinitionFinalizer())) {

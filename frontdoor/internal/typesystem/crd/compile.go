@@ -1,9 +1,8 @@
-// Package crd turns CustomResourceDefinitions into resource types, so that
-// custom types take the same path as built-in ones. It decides whether a
-// definition is sound, which names and versions it brings, what its status says,
-// and what deleting it means for the objects of its types. It never serves, stores
-// or watches anything: objects are the schema package's, and whoever holds the
-// definitions compiles each of them once per revision.
+// Package crd turns CustomResourceDefinitions into resource types, so that requests for
+// custom types are processed like those for built-in ones. It validates definitions,
+// decides which names and versions are served, sets the status, and prepares definitions
+// for deletion. It never serves, stores or watches anything: package schema processes the
+// objects, and the caller compiles each definition once per revision.
 //
 // It serves "Groups and paths", "Deprecation rules" and "Removals" of the
 // specification, for types that are added while the service runs. Definitions are
@@ -39,53 +38,53 @@ type Definition struct {
 	// Name of the object, as in widgets.example.com.
 	Name  string
 	Group string
-	// Names that the definition has been given.
+	// Names are the accepted names if the definition has any, else the requested ones.
 	Names Names
-	// Established says whether its types are served.
+	// Established reports whether its types are served.
 	Established bool
-	// Shadows says that it asks for names of built-in types, so that it is never
-	// established, whatever its status says.
+	// Shadows reports whether it requests names of built-in types. It is never established
+	// then, whatever its status says.
 	Shadows bool
-	// Stored is the version in which new objects are kept.
+	// Stored is the type in the storage version.
 	Stored   *catalogue.Type
 	uid      string
-	accepted Names          // those of Names that nobody else may take
+	accepted Names          // the names that other definitions must not use
 	shape    map[string]any // the schemas, by version
-	since    int64          // the first revision at which objects are stored as they want
-	// Surface has a type for each served version. They are immutable: a change of
-	// the object is a new Definition.
+	since    int64          // the first revision at which objects are stored as these schemas require
+	// Surface has a type for each served version. The types are immutable: an update of the
+	// object results in a new Definition.
 	catalogue.Surface
 }
 
-// Verbs of custom types and of their subresources. Of a type that is going only
-// what helps it to go is left.
+// Verbs of custom types and of their subresources. While a definition is being deleted, its
+// types have only the verbs that help to empty them.
 var (
 	verbs            = []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 	verbsOfGoing     = []string{"delete", "deletecollection", "get", "list", "watch"}
 	verbsOfSubobject = []string{"get", "patch", "update"}
 )
 
-// Setting is what a definition is compiled in.
+// Setting holds the inputs of Compile besides the definition.
 type Setting struct {
 	Vocabulary vocabulary.Vocabulary
 	// Types has the built-in types.
 	Types *catalogue.Catalogue
-	// Find finds the services that conversion webhooks are.
+	// Find resolves the Services of conversion webhooks.
 	Find webhook.Resolver
-	// Revision is that of the object, and Before what it was compiled to last; nil
-	// when this is the first time.
+	// Revision is the object's revision. Before is the result of the previous compilation,
+	// nil for the first one.
 	Revision int64
 	Before   *Definition
 }
 
-// Compile reads a definition in any version of its type. It does not repeat what
-// Check finds; it fails only on what cannot make a type at all.
+// Compile compiles a definition in any version. It does not repeat the validation of Check;
+// it returns an error only if no type can be made of the definition.
 func Compile(object map[string]any, in Setting) (Definition, error) {
 	object = asV1(object, in.Vocabulary)
 	s, status := tree.Child(object, "spec"), tree.Child(object, "status")
 	names := namesOf(tree.Child(s, "names")).completed()
 	accepted := namesOf(tree.Child(status, "acceptedNames"))
-	if accepted.Plural == names.Plural && accepted.Kind != "" { // the plural never changes: another one is a client's
+	if accepted.Plural == names.Plural && accepted.Kind != "" { // the plural is immutable: a client wrote another one
 		names = accepted
 	}
 	meta := tree.Child(object, "metadata")
@@ -108,7 +107,7 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 	return d, c.types()
 }
 
-// shapeOf returns what a spec says of the fields of objects, by version.
+// shapeOf returns the parts of a spec that decide about the fields of objects, by version.
 func shapeOf(spec map[string]any) map[string]any {
 	shape := map[string]any{"": spec["preserveUnknownFields"] == true}
 	for _, version := range children(spec, "versions") {
@@ -117,8 +116,8 @@ func shapeOf(spec map[string]any) map[string]any {
 	return shape
 }
 
-// converter returns what converts between the versions; nil where they differ in
-// nothing but their names.
+// converter returns the conversion webhook; nil where the versions differ only in their
+// names.
 func converter(how map[string]any, in Setting) catalogue.Converter {
 	if tree.Text(how, "strategy") != "Webhook" {
 		return nil
@@ -126,13 +125,13 @@ func converter(how map[string]any, in Setting) catalogue.Converter {
 	hook := tree.Child(how, "webhook")
 	var at webhook.Config
 	if raw, err := json.Marshal(hook["clientConfig"]); err != nil || json.Unmarshal(raw, &at) != nil {
-		at = webhook.Config{} // whose client tells that there is no place to ask
+		at = webhook.Config{} // calls of an empty configuration return an error
 	}
 	return conversion.New(at, tree.Texts(hook, "conversionReviewVersions"), in.Find, in.Vocabulary)
 }
 
-// types compiles the versions: all of them may be stored, and those that are served
-// are types of the surface.
+// types compiles all versions, because objects may be stored in any of them. Those that are
+// served become types of the surface.
 func (c *compiler) types() error {
 	d := c.definition
 	d.Definitions = map[string]*spec.Schema{}
@@ -147,7 +146,7 @@ func (c *compiler) types() error {
 		if version["storage"] == true {
 			stored = t
 		}
-		if version["served"] == true || c.going && version["storage"] == true { // whoever empties it needs one
+		if version["served"] == true || c.going && version["storage"] == true { // the deletion of its objects needs a served version
 			d.Types = append(d.Types, t)
 		}
 	}
@@ -161,7 +160,7 @@ func (c *compiler) types() error {
 	return nil
 }
 
-// checkNames refuses names that cannot stand in paths and documents.
+// checkNames returns an error for names that cannot be part of paths and documents.
 func (d *Definition) checkNames() error {
 	names := []string{d.Names.Plural, strings.ToLower(d.Names.Kind)}
 	if d.Names.ListKind != "" {
@@ -178,7 +177,7 @@ func (d *Definition) checkNames() error {
 	return nil
 }
 
-// asV1 returns a definition in version v1.
+// asV1 returns a definition in version v1, unchanged if it cannot be converted.
 func asV1(object map[string]any, v vocabulary.Vocabulary) map[string]any {
 	if !strings.HasSuffix(tree.Text(object, "apiVersion"), "/v1beta1") {
 		return object
@@ -190,14 +189,14 @@ func asV1(object map[string]any, v vocabulary.Vocabulary) map[string]any {
 	return object
 }
 
-// compiler is what all versions of a definition have in common.
+// compiler holds what the compilation of all versions of a definition shares.
 type compiler struct {
 	vocabulary vocabulary.Vocabulary
 	definition *Definition
 	namespaced bool
 	going      bool                // the definition is being deleted
-	keepAll    bool                // no field is dropped
-	webhook    catalogue.Converter // nil without
+	keepAll    bool                // unknown fields are not dropped
+	webhook    catalogue.Converter // nil for none
 	versions   []map[string]any
 }
 
@@ -226,8 +225,8 @@ func (c *compiler) compile(version map[string]any) *catalogue.Type {
 	return t
 }
 
-// replacement names the best version to use instead of a deprecated one, if there is
-// any that is newer.
+// replacement returns the end of a warning that names the version to use instead of a
+// deprecated one; "" if no newer version is served.
 func (c *compiler) replacement(t *catalogue.Type) string {
 	best := t.Version
 	for _, version := range c.versions {
@@ -241,7 +240,7 @@ func (c *compiler) replacement(t *catalogue.Type) string {
 	return "; use " + t.Group + "/" + best + " " + t.Kind
 }
 
-// subresources returns status and scale, where the version has them.
+// subresources returns the subresources of a version: status and scale, if it has them.
 func subresources(t *catalogue.Type, m map[string]any) map[string]*catalogue.Subresource {
 	found := map[string]*catalogue.Subresource{}
 	if tree.Child(m, "status") != nil {
@@ -255,7 +254,7 @@ func subresources(t *catalogue.Type, m map[string]any) map[string]*catalogue.Sub
 	return found
 }
 
-// path splits a path of plain names, as in .spec.replicas.
+// path splits a path of plain names, for example .spec.replicas.
 func path(text string) []string {
 	if text == "" {
 		return nil
@@ -263,12 +262,13 @@ func path(text string) []string {
 	return strings.Split(strings.TrimPrefix(text, "."), ".")
 }
 
-// columns returns the columns of the Table: the name and those that the version
-// asks for; the default ones when it asks for none, or for one that has no path.
-func columns(asked []map[string]any, v vocabulary.Vocabulary) []kinds.Column {
+// columns returns the columns of the Table: the name and those that the version specifies.
+// It returns the default columns if the version specifies none, or one with an invalid
+// path.
+func columns(specified []map[string]any, v vocabulary.Vocabulary) []kinds.Column {
 	list := []kinds.Column{{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name",
 		Description: "Name of the object, unique within its scope."}}
-	for _, m := range asked {
+	for _, m := range specified {
 		path := cell(tree.Text(m, "jsonPath"))
 		if jsonpath.New("").Parse("{"+path+"}") != nil {
 			return defaultColumns(v, list)
@@ -277,13 +277,13 @@ func columns(asked []map[string]any, v vocabulary.Vocabulary) []kinds.Column {
 			Description: cmp.Or(tree.Text(m, "description"), "Custom resource definition column (in JSONPath format): "+tree.Text(m, "jsonPath")),
 			Priority:    int32(number(m, "priority")), Cell: path})
 	}
-	if len(asked) == 0 {
+	if len(specified) == 0 {
 		return defaultColumns(v, list)
 	}
 	return list
 }
 
-// defaultColumns adds the age to the name, or leaves both to the default of any type.
+// defaultColumns returns the name and the age, or nil for the default of all types.
 func defaultColumns(v vocabulary.Vocabulary, list []kinds.Column) []kinds.Column {
 	if !v.Behaviour.CustomAge {
 		return nil
@@ -292,7 +292,7 @@ func defaultColumns(v vocabulary.Vocabulary, list []kinds.Column) []kinds.Column
 		Description: "Time of the object's creation, set by the server."})
 }
 
-// cell writes a path as columns do.
+// cell returns a path in the form of kinds.Column: with a leading dot.
 func cell(path string) string {
 	if strings.HasPrefix(path, ".") {
 		return path
@@ -300,7 +300,8 @@ func cell(path string) string {
 	return "." + path
 }
 
-// Reading objects: what is absent, or of another type, reads as the zero value.
+// Readers of objects: absent values, and values of another type, are read as the zero
+// value.
 
 func number(m map[string]any, name string) int64 {
 	switch n := m[name].(type) {

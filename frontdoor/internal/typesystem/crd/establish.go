@@ -21,25 +21,24 @@ const (
 	unstructured  = "NonStructuralSchema"
 )
 
-// Claims is what decides about the names that a definition asks for.
+// Claims decides which names a definition is given.
 type Claims struct {
-	// Others are all definitions there are; those of its group keep the names that
-	// they were given first.
+	// Others are all definitions; those of the same group keep the names that they were
+	// given.
 	Others []Definition
-	// Types has the built-in types, which keep their names in any case.
+	// Types has the built-in types, whose names are never given.
 	Types      *catalogue.Catalogue
 	Vocabulary vocabulary.Vocabulary
 	Now        time.Time
 }
 
-// Establish sets the status of a definition that is about to be stored, in any
-// version: the names that it is given, the versions in which objects may be kept,
-// and its conditions. What the service decided before is taken from the old
-// definition, nil at a create, and never from the object: nobody else's word makes
-// a definition accepted, established or terminating. A definition whose names are
-// accepted is established at once, because whoever stores it serves it as soon as
-// it is seen. One that asks for names of built-in types never is, and ceases to be.
-// While a definition is being deleted, nothing else is decided.
+// Establish sets the status of a definition that is about to be stored, in any version:
+// accepted names, stored versions and conditions. It takes earlier decisions of the service
+// from the old definition (nil for a create), never from the object: a client cannot make a
+// definition accepted, established or terminating. A definition with accepted names is
+// established at once, because each front door serves it as soon as it has received it. One
+// that requests names of built-in types is never established, and no longer established if
+// it was. While a definition is being deleted, nothing else is decided.
 func (c Claims) Establish(object, old map[string]any) {
 	s := tree.Child(asV1(object, c.Vocabulary), "spec")
 	status := ownStatus(object)
@@ -73,9 +72,9 @@ func (c Claims) Establish(object, old map[string]any) {
 	}
 }
 
-// restore undoes what a client has made of the parts of a status that only the
-// service sets: the names that are accepted, and its own conditions. Conditions of
-// other types and the stored versions stay as the client wants them.
+// restore reverts a client's changes to the parts of a status that only the service sets:
+// the accepted names and the service's own conditions. Conditions of other types and
+// storedVersions are the client's.
 func (c Claims) restore(status, old map[string]any) {
 	conditions.Restore(status, old, namesAccepted, established, terminating, unstructured, c.Vocabulary.ApprovalCondition)
 	delete(status, "acceptedNames")
@@ -84,7 +83,7 @@ func (c Claims) restore(status, old map[string]any) {
 	}
 }
 
-// ownStatus gives the object a status that it shares with no other.
+// ownStatus replaces the object's status by a shallow copy, which can be modified.
 func ownStatus(object map[string]any) map[string]any {
 	status := maps.Clone(tree.Child(object, "status"))
 	if status == nil {
@@ -94,19 +93,18 @@ func ownStatus(object map[string]any) map[string]any {
 	return status
 }
 
-// setStructure tells in a condition which schemas do not say which fields there are,
-// as those of old definitions need not.
+// setStructure sets or removes the condition NonStructuralSchema. Only old definitions can
+// have schemas that are not structural.
 func setStructure(spec, status map[string]any, v vocabulary.Vocabulary, stamp string) {
 	violations := structureOf(spec, v)
 	if len(violations) == 0 {
 		conditions.Drop(status, unstructured)
 		return
 	}
-	conditions.Set(status, conditions.New(unstructured, "True", "Violations", together(violations)), stamp)
+	conditions.Set(status, conditions.New(unstructured, "True", "Violations", joinMessages(violations)), stamp)
 }
 
-// structureOf returns what is wrong with the schemas of a spec, in version v1, as
-// descriptions of the fields that there are.
+// structureOf returns the violations of structural schemas in a spec of version v1.
 func structureOf(spec map[string]any, v vocabulary.Vocabulary) (violations []string) {
 	c := structural.Schemas{Extension: v.Extension}
 	if spec["preserveUnknownFields"] == true {
@@ -123,16 +121,16 @@ func structureOf(spec map[string]any, v vocabulary.Vocabulary) (violations []str
 	return violations
 }
 
-// together joins what is wrong as one text.
-func together(faults []string) string {
+// joinMessages joins messages as one text.
+func joinMessages(faults []string) string {
 	if len(faults) == 1 {
 		return faults[0]
 	}
 	return "[" + strings.Join(faults, ", ") + "]"
 }
 
-// storedVersions returns the versions in which objects may be kept: those of
-// before, and the one that is stored now.
+// storedVersions returns the versions in which objects may be stored: the earlier ones, and
+// the current storage version.
 func storedVersions(spec, status map[string]any) []any {
 	kept := tree.Texts(status, "storedVersions")
 	for _, version := range children(spec, "versions") {

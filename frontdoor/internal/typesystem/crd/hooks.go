@@ -11,7 +11,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// conversion checks how objects get from one version to another.
+// conversion validates spec.conversion.
 func (c *check) conversion() {
 	how, where := tree.Child(c.spec, "conversion"), at("conversion")
 	if how == nil {
@@ -23,7 +23,7 @@ func (c *check) conversion() {
 		if c.spec["preserveUnknownFields"] == true {
 			c.Invalid(where.Field("strategy"), strategy, "must be None if spec.preserveUnknownFields is true")
 		}
-		c.place(config, where.Field("webhookClientConfig"))
+		c.clientConfig(config, where.Field("webhookClientConfig"))
 		c.reviews(reviews, where.Field("conversionReviewVersions"))
 		return
 	case "":
@@ -41,13 +41,13 @@ func (c *check) conversion() {
 	}
 }
 
-// reviews checks the versions of ConversionReview that a webhook understands.
+// reviews validates the versions of ConversionReview that a webhook accepts.
 func (c *check) reviews(versions []string, where *field.Path) {
 	if len(versions) == 0 {
 		c.Required(where, "")
 		return
 	}
-	seen, spoken := map[string]bool{}, false
+	seen, supported := map[string]bool{}, false
 	for i, version := range versions {
 		if seen[version] {
 			c.Invalid(where.Item(i), version, "duplicate version")
@@ -55,15 +55,15 @@ func (c *check) reviews(versions []string, where *field.Path) {
 			c.label(where.Item(i), version)
 		}
 		seen[version] = true
-		spoken = spoken || conversion.Speaks(version)
+		supported = supported || conversion.Supports(version)
 	}
-	if !spoken && !c.relaxed.reviews {
+	if !supported && !c.relaxed.reviews {
 		c.Invalid(where, versions, "must include at least one of v1, v1beta1")
 	}
 }
 
-// place checks where the webhook is.
-func (c *check) place(config map[string]any, where *field.Path) {
+// clientConfig validates the address of the webhook.
+func (c *check) clientConfig(config map[string]any, where *field.Path) {
 	address, hasURL := config["url"].(string)
 	service := tree.Child(config, "service")
 	switch {

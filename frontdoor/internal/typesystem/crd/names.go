@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Names are what the types of a definition are called.
+// Names are the names of a definition's types.
 type Names struct {
 	Plural, Singular, Kind, ListKind string
 	ShortNames, Categories           []string
@@ -21,7 +21,7 @@ func namesOf(m map[string]any) Names {
 		ShortNames: tree.Texts(m, "shortNames"), Categories: tree.Texts(m, "categories")}
 }
 
-// completed returns the names with those that follow from the kind.
+// completed returns the names with the defaults that follow from the kind.
 func (n Names) completed() Names {
 	if n.Singular == "" {
 		n.Singular = strings.ToLower(n.Kind)
@@ -32,7 +32,7 @@ func (n Names) completed() Names {
 	return n
 }
 
-// object writes the names as a status has them.
+// object returns the names in the form of a status.
 func (n Names) object() map[string]any {
 	m := map[string]any{"plural": n.Plural, "kind": n.Kind}
 	for name, value := range map[string]string{"singular": n.Singular, "listKind": n.ListKind} {
@@ -48,14 +48,14 @@ func (n Names) object() map[string]any {
 	return m
 }
 
-// claimed is a name that a definition asks for, and the field in which it does.
+// claimed is a name that a definition requests, and its field.
 type claimed struct {
 	field *field.Path
 	name  string
 }
 
-// builtIn returns those of the names that a spec, in any version, asks for that
-// built-in types of its group have.
+// builtIn returns the names requested by a spec, in any version, that built-in types of its
+// group use.
 func builtIn(spec map[string]any, types *catalogue.Catalogue) []claimed {
 	group, names, where := tree.Text(spec, "group"), namesOf(tree.Child(spec, "names")).completed(), at("names")
 	reserved := types.Reserved(group)
@@ -70,7 +70,7 @@ func builtIn(spec map[string]any, types *catalogue.Catalogue) []claimed {
 	for i, name := range names.ShortNames {
 		note(reserved.Resource(name), name, where.Field("shortNames").Item(i))
 	}
-	schema := func(kind string) bool { // of a built-in type, which another group may imitate
+	schema := func(kind string) bool { // the schema's name is one of a built-in type: groups with other names can have the same
 		return slices.ContainsFunc(children(spec, "versions"), func(version map[string]any) bool {
 			t := &catalogue.Type{Group: group, Version: tree.Text(version, "name")}
 			return types.ReservedDefinition(definitionName(t, kind))
@@ -81,10 +81,9 @@ func builtIn(spec map[string]any, types *catalogue.Catalogue) []claimed {
 	return found
 }
 
-// foreign checks that no built-in type has the names. Those of an old definition that
-// asked for one before this was checked stay, unserved, so that it can be changed
-// and deleted.
-func (c *check) foreign() {
+// reservedNames checks that no built-in type uses the names. An old definition that already
+// had such a name keeps it and is not served, so that it can still be updated and deleted.
+func (c *check) reservedNames() {
 	before := builtIn(c.oldSpec, c.Types)
 	for _, claim := range builtIn(c.spec, c.Types) {
 		had := slices.ContainsFunc(before, func(b claimed) bool { return b.name == claim.name && b.field.String() == claim.field.String() })
@@ -94,14 +93,14 @@ func (c *check) foreign() {
 	}
 }
 
-// conflict is a name that somebody else has.
+// conflict is a requested name that is in use.
 type conflict struct{ reason, message string }
 
-// inUse are the names that others have: of resources, and of kinds.
+// inUse are the names in use: of resources, and of kinds.
 type inUse struct{ resources, kinds map[string]bool }
 
-// taken collects the names that the definition must not be given, because other
-// definitions of its group or built-in types have them.
+// taken returns the names that the definition must not be given, because other definitions
+// of its group or built-in types use them.
 func (c Claims) taken(name string, spec map[string]any, reserved []claimed) inUse {
 	used := inUse{map[string]bool{}, map[string]bool{}}
 	for _, other := range c.Others {
@@ -123,9 +122,9 @@ func (c Claims) taken(name string, spec map[string]any, reserved []claimed) inUs
 	return used
 }
 
-// accept returns the names that a definition has from now on: what it asks for and
-// nobody else has, else what it had before.
-func accept(asked, had Names, used inUse) (Names, []conflict) {
+// accept returns the names that a definition is given: each requested name that is not in
+// use, else the one that it had before. It also returns the conflicts.
+func accept(requested, had Names, used inUse) (Names, []conflict) {
 	var conflicts []conflict
 	claim := func(what, name, before string, used map[string]bool) string {
 		if name == "" || name == before || !used[name] {
@@ -134,19 +133,19 @@ func accept(asked, had Names, used inUse) (Names, []conflict) {
 		conflicts = append(conflicts, conflict{what + "Conflict", strconv.Quote(name) + " is already in use"})
 		return before
 	}
-	given := Names{Categories: asked.Categories, ShortNames: asked.ShortNames}
-	given.Plural = claim("Plural", asked.Plural, had.Plural, used.resources)
-	given.Singular = claim("Singular", asked.Singular, had.Singular, used.resources)
+	given := Names{Categories: requested.Categories, ShortNames: requested.ShortNames}
+	given.Plural = claim("Plural", requested.Plural, had.Plural, used.resources)
+	given.Singular = claim("Singular", requested.Singular, had.Singular, used.resources)
 	var inUse []string
-	for _, name := range asked.ShortNames {
+	for _, name := range requested.ShortNames {
 		if used.resources[name] && !slices.Contains(had.ShortNames, name) && !slices.Contains(inUse, strconv.Quote(name)+" is already in use") {
 			inUse = append(inUse, strconv.Quote(name)+" is already in use")
 		}
 	}
 	if len(inUse) > 0 {
-		conflicts, given.ShortNames = append(conflicts, conflict{"ShortNamesConflict", together(inUse)}), had.ShortNames
+		conflicts, given.ShortNames = append(conflicts, conflict{"ShortNamesConflict", joinMessages(inUse)}), had.ShortNames
 	}
-	given.Kind = claim("Kind", asked.Kind, had.Kind, used.kinds)
-	given.ListKind = claim("ListKind", asked.ListKind, had.ListKind, used.kinds)
+	given.Kind = claim("Kind", requested.Kind, had.Kind, used.kinds)
+	given.ListKind = claim("ListKind", requested.ListKind, had.ListKind, used.kinds)
 	return given, conflicts
 }

@@ -13,8 +13,8 @@ import (
 
 const definitionsPointer = "#/definitions/"
 
-// addSchemas gives a type its schema, and the definitions of its object and list.
-// A version without a schema, which only old definitions have, keeps every field.
+// addSchemas sets the schema of a type and adds the definitions of its object and list. A
+// version without a schema, which only old definitions have, keeps all fields.
 func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) {
 	if raw == nil {
 		raw = map[string]any{"type": "object", c.vocabulary.Extension + "preserve-unknown-fields": true}
@@ -36,10 +36,10 @@ func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) {
 	c.definition.Definitions[definitionName(t, t.ListKind)] = list
 }
 
-// original is the prefix under which schemas in memory have their extensions.
+// original is the prefix of extensions of schemas in memory.
 var original = vocabulary.K8s().Extension
 
-// definitionName is what a kind's schema is called in documents: com.example.v1.Widget.
+// definitionName returns the definition name of a kind: com.example.v1.Widget.
 func definitionName(t *catalogue.Type, kind string) string {
 	parts := strings.Split(t.Group, ".")
 	slices.Reverse(parts)
@@ -50,8 +50,8 @@ func kindExtension(t *catalogue.Type, kind string) []any {
 	return []any{map[string]any{"group": t.Group, "version": t.Version, "kind": kind}}
 }
 
-// asObject gives a schema what every object has. What a definition itself says of
-// the metadata, which is about the name alone, stands beside the reference.
+// asObject adds the fields that every object has. What the definition itself specifies for
+// metadata, which can only restrict the name, is kept beside the reference.
 func (c *compiler) asObject(s *spec.Schema, meta string) {
 	if s.Properties == nil {
 		s.Properties = map[string]spec.Schema{}
@@ -70,7 +70,7 @@ func (c *compiler) asObject(s *spec.Schema, meta string) {
 	s.Properties["metadata"] = metadata
 }
 
-// schema reads a schema, and what stands below it.
+// schema converts a schema and those below it.
 func (c *compiler) schema(m map[string]any) *spec.Schema {
 	s := &spec.Schema{}
 	s.Title, s.Description, s.Format, s.Pattern = tree.Text(m, "title"), tree.Text(m, "description"), tree.Text(m, "format"), tree.Text(m, "pattern")
@@ -101,7 +101,7 @@ func (c *compiler) schema(m map[string]any) *spec.Schema {
 	return s
 }
 
-// below reads the schemas below one.
+// below converts the schemas below m.
 func (c *compiler) below(s *spec.Schema, m map[string]any) {
 	for name, property := range tree.Child(m, "properties") {
 		if p, ok := property.(map[string]any); ok {

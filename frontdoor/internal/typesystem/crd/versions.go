@@ -13,7 +13,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// versions checks all versions, and that one of them is stored.
+// versions validates all versions, and that exactly one is the storage version.
 func (c *check) versions() {
 	where := at("versions")
 	versions := children(c.spec, "versions")
@@ -33,7 +33,7 @@ func (c *check) versions() {
 		c.missing(version, keepAll, below.Field("schema").Field("openAPIV3Schema"))
 		c.schemaOf(version, keepAll, below.Field("schema").Field("openAPIV3Schema"))
 		c.deprecation(version, below)
-		c.shown(version, below)
+		c.columnsAndScale(version, below)
 	}
 	if stored != 1 {
 		c.Invalid(where, namesIn(versions), "must have exactly one version marked as storage version")
@@ -46,12 +46,12 @@ func (c *check) versions() {
 		c.Invalid(at("version"), version, "must match the first version in spec.versions")
 	}
 	c.schemaOf(map[string]any{"schema": c.spec["validation"], "subresources": c.anyStatus()}, keepAll, at("validation", "openAPIV3Schema"))
-	c.shown(c.spec, at())
+	c.columnsAndScale(c.spec, at())
 	c.onceOnly(versions)
 }
 
-// keepsAll reports whether objects keep all their fields, which only old definitions
-// may ask for.
+// keepsAll reports whether objects keep unknown fields, which only old definitions may
+// specify.
 func (c *check) keepsAll() bool {
 	if c.spec["preserveUnknownFields"] != true {
 		return false
@@ -70,7 +70,7 @@ func namesIn(versions []map[string]any) []string {
 	return names
 }
 
-// onceOnly checks that what is said for all versions is not said for one as well.
+// onceOnly checks that fields common to all versions are not also set per version.
 func (c *check) onceOnly(versions []map[string]any) {
 	for shared, own := range map[string]string{"validation": "schema", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns"} {
 		hasOwn := slices.ContainsFunc(versions, func(version map[string]any) bool { return version[own] != nil })
@@ -80,8 +80,8 @@ func (c *check) onceOnly(versions []map[string]any) {
 	}
 }
 
-// anyStatus returns subresources with a status when some version has one, as the
-// schema that all have in common must fit all.
+// anyStatus returns the subresources of some version with a status, nil if there is none:
+// the common schema must be valid for all versions.
 func (c *check) anyStatus() any {
 	for _, holder := range append(children(c.spec, "versions"), c.spec) {
 		if tree.Child(tree.Child(holder, "subresources"), "status") != nil {
@@ -91,7 +91,7 @@ func (c *check) anyStatus() any {
 	return nil
 }
 
-// missing checks that a version has a schema, or all of them.
+// missing checks that a schema is specified for the version or for all versions.
 func (c *check) missing(version map[string]any, keepAll bool, where *field.Path) {
 	has := func(holder map[string]any, name string) bool {
 		return tree.Child(tree.Child(holder, name), "openAPIV3Schema") != nil
@@ -107,8 +107,8 @@ func (c *check) missing(version map[string]any, keepAll bool, where *field.Path)
 	}
 }
 
-// schemaOf checks the schema of a version, or of all: that it is structural, and
-// then its defaults.
+// schemaOf validates the schema of a version, or the common one: first that it is
+// structural, and then its defaults.
 func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path) {
 	raw := tree.Child(tree.Child(holder, "schema"), "openAPIV3Schema")
 	if raw == nil {
@@ -148,7 +148,7 @@ func hasDefault(s map[string]any) (found bool) {
 	return found
 }
 
-// maxWarning bounds the text that clients of a deprecated version are told.
+// maxWarning limits deprecationWarning, in bytes.
 const maxWarning = 256
 
 func (c *check) deprecation(version map[string]any, where *field.Path) {
@@ -169,14 +169,14 @@ func (c *check) deprecation(version map[string]any, where *field.Path) {
 	}
 }
 
-// columnTypes and columnFormats are what columns may be.
+// columnTypes and columnFormats are the valid types and formats of columns.
 var (
 	columnTypes   = []string{"boolean", "date", "integer", "number", "string"}
 	columnFormats = []string{"byte", "date", "date-time", "double", "float", "int32", "int64", "password"}
 )
 
-// shown checks the columns and the scale of a version, or of all.
-func (c *check) shown(holder map[string]any, where *field.Path) {
+// columnsAndScale validates the columns and the scale of a version, or the common ones.
+func (c *check) columnsAndScale(holder map[string]any, where *field.Path) {
 	for i, column := range children(holder, "additionalPrinterColumns") {
 		below := where.Field("additionalPrinterColumns").Item(i)
 		if tree.Text(column, "name") == "" {
@@ -197,7 +197,7 @@ func (c *check) shown(holder map[string]any, where *field.Path) {
 	c.scale(tree.Child(tree.Child(holder, "subresources"), "scale"), where.Field("subresources").Field("scale"))
 }
 
-// path checks that a path, if there is one, is one of plain names, and tells.
+// path validates a path of plain names. It reports whether the path is valid and not empty.
 func (c *check) path(path string, where *field.Path) bool {
 	if path != "" && !strings.HasPrefix(path, ".") {
 		c.Invalid(where, path, "must be a simple json path starting with .")
@@ -206,7 +206,7 @@ func (c *check) path(path string, where *field.Path) bool {
 	return path != ""
 }
 
-// scale checks the paths of a scale.
+// scale validates the paths of a scale.
 func (c *check) scale(s map[string]any, where *field.Path) {
 	if s == nil {
 		return

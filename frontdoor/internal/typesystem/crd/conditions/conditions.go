@@ -1,7 +1,6 @@
-// Package conditions reads and writes status.conditions. It decides nothing about
-// them: which there are and what they say is the caller's. A list of conditions that
-// it is given is never modified, because others may hold it. It serves "Common
-// object metadata" of the specification.
+// Package conditions reads and writes status.conditions. Which conditions there are and
+// what they say is the caller's business. It never modifies a given list of conditions,
+// because the list may be shared. It serves "Common object metadata" of the specification.
 package conditions
 
 import (
@@ -16,8 +15,8 @@ func New(kind, state, reason, message string) map[string]any {
 	return map[string]any{"type": kind, "status": state, "reason": reason, "message": message}
 }
 
-// Set puts a condition in the place of the one of its type. The time of its last
-// transition, which is stamp if it has to have one, changes with its status alone.
+// Set adds a condition or replaces the one of its type. lastTransitionTime becomes stamp if
+// the status of the condition changes or is new, and is kept otherwise.
 func Set(status, c map[string]any, stamp string) {
 	conditions := slices.Clone(list(status))
 	c["lastTransitionTime"] = stamp
@@ -38,7 +37,7 @@ func Set(status, c map[string]any, stamp string) {
 	status["conditions"] = append(conditions, c)
 }
 
-// Drop removes the condition of a type.
+// Drop removes the condition of a type, if there is one.
 func Drop(status map[string]any, kind string) {
 	kept := slices.DeleteFunc(slices.Clone(list(status)), func(c any) bool { return kindOf(c) == kind })
 	if len(kept) < len(list(status)) {
@@ -46,14 +45,14 @@ func Drop(status map[string]any, kind string) {
 	}
 }
 
-// True reports whether the status of the condition of a type is True.
+// True reports whether the condition of a type has the status True.
 func True(status map[string]any, kind string) bool {
 	i := slices.IndexFunc(list(status), func(c any) bool { return kindOf(c) == kind })
 	return i >= 0 && list(status)[i].(map[string]any)["status"] == "True"
 }
 
-// Restore gives a status those conditions of certain types that an old one has, and
-// no others of these types. Conditions of all other types stay.
+// Restore replaces the conditions of the given types in status by those in old. Conditions
+// of other types are kept.
 func Restore(status, old map[string]any, kinds ...string) {
 	before := map[string]any{}
 	for _, c := range list(old) {
@@ -85,7 +84,7 @@ func Restore(status, old map[string]any, kinds ...string) {
 
 func list(status map[string]any) []any { return tree.List(status, "conditions") }
 
-// kindOf returns the type of a condition; "" for what is none.
+// kindOf returns the type of a condition; "" if c is not a condition.
 func kindOf(c any) string {
 	m, _ := c.(map[string]any)
 	kind, _ := m["type"].(string)

@@ -12,16 +12,17 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// object is an object in an answer; its integers are int64.
+// object is an object in a response; its integers are int64.
 type object map[string]any
 
-// UnmarshalJSON reads it.
+// UnmarshalJSON implements json.Unmarshaler.
 func (o *object) UnmarshalJSON(raw []byte) (err error) {
 	*o, err = tree.Decode(raw)
 	return err
 }
 
-// checkReply checks that an answer is the same object in the version wanted.
+// checkReply checks that a converted object is the one that was sent, in the requested
+// version.
 func checkReply(sent, found map[string]any, apiVersion string) error {
 	if found["apiVersion"] != apiVersion {
 		return fmt.Errorf("invalid groupVersion (expected %v, received %v)", apiVersion, found["apiVersion"])
@@ -43,22 +44,22 @@ func metadata(object map[string]any) map[string]any {
 	return m
 }
 
-// withMetadata returns the answer with the metadata that was sent; labels and
-// annotations alone are the answer's.
+// withMetadata returns the converted object with the metadata that was sent, except for
+// labels and annotations, which the webhook may change.
 func withMetadata(found, sent map[string]any) (map[string]any, error) {
-	answered, ok := found["metadata"].(map[string]any)
+	received, ok := found["metadata"].(map[string]any)
 	if !ok {
 		return nil, errors.New("missing metadata in converted object")
 	}
 	meta := maps.Clone(metadata(sent))
 	for _, name := range []string{"labels", "annotations"} {
 		delete(meta, name)
-		values, err := texts(answered[name], name)
+		values, err := texts(received[name], name)
 		if err != nil {
 			return nil, err
 		}
 		if len(values) > 0 {
-			meta[name] = answered[name]
+			meta[name] = received[name]
 		}
 		at := field.NewPath("metadata", name)
 		errs := metav1validation.ValidateLabels(values, at)
@@ -74,7 +75,7 @@ func withMetadata(found, sent map[string]any) (map[string]any, error) {
 	return next, nil
 }
 
-// texts reads a map of texts.
+// texts converts a map of strings; name is the field for errors.
 func texts(value any, name string) (map[string]string, error) {
 	if value == nil {
 		return nil, nil

@@ -1,9 +1,9 @@
-// Package conversion asks the webhooks of custom types what their objects are in
-// another version. It decides which version of ConversionReview a webhook is asked
-// in, and whether its answer is valid: a webhook may change everything about
-// an object but what it is and who it is, so that of its metadata only labels and
-// annotations count. It never defaults, drops or validates fields. It serves
-// "Deprecation rules" and "Removals" of the specification, for custom types.
+// Package conversion calls the conversion webhooks of custom types. It decides which
+// version of ConversionReview is sent, and whether the response is valid: a webhook may
+// change everything except the kind and the identity of an object, so labels and
+// annotations are the only metadata taken from the response. It never defaults, drops or
+// validates fields. It serves "Deprecation rules" and "Removals" of the specification, for
+// custom types.
 package conversion
 
 import (
@@ -22,28 +22,28 @@ import (
 )
 
 const (
-	// within bounds how long a webhook may take: a read waits for it.
-	within = 30 * time.Second
-	// mostAnswered is the longest answer that is read; a page of a list goes at once.
-	mostAnswered = 256 << 20
+	// timeout bounds one call: a read waits for it.
+	timeout = 30 * time.Second
+	// maxResponseBytes limits a response, which has all objects of a page of a list.
+	maxResponseBytes = 256 << 20
 )
 
-// Speaks reports whether a version of ConversionReview is understood here.
-func Speaks(version string) bool { return version == "v1" || version == "v1beta1" }
+// Supports reports whether this package supports a version of ConversionReview.
+func Supports(version string) bool { return version == "v1" || version == "v1beta1" }
 
 // Webhook is the conversion webhook of one definition.
 type Webhook struct {
 	client *webhook.Client
-	// reviews is the group version that it is asked in; empty when it understands
-	// none of ours.
+	// reviews is the apiVersion of the ConversionReviews that are sent; "" if the webhook
+	// accepts no supported version.
 	reviews string
 }
 
-// New returns a webhook that is at a place and understands these versions of
-// ConversionReview, the ones that it likes best first.
+// New returns the webhook at an address. versions are the versions of ConversionReview that
+// it accepts, preferred ones first.
 func New(at webhook.Config, versions []string, find webhook.Resolver, v vocabulary.Vocabulary) *Webhook {
 	w := &Webhook{client: webhook.New(at, find, "portico-frontdoor")}
-	if i := slices.IndexFunc(versions, Speaks); i >= 0 {
+	if i := slices.IndexFunc(versions, Supports); i >= 0 {
 		w.reviews = v.Group("apiextensions.") + "/" + versions[i]
 	}
 	return w
@@ -51,19 +51,19 @@ func New(at webhook.Config, versions []string, find webhook.Resolver, v vocabula
 
 // review is a ConversionReview, in any version.
 type review struct {
-	Kind       string    `json:"kind"`
-	APIVersion string    `json:"apiVersion"`
-	Request    *question `json:"request,omitempty"`
-	Response   *answer   `json:"response,omitempty"`
+	Kind       string          `json:"kind"`
+	APIVersion string          `json:"apiVersion"`
+	Request    *reviewRequest  `json:"request,omitempty"`
+	Response   *reviewResponse `json:"response,omitempty"`
 }
 
-type question struct {
+type reviewRequest struct {
 	UID               string           `json:"uid"`
 	DesiredAPIVersion string           `json:"desiredAPIVersion"`
 	Objects           []map[string]any `json:"objects"`
 }
 
-type answer struct {
+type reviewResponse struct {
 	UID              string   `json:"uid"`
 	ConvertedObjects []object `json:"convertedObjects"`
 	Result           struct {
@@ -72,28 +72,29 @@ type answer struct {
 	} `json:"result"`
 }
 
-// Convert returns the objects in that version; those that are in it already are not
-// sent. An error is a Status (500), as there is no version of the objects to show.
+// Convert returns the objects in that version, in the same order; objects that are in it
+// already are not sent. An error is a Status (500), because the objects cannot be served in
+// that version.
 func (w *Webhook) Convert(ctx context.Context, objects []map[string]any, apiVersion string) ([]map[string]any, error) {
 	converted := slices.Clone(objects)
-	var wanting []int
-	q := question{UID: string(uuid.NewUUID()), DesiredAPIVersion: apiVersion}
+	var indices []int
+	q := reviewRequest{UID: string(uuid.NewUUID()), DesiredAPIVersion: apiVersion}
 	for i, o := range objects {
 		if o["apiVersion"] != apiVersion {
-			wanting, q.Objects = append(wanting, i), append(q.Objects, o)
+			indices, q.Objects = append(indices, i), append(q.Objects, o)
 		}
 	}
-	if len(wanting) == 0 {
+	if len(indices) == 0 {
 		return converted, nil
 	}
-	found, err := w.ask(ctx, q)
+	found, err := w.call(ctx, q)
 	if err != nil {
 		return nil, failed(q, "failed: %v", err)
 	}
-	if len(found) != len(wanting) {
-		return nil, failed(q, "returned %d objects, expected %d", len(found), len(wanting))
+	if len(found) != len(indices) {
+		return nil, failed(q, "returned %d objects, expected %d", len(found), len(indices))
 	}
-	for i, at := range wanting {
+	for i, at := range indices {
 		if err := checkReply(q.Objects[i], found[i], apiVersion); err != nil {
 			return nil, failed(q, "returned invalid object at index %d: %v", i, err)
 		}
@@ -104,28 +105,28 @@ func (w *Webhook) Convert(ctx context.Context, objects []map[string]any, apiVers
 	return converted, nil
 }
 
-// failed is the error of a question.
-func failed(q question, format string, args ...any) *services.Status {
+// failed returns the error of a request.
+func failed(q reviewRequest, format string, args ...any) *services.Status {
 	first := q.Objects[0]
 	return &services.Status{Code: http.StatusInternalServerError,
 		Message: fmt.Sprintf("conversion webhook for %v, Kind=%v ", first["apiVersion"], first["kind"]) + fmt.Sprintf(format, args...)}
 }
 
-// ask sends the question and returns the objects of the answer.
-func (w *Webhook) ask(ctx context.Context, q question) ([]object, error) {
+// call sends a request and returns the objects of the response.
+func (w *Webhook) call(ctx context.Context, q reviewRequest) ([]object, error) {
 	if w.reviews == "" {
 		return nil, errors.New("it understands neither v1 nor v1beta1 of ConversionReview")
 	}
 	sent := review{Kind: "ConversionReview", APIVersion: w.reviews, Request: &q}
 	var reply review
-	if err := w.client.Post(ctx, sent, &reply, webhook.Limits{Timeout: within, Bytes: mostAnswered}); err != nil {
+	if err := w.client.Post(ctx, sent, &reply, webhook.Limits{Timeout: timeout, Bytes: maxResponseBytes}); err != nil {
 		return nil, err
 	}
 	return reply.objects(sent)
 }
 
-// objects returns what the reply to a review holds. Webhooks of v1beta1 need name
-// neither it nor themselves.
+// objects returns the objects of the response to a review. A response in v1beta1 may lack
+// apiVersion and kind; its uid is not checked then.
 func (r review) objects(to review) ([]object, error) {
 	strict := r.APIVersion != "" || to.APIVersion[len(to.APIVersion)-2:] == "v1"
 	switch a := r.Response; {

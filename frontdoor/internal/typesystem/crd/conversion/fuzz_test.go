@@ -10,7 +10,7 @@ import (
 func FuzzReply(f *testing.F) {
 	sent := map[string]any{"apiVersion": "example.com/v1", "kind": "Site",
 		"metadata": map[string]any{"name": "a", "namespace": "b", "uid": "u"}, "spec": map[string]any{"n": "1"}}
-	asked := review{Kind: "ConversionReview", APIVersion: "apiextensions.platform.io/v1", Request: &question{UID: "u1"}}
+	asked := review{Kind: "ConversionReview", APIVersion: "apiextensions.platform.io/v1", Request: &reviewRequest{UID: "u1"}}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		var reply review
 		if json.Unmarshal(answer, &reply) != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// listType checks how lists and maps are merged: what a list's items are told apart
-// by must be there in every item.
+// listType validates list-type, map-type and list-map-keys: the keys that identify an item
+// must be present in every item.
 func (c *Schemas) listType(s map[string]any, at *field.Path) {
 	kind, ofList := s[c.Extension+"list-type"], at.Field(c.Extension+"list-type")
 	switch kind {
@@ -43,7 +43,7 @@ func (c *Schemas) listType(s map[string]any, at *field.Path) {
 	}
 }
 
-// mustBe checks the type of a schema.
+// mustBe requires a type of a schema.
 func (c *Schemas) mustBe(kind string, s map[string]any, at *field.Path, why string) {
 	switch s["type"] {
 	case kind:
@@ -54,7 +54,7 @@ func (c *Schemas) mustBe(kind string, s map[string]any, at *field.Path, why stri
 	}
 }
 
-// listMap checks a list whose items are told apart by some of their fields.
+// listMap validates a list whose items are identified by some of their fields.
 func (c *Schemas) listMap(s map[string]any, keys []string, at *field.Path) {
 	where := at.Field(c.Extension + "list-map-keys")
 	if len(keys) == 0 {
@@ -94,7 +94,7 @@ func (c *Schemas) listMap(s map[string]any, keys []string, at *field.Path) {
 	}
 }
 
-// listSet checks a list whose items are told apart as a whole.
+// listSet validates a list whose items are identified by their whole value.
 func (c *Schemas) listSet(items map[string]any, at *field.Path) {
 	switch items["type"] {
 	case "object":

@@ -1,8 +1,7 @@
-// Package structural checks the schemas of custom types. A schema is structural when
-// the shape of an object can be read from it without its conditions (allOf, anyOf,
-// oneOf, not), so that it is known which fields there are and of which type. It
-// decides about schemas alone, never about objects or definitions. It serves
-// "Removals" of the specification: what definitions of v1 must be.
+// Package structural validates the schemas of custom types. A schema is structural if the
+// fields of an object and their types can be determined without its combinators (allOf,
+// anyOf, oneOf, not). The package validates schemas alone, never objects or definitions. It
+// serves "Removals" of the specification: the requirements for definitions of v1.
 package structural
 
 import (
@@ -15,15 +14,14 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Schemas collects what is wrong with schemas. The zero value has no prefix of
-// extensions.
+// Schemas validates schemas and collects the errors.
 type Schemas struct {
 	field.Errors
-	// Extension is the prefix of extensions.
+	// Extension is the prefix of extensions, for example "x-kubernetes-".
 	Extension string
 }
 
-// level is where in a schema another one stands.
+// level is the position of a schema in the one that contains it.
 type level int
 
 const (
@@ -32,11 +30,11 @@ const (
 	atField
 )
 
-// known are the types of values.
+// knownTypes are the valid types of values.
 var knownTypes = []string{"array", "boolean", "integer", "number", "object", "string"}
 
-// keywords are the JSON types of keywords that are not checked when a definition is
-// decoded, as what stands below items is not.
+// keywordTypes are the JSON types of keywords. The strict decoding of a definition does not
+// check them in schemas below items.
 var keywordTypes = map[string]string{
 	"type": "string", "format": "string", "title": "string", "description": "string", "pattern": "string",
 	"properties": "object", "not": "object", "required": "array", "enum": "array", "allOf": "array", "anyOf": "array", "oneOf": "array",
@@ -45,20 +43,20 @@ var keywordTypes = map[string]string{
 	"maxLength": "number", "minLength": "number", "maxItems": "number", "minItems": "number", "maxProperties": "number", "minProperties": "number",
 }
 
-// refused are the keywords that schemas of definitions may not have.
+// refused are the keywords that schemas of definitions must not have.
 var refused = []string{"$ref", "id", "definitions", "dependencies", "patternProperties", "additionalItems"}
 
-// Check checks a schema.
+// Check validates a schema.
 func (c *Schemas) Check(s map[string]any, at *field.Path) {
 	c.schema(s, atRoot, at)
 	c.complete(s, at)
 }
 
-// CheckKeywords checks no more than that the keywords of a schema are known and of
-// their types, which is asked of old schemas that are not structural.
+// CheckKeywords validates only that the keywords of a schema are allowed and have the right
+// types: old schemas need not be structural.
 func (c *Schemas) CheckKeywords(s map[string]any, at *field.Path) { Each(s, at, c.keywords) }
 
-// schema checks a schema, and what stands below it.
+// schema validates a schema and those below it.
 func (c *Schemas) schema(s map[string]any, where level, at *field.Path) {
 	c.keywords(s, at)
 	c.kind(s, where, at)
@@ -79,8 +77,7 @@ func (c *Schemas) schema(s map[string]any, where level, at *field.Path) {
 	c.conditions(s, at)
 }
 
-// IsExtended reports whether a schema uses an extension, which needs it to be
-// structural.
+// IsExtended reports whether a schema uses an extension: it must be structural then.
 func (c *Schemas) IsExtended(s map[string]any) (found bool) {
 	Each(s, nil, func(s map[string]any, _ *field.Path) {
 		for name := range s {
@@ -90,8 +87,8 @@ func (c *Schemas) IsExtended(s map[string]any) (found bool) {
 	return found
 }
 
-// CheckBesideStatus checks the root of a schema whose objects have a status of their own:
-// as that is validated alone, nothing may be said of the object as a whole.
+// CheckBesideStatus validates the root of a schema of a type with the status subresource:
+// the status is validated alone, so the root must not restrict the object as a whole.
 func (c *Schemas) CheckBesideStatus(s map[string]any, at *field.Path) {
 	for _, name := range []string{"id", "$schema", "$ref", "nullable", "default", "enum", "maxProperties", "minProperties",
 		"allOf", "oneOf", "anyOf", "not", "additionalProperties", "patternProperties", "dependencies", "additionalItems", "definitions"} {
@@ -102,18 +99,18 @@ func (c *Schemas) CheckBesideStatus(s map[string]any, at *field.Path) {
 	}
 }
 
-// asSchema reads a value that must be a schema; anything else is an empty one.
+// asSchema returns a value as a schema; nil if it is not an object.
 func asSchema(value any) map[string]any {
 	m, _ := value.(map[string]any)
 	return m
 }
 
-// is reports whether a schema has an extension that is true.
+// is reports whether an extension of a schema is true.
 func (c *Schemas) is(s map[string]any, extension string) bool {
 	return s[c.Extension+extension] == true
 }
 
-// keywords checks keywords that have the same meaning everywhere.
+// keywords validates the keywords that have the same meaning in all positions.
 func (c *Schemas) keywords(s map[string]any, at *field.Path) {
 	for name, kind := range keywordTypes {
 		if value, given := s[name]; given && value != nil && !isOf(value, kind) {
@@ -157,7 +154,7 @@ func isOf(value any, kind string) bool {
 	return false
 }
 
-// kind checks the type, which every schema has that does not leave it open.
+// kind validates the type, which is required unless an extension leaves it open.
 func (c *Schemas) kind(s map[string]any, where level, at *field.Path) {
 	kind := rules.Text(s, "type")
 	open := c.is(s, "int-or-string") || c.is(s, "preserve-unknown-fields")
@@ -188,7 +185,7 @@ func (c *Schemas) kind(s map[string]any, where level, at *field.Path) {
 	}
 }
 
-// extensions checks what the extensions are allowed to say together.
+// extensions validates the combinations of extensions.
 func (c *Schemas) extensions(s map[string]any, at *field.Path) {
 	for _, name := range []string{"preserve-unknown-fields", "embedded-resource"} {
 		if c.is(s, "int-or-string") && c.is(s, name) {
@@ -209,8 +206,8 @@ func (c *Schemas) extensions(s map[string]any, at *field.Path) {
 	}
 }
 
-// metadata checks what a schema says of the fields that every object has. They are
-// described already; only names can be restricted.
+// metadata validates the schemas of the fields that every object has: the definition can
+// only restrict the names.
 func (c *Schemas) metadata(s map[string]any, where level, at *field.Path) {
 	properties := rules.Object(s, "properties")
 	at = at.Field("properties")
@@ -247,11 +244,10 @@ func (c *Schemas) metadata(s map[string]any, where level, at *field.Path) {
 	}
 }
 
-// combinators join schemas to another one as conditions.
+// combinators are the keywords that combine schemas.
 var combinators = []string{"allOf", "anyOf", "oneOf"}
 
-// conditions checks the schemas that are joined to s: they say nothing of the shape
-// of a value.
+// conditions validates the combined schemas of s: they must not define fields or types.
 func (c *Schemas) conditions(s map[string]any, at *field.Path) {
 	for _, combinator := range combinators {
 		if combinator == "anyOf" && isIntOrString(s["anyOf"]) {
@@ -271,8 +267,7 @@ func (c *Schemas) conditions(s map[string]any, at *field.Path) {
 	}
 }
 
-// isIntOrString reports whether the parts of an anyOf are the usual way to write that
-// a value is an integer or a string.
+// isIntOrString reports whether an anyOf is the usual one of an integer or a string.
 func isIntOrString(anyOf any) bool {
 	parts, _ := anyOf.([]any)
 	if len(parts) != 2 {
@@ -282,19 +277,19 @@ func isIntOrString(anyOf any) bool {
 	return len(first) == 1 && len(second) == 1 && first["type"] == "integer" && second["type"] == "string"
 }
 
-// outside are the keywords that joined schemas may not have, with what they must be
-// instead.
-var outside = map[string]string{
+// forbiddenNested are the keywords that combined schemas must not have, with the value that
+// they must have instead.
+var forbiddenNested = map[string]string{
 	"type": "empty", "title": "empty", "description": "empty", "default": "undefined", "additionalProperties": "undefined", "nullable": "false",
 }
 
-// outsideExtensions are the extensions of that kind.
-var outsideExtensions = map[string]string{
+// forbiddenNestedExtensions are the extensions that combined schemas must not have.
+var forbiddenNestedExtensions = map[string]string{
 	"preserve-unknown-fields": "false", "embedded-resource": "false", "int-or-string": "false",
 	"list-map-keys": "empty", "list-type": "undefined", "map-type": "undefined",
 }
 
-// condition checks a joined schema.
+// condition validates a combined schema.
 func (c *Schemas) condition(s map[string]any, at *field.Path) {
 	c.keywords(s, at)
 	forbid := func(name, be string) {
@@ -302,10 +297,10 @@ func (c *Schemas) condition(s map[string]any, at *field.Path) {
 			c.Forbidden(at.Field(name), "must be "+be+" to be structural")
 		}
 	}
-	for name, be := range outside {
+	for name, be := range forbiddenNested {
 		forbid(name, be)
 	}
-	for name, be := range outsideExtensions {
+	for name, be := range forbiddenNestedExtensions {
 		forbid(c.Extension+name, be)
 	}
 	if items := rules.Object(s, "items"); items != nil {
@@ -321,14 +316,13 @@ func (c *Schemas) condition(s map[string]any, at *field.Path) {
 	c.conditions(s, at)
 }
 
-// complete checks that the schemas joined to the root mention no field that the root
-// does not describe.
+// complete checks that combined schemas mention only fields that the root defines.
 func (c *Schemas) complete(root map[string]any, at *field.Path) {
 	c.completeIn(root, root, at, at)
 }
 
-// completeIn checks the schemas joined to s, which stands at in, against the shape,
-// which stands at at.
+// completeIn checks the combined schemas of s, at path in, against the schema shape, at
+// path at.
 func (c *Schemas) completeIn(s, shape map[string]any, in, at *field.Path) {
 	for _, combinator := range combinators {
 		for i, part := range rules.Objects(s, combinator) {
@@ -340,7 +334,7 @@ func (c *Schemas) completeIn(s, shape map[string]any, in, at *field.Path) {
 	}
 }
 
-// described checks that shape describes what a joined schema is about.
+// described checks that shape defines all fields and items that a combined schema mentions.
 func (c *Schemas) described(s, shape map[string]any, in, at *field.Path) {
 	if shape == nil {
 		c.Required(at, "because it is defined in "+in.String())
@@ -356,7 +350,7 @@ func (c *Schemas) described(s, shape map[string]any, in, at *field.Path) {
 	}
 }
 
-// Each visits a schema and all that describe what stands below it.
+// Each calls visit for a schema and all schemas of fields, items and map values below it.
 func Each(s map[string]any, where *field.Path, visit func(map[string]any, *field.Path)) {
 	visit(s, where)
 	for name, property := range rules.Object(s, "properties") {
