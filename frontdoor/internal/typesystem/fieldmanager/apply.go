@@ -12,13 +12,13 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// beforeApply is the manager that is given the fields of an object that was not
-// tracked when it is first applied to.
+// beforeApply is the field manager that is recorded for all fields of an untracked object
+// when it is applied to for the first time.
 const beforeApply = "before-first-apply"
 
-// apply merges a configuration into the current object (section "Server-side
-// apply"): what the manager applied last time and does not name now is removed,
-// unless others own it.
+// apply merges a configuration into the current object (section "Server-side apply").
+// Fields that the manager applied last time and that the configuration lacks are removed,
+// unless other managers own them.
 func (e *Engine) apply(r PatchRequest, config map[string]any) (map[string]any, error) {
 	if err := checkConfig(r, config); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (e *Engine) apply(r PatchRequest, config map[string]any) (map[string]any, e
 	return e.applyFully(r, live, config)
 }
 
-// applyFully is apply in all cases.
+// applyFully is apply with the field-set library, which covers all cases.
 func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[string]any, error) {
 	o, err := decodeOwners(ownersOf(live))
 	if err != nil {
@@ -50,10 +50,10 @@ func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[st
 		return nil, err
 	}
 	if merged == nil && r.Current != nil && fields.Equals(before) {
-		return copyOf(live), nil // nothing changes, times neither
+		return copyOf(live), nil // no change, so the recorded times stay
 	}
 	object := live
-	if merged != nil { // else the time of the last change stays, if there was one
+	if merged != nil { // otherwise the recorded time stays
 		object, _ = merged.AsValue().Unstructured().(map[string]any)
 		o.times[applierKey(r)] = e.time()
 	}
@@ -68,7 +68,7 @@ func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[st
 	return object, nil
 }
 
-// checkConfig refuses what cannot be applied.
+// checkConfig returns an error for a configuration of another type, or with managedFields.
 func checkConfig(r PatchRequest, config map[string]any) error {
 	apiVersion, kind := tree.Text(config, "apiVersion"), tree.Text(config, "kind")
 	switch {
@@ -85,7 +85,7 @@ func checkConfig(r PatchRequest, config map[string]any) error {
 	return nil
 }
 
-// groupVersion writes an apiVersion with its group, which may be empty.
+// groupVersion returns an apiVersion with its group, which may be empty.
 func groupVersion(apiVersion string) string {
 	if strings.Contains(apiVersion, "/") {
 		return apiVersion
@@ -93,8 +93,8 @@ func groupVersion(apiVersion string) string {
 	return "/" + apiVersion
 }
 
-// adopt gives the fields of an untracked object to one manager, so that a first
-// apply can conflict with what is there.
+// adopt records the manager beforeApply for the fields of an untracked object, so that the
+// first apply can conflict with them.
 func (e *Engine) adopt(r PatchRequest, o owners) error {
 	c := Change{Type: r.Type, New: r.Current, Manager: beforeApply}
 	fields, err := e.update(c, o)
@@ -108,8 +108,8 @@ func (e *Engine) adopt(r PatchRequest, o owners) error {
 	return nil
 }
 
-// applyTyped returns the merged object, nil when it equals the live one, and who
-// owns its fields.
+// applyTyped returns the merged object, nil when it equals the live one, and the fields of
+// all managers.
 func (e *Engine) applyTyped(r PatchRequest, live, config map[string]any, o owners) (*typed.TypedValue, fieldpath.ManagedFields, error) {
 	configTyped, err := e.typed(config)
 	if err != nil {
@@ -136,7 +136,7 @@ func (e *Engine) applyTyped(r PatchRequest, live, config map[string]any, o owner
 	return merged, e.withoutIdentity(fields, key), nil
 }
 
-// untyped is the failure of a configuration that does not fit its type.
+// untyped returns the error of a configuration that does not match the schema of its type.
 func untyped(config map[string]any, err error) *services.Status {
 	var refused *services.Status
 	if errors.As(err, &refused) {

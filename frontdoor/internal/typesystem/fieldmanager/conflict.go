@@ -11,11 +11,11 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// maxConflicts is the limit on the conflicts that a client is told one by one.
+// maxConflicts limits the conflicts that one response lists.
 const maxConflicts = 100
 
-// conflictStatus is the 409 of an apply: one cause per manager and field (rule 2), the
-// first ones of too many.
+// conflictStatus returns the 409 of an apply, with one cause per manager and field (rule
+// 2), up to maxConflicts.
 func conflictStatus(conflicts smd.Conflicts) *services.Status {
 	slices.SortFunc(conflicts, func(a, b smd.Conflict) int {
 		if a.Manager != b.Manager {
@@ -25,8 +25,8 @@ func conflictStatus(conflicts smd.Conflicts) *services.Status {
 	})
 	var causes []services.StatusCause
 	var lines []string
-	told := conflicts[:min(len(conflicts), maxConflicts)]
-	for i, c := range told {
+	listed := conflicts[:min(len(conflicts), maxConflicts)]
+	for i, c := range listed {
 		who := describe(identityOf(c.Manager))
 		causes = append(causes, services.StatusCause{Reason: services.CauseFieldManagerConflict, Message: "conflict with " + who, Field: c.Path.String()})
 		if i == 0 || c.Manager != conflicts[i-1].Manager {
@@ -34,7 +34,7 @@ func conflictStatus(conflicts smd.Conflicts) *services.Status {
 		}
 		lines = append(lines, "- "+c.Path.String())
 	}
-	if more := len(conflicts) - len(told); more > 0 {
+	if more := len(conflicts) - len(listed); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	message := fmt.Sprintf("Apply failed with %d conflicts: %s", len(conflicts), strings.Join(lines, "\n"))
@@ -45,7 +45,7 @@ func conflictStatus(conflicts smd.Conflicts) *services.Status {
 		Details: &services.StatusDetails{Causes: causes}}
 }
 
-// describe names a manager for humans.
+// describe returns a manager in the form of messages.
 func describe(id identity) string {
 	who := fmt.Sprintf("%q", id.name)
 	if id.subresource != "" {

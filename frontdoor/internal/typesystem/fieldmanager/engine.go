@@ -1,13 +1,12 @@
-// Package fieldmanager makes the next state of an object out of its current one and
-// what a client sent: JSON patch, merge patch, strategic merge patch and
-// server-side apply. It decides who owns which field and keeps the record of that
-// in metadata.managedFields.
+// Package fieldmanager computes the next state of an object from the current one and a
+// patch: JSON patch, merge patch, strategic merge patch and server-side apply. It
+// determines the field manager of each field and records it in metadata.managedFields.
 //
-// Objects are maps as JSON decoding makes them (map[string]any, []any, string,
-// int64, float64, bool, nil). The current object is never modified and never
-// shared with a result. The package does not prune, default, validate or store,
-// and it knows no type: the catalogue tells it. It serves "Patch content types",
-// "Server-side apply" and "Managed-fields entry" of the specification.
+// Objects are maps as JSON decoding makes them (map[string]any, []any, string, int64,
+// float64, bool, nil). The current object is never modified and never shared with a result.
+// The package does not prune, default, validate or store, and gets all knowledge of types
+// from the catalogue. It serves "Patch content types", "Server-side apply" and
+// "Managed-fields entry" of the specification.
 package fieldmanager
 
 import (
@@ -29,33 +28,33 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Types is what an engine asks of the catalogue.
+// Types is the part of the catalogue that an engine needs.
 type Types interface {
-	// Converter returns what knows the fields and list types of every kind.
+	// Converter returns the converter that has the fields and list types of every kind.
 	Converter() (managedfields.TypeConverter, error)
 	// Definitions returns the schemas by name.
 	Definitions() map[string]*spec.Schema
 }
 
-// Options are what an Engine needs to know.
+// Options configure an Engine.
 type Options struct {
 	Vocabulary vocabulary.Vocabulary
 	Types      Types
-	// Convert returns the object in another version of its type, without touching
-	// the one it is given; catalogue.ErrNoVersion when that version is not known. Without it
-	// versions of a type differ in nothing but their name.
+	// Convert returns the object in another version of its type without modifying it. It
+	// returns catalogue.ErrNoVersion for an unknown version. If nil, versions of a type
+	// differ only in apiVersion.
 	Convert func(t *catalogue.Type, object map[string]any, apiVersion string) (map[string]any, error)
-	// WithoutApply turns server-side apply and the tracking of field owners off
-	// (feature gate ServerSideApply=false).
+	// WithoutApply disables server-side apply and the tracking of managed fields (feature
+	// gate ServerSideApply=false).
 	WithoutApply bool
-	// Now is the clock; time.Now when nil.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Engine merges. It may be used concurrently.
+// Engine applies patches and tracks managed fields. It may be used concurrently.
 type Engine struct {
 	Options
-	unowned fields.Tree // the fields that nobody owns
+	unowned fields.Tree // the fields that no manager owns
 
 	mu    sync.RWMutex
 	known map[kind]*knowledge
@@ -72,7 +71,7 @@ func New(o Options) *Engine {
 	return &Engine{Options: o, unowned: unowned(), known: map[kind]*knowledge{}}
 }
 
-// rename is the conversion between versions that differ in nothing else.
+// rename converts between versions that differ only in apiVersion.
 func rename(_ *catalogue.Type, object map[string]any, apiVersion string) (map[string]any, error) {
 	renamed := make(map[string]any, len(object))
 	for k, v := range object {
@@ -82,18 +81,19 @@ func rename(_ *catalogue.Type, object map[string]any, apiVersion string) (map[st
 	return renamed, nil
 }
 
-// maxSiblings is the limit on the sum, over all objects and lists within an object, of the
-// squares of their lengths: the library inserts fields into sorted slices, in no order,
-// and takes about a second for as many.
+// maxSiblings limits the sum of the squared lengths of all objects and lists within an
+// object: the library inserts fields in random order into sorted slices, which takes about
+// a second at this limit.
 const maxSiblings = 1_000_000_000
 
-// tooManyFields is the 413 of an object with more fields side by side than that. Writes
-// other than an apply then leave the field managers as they were.
+// tooManyFields returns the 413 of an object above maxSiblings. Writes other than an apply
+// succeed and keep the managed fields unchanged.
 func tooManyFields() error {
 	return limit.Exceeded(limit.Fields, services.TooLarge("The object has too many fields to tell their managers apart"))
 }
 
-// affordable takes the squares of a value from what is left, and reports whether they fit.
+// affordable subtracts the squared lengths in a value from left, and reports whether left
+// stays positive.
 func affordable(value any, left *int) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -118,8 +118,8 @@ func affordable(value any, left *int) bool {
 	return true
 }
 
-// typed returns the object as the field-set library sees it. The entries of
-// managedFields are left out: ownership is not a field that anybody owns.
+// typed returns the object as a typed value of the field-set library, without
+// managedFields, which no manager owns.
 func (e *Engine) typed(object map[string]any, o ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	left := maxSiblings
 	if !affordable(object, &left) {
@@ -132,8 +132,8 @@ func (e *Engine) typed(object map[string]any, o ...typed.ValidationOptions) (*ty
 	return converter.ObjectToTyped(&unstructured.Unstructured{Object: withoutOwners(object)}, o...)
 }
 
-// updater returns the library's algorithm for one request. It ignores the fields
-// that the subresource leaves alone.
+// updater returns the library's updater for one request. It ignores the fields that the
+// subresource does not change.
 func (e *Engine) updater(t *catalogue.Type, subresource string, o owners) *smd.Updater {
 	b := smd.UpdaterBuilder{Converter: versions{e, t}}
 	if left := untouched(t, subresource); left != nil {
@@ -146,14 +146,14 @@ func (e *Engine) updater(t *catalogue.Type, subresource string, o owners) *smd.U
 	return b.BuildUpdater()
 }
 
-// versions converts between the versions of one type, for entries of
-// managedFields that were made in another.
+// versions converts between the versions of one type, for entries of managedFields with
+// another apiVersion.
 type versions struct {
 	engine *Engine
 	t      *catalogue.Type
 }
 
-// Convert returns the object in another version.
+// Convert implements merge.Converter.
 func (v versions) Convert(object *typed.TypedValue, version fieldpath.APIVersion) (*typed.TypedValue, error) {
 	from, ok := object.AsValue().Unstructured().(map[string]any)
 	if !ok || from["apiVersion"] == string(version) {
@@ -170,7 +170,7 @@ func (v versions) Convert(object *typed.TypedValue, version fieldpath.APIVersion
 	return converted, nil
 }
 
-// IsMissingVersionError reports whether a version is gone.
+// IsMissingVersionError reports whether a version is no longer served.
 func (v versions) IsMissingVersionError(err error) bool {
 	return errors.Is(err, catalogue.ErrNoVersion)
 }

@@ -9,20 +9,19 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// entry is one entry of managedFields as it stands: with the fields as they are
-// recorded.
+// entry is one entry of managedFields, with its fields in the recorded form.
 type entry struct {
 	key    string
 	fields fields.Tree
 	raw    map[string]any
 }
 
-// entries is managedFields, for the changes that most writes are: all of it is in
-// the version of the request, and in line with the schema. Other changes are left
-// to the field-set library, which works with owners.
+// entries is managedFields for the fast path, which covers most writes: all entries are in
+// the version of the request and consistent with the schema. Other writes use owners and
+// the field-set library.
 type entries []entry
 
-// readEntries reads managedFields; not ok when they are not of that kind.
+// readEntries decodes managedFields. ok is false if the fast path does not cover them.
 func readEntries(t *catalogue.Type, compiled *fields.Type, list []any) (entries, bool) {
 	if len(list) > maxEntries {
 		return nil, false
@@ -52,7 +51,7 @@ func (all entries) of(key string) *entry {
 	return &all[i]
 }
 
-// release takes fields away from all managers.
+// release removes fields from all managers, and managers without fields.
 func (all entries) release(taken ...fields.Tree) entries {
 	left := all[:0]
 	for _, e := range all {
@@ -71,7 +70,7 @@ func (all entries) release(taken ...fields.Tree) entries {
 	return left
 }
 
-// own gives a manager its fields, from a point in time.
+// own sets the fields and the time of a manager's entry.
 func (all entries) own(key, apiVersion string, owned fields.Tree, at string) entries {
 	raw := newEntry(key, apiVersion, owned, at)
 	if e := all.of(key); e != nil {
@@ -81,7 +80,7 @@ func (all entries) own(key, apiVersion string, owned fields.Tree, at string) ent
 	return append(all, entry{key: key, fields: owned, raw: raw})
 }
 
-// list returns managedFields: appliers first, then by time and name.
+// list returns managedFields: entries of applies first, then by time and name.
 func (all entries) list() []any {
 	slices.SortFunc(all, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(tree.Text(a.raw, "operation"), tree.Text(b.raw, "operation")),
@@ -94,7 +93,7 @@ func (all entries) list() []any {
 	return list
 }
 
-// updaters counts the entries of updates.
+// updaters returns the number of entries of updates.
 func (all entries) updaters() (n int) {
 	for _, e := range all {
 		if tree.Text(e.raw, "operation") == operationUpdate {
@@ -104,7 +103,7 @@ func (all entries) updaters() (n int) {
 	return n
 }
 
-// newEntry makes an entry of managedFields.
+// newEntry returns an entry of managedFields.
 func newEntry(key, apiVersion string, owned fields.Tree, at string) map[string]any {
 	id := identityOf(key)
 	raw := map[string]any{"manager": id.name, "operation": id.operation, "apiVersion": apiVersion,

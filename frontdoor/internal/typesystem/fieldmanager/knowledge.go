@@ -12,18 +12,18 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/k8stypes"
 )
 
-// kind names a version of a kind.
+// kind is a kind in one version.
 type kind struct{ apiVersion, name string }
 
-// knowledge is what is made once of a kind.
+// knowledge holds what is computed once per kind.
 type knowledge struct {
 	fields *fields.Type // nil when it has no schema
-	// blank is the object that a create changes: it has what there always is of an
-	// object, and nobody owns that.
+	// blank is the object that a create is compared with. It has the fields that every
+	// object of the kind has, so that no manager owns them.
 	blank map[string]any
 }
 
-// of returns what is known of a type.
+// of returns the knowledge about a type. Two concurrent first calls may both compute it.
 func (e *Engine) of(t *catalogue.Type) *knowledge {
 	k := kind{t.APIVersion(), t.Kind}
 	e.mu.RLock()
@@ -42,13 +42,13 @@ func (e *Engine) of(t *catalogue.Type) *knowledge {
 	return known
 }
 
-// emptyOf is the object that an apply starts from when there is none.
+// emptyOf returns the object that an apply starts from when there is none.
 func emptyOf(t *catalogue.Type) map[string]any {
 	return map[string]any{"apiVersion": t.APIVersion(), "kind": t.Kind}
 }
 
-// blankOf is the object that a create starts from. Nothing is always there of a
-// custom type.
+// blankOf returns the object that a create is compared with. Custom types have no fields
+// that are always present.
 func (e *Engine) blankOf(t *catalogue.Type) map[string]any {
 	if t.Custom || t.Schema == nil {
 		return emptyOf(t)
@@ -62,7 +62,7 @@ func (e *Engine) blankOf(t *catalogue.Type) map[string]any {
 	return blank
 }
 
-// prune drops what the release has not: the published types may be newer.
+// prune removes fields that release 1.21 does not have: the published Go types are newer.
 func (e *Engine) prune(object map[string]any, s *spec.Schema) {
 	for name, value := range object {
 		field, known := s.Properties[name]
@@ -76,8 +76,9 @@ func (e *Engine) prune(object map[string]any, s *spec.Schema) {
 	}
 }
 
-// always returns what the schema of a kind without a published type lets expect:
-// the fields that are required, and the objects that an object is made of.
+// always returns the fields that are always present in objects of a kind without a
+// published Go type, according to its schema: the required fields, and at the top level all
+// structs.
 func (e *Engine) always(s *spec.Schema, whole bool) map[string]any {
 	there := map[string]any{}
 	for name := range s.Properties {
@@ -94,7 +95,7 @@ func (e *Engine) always(s *spec.Schema, whole bool) map[string]any {
 	return there
 }
 
-// definition follows the reference of a field; nil when it leads nowhere.
+// definition resolves the reference of a field; nil when its target does not exist.
 func (e *Engine) definition(s spec.Schema) *spec.Schema {
 	if len(s.AllOf) == 1 {
 		s = s.AllOf[0]

@@ -10,17 +10,16 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// kubectl is the manager that used to apply on the client's side, with the last
-// configuration kept in an annotation. Its objects come over to server-side apply
-// without conflicts with itself.
+// kubectl is the manager of client-side apply, which keeps the last configuration in an
+// annotation. Its objects migrate to server-side apply without conflicts with itself.
 const kubectl = "kubectl"
 
 func (e *Engine) lastAppliedName() string {
 	return e.Vocabulary.Qualified("kubectl", "last-applied-configuration")
 }
 
-// withoutLastApplied takes away the conflicts on fields that the annotation shows
-// kubectl itself to have set, with the value that they still have.
+// withoutLastApplied removes the conflicts on fields that, according to the annotation,
+// kubectl itself has set and that still have that value.
 func (e *Engine) withoutLastApplied(r PatchRequest, live *typed.TypedValue, conflicts smd.Conflicts) smd.Conflicts {
 	if r.Manager != kubectl {
 		return conflicts
@@ -38,8 +37,8 @@ func (e *Engine) withoutLastApplied(r PatchRequest, live *typed.TypedValue, conf
 	return left
 }
 
-// lastApplied returns the fields of the annotation that the live object still
-// holds unchanged; nil when there is no usable annotation.
+// lastApplied returns the fields of the annotation that are unchanged in the live object;
+// nil when there is no usable annotation.
 func (e *Engine) lastApplied(r PatchRequest, live *typed.TypedValue) *fieldpath.Set {
 	annotation := tree.Text(annotationsOf(r.Current), e.lastAppliedName())
 	if annotation == "" {
@@ -64,8 +63,8 @@ func (e *Engine) lastApplied(r PatchRequest, live *typed.TypedValue) *fieldpath.
 	return set.Difference(difference.Modified).Difference(difference.Added).Difference(difference.Removed)
 }
 
-// syncLastApplied keeps the annotation of an object that has one in step, so that
-// kubectl may go back to applying on its side.
+// syncLastApplied updates the annotation of an object that has one, so that kubectl can
+// return to client-side apply.
 func (e *Engine) syncLastApplied(r PatchRequest, object, config map[string]any) {
 	name, annotations := e.lastAppliedName(), annotationsOf(object)
 	if r.Manager != kubectl || tree.Text(annotations, name) == "" {

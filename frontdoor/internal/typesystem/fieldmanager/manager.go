@@ -12,8 +12,9 @@ import (
 // maxManager bounds the name of a field manager, in bytes.
 const maxManager = 128
 
-// ManagerFromUserAgent names the manager of a request that does not: what stands
-// before the first slash of its User-Agent.
+// ManagerFromUserAgent returns the field manager of a request without the parameter
+// fieldManager: the printable part of the User-Agent before the first slash, up to 128
+// bytes.
 func ManagerFromUserAgent(agent string) string {
 	name, _, _ := strings.Cut(agent, "/")
 	var b strings.Builder
@@ -29,7 +30,7 @@ func ManagerFromUserAgent(agent string) string {
 	return b.String()
 }
 
-// CheckManager checks the request parameter fieldManager of any write.
+// CheckManager validates the parameter fieldManager.
 func CheckManager(name string) (causes []services.StatusCause) {
 	if len(name) > maxManager {
 		causes = append(causes, services.StatusCause{Reason: services.CauseTooLong, Field: "fieldManager",

@@ -22,8 +22,8 @@ func setOwners(object map[string]any, list []any) {
 	}
 }
 
-// withoutOwners returns the object without metadata.managedFields; the object
-// itself is not touched, the rest is shared with it.
+// withoutOwners returns the object without metadata.managedFields. It does not modify the
+// object; the result shares everything else with it.
 func withoutOwners(object map[string]any) map[string]any {
 	metadata, ok := object["metadata"].(map[string]any)
 	if _, has := metadata["managedFields"]; !ok || !has {
@@ -43,8 +43,8 @@ func withoutOwners(object map[string]any) map[string]any {
 	return shallow
 }
 
-// sameContent reports whether two objects differ in nothing but their owners and
-// versions.
+// sameContent reports whether two objects are equal apart from managedFields and
+// resourceVersion.
 func sameContent(a, b map[string]any) bool {
 	metadataOf := func(object map[string]any) map[string]any {
 		metadata, _ := object["metadata"].(map[string]any)

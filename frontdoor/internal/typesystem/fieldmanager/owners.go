@@ -16,23 +16,23 @@ const (
 	operationApply  = "Apply"
 	operationUpdate = "Update"
 	fieldsType      = "FieldsV1"
-	// maxUpdaters bounds the entries of updates in one object; the oldest are
-	// merged into one entry per version, named ancient.
+	// maxUpdaters limits the entries of updates in one object; the oldest are merged into
+	// one entry per version, named ancient.
 	maxUpdaters = 10
 	ancient     = "ancient-changes"
-	// maxEntries is the limit on the entries of one object. Updates make maxUpdaters of
-	// them, and each manager that applies one more. A client that sends more keeps what
-	// is stored.
+	// maxEntries limits the entries of one object. Updates account for maxUpdaters of them;
+	// the others are managers that apply. If a client sends more entries, the stored ones
+	// are kept.
 	maxEntries = 500
 )
 
-// identity tells the entries of managedFields apart. Applying in another version
-// stays the same entry, so an applier's APIVersion is empty.
+// identity identifies an entry of managedFields. An apply in another version belongs to the
+// same entry, so apiVersion is empty for applies.
 type identity struct {
 	operation, name, apiVersion, subresource string
 }
 
-// key is the identity as the field-set library keeps it: one string.
+// key returns the identity as one string, the form that the field-set library needs.
 func (i identity) key() string {
 	if i.operation == operationApply {
 		i.apiVersion = ""
@@ -46,13 +46,13 @@ func identityOf(key string) identity {
 	return identity{operation: part[0], name: part[1], apiVersion: part[2], subresource: part[3]}
 }
 
-// entryIdentity reads the identity of an entry.
+// entryIdentity returns the identity of an entry.
 func entryIdentity(entry map[string]any) identity {
 	return identity{tree.Text(entry, "operation"), tree.Text(entry, "manager"), tree.Text(entry, "apiVersion"), tree.Text(entry, "subresource")}
 }
 
-// owners is metadata.managedFields taken apart: which fields each manager owns,
-// and when it last changed one (RFC 3339).
+// owners is the decoded metadata.managedFields: the fields that each manager owns, and the
+// time of its last change (RFC 3339).
 type owners struct {
 	fields fieldpath.ManagedFields
 	times  map[string]string
@@ -62,7 +62,7 @@ func noOwners() owners {
 	return owners{fields: fieldpath.ManagedFields{}, times: map[string]string{}}
 }
 
-// clone returns owners that the library may change; the sets are immutable.
+// clone returns a copy that the library may modify; the sets themselves are immutable.
 func (o owners) clone() fieldpath.ManagedFields {
 	fields := make(fieldpath.ManagedFields, len(o.fields))
 	for key, set := range o.fields {
@@ -71,7 +71,7 @@ func (o owners) clone() fieldpath.ManagedFields {
 	return fields
 }
 
-// decodeOwners reads managedFields.
+// decodeOwners decodes managedFields.
 func decodeOwners(list []any) (owners, error) {
 	o := noOwners()
 	if len(list) > maxEntries {
@@ -102,7 +102,7 @@ func decodeOwners(list []any) (owners, error) {
 	return o, nil
 }
 
-// encode returns managedFields: appliers first, then by time and name.
+// encode returns managedFields: entries of applies first, then by time and name.
 func (o owners) encode() ([]any, error) {
 	keys := make([]string, 0, len(o.fields))
 	for key := range o.fields {
@@ -124,7 +124,7 @@ func (o owners) encode() ([]any, error) {
 	return list, nil
 }
 
-// bound merges the oldest updaters, so that at most maxUpdaters are left.
+// bound merges the oldest entries of updates, so that at most maxUpdaters are left.
 func (o owners) bound() {
 	var updaters []string
 	for key, set := range o.fields {

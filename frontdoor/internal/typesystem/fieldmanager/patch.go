@@ -29,21 +29,20 @@ type PatchRequest struct {
 	Type      *catalogue.Type
 	MediaType string
 	Body      []byte
-	// Current is the object to patch; nil when there is none, which only an apply
-	// allows. It is not modified.
+	// Current is the object to patch; nil when there is none, which is only valid for an
+	// apply. It is not modified.
 	Current map[string]any
-	// Manager is the parameter fieldManager: required to apply.
+	// Manager is the parameter fieldManager, which is required for an apply.
 	Manager     string
 	Force       bool
 	Subresource string // empty for the resource itself
 }
 
-// Patch returns the patched object, sharing nothing with the current one but what is
-// recorded in managedFields, which nobody ever changes in place. For an
-// apply the owners of its fields are recorded already; for the others Track does
-// it. The second result names what a strict reader of the patch objects to:
-// members that are given twice.
-func (e *Engine) Patch(ctx context.Context, r PatchRequest) (patched map[string]any, objections []string, err error) {
+// Patch returns the patched object. It shares memory with the current one only below
+// managedFields, which are never modified in place. After an apply, managedFields are up to
+// date; for other patches the caller has to call Track. The warnings are the findings of a
+// strict decoder: duplicate members of the patch.
+func (e *Engine) Patch(ctx context.Context, r PatchRequest) (patched map[string]any, warnings []string, err error) {
 	if r.MediaType == MediaTypeJSON {
 		patched, err = patches.JSON(ctx, r.Current, r.Body)
 		return patched, nil, err
@@ -51,7 +50,7 @@ func (e *Engine) Patch(ctx context.Context, r PatchRequest) (patched map[string]
 	if !e.accepts(r) {
 		return nil, nil, e.unsupported(r.Type)
 	}
-	patch, objections, err := decode(r)
+	patch, warnings, err := decode(r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,11 +62,11 @@ func (e *Engine) Patch(ctx context.Context, r PatchRequest) (patched map[string]
 	case MediaTypeApply:
 		patched, err = e.apply(r, patch)
 	}
-	return patched, objections, err
+	return patched, warnings, err
 }
 
-// bodySchema is the schema of the object that a strategic merge changes; nil for
-// that of a subresource, which has no lists to merge.
+// bodySchema returns the schema for a strategic merge; nil for a subresource with a body of
+// its own kind, which has no lists to merge.
 func bodySchema(r PatchRequest) *spec.Schema {
 	if sub := r.Type.Subresources[r.Subresource]; sub != nil && sub.Kind != r.Type.Kind {
 		return nil
@@ -75,21 +74,21 @@ func bodySchema(r PatchRequest) *spec.Schema {
 	return r.Type.Schema
 }
 
-// accepts reports whether the type takes this kind of patch.
+// accepts reports whether the type supports this media type.
 func (e *Engine) accepts(r PatchRequest) bool {
 	switch r.MediaType {
 	case MediaTypeMerge:
 		return true
 	case MediaTypeStrategic:
-		return !r.Type.Custom // nothing marks its lists
+		return !r.Type.Custom // its schema has no merge keys
 	case MediaTypeApply:
 		return !e.WithoutApply
 	}
 	return false
 }
 
-// unsupported is the 415 of a patch that the type does not take. Only those of custom
-// types are told what they take.
+// unsupported returns the 415 of a patch that the type does not support. As in Kubernetes,
+// only the message for custom types lists the supported media types.
 func (e *Engine) unsupported(t *catalogue.Type) *services.Status {
 	message := "415: Unsupported Media Type"
 	if t.Custom {
@@ -101,9 +100,9 @@ func (e *Engine) unsupported(t *catalogue.Type) *services.Status {
 	return &services.Status{Code: http.StatusUnsupportedMediaType, Reason: services.ReasonUnsupportedMediaType, Message: message}
 }
 
-// decode reads a patch that is an object. JSON is read as JSON even where YAML is
-// allowed: it is the common case and many times cheaper.
-func decode(r PatchRequest) (patch map[string]any, objections []string, err error) {
+// decode decodes a patch that is an object. It tries JSON first even where YAML is allowed,
+// because that is the common case and many times cheaper.
+func decode(r PatchRequest) (patch map[string]any, warnings []string, err error) {
 	if patch, ok := tree.DecodePlain(r.Body); ok {
 		return patch, nil, nil
 	}
@@ -123,19 +122,18 @@ func decode(r PatchRequest) (patch map[string]any, objections []string, err erro
 		return nil, nil, services.BadRequest("Invalid JSON Patch")
 	}
 	for _, s := range strict {
-		objections = append(objections, s.Error())
+		warnings = append(warnings, s.Error())
 	}
-	return patch, objections, nil
+	return patch, warnings, nil
 }
 
-// decodeConfig reads a configuration to apply. Nothing at all is read as an object
-// that says nothing.
-func decodeConfig(body []byte) (config map[string]any, objections []string, err error) {
+// decodeConfig decodes a configuration to apply. An empty body is an empty object.
+func decodeConfig(body []byte) (config map[string]any, warnings []string, err error) {
 	converted, err := yaml.YAMLToJSONStrict(body)
 	if err != nil {
 		found := strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n")
 		for line := range strings.SplitSeq(found, "\n") {
-			objections = append(objections, strings.TrimSpace(line))
+			warnings = append(warnings, strings.TrimSpace(line))
 		}
 		converted, err = yaml.YAMLToJSON(body)
 	}
@@ -148,5 +146,5 @@ func decodeConfig(body []byte) (config map[string]any, objections []string, err 
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(converted, &config); err != nil {
 		return nil, nil, services.BadRequest("error decoding YAML: error unmarshaling JSON: while decoding JSON: %v", err)
 	}
-	return config, objections, nil
+	return config, warnings, nil
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// trackQuickly is Track for the changes that most are, without the field-set
-// library; not ok when it is not sure to do as that would.
+// trackQuickly is the fast path of Track, without the field-set library. ok is false if its
+// result could differ from the library's.
 func (e *Engine) trackQuickly(c Change, before, given []any) (list []any, ok bool) {
 	known := e.of(c.Type)
 	compiled, live := known.fields, withoutOwners(c.Live)
@@ -43,9 +43,8 @@ func (e *Engine) trackQuickly(c Change, before, given []any) (list []any, ok boo
 	return all.list(), all.updaters() <= maxUpdaters
 }
 
-// applyQuickly is apply for the configurations that most are: those that take back
-// nothing that was applied before, and fight with nobody. Not ok when it is not
-// sure to do as the field-set library would.
+// applyQuickly is the fast path of apply, for configurations that remove no fields and
+// cause no conflicts. ok is false if its result could differ from the field-set library's.
 func (e *Engine) applyQuickly(r PatchRequest, live, config map[string]any) (object map[string]any, ok bool) {
 	compiled := e.of(r.Type).fields
 	before := ownersOf(live)
@@ -76,7 +75,7 @@ func (e *Engine) applyQuickly(r PatchRequest, live, config map[string]any) (obje
 		return nil, false
 	}
 	at := e.time()
-	if tree.Equal(bare, object) { // the time of the last change stays, if there was one
+	if tree.Equal(bare, object) { // the recorded time stays
 		if at = ""; last != nil {
 			at = tree.Text(last.raw, "time")
 		}
@@ -90,7 +89,7 @@ func (e *Engine) applyQuickly(r PatchRequest, live, config map[string]any) (obje
 	return object, true
 }
 
-// owns reports whether any manager but one owns some of these fields.
+// owns reports whether any manager other than but owns some of these fields.
 func (all entries) owns(some fields.Tree, but string) bool {
 	for _, e := range all {
 		if e.key != but && fields.Intersect(e.fields, some) {
@@ -100,7 +99,7 @@ func (all entries) owns(some fields.Tree, but string) bool {
 	return false
 }
 
-// replaced returns a copy of a map with another value for one member.
+// replaced returns a copy of a map with one member replaced.
 func replaced(m map[string]any, name string, value any) map[string]any {
 	with := make(map[string]any, len(m))
 	for key, v := range m {

@@ -6,9 +6,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Settle keeps the entries of the live object when the next one differs from it
-// in nothing but the times of its entries: a write that changes nothing after all,
-// once defaults are applied.
+// Settle restores the managedFields of the live object if the next one differs only in the
+// times of its entries: after defaulting, the write turned out to change nothing.
 func Settle(live, next map[string]any) {
 	before, after := ownersOf(live), ownersOf(next)
 	if live == nil || len(before) != len(after) || !sameContent(live, next) {
@@ -28,7 +27,8 @@ func timeless(item any) any {
 	return without(entry, "time")
 }
 
-// without returns the map itself, or a copy that lacks some members.
+// without returns a map without some members: the map itself if it has none of them,
+// otherwise a copy.
 func without(m map[string]any, names ...string) map[string]any {
 	if !slices.ContainsFunc(names, func(name string) bool { _, has := m[name]; return has }) {
 		return m

@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// current is the manager that stands for the request itself while fields are
-// compared, so that what it changes is told apart from what its manager had.
+// current is a temporary manager for the request while fields are compared, so that the
+// fields that it changes can be distinguished from those that its manager already owns.
 const current = "\x00\x00\x00"
 
 // Change is a write other than an apply.
@@ -23,12 +23,11 @@ type Change struct {
 	Subresource string // empty for the resource itself
 }
 
-// Track records in c.New who owns its fields: the manager of the change owns what
-// it changed, and the owners of the rest stay (rule 1 of server-side apply). The
-// entries and times of a change that changes nothing stay as they were. A client
-// may edit the entries itself, or reset them (rule 8).
+// Track updates managedFields in c.New: the manager of the change owns the fields that it
+// changes, and other fields keep their managers (rule 1 of server-side apply). If nothing
+// changes, entries and times are kept. A client may edit or reset the entries (rule 8).
 //
-// A failure leaves the owners as they were; the write may go on.
+// On error, managedFields are unchanged, and the write may continue.
 func (e *Engine) Track(c Change) error {
 	before, given := ownersOf(c.Live), ownersOf(c.New)
 	if e.WithoutApply || !e.tracks(c) {
@@ -46,11 +45,11 @@ func (e *Engine) Track(c Change) error {
 	return e.trackFully(c, before, given)
 }
 
-// trackFully is the end of Track in all cases.
+// trackFully completes Track with the field-set library, which covers all cases.
 func (e *Engine) trackFully(c Change, before, given []any) error {
 	o := e.decodeChanged(c, before, given)
 	if len(o.fields) == 0 && c.Live != nil && !e.Vocabulary.Behaviour.ResetOwnsChanges {
-		setOwners(c.New, nil) // untracked so far, and so until the first apply
+		setOwners(c.New, nil) // untracked until the first apply
 		return nil
 	}
 	list, err := e.track(c, o)
@@ -62,9 +61,8 @@ func (e *Engine) trackFully(c Change, before, given []any) error {
 	return nil
 }
 
-// tracks reports whether ownership is kept on the subresource: the specification
-// excludes those that receive another object than the resource (scale); the
-// original keeps it for scale.
+// tracks reports whether managed fields are tracked for the subresource. The specification
+// excludes those with a body of another kind (scale); Kubernetes tracks scale.
 func (e *Engine) tracks(c Change) bool {
 	sub := c.Type.Subresources[c.Subresource]
 	if c.Subresource == "" || sub == nil || sub.Kind == c.Type.Kind {
@@ -73,8 +71,8 @@ func (e *Engine) tracks(c Change) bool {
 	return c.Subresource == "scale" && e.Vocabulary.Behaviour.ScaleTracksOwners
 }
 
-// decodeChanged returns the owners to start from: those that the client sent,
-// when they make sense, else those of the live object.
+// decodeChanged returns the owners before the change: those that the client sent, if they
+// are valid, else those of the live object.
 func (e *Engine) decodeChanged(c Change, before, given []any) owners {
 	if c.Subresource == "" && given != nil {
 		if e.resets(c.Type, given) {
@@ -91,8 +89,8 @@ func (e *Engine) decodeChanged(c Change, before, given []any) owners {
 	return o
 }
 
-// resets reports whether a list of managedFields means: forget all owners. An empty one
-// of a custom type is none.
+// resets reports whether the given managedFields request a reset: a list of one empty
+// entry, or with EmptyManagedFieldsReset an empty list, except for custom types.
 func (e *Engine) resets(t *catalogue.Type, given []any) bool {
 	if len(given) == 0 {
 		return e.Vocabulary.Behaviour.EmptyManagedFieldsReset && !t.Custom
@@ -122,7 +120,7 @@ func (e *Engine) track(c Change, o owners) ([]any, error) {
 	return o.encode()
 }
 
-// update compares live and new, and gives what differs to the manager current.
+// update compares live and new, and assigns the changed fields to the manager current.
 func (e *Engine) update(c Change, o owners) (fieldpath.ManagedFields, error) {
 	live := c.Live
 	if live == nil {
@@ -144,7 +142,7 @@ func (e *Engine) update(c Change, o owners) (fieldpath.ManagedFields, error) {
 	return e.withoutIdentity(fields, current), nil
 }
 
-// updaterKey is the entry of the change's manager.
+// updaterKey returns the key of the entry of the change's manager.
 func updaterKey(c Change) string {
 	return identity{operation: operationUpdate, name: managerOr(c.Manager), apiVersion: c.Type.APIVersion(), subresource: c.Subresource}.key()
 }
@@ -158,8 +156,7 @@ func managerOr(name string) string {
 
 func (e *Engine) time() string { return e.Now().UTC().Format(time.RFC3339) }
 
-// withoutIdentity takes away from one manager the fields that name the object or
-// belong to the server: nobody owns them.
+// withoutIdentity removes the unowned fields from one manager.
 func (e *Engine) withoutIdentity(fields fieldpath.ManagedFields, key string) fieldpath.ManagedFields {
 	set, ok := fields[key]
 	if !ok {

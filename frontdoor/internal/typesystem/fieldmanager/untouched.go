@@ -8,9 +8,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/recorded"
 )
 
-// untouched returns the fields that a write through the path of the request leaves
-// alone (package strategy), so that nobody comes to own them; nil when there are
-// none.
+// untouched returns the fields that a write of the subresource does not change (package
+// strategy), so that its manager does not become their owner; nil when there are none.
 func untouched(t *catalogue.Type, subresource string) fields.Tree {
 	switch {
 	case t.Subresources["status"] == nil:
@@ -32,11 +31,11 @@ func untouched(t *catalogue.Type, subresource string) fields.Tree {
 	return left
 }
 
-// identityFields are the fields of metadata that nobody owns.
+// identityFields are the fields of metadata that no manager owns.
 var identityFields = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"}
 
-// unowned returns the fields that name the object or belong to the server: nobody
-// owns them.
+// unowned returns the fields that no manager owns: those that identify the object or are
+// set by the server.
 func unowned() fields.Tree {
 	metadata := fields.Tree{".": fields.Tree{}}
 	for _, name := range identityFields {
@@ -45,9 +44,9 @@ func unowned() fields.Tree {
 	return fields.Tree{"f:apiVersion": fields.Tree{}, "f:kind": fields.Tree{}, "f:metadata": metadata}
 }
 
-// setOf returns the library's form of our own fields.
+// setOf converts a tree to a set of the library.
 func setOf(t fields.Tree) *fieldpath.Set {
 	set := &fieldpath.Set{}
-	_ = recorded.Decode(set, t) // the names of fields always parse
+	_ = recorded.Decode(set, t) // names made by this package are valid
 	return set
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Difference is what differs between two objects; nil trees are empty.
+// Difference holds the fields that differ between two objects; a nil tree is empty.
 type Difference struct {
 	Changed Tree // modified and added
 	Removed Tree
@@ -14,8 +14,9 @@ type Difference struct {
 
 func (d Difference) empty() bool { return d.Changed == nil && d.Removed == nil }
 
-// Compare returns what a change of an object does to its fields. An object or list
-// that was null was there: what comes into it is new, and it is not.
+// Compare returns the changed and removed fields. An object or list that was null is not
+// itself a changed field; the fields that are added to it are. ok is false if the result
+// could differ from the library's.
 func (t *Type) Compare(before, after map[string]any) (Difference, bool) {
 	return t.compare(before, after)
 }
@@ -49,7 +50,7 @@ func (t *Type) compareLeaves(before, after any) (Difference, bool) {
 	if !t.fits(before, false) || !t.fits(after, false) {
 		return Difference{}, false
 	}
-	// the library has a word on numbers
+	// the library compares numbers by value
 	if tree.Equal(before, after) || value.Equals(value.NewValueInterface(before), value.NewValueInterface(after)) {
 		return Difference{}, true
 	}
@@ -119,7 +120,7 @@ func (t *Type) compareItems(before, after []any) (d Difference, ok bool) {
 	return d, true
 }
 
-// put notes what differs below a name, if anything does.
+// put adds the differences below a name, if there are any.
 func (d *Difference) put(name string, inside Difference) {
 	if inside.Changed != nil {
 		put(&d.Changed, name, inside.Changed)
@@ -129,14 +130,14 @@ func (d *Difference) put(name string, inside Difference) {
 	}
 }
 
-// remove notes a value that is gone.
+// remove adds a removed value.
 func (d *Difference) remove(t *Type, name string, value any) bool {
 	all, ok := t.whole(value)
 	put(&d.Removed, name, all)
 	return ok
 }
 
-// add notes a value that is new.
+// add adds a new value.
 func (d *Difference) add(t *Type, name string, value any) bool {
 	all, ok := t.whole(value)
 	put(&d.Changed, name, all)

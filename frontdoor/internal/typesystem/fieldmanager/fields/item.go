@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// identifies reports whether an item of a list can be told apart from others.
-func (t *Type) identifies(item any) bool {
+// hasKey reports whether an item of a list can be identified: by its keys, or as a scalar.
+func (t *Type) hasKey(item any) bool {
 	if len(t.keys) == 0 {
 		return plain(item)
 	}
@@ -26,7 +26,7 @@ func (t *Type) identifies(item any) bool {
 	return some
 }
 
-// of returns the key's value in an item, or its initial one.
+// of returns the key's value in an item, or its default.
 func (k key) of(item map[string]any) (value any, given bool) {
 	if value, given = item[k.name]; given {
 		return value, true
@@ -34,8 +34,7 @@ func (k key) of(item map[string]any) (value any, given bool) {
 	return k.initial, k.initial != nil
 }
 
-// name returns the name under which an item is recorded. The item must be one that
-// identifies.
+// name returns the name under which an item is recorded. The item must have a key.
 func (t *Type) name(item any) string {
 	var buffer [128]byte
 	if len(t.keys) == 0 {
@@ -56,12 +55,12 @@ func (t *Type) name(item any) string {
 	return string(append(b, '}'))
 }
 
-// names returns the items of a list by name; not ok when an item has none, or has
-// that of another.
+// names returns the items of a list by name. ok is false when an item has no key, or the
+// same as another.
 func (t *Type) names(items []any) (names []string, byName map[string]any, ok bool) {
 	names, byName = make([]string, len(items)), make(map[string]any, len(items))
 	for i, item := range items {
-		if !t.identifies(item) {
+		if !t.hasKey(item) {
 			return nil, nil, false
 		}
 		names[i] = t.name(item)
@@ -70,26 +69,26 @@ func (t *Type) names(items []any) (names []string, byName map[string]any, ok boo
 	return names, byName, len(byName) == len(items)
 }
 
-// tellApart reports whether all items of a list can be told apart from others; when
-// they must be distinct, also from each other.
-func (t *Type) tellApart(items []any, distinct bool) bool {
+// keyed reports whether all items of a list have keys; if distinct is set, also whether
+// these differ.
+func (t *Type) keyed(items []any, distinct bool) bool {
 	if distinct {
 		_, _, ok := t.names(items)
 		return ok
 	}
-	return !slices.ContainsFunc(items, func(item any) bool { return !t.identifies(item) })
+	return !slices.ContainsFunc(items, func(item any) bool { return !t.hasKey(item) })
 }
 
-// exact is the largest whole number that a float holds exactly.
-const exact = 1 << 53
+// maxExact bounds the integers that a float64 represents exactly.
+const maxExact = 1 << 53
 
-// plain reports whether a value is written the same by every encoder.
+// plain reports whether every encoder writes a value in the same way.
 func plain(value any) bool {
 	switch v := value.(type) {
 	case bool:
 		return true
 	case int64:
-		return -exact < v && v < exact
+		return -maxExact < v && v < maxExact
 	case string:
 		for i := 0; i < len(v); i++ {
 			if c := v[i]; c < ' ' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c >= utf8.RuneSelf || c == 0x7f {

@@ -2,8 +2,9 @@ package fields
 
 import "github.com/portico-platform/portico/services/tree"
 
-// Merge returns the object with the configuration merged into it, sharing nothing
-// with either. The configuration must be one that Configured has read.
+// Merge returns the object with the configuration merged into it. It shares nothing with
+// either. The configuration must have passed Configured. ok is false if the result could
+// differ from the library's.
 func (t *Type) Merge(live, config map[string]any) (map[string]any, bool) {
 	merged, ok := t.merge(live, config)
 	object, _ := merged.(map[string]any)
@@ -56,9 +57,8 @@ func (t *Type) mergeObjects(live, config map[string]any) (any, bool) {
 	return merged, true
 }
 
-// mergeLists keeps the order of the configuration among the items that it names.
-// Those that only the live list has stay where they are as far as that goes: each
-// before the shared item that it stood before.
+// mergeLists orders shared and new items as in the configuration. An item that only the
+// live list has keeps its position: before the shared item that it preceded.
 func (t *Type) mergeLists(live, config []any) (any, bool) {
 	lives, liveItems, ok := t.names(live)
 	if !ok {
@@ -70,7 +70,8 @@ func (t *Type) mergeLists(live, config []any) (any, bool) {
 	}
 	merged := make([]any, 0, max(len(live), len(config)))
 	at := 0 // in the live list
-	// upTo takes what only the live list has, until an item comes that ends it.
+	// upTo appends the items that only the live list has, up to one for which ends returns
+	// true.
 	upTo := func(ends func(name string) bool) {
 		for ; at < len(lives) && !ends(lives[at]); at++ {
 			if _, configured := configItems[lives[at]]; !configured {
@@ -79,8 +80,8 @@ func (t *Type) mergeLists(live, config []any) (any, bool) {
 		}
 	}
 	shared := func(name string) bool { return liveItems[name] != nil }
-	// next is, for each item of the configuration, the first one from there on that is
-	// shared; len(configs) when there is none.
+	// next[i] is the index of the first shared item at or after item i of the
+	// configuration; len(configs) when there is none.
 	next := make([]int, len(configs)+1)
 	next[len(configs)] = len(configs)
 	for i := len(configs) - 1; i >= 0; i-- {
@@ -100,7 +101,7 @@ func (t *Type) mergeLists(live, config []any) (any, bool) {
 		}
 		merged = append(merged, both)
 		if at < len(lives) {
-			at++ // it is the item itself
+			at++ // the item that was just merged
 		}
 	}
 	upTo(func(string) bool { return false })

@@ -1,28 +1,27 @@
 package fields
 
-// Tree is a set of fields in the form in which it is recorded: a member for each
-// field, f:name, and item, k:{...} or v:..., with the fields below it. A field is in
-// the set itself when nothing stands below it, or a dot does. Trees are never
-// changed, and share their parts.
+// Tree is a set of fields in the recorded form (fieldsV1): a member for each field, f:name,
+// and each list item, k:{...} or v:..., with the fields below it. A field is itself in the
+// set if its tree is empty or contains a dot. Trees are immutable and share their parts.
 type Tree = map[string]any
 
-// self is the name by which a field with others below it is in the set.
+// self is the member that marks a field with others below it as part of the set.
 const self = "."
 
-// below returns what stands below a name.
+// below returns the tree below a name.
 func below(t Tree, name string) (Tree, bool) {
 	b, ok := t[name].(map[string]any)
 	return b, ok
 }
 
-// isMember reports whether the field that has these below it is in the set itself.
+// isMember reports whether the field with this tree below it is itself in the set.
 func isMember(below Tree) bool {
 	_, ok := below[self]
 	return ok || len(below) == 0
 }
 
-// node puts together what stands below a field, and whether it is in the set
-// itself; nil when nothing is.
+// node returns the tree of a field with these children that is itself in the set or not;
+// nil when it is empty.
 func node(children Tree, member bool) Tree {
 	switch {
 	case len(children) == 0 && !member:
@@ -35,8 +34,8 @@ func node(children Tree, member bool) Tree {
 	return children
 }
 
-// Subtract returns the fields of a that are not in b; nil when there are none. What
-// stands below a field of b stays.
+// Subtract returns the fields of a that are not in b; nil when there are none. Fields below
+// a field of b are kept.
 func Subtract(a, b Tree) Tree {
 	return without(a, b, func(a, b Tree) Tree {
 		left := Subtract(children(a), children(b))
@@ -54,7 +53,8 @@ func Exclude(a, b Tree) Tree {
 	})
 }
 
-// without returns a with what remain leaves of the names that both have.
+// without returns a in which remain has been applied to the trees of the names that a and b
+// share.
 func without(a, b Tree, remain func(a, b Tree) Tree) Tree {
 	left := Tree(nil)
 	for name := range b {
@@ -81,7 +81,7 @@ func without(a, b Tree, remain func(a, b Tree) Tree) Tree {
 	return left
 }
 
-// children returns a tree without its own dot, as a copy where there is one.
+// children returns a tree without its dot. It is a copy if there was one.
 func children(t Tree) Tree {
 	if _, ok := t[self]; !ok {
 		return t
@@ -99,7 +99,7 @@ func copyTop(t Tree) Tree {
 	return c
 }
 
-// Union returns the fields of both.
+// Union returns the fields of a and b.
 func Union(a, b Tree) Tree {
 	if len(a) == 0 {
 		return b
@@ -117,7 +117,7 @@ func Union(a, b Tree) Tree {
 	return all
 }
 
-// Intersect reports whether a field is in both.
+// Intersect reports whether a and b have a field in common.
 func Intersect(a, b Tree) bool {
 	for name := range b {
 		inA, ok := below(a, name)

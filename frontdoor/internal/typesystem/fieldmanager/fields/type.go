@@ -1,13 +1,12 @@
-// Package fields knows the fields of objects as field managers own them, without
-// the cost of the field-set library: sets of fields are trees in the form in which
-// they are recorded (fieldsV1), and the schema of a type is compiled once. It says
-// which fields a configuration names, which fields differ between two objects, and
-// how a configuration is merged into an object.
+// Package fields computes sets of fields for managed fields without the cost of the
+// field-set library: sets are trees in their recorded form (fieldsV1), and the schema of a
+// type is compiled once. It computes the fields of a configuration, the fields that differ
+// between two objects, and the merge of a configuration into an object.
 //
-// It answers only where it is sure to answer as the library does, and says so when
-// it is not: for values that do not fit their type, nulls, duplicate items of
-// lists, and types without a schema. It never changes what it is given. It serves
-// "Server-side apply" and "Managed-fields entry" of the specification.
+// Its functions return false where their result could differ from the library's: for values
+// that do not match their type, nulls, duplicate items of lists, and types without a
+// schema. It never modifies its arguments. It serves "Server-side apply" and
+// "Managed-fields entry" of the specification.
 package fields
 
 import (
@@ -17,33 +16,32 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// shape is what values of a type are.
+// shape is the class of a type's values.
 type shape uint8
 
 const (
-	unclear shape = iota // not known well enough
+	unclear shape = iota // not covered by this package
 	scalar
 	object
 	list
 )
 
-// Type is a compiled schema. It is immutable and may be used concurrently; types
-// that contain themselves make cycles.
+// Type is a compiled schema. It is immutable and may be used concurrently; recursive types
+// make cycles.
 type Type struct {
 	shape  shape
 	scalar schema.Scalar
 	// atomic objects and lists are owned as a whole.
 	atomic bool
 	fields map[string]*Type
-	// item is the type of a list's items, and of an object's undeclared fields; nil
-	// where these are not allowed.
+	// item is the type of a list's items, or of an object's undeclared fields; nil if these
+	// are not allowed.
 	item *Type
-	// keys tell the items of a list apart; without any they are a set of scalars.
+	// keys identify the items of a list; a list without keys is a set of scalars.
 	keys []key
 }
 
-// key is a field that tells items apart, and the value of one that is left out; nil
-// when it has none.
+// key is a field that identifies items, with its default value; nil if it has none.
 type key struct {
 	name    string
 	initial any
@@ -60,7 +58,8 @@ type compiler struct {
 	named  map[name]*Type
 }
 
-// name is a reference to a definition: with or without a relationship of its own.
+// name is a reference to a definition, with the relationship that overrides the
+// definition's own; "" for none.
 type name struct {
 	definition   string
 	relationship schema.ElementRelationship
@@ -122,7 +121,7 @@ func (c *compiler) list(t *Type, l *schema.List) {
 	t.shape, t.item = list, c.compile(l.ElementType)
 }
 
-// field returns the type of a field; nil when there can be none of that name.
+// field returns the type of a field; nil if the type does not allow it.
 func (t *Type) field(name string) *Type {
 	if f := t.fields[name]; f != nil {
 		return f
@@ -130,8 +129,8 @@ func (t *Type) field(name string) *Type {
 	return t.item
 }
 
-// fits reports whether a value is what its type asks for, all the way down; when it
-// must be distinct, without items that are given twice.
+// fits reports whether a value and all values below it match the type; if distinct is set,
+// also whether lists have no duplicate items.
 func (t *Type) fits(value any, distinct bool) bool {
 	if value == nil {
 		return t.shape != unclear
@@ -156,7 +155,7 @@ func (t *Type) fits(value any, distinct bool) bool {
 				return false
 			}
 		}
-		return t.atomic || t.tellApart(v, distinct)
+		return t.atomic || t.keyed(v, distinct)
 	}
 	return t.shape == scalar && t.fitsScalar(value)
 }

@@ -1,12 +1,14 @@
 package fields
 
-// Configured returns the fields that a configuration names.
+// Configured returns the fields of a configuration. ok is false if the result could differ
+// from the library's.
 func (t *Type) Configured(config map[string]any) (Tree, bool) {
 	tree, _, ok := t.configured(config)
 	return tree, ok
 }
 
-// configured returns the fields below a value, and whether the value itself counts.
+// configured returns the fields below a value, and whether the value itself is a field of
+// the set.
 func (t *Type) configured(value any) (below Tree, member, ok bool) {
 	switch v := value.(type) {
 	case nil:
@@ -43,7 +45,7 @@ func (t *Type) configured(value any) (below Tree, member, ok bool) {
 func (t *Type) configuredItems(items []any) (below Tree, member, ok bool) {
 	below = make(Tree, len(items))
 	for _, item := range items {
-		if !t.identifies(item) {
+		if !t.hasKey(item) {
 			return nil, false, false
 		}
 		inside, _, ok := t.item.configured(item)
@@ -55,7 +57,7 @@ func (t *Type) configuredItems(items []any) (below Tree, member, ok bool) {
 	return below, false, len(below) == len(items)
 }
 
-// whole returns the value's own field and all below it.
+// whole returns the set of a value's own field and all fields below it.
 func (t *Type) whole(value any) (Tree, bool) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -81,7 +83,7 @@ func (t *Type) whole(value any) (Tree, bool) {
 		}
 		tree := make(Tree, len(v)+1)
 		for _, item := range v {
-			if !t.identifies(item) {
+			if !t.hasKey(item) {
 				return nil, false
 			}
 			inside, ok := t.item.whole(item)
@@ -96,8 +98,9 @@ func (t *Type) whole(value any) (Tree, bool) {
 	return Tree{}, t.fits(value, false)
 }
 
-// Agree reports whether recorded fields still fit the schema: a list or object that is
-// atomic now is not recorded by its parts. Otherwise the records have to be adapted.
+// Agree reports whether recorded fields are consistent with the schema: the parts of an
+// atomic list or object are not recorded. Otherwise the schema has changed and the
+// field-set library has to adapt the records.
 func (t *Type) Agree(recorded Tree) bool {
 	for name, value := range recorded {
 		below, ok := value.(map[string]any)

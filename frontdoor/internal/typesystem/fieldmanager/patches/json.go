@@ -1,7 +1,6 @@
-// Package patches holds the three kinds of patches that say what to change: JSON
-// patch, merge patch and strategic merge patch. Each makes a new object of the
-// current one, which is not modified, and refuses what does not fit as a Status.
-// None of them knows who owns a field. It serves "Patch content types" of the
+// Package patches implements JSON patch, merge patch and strategic merge patch. Each
+// function returns a new object and does not modify the current one; errors are a Status.
+// Managed fields are left to the caller. It serves "Patch content types" of the
 // specification.
 package patches
 

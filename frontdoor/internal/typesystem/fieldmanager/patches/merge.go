@@ -2,8 +2,8 @@ package patches
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// Merge applies a merge patch (RFC 7386): null removes, objects merge, all else
-// replaces.
+// Merge applies a merge patch (RFC 7386): null removes a member, objects are merged, other
+// values replace.
 func Merge(current, patch map[string]any) map[string]any {
 	return mergeObject(runtime.DeepCopyJSON(current), patch)
 }

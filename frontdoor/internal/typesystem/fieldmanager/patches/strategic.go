@@ -15,12 +15,11 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Strategic merges lists by the keys that the schema names, and follows the
-// directives of the patch ($patch, $retainKeys, $setElementOrder,
-// $deleteFromPrimitiveList). The schema may refer to the definitions; without one
-// maps merge and lists are replaced.
+// Strategic applies a strategic merge patch: lists are merged by the keys in the schema,
+// and the directives of the patch are followed ($patch, $retainKeys, $setElementOrder,
+// $deleteFromPrimitiveList). Without a schema, maps are merged and lists are replaced.
 func Strategic(current, patch map[string]any, schema *spec.Schema, definitions map[string]*spec.Schema) (patched map[string]any, err error) {
-	defer func() { // the library takes it on trust that its directives are lists of names
+	defer func() { // the library panics on directives that are not lists of strings
 		if recover() != nil {
 			patched, err = nil, services.BadRequest("the directives of the patch are malformed")
 		}
@@ -38,21 +37,20 @@ func Strategic(current, patch map[string]any, schema *spec.Schema, definitions m
 	return nil, services.BadRequest("%v", err)
 }
 
-// position is where a strategic merge is in the type's schema. Below a field that
-// the schema does not know it merges maps and replaces lists; pruning takes such
-// fields away later, or reports them.
+// position is a position in the type's schema. Below an unknown field, maps are merged and
+// lists replaced; pruning removes or reports such fields later.
 type position struct {
 	definitions map[string]*spec.Schema
 	schema      *spec.Schema
 }
 
-// LookupPatchMetadataForStruct descends into a field that is an object.
+// LookupPatchMetadataForStruct returns the position of a field that is an object.
 func (p position) LookupPatchMetadataForStruct(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
 	field := p.field(key)
 	return position{p.definitions, field}, markers(field), nil
 }
 
-// LookupPatchMetadataForSlice descends into the items of a field that is a list.
+// LookupPatchMetadataForSlice returns the position of the items of a field that is a list.
 func (p position) LookupPatchMetadataForSlice(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
 	field := p.field(key)
 	meta := markers(field)
@@ -62,7 +60,7 @@ func (p position) LookupPatchMetadataForSlice(key string) (strategicpatch.Lookup
 	return position{p.definitions, nil}, meta, nil
 }
 
-// Name names the type in errors.
+// Name returns the type for errors.
 func (p position) Name() string {
 	if s := p.resolve(p.schema); s != nil {
 		return strings.Join(s.Type, ",")
@@ -70,8 +68,8 @@ func (p position) Name() string {
 	return ""
 }
 
-// field returns the schema of a member, before its reference is resolved: the
-// markers stand beside the reference.
+// field returns the schema of a member without resolving its reference, because the
+// extensions with merge keys are beside the reference.
 func (p position) field(key string) *spec.Schema {
 	s := p.resolve(p.schema)
 	if s == nil {
@@ -101,10 +99,10 @@ func (p position) resolve(s *spec.Schema) *spec.Schema {
 	return nil
 }
 
-// markerPrefix is how schemas are marked inside the service, in any vocabulary.
+// markerPrefix is the prefix of extensions of schemas in memory, in any vocabulary.
 var markerPrefix = vocabulary.K8s().Extension
 
-// markers returns the strategy and merge key of a field.
+// markers returns the patch strategy and merge key of a field.
 func markers(field *spec.Schema) strategicpatch.PatchMeta {
 	var meta strategicpatch.PatchMeta
 	if field == nil {

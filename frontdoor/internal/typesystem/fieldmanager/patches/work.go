@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// maxCompared is the limit on the pairs of list items that a strategic merge may compare:
-// the library looks through the whole list for each item of a patch, which takes up to a
-// second for as many.
+// maxCompared limits the pairs of list items that a strategic merge may compare: the
+// library searches the whole list for each item of a patch, which takes up to a second at
+// this limit.
 const maxCompared = 20_000_000
 
-// estimate is what merging a patch costs.
+// estimate is an estimate of the cost of a merge.
 type estimate struct {
 	lengths map[string]int // of the longest list of each field
 	left    int            // of maxCompared
 }
 
 // affordable reports whether a strategic merge stays within maxCompared. It assumes that
-// the lists of a field are all as long as the longest one.
+// all lists of a field have the length of the longest one.
 func affordable(current, patch map[string]any, at position) bool {
 	e := estimate{map[string]int{}, maxCompared}
 	e.measure(current)
 	return e.object(patch, at)
 }
 
-// measure notes the length of the longest list of each field.
+// measure records the length of the longest list of each field.
 func (e *estimate) measure(value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -41,11 +41,11 @@ func (e *estimate) measure(value any) {
 	}
 }
 
-// directives are what a patch says about a list beside it.
+// directives are the prefixes of members that refer to a list beside them.
 var directives = [...]string{"$setElementOrder/", "$deleteFromPrimitiveList/"}
 
-// object takes what merging an object of the patch costs from what is left, and reports
-// whether that was enough.
+// object subtracts the cost of merging an object of the patch from left, and reports
+// whether left stays positive.
 func (e *estimate) object(patch map[string]any, at position) bool {
 	for name, value := range patch {
 		for _, directive := range directives {

@@ -1,5 +1,5 @@
-// Package recorded turns the field sets of the field-set library into the form in which
-// managedFields record them, fieldsV1, and back. It serves "Managed-fields entry" of the
+// Package recorded converts between the sets of the field-set library and fieldsV1, the
+// form in which managedFields record them. It serves "Managed-fields entry" of the
 // specification.
 package recorded
 
@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Decode reads the nested map of fieldsV1 into a set. Elements of a kind that
-// is not known are skipped, as the format asks.
+// Decode adds the fields of fieldsV1 to a set. Unknown kinds of path elements are skipped,
+// as the format requires.
 func Decode(set *fieldpath.Set, fields map[string]any) error {
 	elements, err := elementsOf(fields)
 	if err != nil {
@@ -33,19 +33,19 @@ func Decode(set *fieldpath.Set, fields map[string]any) error {
 	return nil
 }
 
-// element is one element of fieldsV1, with what stands below it.
+// element is one path element of fieldsV1, with the fields below it.
 type element struct {
 	fieldpath.PathElement
 	children map[string]any
 }
 
 // elementsOf returns the elements of one level in the order of the library's sets, which
-// are sorted slices: an element that is inserted anywhere but at the end moves the others.
+// are sorted slices: inserting an element anywhere but at the end moves the others.
 func elementsOf(fields map[string]any) ([]element, error) {
 	elements := make([]element, 0, len(fields))
 	for name, below := range fields {
 		if name == "." {
-			continue // the parent reads it
+			continue // handled by the caller
 		}
 		path, err := fieldpath.DeserializePathElement(name)
 		if errors.Is(err, fieldpath.ErrUnknownPathElementType) {
