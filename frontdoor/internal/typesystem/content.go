@@ -12,8 +12,9 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Content returns what is stored of an object: its JSON in the stored version, and
-// what selectors are evaluated on. raw is the object's JSON in the version of t.
+// Content returns what the store keeps of an object: its JSON in the stored version, and
+// the labels and fields that selectors are evaluated on. raw is the object's JSON in the
+// version of t.
 func (e *Engine) Content(ctx context.Context, object map[string]any, raw []byte, t *catalogue.Type) (services.Content, error) {
 	stored := object
 	if t.Stored != t {
@@ -25,7 +26,7 @@ func (e *Engine) Content(ctx context.Context, object map[string]any, raw []byte,
 			return services.Content{}, err
 		}
 		if t.Custom {
-			e.Schemas.Complete(t.Stored, stored) // whoever reads it in that version finds its defaults
+			e.Schemas.Complete(t.Stored, stored) // reads in the stored version need its defaults
 		}
 		raw = nil
 	}
@@ -42,7 +43,7 @@ func (e *Engine) Content(ctx context.Context, object map[string]any, raw []byte,
 	return services.Content{JSON: raw, UID: uid, Labels: labels, Fields: selectableFields(t.Stored, stored)}, nil
 }
 
-// TakeManagedFields takes metadata.managedFields out of an object and returns it.
+// TakeManagedFields removes metadata.managedFields from an object and returns it.
 func TakeManagedFields(object map[string]any) any {
 	meta := strategy.Metadata(object)
 	owners := meta["managedFields"]
@@ -50,8 +51,8 @@ func TakeManagedFields(object map[string]any) any {
 	return owners
 }
 
-// EncodeWhole returns an object's JSON as it is stored: in the order of tree.Encode,
-// but for managedFields, which stand first in the metadata.
+// EncodeWhole returns an object's JSON as it is stored: in the order of tree.Encode, except
+// that managedFields comes first in the metadata.
 func EncodeWhole(object map[string]any) ([]byte, error) {
 	owners := TakeManagedFields(object)
 	raw, err := tree.Encode(object)

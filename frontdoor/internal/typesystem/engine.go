@@ -1,9 +1,9 @@
-// Package typesystem is the type engine: what the front door knows of resource types,
-// as one immutable value that every request takes as it is when it comes. When the
-// types change, a new engine takes its place. It turns stored bytes into the
-// version and form that a path shows, and objects into what is stored. It does no
-// I/O. It serves "Resources and their fields" and "Persistence" of the
-// specification.
+// Package typesystem is the type engine: all that the front door knows about resource
+// types, as one immutable value. A request uses the engine that was current when it
+// arrived; when the types change, a new engine replaces it. The engine converts stored
+// bytes into the version and form that a path serves, and objects into the content that is
+// stored. It does no I/O except for conversion webhooks. It serves "Resources and their
+// fields" and "Persistence" of the specification.
 package typesystem
 
 import (
@@ -29,21 +29,20 @@ type Engine struct {
 
 	options   Options
 	functions kinds.Functions
-	// heads is how the stored JSON of a type's objects begins.
+	// heads is the prefix of the stored JSON of a type's objects.
 	heads map[*catalogue.Type][]byte
 }
 
-// Options choose how types are treated.
+// Options configure an engine.
 type Options struct {
 	Vocabulary vocabulary.Vocabulary
 	// WithoutApply turns server-side apply off.
 	WithoutApply bool
-	// Features are those that are on.
+	// Features are the feature gates.
 	Features features.Gates
 }
 
-// New returns the engine of a catalogue. An error is a mistake in the data that is
-// built in.
+// New returns the engine of a catalogue. An error is a mistake in the built-in data.
 func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
 	set, err := builtin.Read()
 	if err != nil {
@@ -52,8 +51,8 @@ func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
 	return build(types, schema.New(types, o.Vocabulary, set.Definitions), set.Functions, o), nil
 }
 
-// With returns an engine that knows these custom types, and no others, beside the
-// built-in ones that it shares with e, an engine without any.
+// With returns an engine with these custom types, and no others. It shares the built-in
+// types with e, which must be an engine without custom types.
 func (e *Engine) With(customTypes []crd.Definition) *Engine {
 	var surfaces []catalogue.Surface
 	for _, c := range customTypes {
@@ -67,13 +66,13 @@ func (e *Engine) With(customTypes []crd.Definition) *Engine {
 	return more
 }
 
-// DropFeatures takes the fields of features that are off out of an object that is about
-// to take the place of a stored one; nil for none.
+// DropFeatures removes the fields of disabled features from an object, unless the stored
+// object that it replaces has them. stored is nil for a new object.
 func (e *Engine) DropFeatures(t *catalogue.Type, object, stored map[string]any) {
 	e.options.Features.Drop(t, object, stored)
 }
 
-// MetaGroup is the group of what is common to all types, like the options of requests.
+// MetaGroup returns the group of the kinds that all groups share, like ListOptions.
 func (e *Engine) MetaGroup() string { return e.options.Vocabulary.Group("meta.") }
 
 func build(types *catalogue.Catalogue, schemas *schema.Engine, functions kinds.Functions, o Options) *Engine {
@@ -90,7 +89,7 @@ func build(types *catalogue.Catalogue, schemas *schema.Engine, functions kinds.F
 	return e
 }
 
-// headOf is how the JSON of a type's objects begins: Encode sorts members by name,
+// headOf returns the prefix of the JSON of a type's objects: Encode sorts members by name,
 // and apiVersion comes first.
 func headOf(t *catalogue.Type) []byte {
 	return []byte(`{"apiVersion":"` + t.APIVersion() + `",`)

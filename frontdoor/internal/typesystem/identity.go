@@ -6,10 +6,10 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// CheckIdentity refuses an object that mutating admission has turned into another one:
-// another namespace or name is a BadRequest (400); another apiVersion or kind, which no
-// path could serve, is an InternalError (500), because the client is not to blame. A
-// missing namespace is no other one.
+// CheckIdentity returns an error if mutating admission has changed the identity of an
+// object: BadRequest (400) for another namespace or name, InternalError (500) for another
+// apiVersion or kind, because no path could serve it and the client is not at fault. An
+// absent namespace is accepted.
 func CheckIdentity(before, after map[string]any) error {
 	for _, field := range []string{"apiVersion", "kind"} {
 		if before[field] != after[field] {
@@ -23,17 +23,17 @@ func CheckIdentity(before, after map[string]any) error {
 	}
 	if given := is["namespace"]; given != nil && given != "" && given != was["namespace"] {
 		return services.BadRequest("the namespace of the provided object does not match the namespace sent on the request: "+
-			"mutating admission changed it from %q to %q", said(was["namespace"]), said(given))
+			"mutating admission changed it from %q to %q", text(was["namespace"]), text(given))
 	}
 	if was["name"] != is["name"] {
 		return services.BadRequest("the name of the object (%s) does not match the name on the request (%s): mutating admission changed it",
-			said(is["name"]), said(was["name"]))
+			text(is["name"]), text(was["name"]))
 	}
 	return nil
 }
 
-// said returns a member of an object as a message shows it.
-func said(v any) string {
+// text formats a value for a message; nil is "".
+func text(v any) string {
 	if v == nil {
 		return ""
 	}

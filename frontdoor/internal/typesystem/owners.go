@@ -7,8 +7,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// OwnerTypes returns the resource types of an object's owners, each once. Owners of
-// kinds that are not served have none.
+// OwnerTypes returns the resource types that an object's ownerReferences name, each once.
+// References to kinds that are not served are skipped.
 func (e *Engine) OwnerTypes(object map[string]any) (types []services.OwnerType) {
 	for _, reference := range tree.Objects(object, "metadata", "ownerReferences") {
 		apiVersion, kind := tree.Text(reference, "apiVersion"), tree.Text(reference, "kind")

@@ -8,13 +8,13 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 )
 
-// Strategy returns the strategy for a write of a type; the caller adds what the request
-// says.
+// Strategy returns the strategy for a write of a type; the caller sets the fields that
+// depend on the request.
 func (e *Engine) Strategy(t *catalogue.Type) strategy.Write {
 	return strategy.Write{Type: t, Vocabulary: e.options.Vocabulary, Functions: e.functions, Definitions: definitions{e}}
 }
 
-// definitions decides about CustomResourceDefinitions among those of an engine.
+// definitions sets the status of CustomResourceDefinitions, given those that an engine has.
 type definitions struct{ engine *Engine }
 
 // Establish implements strategy.Definitions.

@@ -15,16 +15,17 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Subject is the form in which a path shows a stored object, and takes changes to
-// it: the object itself, or a body of a subresource's own kind.
+// Subject maps the body of a path to the stored object: the body is the object itself, or
+// of a subresource's own kind.
 type Subject interface {
-	// Show returns what a client sees of the object.
+	// Show returns the body of a response.
 	Show(object map[string]any) (map[string]any, error)
-	// Put returns the object with what a client sent. The object is not modified, and
-	// the body is taken over. One of the subresource's own kind has been prepared.
+	// Put returns the object with the changes of a request body. It does not modify the
+	// object; the result may share memory with the body. A body of a subresource's own kind
+	// must have been defaulted.
 	Put(object, body map[string]any) (map[string]any, error)
-	// Keep returns object with what this path can change as it is in changed, another
-	// version of the same object. Neither is modified.
+	// Keep returns object with the fields that this path can change taken from changed,
+	// another state of the same object. It modifies neither.
 	Keep(object, changed map[string]any) (map[string]any, error)
 }
 
@@ -57,7 +58,7 @@ func (e *Engine) BodyType(t *catalogue.Type, s *catalogue.Subresource) *catalogu
 // scaleColumns are the columns of a scale's Table.
 var scaleColumns = []kinds.Column{
 	{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name"},
-	{Name: "Desired", Type: "integer", Cell: ".spec.replicas", Description: "Number of replicas that are wanted."},
+	{Name: "Desired", Type: "integer", Cell: ".spec.replicas", Description: "Number of replicas that are checkReplicas."},
 	{Name: "Available", Type: "integer", Cell: ".status.replicas", Description: "Number of replicas that there are."},
 	{Name: "Age", Type: "string", Cell: kinds.CellAge, Description: "Time since the creation of the object."},
 }
@@ -69,7 +70,7 @@ func apiVersion(group, version string) string {
 	return group + "/" + version
 }
 
-// itself shows the object as it is.
+// itself is the subject of paths whose body is the object.
 type itself struct{}
 
 func (itself) Show(object map[string]any) (map[string]any, error) { return object, nil }
@@ -78,13 +79,13 @@ func (itself) Put(_, body map[string]any) (map[string]any, error) { return body,
 
 func (itself) Keep(_, changed map[string]any) (map[string]any, error) { return changed, nil }
 
-// scale shows the number of replicas, whatever the kind of the object.
+// scale is the subject of the scale subresource of any kind.
 type scale struct {
 	apiVersion string
 	at         *catalogue.ScalePaths
 }
 
-// usualScale is where objects keep what their scale shows, unless they say otherwise.
+// usualScale has the field paths of built-in types.
 var usualScale = &catalogue.ScalePaths{
 	Replicas: []string{"spec", "replicas"}, StatusReplicas: []string{"status", "replicas"}, Selector: []string{"spec", "selector"},
 }
@@ -110,17 +111,17 @@ func (s scale) Show(object map[string]any) (map[string]any, error) {
 	return map[string]any{"apiVersion": s.apiVersion, "kind": "Scale", "metadata": meta, "spec": spec, "status": status}, nil
 }
 
-// wanted reports whether an object of a custom type says how many replicas it wants:
-// there is no scale to show before.
-func (s scale) wanted(object map[string]any) error {
+// checkReplicas returns an error if an object of a custom type has no value at
+// specReplicasPath: there is no scale to return then.
+func (s scale) checkReplicas(object map[string]any) error {
 	if _, ok, _ := unstructured.NestedFieldNoCopy(object, s.at.Replicas...); ok || s.at == usualScale {
 		return nil
 	}
 	return fmt.Errorf("the spec replicas field %q does not exist", "."+strings.Join(s.at.Replicas, "."))
 }
 
-// selector returns the label selector of the object's replicas in its text form,
-// which custom types keep it in.
+// selector returns the object's label selector in its string form, which is also how custom
+// types store it; "" when there is none.
 func (s scale) selector(object map[string]any) string {
 	if len(s.at.Selector) == 0 {
 		return ""
@@ -161,8 +162,8 @@ func (s scale) Keep(object, changed map[string]any) (map[string]any, error) {
 	return s.Put(object, shown)
 }
 
-// selectorText returns a label selector, or a plain map of labels, in the syntax of
-// query parameters.
+// selectorText returns a label selector, or a plain map of labels, in the syntax of query
+// parameters; "" when it is invalid.
 func selectorText(selector map[string]any) string {
 	_, hasLabels := selector["matchLabels"]
 	_, hasExpressions := selector["matchExpressions"]

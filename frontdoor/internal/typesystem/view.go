@@ -12,8 +12,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// View returns a stored object in the version of a type: the stored bytes
-// themselves when they are that.
+// View returns a stored object in the version of a type. The stored bytes are returned as
+// they are when they are in that version already.
 func (e *Engine) View(ctx context.Context, object services.Object, t *catalogue.Type) (services.Object, error) {
 	if e.isView(object, t) {
 		return object, nil
@@ -26,14 +26,15 @@ func (e *Engine) View(ctx context.Context, object services.Object, t *catalogue.
 	return object, err
 }
 
-// isView reports whether stored bytes are what the version of a type shows.
+// isView reports whether the stored bytes can be returned for a type without conversion or
+// defaulting.
 func (e *Engine) isView(object services.Object, t *catalogue.Type) bool {
 	head, ok := e.heads[t]
 	return ok && bytes.HasPrefix(object.JSON, head) && object.Revision >= t.Since
 }
 
-// Views is View for a page of a list: a webhook is asked once for all of them. The
-// objects given are not modified.
+// Views is View for a page of a list. It calls a conversion webhook once per page. It does
+// not modify the given objects.
 func (e *Engine) Views(ctx context.Context, objects []services.Object, t *catalogue.Type) ([]services.Object, error) {
 	var others []int
 	for i := range objects {
@@ -57,11 +58,12 @@ func (e *Engine) Views(ctx context.Context, objects []services.Object, t *catalo
 		}
 		return views, nil
 	}
-	return views, e.ask(ctx, views, others, t)
+	return views, e.convertByWebhook(ctx, views, others, t)
 }
 
-// ask puts what the webhook of a type says into some of the objects of a page.
-func (e *Engine) ask(ctx context.Context, page []services.Object, which []int, t *catalogue.Type) error {
+// convertByWebhook replaces the objects of a page at the given indices by the conversion
+// webhook's results.
+func (e *Engine) convertByWebhook(ctx context.Context, page []services.Object, which []int, t *catalogue.Type) error {
 	decoded := make([]map[string]any, len(which))
 	for n, i := range which {
 		var err error
@@ -91,8 +93,8 @@ func (e *Engine) DecodeStored(ctx context.Context, o services.Object, t *catalog
 	return e.convert(ctx, object, t)
 }
 
-// decode decodes a stored object, in the version that it is stored in. An object of
-// a custom type that may be older than its schema is made what the schema wants.
+// decode decodes a stored object in its stored version. An object of a custom type that may
+// be older than the schema is pruned and defaulted.
 func (e *Engine) decode(o services.Object, t *catalogue.Type) (map[string]any, error) {
 	object, err := tree.Decode(o.JSON)
 	if err != nil || o.Revision >= t.Since {
@@ -105,8 +107,8 @@ func (e *Engine) decode(o services.Object, t *catalogue.Type) (map[string]any, e
 	return object, nil
 }
 
-// Kept returns what is stored of an object of a custom type, in the version that it is
-// kept in: what the schema of that version wants, as it is then taken to be.
+// Kept returns the content to store for an object of a custom type in its stored version,
+// after pruning and defaulting.
 func (e *Engine) Kept(o services.Object, t *catalogue.Type) (services.Content, error) {
 	object, err := e.decode(o, t)
 	if err != nil {
@@ -117,8 +119,8 @@ func (e *Engine) Kept(o services.Object, t *catalogue.Type) (services.Content, e
 	return services.Content{JSON: raw, UID: o.UID, Labels: o.Labels, Fields: o.Fields}, err
 }
 
-// convert returns an object in the version of a type. Fields that a custom type does
-// not have in that version are dropped from it; the object may be modified.
+// convert returns an object in the version of a type. For custom types it drops the fields
+// that the schema of that version does not have. It may modify the object.
 func (e *Engine) convert(ctx context.Context, object map[string]any, t *catalogue.Type) (map[string]any, error) {
 	converted, err := e.Versions.Convert(ctx, object, t)
 	if err != nil || !t.Custom || len(t.Siblings) < 2 {
@@ -128,7 +130,7 @@ func (e *Engine) convert(ctx context.Context, object map[string]any, t *catalogu
 	return converted, nil
 }
 
-// Show returns a stored object as a path shows it.
+// Show returns the body of a response for a stored object and a path.
 func (e *Engine) Show(ctx context.Context, object services.Object, t *catalogue.Type, s *catalogue.Subresource) (services.Object, error) {
 	subject := SubjectOf(s)
 	if subject == (itself{}) {
@@ -139,7 +141,7 @@ func (e *Engine) Show(ctx context.Context, object services.Object, t *catalogue.
 		return object, err
 	}
 	if s, ok := subject.(scale); ok {
-		if err := s.wanted(live); err != nil {
+		if err := s.checkReplicas(live); err != nil {
 			return object, err
 		}
 	}
@@ -147,7 +149,7 @@ func (e *Engine) Show(ctx context.Context, object services.Object, t *catalogue.
 	if err != nil {
 		return object, err
 	}
-	object.UID, object.Revision = "", 0 // it is not what is stored
+	object.UID, object.Revision = "", 0 // the result is not the stored object
 	object.JSON, err = tree.Encode(shown)
 	return object, err
 }

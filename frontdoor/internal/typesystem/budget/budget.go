@@ -1,8 +1,7 @@
-// Package budget bounds what one walk over an object may take: it ends when the request
-// is over, because its time is or because the client has left, and limits what the walk
-// adds to the object. It counts the requests that such limits have ended. It knows nothing
-// of objects. It serves "Errors" of the
-// specification.
+// Package budget bounds the work of one walk over an object: the walk ends when the
+// request's deadline has passed or its client has disconnected, and the bytes that it adds
+// to the object are limited. Counter counts the requests that exceeded a limit. It knows
+// nothing about objects. It serves "Errors" of the specification.
 package budget
 
 import (
@@ -13,17 +12,17 @@ import (
 )
 
 const (
-	// maxAdded is the limit on what defaults add to one object, in bytes: as much as a
-	// client may send. An object of that size is beyond what etcd takes.
+	// maxAdded limits the bytes that defaults add to one object: the maximum size of a
+	// request body. An object of that size is larger than etcd accepts.
 	maxAdded = 3 << 20
-	// stride is how many steps are taken before the context is asked again.
+	// stride is the number of steps between checks of the context.
 	stride = 1024
 )
 
-// Budget is that of one walk. A nil Budget is unlimited. It must not be used
+// Budget is the budget of one walk. A nil Budget is unlimited. It must not be used
 // concurrently.
 type Budget struct {
-	ctx   context.Context //nolint:containedctx // it lives as long as the walk
+	ctx   context.Context //nolint:containedctx // a Budget is used for one walk only
 	steps int
 	added int
 	err   error
@@ -32,8 +31,8 @@ type Budget struct {
 // New returns the budget of a walk that ends with ctx.
 func New(ctx context.Context) *Budget { return &Budget{ctx: ctx} }
 
-// Over counts a step and reports whether the request is over: the walk then ends, and
-// Err says why.
+// Over counts a step and reports whether the request is over: the walk must then end, and
+// Err returns the reason.
 func (b *Budget) Over() bool {
 	if b == nil {
 		return false
@@ -45,8 +44,8 @@ func (b *Budget) Over() bool {
 	return b.err != nil && b.ctx.Err() != nil
 }
 
-// Add takes the bytes of a default from the budget. It reports false when there are not
-// enough left: the default is then left out, and Err says why.
+// Add counts the bytes of a default. It reports whether the limit allows them: if not, the
+// default must be left out, and Err returns the reason.
 func (b *Budget) Add(bytes int) bool {
 	if b == nil {
 		return true
@@ -60,8 +59,8 @@ func (b *Budget) Add(bytes int) bool {
 	return false
 }
 
-// Err returns the Status of a budget that is used up: RequestEntityTooLarge (413), or
-// Timeout (504) when the time of the request is over; nil while there is some left.
+// Err returns the Status of an exceeded budget: RequestEntityTooLarge (413), or Timeout
+// (504) when the request is over. It returns nil if no limit was exceeded.
 func (b *Budget) Err() error {
 	if b == nil {
 		return nil

@@ -6,10 +6,10 @@ import (
 	"github.com/portico-platform/portico/services/limit"
 )
 
-// Counter counts the requests that limits have ended.
+// Counter counts the requests that exceeded a limit.
 type Counter struct{ total *prometheus.CounterVec }
 
-// NewCounter returns a Counter with a series for every limit.
+// NewCounter returns a Counter with a series for every limit, registered with registry.
 func NewCounter(registry prometheus.Registerer) *Counter {
 	c := &Counter{prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portico_request_limits_total",
 		Help: "Requests that were refused because their work exceeded a limit, by limit."}, []string{"limit"})}
@@ -20,7 +20,7 @@ func NewCounter(registry prometheus.Registerer) *Counter {
 	return c
 }
 
-// Count counts a request that ends with err, if a limit is the reason.
+// Count counts a request that ended with err, if a limit caused it.
 func (c *Counter) Count(err error) {
 	if l, ok := limit.Of(err); ok {
 		c.total.WithLabelValues(string(l)).Inc()

@@ -16,26 +16,26 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Options choose what a catalogue holds.
+// Options select what a catalogue holds.
 type Options struct {
 	Vocabulary vocabulary.Vocabulary
-	// RuntimeConfig says which versions are served.
+	// RuntimeConfig selects the served versions.
 	RuntimeConfig RuntimeConfig
-	// Source of the built-in types; release 1.21 when nil.
+	// Source of the built-in types; nil means release 1.21.
 	Source Source
 }
 
-// Catalogue is every resource type there is. It never changes once built.
+// Catalogue holds all resource types. It is immutable.
 type Catalogue struct {
 	groups      []Group
 	types       map[typeID]*Type                 // served ones
 	kinds       map[kindID]*Type                 // served ones
-	stored      map[resource.GroupResource]*Type // by any group that shares it
+	stored      map[resource.GroupResource]*Type // by each group that shares it
 	definitions map[string]*spec.Schema
 	bodies      map[kindID]string // definition names
 	converter   func() (managedfields.TypeConverter, error)
 	reserved    map[string]Reserved // by group
-	builtIn     *Catalogue          // nil in the one without custom types
+	builtIn     *Catalogue          // nil if this has only built-in types
 }
 
 // ErrNoVersion is the error of a conversion to a version that is not served.
@@ -43,8 +43,7 @@ var ErrNoVersion = errors.New("no such version")
 
 type typeID struct{ group, version, resource string }
 
-// Group is an API group with its served versions, best first: the first is the
-// preferred one.
+// Group is an API group with its served versions, the preferred version first.
 type Group struct {
 	Name     string
 	Versions []GroupVersion
@@ -56,7 +55,7 @@ type GroupVersion struct {
 	Types   []*Type
 }
 
-// New builds the catalogue: the source's types, completed by the described.
+// New builds the catalogue from the source's types and the files of package kinds.
 func New(o Options) (*Catalogue, error) {
 	source := o.Source
 	if source == nil {
@@ -102,8 +101,8 @@ func New(o Options) (*Catalogue, error) {
 	return c, nil
 }
 
-// index makes the served types findable; groups come in the given order, those
-// it does not name at the end.
+// index fills the lookup maps and the list of groups. Groups are sorted as in order; groups
+// that it does not contain come last.
 func (c *Catalogue) index(served []*Type, order []string) {
 	rank := func(group string) int {
 		if i := slices.Index(order, group); i >= 0 {
@@ -131,16 +130,17 @@ func (c *Catalogue) index(served []*Type, order []string) {
 	}
 }
 
-// byVersion orders versions by stability and age, the best first: v2, v1, v1beta1.
+// byVersion compares versions by stability and age, the preferred version first: v2, v1,
+// v1beta1.
 func byVersion(a, b string) int { return -version.CompareKubeAwareVersionStrings(a, b) }
 
-// Lookup finds the served type that a path names.
+// Lookup returns the served type with a plural resource name.
 func (c *Catalogue) Lookup(group, version, resource string) (*Type, bool) {
 	t, ok := c.types[typeID{group, version, resource}]
 	return t, ok
 }
 
-// ByKind finds the served type that an object names.
+// ByKind returns the served type with a kind.
 func (c *Catalogue) ByKind(group, version, kind string) (*Type, bool) {
 	t, ok := c.kinds[kindID{group, version, kind}]
 	return t, ok
@@ -167,22 +167,23 @@ func (c *Catalogue) Group(name string) (Group, bool) {
 	return c.groups[i], true
 }
 
-// Stored returns the version of a type that is kept, whether it is served or
-// not; nil when there is no such type. Groups that share objects give the same.
+// Stored returns the storage version of a type, which may be unserved; nil when there is no
+// such type. Groups that share objects have the same one.
 func (c *Catalogue) Stored(gr resource.GroupResource) *Type { return c.stored[gr] }
 
-// Body returns the schema of any kind, and its definition name: of types, of
-// lists and of what subresources take; not ok when there is none.
+// Body returns the schema of any kind and its definition name: of types, lists and bodies
+// of subresources. ok is false when there is none.
 func (c *Catalogue) Body(group, version, kind string) (schema *spec.Schema, definition string, ok bool) {
 	definition, ok = c.bodies[kindID{group, version, kind}]
 	return c.definitions[definition], definition, ok
 }
 
-// Definitions returns all schemas by name. They are shared: do not change them.
+// Definitions returns all schemas by name. The caller must not modify them.
 func (c *Catalogue) Definitions() map[string]*spec.Schema { return c.definitions }
 
-// Resolve follows the schema's reference, alone or as the only part of an allOf
-// (as published documents write a reference with a description of its own).
+// Resolve follows the schema's $ref, either its own or that of a single allOf (which
+// published documents use for a reference with a description of its own). It returns nil
+// for an unknown reference.
 func (c *Catalogue) Resolve(s *spec.Schema) *spec.Schema {
 	for s != nil {
 		pointer := s.Ref.String()
@@ -197,6 +198,6 @@ func (c *Catalogue) Resolve(s *spec.Schema) *spec.Schema {
 	return nil
 }
 
-// Converter turns objects into typed values for field ownership and apply. It is
-// built at the first call.
+// Converter returns the converter of objects into typed values, for managed fields and
+// apply. It is built at the first call.
 func (c *Catalogue) Converter() (managedfields.TypeConverter, error) { return c.converter() }

@@ -7,7 +7,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// describeColumns gives the columns that show one field that field's description.
+// describeColumns sets the description of each column that shows a single field and has
+// none to the description of the field.
 func (c *Catalogue) describeColumns(t *Type) {
 	t.Columns = slices.Clone(t.Columns)
 	for i := range t.Columns {
@@ -20,7 +21,7 @@ func (c *Catalogue) describeColumns(t *Type) {
 	}
 }
 
-// field finds the schema of the field at a path; nil when there is none.
+// field returns the schema of the field at a path; nil when there is none.
 func (c *Catalogue) field(s *spec.Schema, path string) *spec.Schema {
 	for name := range strings.SplitSeq(strings.TrimPrefix(path, "."), ".") {
 		if s = c.Resolve(s); s == nil {

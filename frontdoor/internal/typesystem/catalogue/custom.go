@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// With returns a catalogue that has custom types too, and shares everything
-// built-in with c, which stays as it is. The types of a surface are taken together
-// or not at all: where one of them asks for a name that a built-in type or an
-// earlier surface of the group has, in whatever version, none of them is there.
+// With returns a catalogue with custom types. It shares all built-in types with c, which is
+// not modified. A surface is added completely or not at all: it is skipped if one of its
+// types has a name that a built-in type or an earlier surface of the same group uses, in
+// any version.
 func (c *Catalogue) With(customTypes ...Surface) *Catalogue {
 	more := &Catalogue{
 		builtIn: c.base(), reserved: c.reserved,
@@ -45,11 +45,11 @@ func (c *Catalogue) With(customTypes ...Surface) *Catalogue {
 		}
 	}
 	more.index(served, order)
-	more.converter = func() (managedfields.TypeConverter, error) { return joined{c.converter, converters}, nil }
+	more.converter = func() (managedfields.TypeConverter, error) { return combined{c.converter, converters}, nil }
 	return more
 }
 
-// define adds the schemas of a surface that was accepted.
+// define adds the schemas of an accepted surface.
 func (c *Catalogue) define(definitions map[string]*spec.Schema) {
 	for name, s := range definitions {
 		c.definitions[name] = s
@@ -61,14 +61,14 @@ func (c *Catalogue) define(definitions map[string]*spec.Schema) {
 	}
 }
 
-// claim is a name in a group that one surface has, for a resource or for a kind.
+// claim is a name in a group that a surface uses, as a resource or as a kind.
 type claim struct {
 	group, name string
 	kind        bool
 }
 
-// accepts reports whether neither the built-in types nor an earlier surface have a
-// name that the surface asks for, and takes note of its names.
+// accepts reports whether no built-in type and no earlier surface uses a name of the
+// surface. If so, it adds the surface's names to taken.
 func (c *Catalogue) accepts(custom Surface, taken map[claim]bool) bool {
 	claims := map[claim]bool{}
 	for _, t := range custom.Types {
@@ -93,9 +93,9 @@ func (c *Catalogue) accepts(custom Surface, taken map[claim]bool) bool {
 	return true
 }
 
-// converterOf returns what makes the converter of one custom type, at first use.
-// Objects without a schema have what their JSON shows: keys are fields and lists
-// are whole values.
+// converterOf returns a function that builds the converter of one custom type at the first
+// call. Without a schema, the type is deduced from the JSON: members are fields, and lists
+// are atomic.
 func (c *Catalogue) converterOf(t *Type) func() (managedfields.TypeConverter, error) {
 	return sync.OnceValues(func() (managedfields.TypeConverter, error) {
 		if t.Schema == nil {
@@ -107,7 +107,7 @@ func (c *Catalogue) converterOf(t *Type) func() (managedfields.TypeConverter, er
 	})
 }
 
-// collect adds what a schema refers to, and so on.
+// collect adds all definitions that a schema refers to, directly or indirectly.
 func (c *Catalogue) collect(found map[string]*spec.Schema, s *spec.Schema) {
 	if s == nil {
 		return
@@ -130,17 +130,17 @@ func (c *Catalogue) collect(found map[string]*spec.Schema, s *spec.Schema) {
 	}
 }
 
-// joined is a converter for custom types and, for all other objects, the one that
-// all catalogues share.
-type joined struct {
+// combined is a converter for custom types that uses the built-in converter for all other
+// objects.
+type combined struct {
 	builtIn func() (managedfields.TypeConverter, error)
 	custom  map[schema.GroupVersionKind]func() (managedfields.TypeConverter, error)
 }
 
-// ObjectToTyped returns the object as a typed value.
-func (j joined) ObjectToTyped(object runtime.Object, o ...typed.ValidationOptions) (*typed.TypedValue, error) {
-	of := j.builtIn
-	if custom, ok := j.custom[object.GetObjectKind().GroupVersionKind()]; ok {
+// ObjectToTyped implements managedfields.TypeConverter.
+func (c combined) ObjectToTyped(object runtime.Object, o ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	of := c.builtIn
+	if custom, ok := c.custom[object.GetObjectKind().GroupVersionKind()]; ok {
 		of = custom
 	}
 	converter, err := of()
@@ -150,9 +150,9 @@ func (j joined) ObjectToTyped(object runtime.Object, o ...typed.ValidationOption
 	return converter.ObjectToTyped(object, o...)
 }
 
-// TypedToObject is the way back, which is the same for all types.
-func (j joined) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
+// TypedToObject implements managedfields.TypeConverter; it does not depend on the type.
+func (c combined) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
 	return managedfields.NewDeducedTypeConverter().TypedToObject(value)
 }
 
-var _ managedfields.TypeConverter = joined{}
+var _ managedfields.TypeConverter = combined{}

@@ -13,7 +13,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Release121 is the surface of release 1.21, from its published document.
+// Release121 returns the source of the types of release 1.21: its published OpenAPI
+// document.
 func Release121() Source { return release121{} }
 
 type release121 struct{}
@@ -39,8 +40,8 @@ func (release121) Surface(v vocabulary.Vocabulary) (*Surface, error) {
 	return &Surface{Types: types, Definitions: definitions}, nil
 }
 
-// definitions reads the document's schemas, with their own and each other's
-// names in the chosen vocabulary.
+// definitions returns the document's schemas with names and references in the chosen
+// vocabulary.
 func (n documentNames) definitions(document *openapi_v2.Document) (map[string]*spec.Schema, error) {
 	all := document.Definitions.AdditionalProperties
 	definitions := make(map[string]*spec.Schema, len(all))
@@ -59,13 +60,13 @@ func (n documentNames) definitions(document *openapi_v2.Document) (map[string]*s
 	return definitions, nil
 }
 
-// managedFieldsEntry is the definition, under its original name, that lacks a field
-// in the document: the owners of fields have told the subresource apart ever since,
-// and clients send back what they have read.
+// managedFieldsEntry is the original name of a definition that lacks a field in the
+// document: the service records the subresource of an entry as later releases do, and
+// clients send back what they have read.
 var managedFieldsEntry = vocabulary.K8s().Definitions + "apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry"
 
-// types reads the document's paths: each of them adds a verb or a subresource to
-// the type that it is about.
+// types builds the types from the document's paths: each path adds verbs to a type or to
+// one of its subresources.
 func (n documentNames) types(document *openapi_v2.Document) ([]*Type, error) {
 	types := map[string]*Type{}
 	for _, path := range document.Paths.Path {
@@ -98,7 +99,7 @@ func (n documentNames) types(document *openapi_v2.Document) ([]*Type, error) {
 	return sorted, nil
 }
 
-// add notes what one operation of a path says about its type.
+// add adds the verb of an operation to its type or subresource.
 func (n documentNames) add(t *Type, shape shape, op operation) {
 	verb := op.verb()
 	if verb == "" {
@@ -134,14 +135,14 @@ func addOnce(list []string, value string) []string {
 	return append(list, value)
 }
 
-// shape is what a path of the document is about.
+// shape is the target of a path of the document.
 type shape struct {
 	group, version, resource, subresource string
 	namespaced                            bool
 }
 
-// parseShape reads a path template (section "Path shapes"). Paths that are not
-// about a resource type, and those of proxies with a path of their own, are not ok.
+// parseShape parses a path template (section "Path shapes"). ok is false for paths that do
+// not address a resource type, and for proxy paths with a trailing path.
 func parseShape(path string) (s shape, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -181,8 +182,8 @@ func operations(item *openapi_v2.PathItem) []operation {
 	return list
 }
 
-// extension returns the text of an extension of the operation; the document
-// keeps them as YAML.
+// extension returns the value of a vendor extension of the operation as text; the document
+// has it as YAML.
 func (o operation) extension(name string) string {
 	for _, e := range o.VendorExtension {
 		if e.Name == name {
@@ -194,7 +195,7 @@ func (o operation) extension(name string) string {
 
 func (o operation) action() string { return o.extension(extensionAction) }
 
-// verb returns the verb that the operation stands for.
+// verb returns the API verb of the operation; "" when it has none.
 func (o operation) verb() string {
 	switch action := o.action(); action {
 	case "post":
@@ -210,7 +211,7 @@ func (o operation) verb() string {
 	}
 }
 
-// kind returns the kind that the operation is about.
+// kind returns the kind in the operation's group-version-kind extension.
 func (o operation) kind() (id kindID) {
 	for line := range strings.Lines(o.extension(extensionKinds)) {
 		key, value, _ := strings.Cut(line, ":")

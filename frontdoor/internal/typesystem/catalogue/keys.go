@@ -9,17 +9,16 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// keyDefaults are the defaults of fields that are part of a list's key. The
-// document leaves them out; without them an item that does not say its protocol
-// would be another one than the item that it becomes once defaults are applied.
-// They are found by the end of the definition's name.
+// keyDefaults are the defaults of fields that are part of a list's map keys, by the suffix
+// of the definition's name. The document lacks them. Without them an item without a
+// protocol would have another key than the same item after defaulting.
 var keyDefaults = map[string]map[string]string{
 	".core.v1.ServicePort":   {"protocol": "TCP"},
 	".core.v1.ContainerPort": {"protocol": "TCP"},
 }
 
-// withKeyDefaults returns the definitions with the defaults of key fields, and
-// leaves those that it is given as they are.
+// withKeyDefaults returns the definitions with the defaults of key fields. It does not
+// modify the given ones.
 func withKeyDefaults(definitions map[string]*spec.Schema) map[string]*spec.Schema {
 	completed := maps.Clone(definitions)
 	for name, s := range definitions {
@@ -32,7 +31,7 @@ func withKeyDefaults(definitions map[string]*spec.Schema) map[string]*spec.Schem
 	return completed
 }
 
-// withDefaults returns a copy of the schema whose properties have defaults.
+// withDefaults returns a copy of the schema with defaults for properties.
 func withDefaults(s *spec.Schema, defaults map[string]string) *spec.Schema {
 	copied := *s
 	copied.Properties = maps.Clone(s.Properties)
@@ -44,9 +43,9 @@ func withDefaults(s *spec.Schema, defaults map[string]string) *spec.Schema {
 	return &copied
 }
 
-// forOwnership returns the definitions as the library that tracks field owners
-// needs them: it knows by their original names which definitions hold any scalar
-// and any value, and would take those of another vocabulary at their word.
+// forOwnership returns the definitions in the form that the managed fields library needs:
+// it recognizes the definitions of Quantity and RawExtension by their original names, and
+// would take the schemas of another vocabulary literally.
 func forOwnership(definitions map[string]*spec.Schema) map[string]*spec.Schema {
 	adapted := maps.Clone(definitions)
 	for name := range definitions {

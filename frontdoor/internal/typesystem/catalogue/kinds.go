@@ -10,10 +10,10 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// described is what the files of package kinds say, by type.
+// described holds the contents of the files of package kinds, by type.
 type described struct {
 	vocabulary vocabulary.Vocabulary
-	groups     []string // in the order of the list of groups
+	groups     []string // in the order of groups.yaml
 	kinds      map[resource.GroupResource]*kinds.Kind
 }
 
@@ -32,8 +32,8 @@ func readKinds(v vocabulary.Vocabulary) (*described, error) {
 	return d, nil
 }
 
-// complete adds what the files say to the types. A file about a type that is not
-// there is a fault.
+// complete adds the contents of the files to the types. It returns an error for a file of a
+// type that does not exist.
 func (d *described) complete(types []*Type) error {
 	unused := map[resource.GroupResource]bool{}
 	for gr := range d.kinds {
@@ -82,8 +82,8 @@ func (d *described) describe(t *Type, k *kinds.Kind) {
 	}
 }
 
-// replacement writes a replacement's group in the vocabulary: "networking./v1
-// Ingress" is the maker's networking group.
+// replacement translates the group of a replacement into the vocabulary: "networking./v1
+// Ingress" means the project's networking group.
 func (d *described) replacement(text string) string {
 	group, rest, ok := strings.Cut(text, "/")
 	if !ok {
@@ -92,7 +92,7 @@ func (d *described) replacement(text string) string {
 	return d.vocabulary.Group(group) + "/" + rest
 }
 
-// store settles which version of each type is kept, and tells all versions.
+// store sets the storage version of all types and returns it by group and resource.
 func (d *described) store(types []*Type) map[resource.GroupResource]*Type {
 	kept := map[resource.GroupResource]*Type{}
 	for _, t := range types {
@@ -115,7 +115,7 @@ func (d *described) store(types []*Type) map[resource.GroupResource]*Type {
 	return stored
 }
 
-// storage reports whether a file names this version as the one to keep.
+// storage reports whether a file declares this version as the storage version.
 func (d *described) storage(t *Type) bool {
 	k := d.kinds[t.GroupResource()]
 	return k != nil && k.Storage == t.Version

@@ -11,11 +11,11 @@ import (
 
 const definitionsPointer = "#/definitions/"
 
-// documentNames maps the names of a published document, which are original, to
-// the chosen vocabulary. It is asked once, when the catalogue is built.
+// documentNames maps the names of a published document, which are the original ones, to the
+// chosen vocabulary. It is used once, when the catalogue is built.
 type documentNames struct {
 	original, chosen vocabulary.Vocabulary
-	// text maps the names that descriptions mention.
+	// text maps the names in descriptions.
 	text *strings.Replacer
 }
 
@@ -32,7 +32,7 @@ func (n documentNames) group(name string) string {
 	return n.chosen.Group(n.original.ShortGroup(name))
 }
 
-// definition maps the name of a schema.
+// definition maps the name of a definition.
 func (n documentNames) definition(name string) string {
 	rest, ours := strings.CutPrefix(name, n.original.Definitions)
 	if !ours || n.same() {
@@ -43,9 +43,9 @@ func (n documentNames) definition(name string) string {
 
 func (n documentNames) same() bool { return n.original.Name == n.chosen.Name }
 
-// rename maps what a schema names, in place and before it is parsed: other
-// schemas, and properties that are extensions themselves (those of the schemas in
-// custom resource definitions).
+// rename maps the names in a schema, in place and before it is parsed: references to other
+// schemas, and properties whose names are extensions (those of JSONSchemaProps in
+// CustomResourceDefinitions).
 func (n documentNames) rename(s *openapi_v2.Schema) {
 	if s == nil || n.same() {
 		return
@@ -69,7 +69,7 @@ func (n documentNames) rename(s *openapi_v2.Schema) {
 	n.rename(s.GetAdditionalProperties().GetSchema())
 }
 
-// renameKinds maps the groups of the kinds that a schema says it describes.
+// renameKinds maps the groups in a schema's group-version-kind extension.
 func (n documentNames) renameKinds(s *spec.Schema) {
 	list, _ := s.Extensions[extensionKinds].([]any)
 	for _, entry := range list {

@@ -6,21 +6,20 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// Reserved are the names in one group that built-in types have: in any version,
-// served or not. No custom type may have them in any other version either, because
-// names mean the same in all versions of a group: to authorization, to owner
-// references, and to whoever finds the preferred version of a name. The zero value
-// reserves nothing.
+// Reserved holds the names in one group that built-in types use, in any version, served or
+// not. A custom type must not use them in any version, because a name has the same meaning
+// in all versions of a group: for authorization, for ownerReferences, and for clients that
+// look up the preferred version of a name. The zero value reserves nothing.
 type Reserved struct {
 	resources, kinds map[string]bool // in lower case
 }
 
-// Resource reports whether a built-in type has the name as its plural, its singular
-// or a short name. Case makes no difference.
+// Resource reports whether a built-in type has this plural, singular or short name. Case is
+// ignored.
 func (r Reserved) Resource(name string) bool { return r.resources[strings.ToLower(name)] }
 
-// Kind reports whether a built-in type, a list of them or the body of a subresource
-// is of that kind. Case makes no difference.
+// Kind reports whether a built-in type, its list or the body of a subresource has this
+// kind. Case is ignored.
 func (r Reserved) Kind(name string) bool { return r.kinds[strings.ToLower(name)] }
 
 // reserve collects the names of all built-in types and bodies, by group.
@@ -51,21 +50,21 @@ func (c *Catalogue) reserve(types []*Type) map[string]Reserved {
 	return all
 }
 
-// Reserved returns the names of a group that built-in types have.
+// Reserved returns the names of a group that built-in types use.
 func (c *Catalogue) Reserved(group string) Reserved { return c.reserved[group] }
 
-// ReservedDefinition reports whether a built-in schema has the name.
+// ReservedDefinition reports whether a built-in schema has this definition name.
 func (c *Catalogue) ReservedDefinition(name string) bool {
 	return c.base().definitions[name] != nil
 }
 
-// BuiltIn reports whether objects of a built-in type, served or not, are kept under
-// this group and resource, or under others that share them.
+// BuiltIn reports whether a built-in type, served or not, has this group and plural, or
+// stores its objects under them.
 func (c *Catalogue) BuiltIn(group, plural string) bool {
 	return c.base().stored[resource.GroupResource{Group: group, Resource: plural}] != nil
 }
 
-// base returns the catalogue of the built-in types alone.
+// base returns the catalogue of only the built-in types.
 func (c *Catalogue) base() *Catalogue {
 	if c.builtIn != nil {
 		return c.builtIn

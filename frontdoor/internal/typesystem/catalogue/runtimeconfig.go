@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// RuntimeConfig says which group versions are served: the values of
-// --runtime-config by key (section "Groups and paths"). Keys are api/all,
-// api/ga, api/beta, api/alpha, <group>/<version> (api/v1 or v1 for the core
-// group) and <group>/<version>/<resource>. The zero value serves all but alpha
-// versions.
+// RuntimeConfig selects the served group versions: the values of --runtime-config by key
+// (section "Groups and paths"). Keys are api/all, api/ga, api/beta, api/alpha,
+// <group>/<version> (api/v1 or v1 for the core group) and <group>/<version>/<resource>. The
+// zero value serves all but alpha versions.
 type RuntimeConfig map[string]bool
 
-// ParseRuntimeConfig reads the values of the flag: each may hold several
-// settings, separated by commas; a key alone means true.
+// ParseRuntimeConfig parses the values of the flag: each may hold several settings,
+// separated by commas; a key without a value means true.
 func ParseRuntimeConfig(values ...string) (RuntimeConfig, error) {
 	config := RuntimeConfig{}
 	for _, setting := range strings.Split(strings.Join(values, ","), ",") {
@@ -40,7 +39,7 @@ func ParseRuntimeConfig(values ...string) (RuntimeConfig, error) {
 	return config, nil
 }
 
-// stability is the level that a version's name tells.
+// stability returns the key of a version's stability level.
 func stability(version string) string {
 	switch {
 	case strings.Contains(version, "alpha"):
@@ -51,7 +50,7 @@ func stability(version string) string {
 	return "api/ga"
 }
 
-// serves reports whether a type is served; the most specific key decides.
+// serves reports whether a type is served; the most specific key takes precedence.
 func (c RuntimeConfig) serves(t *Type) bool {
 	version := configKey(t)
 	for _, key := range []string{version + "/" + t.Resource, version, stability(t.Version), "api/all"} {
@@ -62,7 +61,7 @@ func (c RuntimeConfig) serves(t *Type) bool {
 	return stability(t.Version) != "api/alpha"
 }
 
-// check finds keys that name nothing there is.
+// check returns an error for a key that matches no type.
 func (c RuntimeConfig) check(types []*Type) error {
 	known := map[string]bool{"api/all": true, "api/ga": true, "api/beta": true, "api/alpha": true}
 	for _, t := range types {

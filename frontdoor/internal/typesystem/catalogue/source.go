@@ -6,22 +6,21 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Source describes resource types: the published document of a release, later
-// others. What it returns is in the given vocabulary already.
+// Source describes resource types. Release121 is the only one so far.
 type Source interface {
 	Surface(vocabulary.Vocabulary) (*Surface, error)
 }
 
-// Surface is what a source knows: types as the document has them, and the schemas
-// that they and their bodies refer to, by definition name.
+// Surface holds the types of a source, and by definition name the schemas that these types
+// and their bodies refer to. All names are in the vocabulary that was passed to the source.
 type Surface struct {
 	Types       []*Type
 	Definitions map[string]*spec.Schema
 }
 
-// Extensions of the published documents that tell which kind a schema or an
-// operation is about, and what an operation does. Here they have their original
-// names, because the libraries read only those.
+// Extensions of the published documents: the kind of a schema or an operation, and the
+// action of an operation. They keep their original names in memory, because the libraries
+// only know those.
 var (
 	extensionKinds  = vocabulary.K8s().Extension + "group-version-kind"
 	extensionAction = vocabulary.K8s().Extension + "action"
@@ -30,7 +29,7 @@ var (
 // kindID names a kind in a group version.
 type kindID struct{ Group, Version, Kind string }
 
-// kindsOf returns the kinds that a definition says it describes.
+// kindsOf returns the kinds in a definition's group-version-kind extension.
 func kindsOf(s *spec.Schema) []kindID {
 	list, _ := s.Extensions[extensionKinds].([]any)
 	kinds := make([]kindID, 0, len(list))

@@ -1,8 +1,7 @@
-// Package catalogue knows every resource type as data: what a path addresses,
-// which verbs and subresources it has, how its objects look and where they are
-// kept. Built-in types come from the published 1.21 document, completed by the
-// files of package kinds. Everybody else asks it and nobody else lists
-// types. It does no I/O per request. It serves "Resources and their fields",
+// Package catalogue holds every resource type as data: its names, verbs and subresources,
+// schema, columns and storage key. Built-in types come from the published 1.21 document,
+// completed by the files of package kinds. It is the only list of types; all other packages
+// look types up here. It does no I/O per request. It serves "Resources and their fields",
 // "Path shapes" and "Groups and paths" of the specification.
 package catalogue
 
@@ -16,103 +15,102 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// Type is a resource type in one group version: what a path addresses. Types are
-// immutable once the catalogue has been built.
+// Type is a resource type in one group version. Types are immutable once the catalogue has
+// been built.
 type Type struct {
 	Group      string // empty for the core group
 	Version    string
 	Resource   string // plural, as in paths
 	Singular   string
 	Kind       string
-	ListKind   string // empty when it cannot be listed
+	ListKind   string // empty if it cannot be listed
 	ShortNames []string
 	Categories []string
 	Namespaced bool
 	// Verbs of the resource itself, as discovery names them.
 	Verbs []string
-	// Subresources by name, as in status and scale.
+	// Subresources by name, for example status and scale.
 	Subresources map[string]*Subresource
-	// Custom types come from definitions that are objects themselves: DefinitionUID is
-	// the UID of that object.
+	// Custom types are defined by CustomResourceDefinitions: DefinitionUID is the UID of
+	// that object.
 	Custom        bool
 	DefinitionUID string
 	// Virtual types represent an operation: they are created and never stored.
 	Virtual bool
 
-	// Stored is the group version that is kept; the type itself when it is the one,
-	// and for virtual types.
+	// Stored is the type in the storage version; the type itself if it is that, and for
+	// virtual types.
 	Stored *Type
-	// Key is where objects are kept: the same for all versions of a type, and for
-	// groups that share objects (events, ingresses).
+	// Key is the group and resource under which objects are stored: the same for all
+	// versions of a type, and for groups that share objects (events, ingresses).
 	Key resource.GroupResource
 
-	// Schema describes the object. Its extensions have their original names
-	// (x-kubernetes-...), because the libraries read only those.
+	// Schema is the schema of the object. Its extensions have their original names
+	// (x-kubernetes-...), because the libraries only know those.
 	Schema *spec.Schema
-	// Definition is the schema's name in the document, in the vocabulary in use.
+	// Definition is the schema's definition name, in the vocabulary in use.
 	Definition string
 
-	// Selectable maps the names of field selectors, beyond metadata.name and
-	// metadata.namespace, to where their values stand.
+	// Selectable lists the field selectors beyond metadata.name and metadata.namespace.
 	Selectable []SelectableField
-	// Columns of the Table; empty for the default two.
+	// Columns of the Table; empty for the two default columns.
 	Columns []kinds.Column
-	// NameRule says which names are valid.
+	// NameRule is the rule for valid names.
 	NameRule kinds.NameRule
-	// Behavior is what writes of the objects do differently.
+	// Behavior holds the deviations of writes from the default.
 	Behavior kinds.Behavior
-	// Deprecation is set for versions that are on their way out.
+	// Deprecation is set for deprecated versions.
 	Deprecation *kinds.Deprecation
-	// Going is true while the definition of a custom type is being deleted: its objects
-	// may be changed, so that they can go, but there are no new ones.
+	// Going is true while the definition of a custom type is being deleted: its objects can
+	// be updated, so that finalizers can be removed, but not created.
 	Going bool
-	// Siblings are all versions of a custom type, served or not, by their names, and
-	// Since is the first revision at which objects are certainly stored as these
-	// versions want them: fields were dropped and defaults set.
+	// Siblings are all versions of a custom type by name, served or not. Since is the first
+	// revision at which objects are known to be stored as these versions' schemas require,
+	// pruned and defaulted.
 	Siblings map[string]*Type
 	Since    int64
-	// KeepsAll says that objects of a custom type are kept as they are sent, with fields
-	// that the type does not have and with null.
+	// KeepsAll is set for custom types whose objects are stored as sent, including unknown
+	// fields and nulls.
 	KeepsAll bool
-	// Webhook tells what an object of another version is in this one; nil where the
-	// versions differ in nothing but their names, or package convert knows.
+	// Webhook converts objects of other versions to this one; nil if the versions differ
+	// only in their names, or if package versions converts them.
 	Webhook Converter
 }
 
-// Converter asks somebody else what objects are in another version.
+// Converter converts objects by calling another service.
 type Converter interface {
-	// Convert returns the objects in that version, in the same order. It does not
-	// modify them.
+	// Convert returns the objects in that version, in the same order. It does not modify
+	// them.
 	Convert(ctx context.Context, objects []map[string]any, apiVersion string) ([]map[string]any, error)
 }
 
-// Subresource is a sub path below one object.
+// Subresource is a subresource of a type.
 type Subresource struct {
 	Name  string
-	Group string // of the body; empty version means: of the type itself
+	Group string // of the body; an empty Version means the type's own group version
 	// Version and Kind of the body, for example autoscaling/v1 Scale.
 	Version string
 	Kind    string
 	Verbs   []string
-	// Connect subresources hand a connection on (exec, proxy); their body is not
-	// an object and their Kind names the query parameters.
+	// Connect subresources pass a connection on (exec, proxy); their body is not an object,
+	// and Kind is the kind of the query parameters.
 	Connect bool
-	// Scale says where the numbers of a scale stand; nil for the usual places.
+	// Scale has the field paths of a scale; nil for the usual ones.
 	Scale *ScalePaths
 }
 
-// ScalePaths are where a custom type keeps what its scale shows.
+// ScalePaths are the field paths that the scale of a custom type reads and writes.
 type ScalePaths struct {
-	Replicas       []string // wanted
-	StatusReplicas []string // there are
-	Selector       []string // a label selector as text; nil when there is none
+	Replicas       []string // desired replicas
+	StatusReplicas []string // observed replicas
+	Selector       []string // a label selector as a string; nil for none
 }
 
-// SelectableField is a field that field selectors may name.
+// SelectableField is a field that field selectors support.
 type SelectableField struct {
-	Name    string   // as in spec.nodeName
-	Path    []string // where the value stands in the stored version
-	Default string   // what an absent value counts as
+	Name    string   // for example spec.nodeName
+	Path    []string // in the storage version
+	Default string   // the value of an absent field
 }
 
 // GroupResource names the type independently of its version.
@@ -120,13 +118,13 @@ func (t *Type) GroupResource() resource.GroupResource {
 	return resource.GroupResource{Group: t.Group, Resource: t.Resource, Custom: t.Custom}
 }
 
-// Can reports whether the type has a verb.
+// Can reports whether the type supports a verb.
 func (t *Type) Can(verb string) bool {
 	return slices.Contains(t.Verbs, verb) || t.Going && (verb == "update" || verb == "patch")
 }
 
-// DeprecationWarning is what clients of a deprecated version are told; empty for
-// others (section "Other signals").
+// DeprecationWarning returns the text of the Warning header for a deprecated version; ""
+// for others (section "Other signals").
 func (t *Type) DeprecationWarning() string {
 	d := t.Deprecation
 	if d == nil {
@@ -145,7 +143,7 @@ func (t *Type) DeprecationWarning() string {
 	return text
 }
 
-// APIVersion returns the type's group version as objects name it.
+// APIVersion returns the value of apiVersion for the type's objects.
 func (t *Type) APIVersion() string {
 	if t.Group == "" {
 		return t.Version

@@ -9,14 +9,14 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 )
 
-// What is shown where there is nothing to show.
+// Texts of cells without a value.
 const (
 	None    = "<none>"
 	Unset   = "<unset>"
 	Unknown = "<unknown>"
 )
 
-// Join joins the texts of a list's items, leaving out empty ones.
+// Join joins the texts of a list's items, omitting empty ones.
 func Join(list rawjson.Value, separator string, text func(rawjson.Value) string) string {
 	var texts []string
 	for item := range list.Items() {
@@ -27,7 +27,7 @@ func Join(list rawjson.Value, separator string, text func(rawjson.Value) string)
 	return strings.Join(texts, separator)
 }
 
-// Texts returns the texts of a list.
+// Texts returns the items of a list of strings.
 func Texts(list rawjson.Value) []string {
 	var all []string
 	for item := range list.Items() {
@@ -36,7 +36,7 @@ func Texts(list rawjson.Value) []string {
 	return all
 }
 
-// AtMost joins the first texts and counts the others.
+// AtMost joins the first n texts and adds the number of the others.
 func AtMost(n int, texts []string) string {
 	if len(texts) <= n {
 		return strings.Join(texts, ",")
@@ -44,10 +44,10 @@ func AtMost(n int, texts []string) string {
 	return strings.Join(texts[:n], ",") + " + " + Count(len(texts)-n) + " more..."
 }
 
-// OrNone joins texts by commas; None without any.
+// OrNone joins texts by commas; it returns None if there are none.
 func OrNone(texts []string) string { return cmp.Or(strings.Join(texts, ","), None) }
 
-// Condition returns the condition of a type among several.
+// Condition returns the condition of a type; nil if there is none.
 func Condition(conditions rawjson.Value, kind string) rawjson.Value {
 	for c := range conditions.Items() {
 		if c.Get("type").String() == kind {
@@ -57,7 +57,7 @@ func Condition(conditions rawjson.Value, kind string) rawjson.Value {
 	return nil
 }
 
-// Count writes a number.
+// Count formats a number.
 func Count(n int) string { return strconv.Itoa(n) }
 
 // Fraction returns n/of.
@@ -65,8 +65,8 @@ func Fraction(n, of int64) string {
 	return strconv.FormatInt(n, 10) + "/" + strconv.FormatInt(of, 10)
 }
 
-// Since returns the time of a timestamp, whose age is shown; <unknown> when it
-// is none.
+// Since returns the time of a timestamp, so that its age is shown; <unknown> if it is
+// invalid.
 func Since(v rawjson.Value) any {
 	if t, ok := Timestamp(v); ok {
 		return t
@@ -74,7 +74,7 @@ func Since(v rawjson.Value) any {
 	return Unknown
 }
 
-// Timestamp reads a timestamp, which may be absent.
+// Timestamp parses a timestamp. ok is false if it is absent or invalid.
 func Timestamp(v rawjson.Value) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339Nano, v.String())
 	return t, err == nil

@@ -6,17 +6,17 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Conversion converts objects of one version of a kind to its best version and back, so
-// that any two versions are converted by way of the best one. An object that is converted
-// to the best version and back loses nothing.
+// Conversion converts objects of one version of a kind to its hub version and back, so that
+// any two versions are converted through the hub. An object that is converted to the hub
+// version and back loses nothing.
 type Conversion struct {
-	// From and To are the names of the functions; To may be empty when the objects of the
-	// best version need no change.
+	// From and To are the names of the functions. To may be empty if objects of the hub
+	// version need no change.
 	From string `json:"from"`
 	To   string `json:"to"`
 
-	// ToBest and FromBest are the functions, once they are resolved.
-	ToBest, FromBest ConvertFunc `json:"-"`
+	// ToHub and FromHub are the functions, once they are resolved.
+	ToHub, FromHub ConvertFunc `json:"-"`
 }
 
 // ConvertFunc modifies the object that it is given and shares its parts: it replaces what
@@ -25,14 +25,14 @@ type ConvertFunc func(v vocabulary.Vocabulary, object map[string]any)
 
 func (k *Kind) resolveConversions(functions map[string]ConvertFunc) error {
 	for version, c := range k.Conversions {
-		if c.ToBest = functions[c.From]; c.ToBest == nil {
+		if c.ToHub = functions[c.From]; c.ToHub == nil {
 			return fmt.Errorf("conversion of %s: there is no function %s", version, c.From)
 		}
-		c.FromBest = func(vocabulary.Vocabulary, map[string]any) {}
+		c.FromHub = func(vocabulary.Vocabulary, map[string]any) {}
 		if c.To == "" {
 			continue
 		}
-		if c.FromBest = functions[c.To]; c.FromBest == nil {
+		if c.FromHub = functions[c.To]; c.FromHub == nil {
 			return fmt.Errorf("conversion of %s: there is no function %s", version, c.To)
 		}
 	}

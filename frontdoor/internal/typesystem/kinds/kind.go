@@ -30,7 +30,7 @@ type Kind struct {
 	Subresources []string `json:"subresources"`
 	// Deprecated versions.
 	Deprecated map[string]Deprecation `json:"deprecated"`
-	// Conversions of the versions whose fields differ from those of the best version.
+	// Conversions of the versions whose fields differ from those of the hub version.
 	Conversions map[string]*Conversion `json:"conversions"`
 
 	// Behavior on writes; its keys are inlined.

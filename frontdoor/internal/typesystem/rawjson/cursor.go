@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Cursor reads a text from its start to its end and looks at every byte once.
-// It is for readers who know what they expect; what is not there is told by
-// false, and the position is then of no more use.
+// Cursor reads JSON from start to end in a single pass, for callers that know the
+// structure. A method returns false if the expected value does not follow; the position is
+// undefined then.
 type Cursor struct {
 	text []byte
 	at   int
@@ -20,7 +20,7 @@ type Cursor struct {
 // Read returns a cursor at the start of a value.
 func (v Value) Read() Cursor { return Cursor{text: v} }
 
-// Open enters an object or array, which begins with the given brace or bracket.
+// Open enters an object or array that begins with the given bracket.
 func (c *Cursor) Open(bracket byte) bool {
 	if c.Peek() != bracket {
 		return false
@@ -29,8 +29,8 @@ func (c *Cursor) Open(bracket byte) bool {
 	return true
 }
 
-// More goes to the next member or item; false at the closing brace or bracket,
-// which is then behind, and where the text ends.
+// More advances to the next member or item. It returns false after the closing bracket,
+// which it consumes, and at the end of the text.
 func (c *Cursor) More(closing byte) bool {
 	switch c.Peek() {
 	case 0:
@@ -45,7 +45,7 @@ func (c *Cursor) More(closing byte) bool {
 	return true
 }
 
-// Peek returns the first byte of what comes next; 0 at the end.
+// Peek returns the first byte of the next token; 0 at the end.
 func (c *Cursor) Peek() byte {
 	for c.at < len(c.text) {
 		if b := c.text[c.at]; b > ' ' {
@@ -56,7 +56,7 @@ func (c *Cursor) Peek() byte {
 	return 0
 }
 
-// Key reads the name of a member and the colon. The name is a Value, in quotes.
+// Key reads the name of a member and the colon. The name is in quotes.
 func (c *Cursor) Key() (Value, bool) {
 	if c.Peek() != '"' {
 		return nil, false
@@ -67,8 +67,7 @@ func (c *Cursor) Key() (Value, bool) {
 	return key, c.colon()
 }
 
-// TextKey reads the name of a member that stands there as it means, see Text,
-// and the colon.
+// TextKey reads the name of a member without escapes, see Text, and the colon.
 func (c *Cursor) TextKey() ([]byte, bool) {
 	key, ok := c.Text()
 	return key, ok && c.colon()
@@ -82,7 +81,7 @@ func (c *Cursor) colon() bool {
 	return true
 }
 
-// Skip reads any value, without a look into it.
+// Skip reads and returns any value, without decoding it.
 func (c *Cursor) Skip() Value {
 	c.Peek()
 	start := c.at
@@ -111,7 +110,7 @@ func (c *Cursor) Int() (int64, bool) {
 	return n, len(digits) > 0
 }
 
-// Null reads a null, if it comes next.
+// Null reads a null if it is next. It consumes any other value that starts with n.
 func (c *Cursor) Null() bool {
 	if c.Peek() != 'n' {
 		return false
@@ -119,9 +118,9 @@ func (c *Cursor) Null() bool {
 	return string(c.Skip()) == "null"
 }
 
-// Text reads a string that stands there as it means: nothing in it is escaped
-// and all is valid UTF-8. The text has no quotes. When it is false, a string
-// that does not stand so may still be read with String.
+// Text reads a string that needs no decoding: it has no escapes and is valid UTF-8. The
+// result has no quotes. If it returns false, the position is unchanged, and AppendString
+// can read the string.
 func (c *Cursor) Text() ([]byte, bool) {
 	if c.Peek() != '"' {
 		return nil, false
@@ -135,7 +134,7 @@ func (c *Cursor) Text() ([]byte, bool) {
 	return c.text[start:end], true
 }
 
-// AppendString reads a string and appends what it means.
+// AppendString reads a string and appends its decoded value.
 func (c *Cursor) AppendString(dst []byte) ([]byte, bool) {
 	if c.Peek() != '"' {
 		return dst, false
@@ -143,7 +142,7 @@ func (c *Cursor) AppendString(dst []byte) ([]byte, bool) {
 	return c.Skip().appendString(dst)
 }
 
-// appendString appends what a string means, as encoding/json reads it.
+// appendString appends the decoded value of a string, as encoding/json decodes it.
 func (v Value) appendString(dst []byte) ([]byte, bool) {
 	if len(v) < 2 || v[len(v)-1] != '"' {
 		return dst, false
@@ -156,14 +155,14 @@ func (v Value) appendString(dst []byte) ([]byte, bool) {
 			break
 		}
 		dst = append(dst, rest[:end]...)
-		meant := byte(0)
+		decoded := byte(0)
 		if end+1 < len(rest) {
-			meant = escapes[rest[end+1]]
+			decoded = escapes[rest[end+1]]
 		}
-		if meant == 0 {
+		if decoded == 0 {
 			return v.decodeString(dst[:before])
 		}
-		dst = append(dst, meant)
+		dst = append(dst, decoded)
 		rest = rest[end+2:]
 	}
 	if !utf8.Valid(dst[before:]) {
@@ -172,7 +171,7 @@ func (v Value) appendString(dst []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// decodeString appends what any string means, the costly way.
+// decodeString is the slow path of appendString.
 func (v Value) decodeString(dst []byte) ([]byte, bool) {
 	var s string
 	if json.Unmarshal(v, &s) != nil {
@@ -181,13 +180,12 @@ func (v Value) decodeString(dst []byte) ([]byte, bool) {
 	return append(dst, s...), true
 }
 
-// escapes tells what a letter after a backslash means; 0 is for those that need
-// a closer look.
+// escapes maps letters after a backslash to their meaning; 0 means that decodeString has to
+// handle the escape.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// Eight bytes are looked at in one step: a byte of the result has its highest
-// bit set where the byte of the word is what is looked for. Only the lowest such
-// bit is sure.
+// Words of eight bytes are compared at once: a byte of the result has its highest bit set
+// where the byte of the word matches. Only the lowest such bit is reliable.
 const (
 	ones  = 0x0101010101010101
 	highs = 0x8080808080808080
@@ -198,8 +196,8 @@ func equal(word uint64, b byte) uint64 {
 	return (word - ones) &^ word & highs
 }
 
-// plain returns where the plain part of a string ends: at a quote, a backslash,
-// a control character or the end; and whether it is all ASCII.
+// plain returns the end of the part of a string that needs no decoding (at a quote, a
+// backslash, a control character or the end), and whether it is all ASCII.
 func plain(b []byte, i int) (end int, ascii bool) {
 	ascii = true
 	for ; i+8 <= len(b); i += 8 {

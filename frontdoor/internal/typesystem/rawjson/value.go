@@ -1,9 +1,8 @@
-// Package rawjson reads an object's JSON in place. A Value finds single values
-// without decoding the rest: the few cells of a table row, or the metadata of an
-// object, cost a scan and no allocation. A Cursor reads a whole object from start
-// to end, for those who write it in another form. Both trust their input to be
-// valid, which stored objects are; on anything else they find nothing, and never
-// panic or loop. The package decides nothing and serves "Table representation" and
+// Package rawjson reads JSON in place. A Value finds single values without decoding the
+// rest: reading a few cells of a table row, or the metadata of an object, costs one scan
+// and no allocation. A Cursor reads a whole object from start to end, for conversion into
+// another encoding. Both require valid JSON, which stored objects are; on other input they
+// find nothing, and never panic or loop. The package serves "Table representation" and
 // "Protobuf envelope" of the specification.
 package rawjson
 
@@ -15,11 +14,11 @@ import (
 	"strconv"
 )
 
-// Value is the JSON text of one value; empty when there is none. All methods
-// are safe on every Value and answer with zero values where the type differs.
+// Value is the JSON text of a value; empty for no value. All methods are safe for every
+// Value and return zero values if the type differs.
 type Value []byte
 
-// Exists reports whether there is a value, other than null.
+// Exists reports whether there is a value other than null.
 func (v Value) Exists() bool { return len(v) > 0 && v[0] != 'n' }
 
 // Get returns the value that a path of member names leads to.
@@ -65,14 +64,13 @@ func (v Value) rawMembers() iter.Seq2[Value, Value] {
 	}
 }
 
-// Index is the members of an object, found once for being asked often.
+// Index is the members of an object, for repeated lookups.
 type Index []member
 
 type member struct{ key, value Value }
 
-// Index returns the members of an object, and in the same scan the members of
-// those of them for which within has a place. What is in the places and in
-// index is overwritten.
+// Index returns the members of an object, and in the same scan fills the indexes that
+// within returns for members that are objects. It overwrites index and these indexes.
 func (v Value) Index(index Index, within func(key Value) *Index) Index {
 	c := v.Read()
 	return c.members(index[:0], within)
@@ -91,7 +89,7 @@ func (c *Cursor) members(index Index, within func(key Value) *Index) Index {
 		c.Peek()
 		start := c.at
 		if place := within(key); place != nil {
-			*place = c.members((*place)[:0], nowhere)
+			*place = c.members((*place)[:0], noIndex)
 		} else {
 			c.Skip()
 		}
@@ -100,9 +98,10 @@ func (c *Cursor) members(index Index, within func(key Value) *Index) Index {
 	return index
 }
 
-func nowhere(Value) *Index { return nil }
+func noIndex(Value) *Index { return nil }
 
-// Offset returns where a value stands that was found within v.
+// Offset returns the offset in v of a value that was found in v: both slices have the same
+// backing array, and reads never limit the capacity.
 func (v Value) Offset(found Value) int { return cap(v) - cap(found) }
 
 // Get returns the value that a path of member names leads to.
@@ -143,7 +142,7 @@ func (v Value) Len() int {
 	return n
 }
 
-// String returns the text of a string, and "" for anything else.
+// String returns the value of a string, and "" for anything else.
 func (v Value) String() string {
 	if len(v) < 2 || v[0] != '"' {
 		return ""
@@ -155,7 +154,8 @@ func (v Value) String() string {
 	return string(text)
 }
 
-// Text returns a string's text, and the JSON of any other value but null.
+// Text returns the value of a string, "" for null and no value, and the JSON of any other
+// value.
 func (v Value) Text() string {
 	if !v.Exists() {
 		return ""
@@ -175,10 +175,10 @@ func (v Value) Int() int64 {
 	return n
 }
 
-// True reports whether the value is true.
+// True reports whether the value is the literal true.
 func (v Value) True() bool { return string(v) == "true" }
 
-// Is reports whether the value is that string.
+// Is reports whether the value is the string name.
 func (v Value) Is(name string) bool {
 	if len(v) == len(name)+2 && string(v[1:len(v)-1]) == name {
 		return true
@@ -213,7 +213,7 @@ func skipString(b []byte, i int) int {
 		if i += bits.TrailingZeros64(stop) / 8; b[i] == '"' {
 			return i + 1
 		}
-		i -= 6 // on behind what is escaped
+		i -= 6 // continue after the escaped byte
 	}
 	for ; i < len(b); i++ {
 		switch b[i] {
@@ -245,5 +245,5 @@ func skipNested(b []byte, i int) int {
 	return len(b)
 }
 
-// Size returns how long the value is that text starts with.
+// Size returns the length of the value at the start of text.
 func Size(text []byte) int { return skip(text, 0) }

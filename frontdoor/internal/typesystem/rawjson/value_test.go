@@ -69,7 +69,7 @@ func FuzzValue(f *testing.F) {
 		v := Value(b)
 		n := v.Len()
 		_, _ = v.Text(), v.Get("a", "b").Int()
-		index := v.Index(nil, nowhere)
+		index := v.Index(nil, noIndex)
 		for name := range v.Members() {
 			if got, want := index.Get(name), v.Get(name); string(got) != string(want) {
 				t.Errorf("%s: %s is %s in the index, else %s", b, name, got, want)

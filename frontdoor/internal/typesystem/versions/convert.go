@@ -1,5 +1,5 @@
 // Package versions converts objects between the versions of their type. Most versions
-// have the same fields. The others are converted by way of the best version of their kind,
+// have the same fields. The others are converted through the hub version of their kind,
 // by the functions that the kind's file names (package kinds), and the versions of a custom
 // type by its webhook. A field for which an older version has no room goes where Kubernetes
 // stores it, mostly into an annotation. The package sets a default only where one version
@@ -24,7 +24,7 @@ import (
 // Versions converts objects.
 type Versions struct {
 	vocabulary vocabulary.Vocabulary
-	// conversions of the built-in versions whose fields differ from those of the best one.
+	// conversions of the built-in versions whose fields differ from those of the hub version.
 	conversions map[version]*kinds.Conversion
 }
 
@@ -71,18 +71,18 @@ func (v Versions) Convert(ctx context.Context, object map[string]any, to *catalo
 	converted := maps.Clone(object)
 	if before, after := v.of(from, to), v.of(to.APIVersion(), to); !alike(before, after) {
 		if before != nil {
-			before.ToBest(v.vocabulary, converted)
+			before.ToHub(v.vocabulary, converted)
 		}
 		if after != nil {
-			after.FromBest(v.vocabulary, converted)
+			after.FromHub(v.vocabulary, converted)
 		}
 	}
 	converted["apiVersion"], converted["kind"] = to.APIVersion(), to.Kind
 	return converted, nil
 }
 
-// of returns the conversion of a version of a type, nil if it has the fields of the best
-// one.
+// of returns the conversion of a version of a type, nil if it has the fields of the
+// hub version.
 func (v Versions) of(apiVersion string, t *catalogue.Type) *kinds.Conversion {
 	gv, err := runtimeschema.ParseGroupVersion(apiVersion)
 	if err != nil {

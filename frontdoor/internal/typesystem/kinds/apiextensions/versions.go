@@ -9,8 +9,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// perVersion are the fields that a definition has in each version, and in v1beta1
-// may have once for all of them, by their names there.
+// perVersion are the fields that a definition has per version, with the names of the fields
+// that v1beta1 has in common for all versions.
 var perVersion = map[string]string{"schema": "validation", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns"}
 
 const columns = "additionalPrinterColumns"
@@ -36,13 +36,13 @@ func definitionFromV1beta1(_ vocabulary.Vocabulary, definition map[string]any) {
 			edit.Items(version, columns, func(column map[string]any) { edit.Rename(column, "JSONPath", "jsonPath") })
 		})
 		edit.Member(spec, "conversion", conversionFromV1beta1)
-		sayDefaults(spec)
+		setDefaults(spec)
 	})
 }
 
-// sayDefaults says what v1beta1 means by what it leaves out, where v1 means
-// something else or must say it.
-func sayDefaults(spec map[string]any) {
+// setDefaults sets the defaults of v1beta1 where v1 has another default or requires a
+// value.
+func setDefaults(spec map[string]any) {
 	for field, value := range map[string]any{"scope": "Namespaced", "preserveUnknownFields": true, "conversion": map[string]any{"strategy": "None"}} {
 		if spec[field] == nil {
 			spec[field] = value
@@ -61,7 +61,7 @@ func sayDefaults(spec map[string]any) {
 	})
 }
 
-// conversionFromV1beta1 moves what is about the webhook below a field of its own.
+// conversionFromV1beta1 moves the webhook's fields into the field webhook.
 func conversionFromV1beta1(conversion map[string]any) {
 	if conversion["strategy"] == nil || conversion["strategy"] == "" {
 		conversion["strategy"] = "None"
@@ -91,7 +91,7 @@ func conversionToV1beta1(conversion map[string]any) {
 	}
 }
 
-// definitionToV1beta1 says once what all versions have alike.
+// definitionToV1beta1 moves what is equal in all versions to the common fields.
 func definitionToV1beta1(_ vocabulary.Vocabulary, definition map[string]any) {
 	edit.Member(definition, "spec", func(spec map[string]any) {
 		edit.Items(spec, "versions", func(version map[string]any) {
@@ -99,7 +99,7 @@ func definitionToV1beta1(_ vocabulary.Vocabulary, definition map[string]any) {
 		})
 		versions := tree.List(spec, "versions")
 		for field, shared := range perVersion {
-			if value, ok := alike(versions, field); ok {
+			if value, ok := commonValue(versions, field); ok {
 				spec[shared] = value
 				edit.Items(spec, "versions", func(version map[string]any) { delete(version, field) })
 			}
@@ -115,8 +115,8 @@ func definitionToV1beta1(_ vocabulary.Vocabulary, definition map[string]any) {
 	})
 }
 
-// alike returns the value that a field has in all versions.
-func alike(versions []any, field string) (common any, ok bool) {
+// commonValue returns the value that a field has in all versions.
+func commonValue(versions []any, field string) (common any, ok bool) {
 	for i, item := range versions {
 		version, _ := item.(map[string]any)
 		value := version[field]

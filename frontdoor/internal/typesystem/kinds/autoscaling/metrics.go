@@ -7,14 +7,14 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// place is where a value of a metric's source stands: in v2beta2, below an object
-// where there is a dot, and before, flat. Before, some had to be there.
+// place maps a field of a metric's source between v2beta2, where the path can have two
+// segments, and the flat form of v2beta1, which requires some fields.
 type place struct {
 	nested, flat string
 	required     bool
 }
 
-// sources are the places of each kind of source.
+// sources maps types of metrics to the places of their fields.
 type sources map[string][]place
 
 // targets are the sources of spec.metrics, currents those of status.currentMetrics.
@@ -49,7 +49,7 @@ var (
 func (s sources) allToFlat(metrics []any) []any   { return s.all(metrics, toFlat) }
 func (s sources) allFromFlat(metrics []any) []any { return s.all(metrics, fromFlat) }
 
-// through is what becomes of metrics on their way to the flat form and back.
+// through returns the result of a round trip of metrics through the flat form.
 func (s sources) through(metrics []any) []any { return s.allFromFlat(s.allToFlat(metrics)) }
 
 // all converts the source of each metric.
@@ -100,8 +100,8 @@ func fromFlat(flat map[string]any, places []place) map[string]any {
 	return source
 }
 
-// completeTarget says of which type a target is. A value of zero beside an average
-// is there because it had to be.
+// completeTarget sets the type of a target. It drops a value of zero beside an average,
+// which is only present because the flat form requires it.
 func completeTarget(target map[string]any) {
 	switch {
 	case target["averageUtilization"] != nil:

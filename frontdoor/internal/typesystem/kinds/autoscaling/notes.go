@@ -10,11 +10,11 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// notes are annotations of an autoscaler that hold, as JSON, what the version that
-// it is in has no room for.
+// notes are annotations of an autoscaler whose values are JSON: what its version has no
+// fields for.
 type notes map[string]string
 
-// The original's notes. Metrics, statuses and conditions are those of v2beta1.
+// The notes of Kubernetes. Metrics, statuses and conditions are in the form of v2beta1.
 const (
 	notedMetrics    = "metrics"
 	notedStatuses   = "current-metrics"
@@ -22,9 +22,9 @@ const (
 	notedBehavior   = "behavior"
 )
 
-// Our own notes: metrics as v2beta2 had them, when the way there and back would
-// change them, for example their order. They count as long as they still say the
-// same as the object.
+// Additional notes of this service: metrics in the form of v2beta2, if the round trip would
+// change them, for example their order. They are ignored if they no longer match the
+// object.
 const (
 	originalMetrics  = "original-metrics"
 	originalStatuses = "original-current-metrics"
@@ -32,7 +32,7 @@ const (
 
 var allNotes = [...]string{notedMetrics, notedStatuses, notedConditions, notedBehavior, originalMetrics, originalStatuses}
 
-// annotationOf returns the name of the annotation that holds a note.
+// annotationOf returns the name of a note's annotation.
 func annotationOf(v vocabulary.Vocabulary, note string) string {
 	return v.Qualified("autoscaling.alpha", note)
 }
@@ -48,14 +48,14 @@ func takeNotes(v vocabulary.Vocabulary, object map[string]any) notes {
 	return n
 }
 
-// write writes the notes to an object.
+// write adds the notes to an object.
 func (n notes) write(v vocabulary.Vocabulary, object map[string]any) {
 	for name, text := range n {
 		edit.Annotate(object, annotationOf(v, name), text)
 	}
 }
 
-// encode makes a note of a value, unless it is an empty list.
+// encode adds a note, unless the value is an empty list.
 func (n notes) encode(name string, value any) {
 	if list, ok := value.([]any); ok && len(list) == 0 {
 		return
@@ -65,14 +65,15 @@ func (n notes) encode(name string, value any) {
 	}
 }
 
-// keep notes metrics that the way there and back would change.
+// keep adds a note of metrics that the round trip would change.
 func (n notes) keep(name string, metrics []any, through func([]any) []any) {
 	if len(metrics) > 0 && !reflect.DeepEqual(through(metrics), metrics) {
 		n.encode(name, metrics)
 	}
 }
 
-// recall returns the original metrics, if they are what the others stem from.
+// recall returns the original metrics if their round trip results in the given ones, else
+// the given ones.
 func recall(metrics, original []any, through func([]any) []any) []any {
 	if len(original) > 0 && reflect.DeepEqual(through(original), metrics) {
 		return original
@@ -80,8 +81,8 @@ func recall(metrics, original []any, through func([]any) []any) []any {
 	return metrics
 }
 
-// decoded returns the list in a note, empty when there is none or it is not one.
-// Anybody may write annotations: what comes out of one is of the type.
+// decoded returns the list in a note; empty if it is absent or invalid. Clients can write
+// annotations, so the note is decoded into T, which drops everything else.
 func decoded[T any](note string) []any {
 	list, _ := decodedAny[T](note).([]any)
 	if list == nil {
@@ -103,7 +104,7 @@ func decodedAny[T any](note string) any {
 	return withoutNulls(plain)
 }
 
-// withoutNulls removes members that are null, in place.
+// withoutNulls removes null members, in place.
 func withoutNulls(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -11,14 +11,14 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// The best shape of an autoscaler is that of v2beta2. What the others have no room
-// for is in annotations (see notes). v1 knows one metric, the average CPU
-// utilization in percent; v2beta1 knows all metrics, written flat, and no behavior.
+// The hub version of autoscalers is v2beta2. Fields that another version lacks are stored
+// in annotations (see notes). v1 has one metric, the average CPU utilization in percent;
+// v2beta1 has all metrics in a flat form, and no behavior.
 
-// defaultUtilization is the target that v1 means when it names none at all.
+// defaultUtilization is the target of a v1 autoscaler without any metrics.
 const defaultUtilization = int64(80)
 
-// autoscalerFromV1 puts the CPU metric behind the others.
+// autoscalerFromV1 appends the CPU metric to the others.
 func autoscalerFromV1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 	n := takeNotes(v, autoscaler)
 	edit.Member(autoscaler, "spec", func(spec map[string]any) {
@@ -47,8 +47,8 @@ func autoscalerFromV1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 	})
 }
 
-// autoscalerToV1 notes what v1 has no room for: all metrics but the first of CPU
-// utilization, and all current values, because they say more than the percentage.
+// autoscalerToV1 stores in annotations what v1 lacks: all metrics but the first of CPU
+// utilization, and all current values, which have more than the percentage.
 func autoscalerToV1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 	takeNotes(v, autoscaler)
 	n := notes{}
@@ -112,7 +112,7 @@ func autoscalerToV2beta1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 	n.write(v, autoscaler)
 }
 
-// targetsThroughV1 is what becomes of metrics on their way to v1 and back.
+// targetsThroughV1 returns the result of a round trip of metrics through v1.
 func targetsThroughV1(metrics []any) []any {
 	cpu, others := splitCPU(metrics)
 	through := targets.through(others)
@@ -122,8 +122,8 @@ func targetsThroughV1(metrics []any) []any {
 	return through
 }
 
-// splitCPU returns the target of the first metric that v1 has a field for, nil when
-// there is none, and the other metrics.
+// splitCPU returns the target of the first metric that v1 has a field for, nil if there is
+// none, and the other metrics.
 func splitCPU(metrics []any) (utilization any, others []any) {
 	for _, item := range metrics {
 		metric, _ := item.(map[string]any)
@@ -138,7 +138,7 @@ func splitCPU(metrics []any) (utilization any, others []any) {
 	return utilization, others
 }
 
-// currentCPU returns the current CPU utilization, nil when it is not known.
+// currentCPU returns the current CPU utilization; nil if it is unknown.
 func currentCPU(metrics []any) (utilization any) {
 	for _, item := range metrics {
 		metric, _ := item.(map[string]any)
@@ -161,8 +161,8 @@ func cpuCurrent(utilization any) map[string]any {
 		"name": "cpu", "current": map[string]any{"averageUtilization": utilization}}}
 }
 
-// behavior is how fast an autoscaler scales, as the note about it is written: the
-// original notes it with the names of its own source.
+// behavior is the behavior of an autoscaler in the form of its annotation: Kubernetes
+// encodes an internal Go type without JSON names.
 type behavior struct{ ScaleUp, ScaleDown *scalingRules }
 
 type scalingRules struct {
@@ -187,8 +187,8 @@ func (n notes) noteBehavior(spec map[string]any) {
 	n.encode(notedBehavior, noted)
 }
 
-// recallBehavior moves a noted behavior back. Decoding does not heed the case of
-// names.
+// recallBehavior moves the behavior from a note to the spec. Decoding ignores the case of
+// member names.
 func recallBehavior(spec map[string]any, n notes) {
 	if b, ok := decodedAny[autoscalingv2.HorizontalPodAutoscalerBehavior](n[notedBehavior]).(map[string]any); ok && len(b) > 0 {
 		spec["behavior"] = b

@@ -7,12 +7,12 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Labels of an old endpoint's topology that have a field of their own by now.
+// Labels in the topology of v1beta1 that have fields in v1.
 func zoneLabel(v vocabulary.Vocabulary) string { return v.Qualified("topology", "zone") }
 func hostLabel(v vocabulary.Vocabulary) string { return v.Qualified("", "hostname") }
 
-// endpointSliceFromV1beta1 takes the zone out of each endpoint's topology, and the host
-// unless it is another than the node. The rest is deprecated.
+// endpointSliceFromV1beta1 moves the zone from the topology to its field, and removes the
+// hostname if it equals nodeName. The rest becomes deprecatedTopology.
 func endpointSliceFromV1beta1(v vocabulary.Vocabulary, slice map[string]any) {
 	edit.Items(slice, "endpoints", func(endpoint map[string]any) {
 		topology, ok := edit.Take(endpoint, "topology")
@@ -33,8 +33,8 @@ func endpointSliceFromV1beta1(v vocabulary.Vocabulary, slice map[string]any) {
 	})
 }
 
-// endpointSliceToV1beta1 makes each endpoint's topology of its zone, its node, unless
-// it names another host already, and what is deprecated.
+// endpointSliceToV1beta1 builds the topology from zone, nodeName and deprecatedTopology,
+// whose hostname wins over nodeName.
 func endpointSliceToV1beta1(v vocabulary.Vocabulary, slice map[string]any) {
 	edit.Items(slice, "endpoints", func(endpoint map[string]any) {
 		topology := map[string]any{}

@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Member replaces a member that is an object by a copy that change has modified.
+// Member replaces a member that is an object by a shallow copy, modified by change.
 func Member(m map[string]any, name string, change func(map[string]any)) {
 	if member, ok := m[name].(map[string]any); ok {
 		member = maps.Clone(member)
@@ -18,15 +18,14 @@ func Member(m map[string]any, name string, change func(map[string]any)) {
 	}
 }
 
-// Items replaces a member that is a list of objects by a list of copies that change has
-// modified.
+// Items replaces a member that is a list of objects by shallow copies, modified by change.
 func Items(m map[string]any, name string, change func(map[string]any)) {
 	if list, ok := m[name].([]any); ok {
 		m[name] = Copies(list, change)
 	}
 }
 
-// Copies returns copies of the objects of a list, which change has modified.
+// Copies returns a list of shallow copies of objects, each modified by change.
 func Copies(list []any, change func(map[string]any)) []any {
 	copied := make([]any, len(list))
 	for i, item := range list {
@@ -40,7 +39,7 @@ func Copies(list []any, change func(map[string]any)) []any {
 	return copied
 }
 
-// Rename gives a member another name.
+// Rename renames a member.
 func Rename(m map[string]any, from, to string) {
 	if value, ok := Take(m, from); ok {
 		m[to] = value

@@ -8,9 +8,9 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// An empty selector selects no pods in an old disruption budget, and all of them in
-// a newer one. Each of the two is said in the other version by a label that no pod
-// has: a selector that wants it selects none, one that wants it absent selects all.
+// In v1beta1 an empty selector of a PodDisruptionBudget selects no pods, in v1 all of them.
+// Each version expresses the other's meaning with a label that no pod has: a requirement
+// that it exists selects none, one that it does not exist selects all.
 
 func budgetFromV1beta1(v vocabulary.Vocabulary, budget map[string]any) {
 	exchange(budget, noPods(v), allPods(v))
@@ -23,15 +23,15 @@ func budgetToV1beta1(v vocabulary.Vocabulary, budget map[string]any) {
 func noPods(v vocabulary.Vocabulary) map[string]any  { return onlyLabel(v, "Exists") }
 func allPods(v vocabulary.Vocabulary) map[string]any { return onlyLabel(v, "DoesNotExist") }
 
-// onlyLabel returns the selector on the label that no pod has.
+// onlyLabel returns a selector with one requirement on the label that no pod has.
 func onlyLabel(v vocabulary.Vocabulary, operator string) map[string]any {
 	return map[string]any{"matchExpressions": []any{
 		map[string]any{"key": v.Qualified("pdb", "deprecated-v1beta1-empty-selector-match"), "operator": operator},
 	}}
 }
 
-// exchange writes an empty selector out as what it means, and what it means in the
-// other version as an empty one.
+// exchange replaces an empty selector by its meaning, and a selector with the meaning of an
+// empty one in the other version by that.
 func exchange(budget map[string]any, emptyMeans, becomesEmpty map[string]any) {
 	edit.Member(budget, "spec", func(spec map[string]any) {
 		selector, ok := spec["selector"].(map[string]any)
