@@ -7,18 +7,18 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 )
 
-// cache keeps made forms while they are hot. What is made for the first time is only
-// remembered to have been: most forms of most objects are asked for once, by a client
-// that lists everything. Each shard has two generations: a full young one becomes the
-// old one, and what is used in the old one becomes young again, so that entries not
-// used for a generation go, at no cost per use.
+// cache is a cache of encoded forms. A form is only added when it is encoded for the second
+// time: most forms are requested once, by a client that lists everything. Each shard has
+// two generations. When the young one is full, it replaces the old one; entries that are
+// read from the old one are added to the young one. So entries that are not used for a
+// generation are dropped, and a read costs no bookkeeping.
 type cache struct {
 	seed   maphash.Seed
 	shards [16]shard
 }
 
-// cacheKey names one form of one object at one revision. The type is part of it
-// because versions and columns differ between types of the same object.
+// cacheKey identifies one form of one object at one revision. The type is part of it
+// because the same object has other versions and columns in other types.
 type cacheKey struct {
 	uid      string
 	revision int64
@@ -39,25 +39,25 @@ type shard struct {
 	limit      int // of young, in bytes
 	size       int
 	young, old map[cacheKey]entry
-	asked      askedOnce
+	seen       seenSet
 }
 
-// askedOnce remembers keys by a bit each. Others may share the bit: what is kept too
+// seenSet records keys by one bit each. Keys can share a bit: an entry that is added too
 // early does no harm.
-type askedOnce struct {
+type seenSet struct {
 	bits  [1 << 11]uint64
 	count int
 }
 
-// again reports whether a key was asked for before, and remembers it. When it has filled
-// up, it begins anew.
-func (a *askedOnce) again(hash uint64) bool {
+// testAndSet reports whether a key was recorded before, and records it. It starts over when
+// a quarter of the bits could be set.
+func (a *seenSet) testAndSet(hash uint64) bool {
 	word, bit := &a.bits[hash>>6%uint64(len(a.bits))], uint64(1)<<(hash%64)
 	if *word&bit != 0 {
 		return true
 	}
 	if a.count++; a.count > len(a.bits)*64/4 {
-		*a = askedOnce{}
+		*a = seenSet{}
 	}
 	*word |= bit
 	return false
@@ -68,7 +68,7 @@ type entry struct {
 	size  int
 }
 
-// entryOverhead is about what an entry costs beside its value.
+// entryOverhead is the approximate size of an entry without its value, in bytes.
 const entryOverhead = 160
 
 func newCache(bytes int) *cache {
@@ -96,12 +96,12 @@ func (c *cache) get(k cacheKey) (any, bool) {
 	return e.value, ok
 }
 
-// put keeps a form from the second time on that it is made.
+// put adds a form, unless this is the first call for it.
 func (c *cache) put(k cacheKey, value any, size int) {
 	s, hash := c.shard(k), maphash.Comparable(c.seed, k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.asked.again(hash) {
+	if s.seen.testAndSet(hash) {
 		s.add(k, entry{value, size + entryOverhead})
 	}
 }

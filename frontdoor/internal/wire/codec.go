@@ -11,23 +11,23 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Codec holds what all requests share: the names, the messages, the forms that
-// are hot, and buffers. It is safe for concurrent use.
+// Codec holds what all requests share: names, Protobuf messages, the cache of encoded
+// forms, and buffers. It is safe for concurrent use.
 type Codec struct {
 	vocabulary vocabulary.Vocabulary
 	metaGroup  string
 	messages   *protobuf.Registry
-	hot        *cache
+	cache      *cache
 	buffers    sync.Pool // of *[]byte
 	now        func() time.Time
 }
 
-// Config is what a Codec is made of.
+// Config configures a Codec.
 type Config struct {
 	Vocabulary vocabulary.Vocabulary
-	// CacheBytes bounds the forms kept while hot; 0 is 96 MiB.
+	// CacheBytes limits the cache of encoded forms; 0 means 96 MiB.
 	CacheBytes int
-	// Now tells the time, for ages in Tables; nil is the clock.
+	// Now is the clock for ages in Tables; nil means time.Now.
 	Now func() time.Time
 }
 
@@ -43,7 +43,7 @@ func New(cfg Config) *Codec {
 		vocabulary: cfg.Vocabulary,
 		metaGroup:  cfg.Vocabulary.Group("meta."),
 		messages:   protobuf.NewRegistry(cfg.Vocabulary),
-		hot:        newCache(cfg.CacheBytes),
+		cache:      newCache(cfg.CacheBytes),
 		now:        cfg.Now,
 	}
 }
@@ -57,7 +57,7 @@ func (c *Codec) metaKind(version, kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: c.metaGroup, Version: version, Kind: kind}
 }
 
-// largestKept is the capacity above which a buffer is left to the collector.
+// largestKept is the capacity above which a buffer is not reused.
 const largestKept = 1 << 20
 
 func (c *Codec) buffer() *[]byte {

@@ -22,19 +22,19 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Body is a request's object.
+// Body is the decoded body of a request.
 type Body struct {
-	// Object is the object as Go values: integers are int64.
+	// Object is the object; integers are int64.
 	Object map[string]any
-	// Strict names what a strict reader refuses and a lenient one ignores:
-	// fields that are given twice. The later one holds.
+	// Strict holds errors that only a strict decoder reports: duplicate fields, of which
+	// the last one wins.
 	Strict []string
 }
 
-// Decode reads the object of a request, which must be of the type: only Group,
-// Version and Kind are looked at. An empty content type is JSON.
-// UnsupportedMediaType (415) for other media types than those accepted;
-// BadRequest (400) when the body cannot be read or is of another kind.
+// Decode decodes the body of a request. The object must be of the type, of which only
+// Group, Version and Kind are used. An empty content type means JSON. It returns
+// UnsupportedMediaType (415) for other media types than the accepted ones, and BadRequest
+// (400) for a body that cannot be decoded or is of another kind.
 func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type) (Body, error) {
 	kind := kindOf(t)
 	media, err := c.bodyMedia(contentType, kind)
@@ -57,8 +57,8 @@ func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type) (Body
 	return b, err
 }
 
-// summary shows the beginning of a body that cannot be read: as it is when it seems
-// to be an object, else in hexadecimal.
+// summary returns the start of an undecodable body for the message: as text if it looks
+// like a JSON object, else in hexadecimal.
 func summary(body []byte) string {
 	const longest = 30
 	if len(body) == 0 {
@@ -74,8 +74,8 @@ func summary(body []byte) string {
 	return hex.EncodeToString(shown) + more
 }
 
-// DecodeText reads JSON or YAML of any kind, such as the body of a patch.
-// BadRequest (400) when it is no object.
+// DecodeText decodes JSON or YAML of any kind, such as the body of a patch. It returns
+// BadRequest (400) if the body is not an object.
 func DecodeText(media Media, body []byte) (Body, error) {
 	b, err := decodeText(media, body)
 	if err != nil {
@@ -84,8 +84,8 @@ func DecodeText(media Media, body []byte) (Body, error) {
 	return b, nil
 }
 
-// DeleteOptions reads the body of a delete; an empty one gives no options.
-// Errors are those of Decode.
+// DeleteOptions decodes the body of a DELETE; an empty one means default options. Errors
+// are those of Decode.
 func (c *Codec) DeleteOptions(contentType string, body []byte) (*metav1.DeleteOptions, error) {
 	options := &metav1.DeleteOptions{}
 	if len(body) == 0 {
@@ -119,7 +119,8 @@ func (c *Codec) DeleteOptions(contentType string, body []byte) (*metav1.DeleteOp
 	return options, nil
 }
 
-// bodyMedia returns the media of a Content-Type that bodies of the kind may have.
+// bodyMedia returns the encoding for a Content-Type, or a 415 if bodies of the kind cannot
+// have it.
 func (c *Codec) bodyMedia(contentType string, kind schema.GroupVersionKind) (Media, error) {
 	accepted := []string{mediaJSON, mediaYAML}
 	if c.messages.Knows(kind) {
@@ -137,7 +138,7 @@ func (c *Codec) bodyMedia(contentType string, kind schema.GroupVersionKind) (Med
 	return 0, UnsupportedMediaType(accepted...)
 }
 
-// UnsupportedMediaType is a 415 that names what is accepted instead.
+// UnsupportedMediaType returns a 415 that lists the accepted media types.
 func UnsupportedMediaType(accepted ...string) *services.Status {
 	return &services.Status{Code: http.StatusUnsupportedMediaType, Reason: services.ReasonUnsupportedMediaType,
 		Message: "the body of the request was in an unknown format - accepted media types include: " + strings.Join(accepted, ", ")}
@@ -171,7 +172,7 @@ func decodeText(media Media, body []byte) (Body, error) {
 	return b, nil
 }
 
-// fromYAML returns the JSON of a YAML document and what is strictly wrong with it.
+// fromYAML converts YAML to JSON. strict has the errors of a strict decoder.
 func fromYAML(body []byte) (converted []byte, strict []string, err error) {
 	if stdjson.Valid(body) {
 		return body, nil, nil
@@ -209,14 +210,13 @@ func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body,
 	}
 	object, err := messages.Decode(envelope.Raw)
 	if err == nil {
-		err = tree.CheckValue(object) // raw JSON within it may be of any depth
+		err = tree.CheckValue(object) // nested raw JSON can have any depth
 	}
 	return Body{Object: object}, err
 }
 
-// CheckKind compares what an object says of itself with what the path asks for. What
-// an object of a built-in type leaves out the path says; one of a custom type has to
-// say it itself.
+// CheckKind checks that the apiVersion and kind of an object match the type. For built-in
+// types it sets missing values; for custom types they are required.
 func CheckKind(object map[string]any, t *catalogue.Type) error {
 	want := kindOf(t)
 	for _, f := range []struct{ name, spelled, want string }{{"kind", "Kind", want.Kind}, {"apiVersion", "apiVersion", want.GroupVersion().String()}} {

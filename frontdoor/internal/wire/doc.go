@@ -1,25 +1,24 @@
-// Package wire decides in which form requests and responses travel: which one a
-// client is given (Negotiate), how bodies are read (Decode, DeleteOptions) and
-// how objects, lists, watch events and Status errors are written (Encoder,
-// WriteStatus). It serves "Content negotiation", "Table representation",
-// "Protobuf envelope", "List envelope" and "Watch event" of the specification.
+// Package wire encodes responses and decodes requests: it negotiates the form of a
+// response (Negotiate), decodes bodies (Decode, DeleteOptions), and encodes objects, lists,
+// watch events and Status errors (Encoder, WriteStatus). It serves "Content negotiation",
+// "Table representation", "Protobuf envelope", "List envelope" and "Watch event" of the
+// specification.
 //
-// What is stored is already the JSON of the wire, so the JSON forms copy bytes
-// and never parse them. Tables and Protobuf are made from the same bytes, each in
-// one scan. What is small and asked for by many is kept while hot, by object,
-// revision and form: the cells of rows and the messages of objects. A list is
-// written while it is read; only Protobuf, whose envelope starts with the size of
-// the whole, holds the messages of its items until the end.
+// Objects are stored as the JSON of responses, so JSON forms copy bytes without parsing
+// them. Tables and Protobuf are encoded from the same bytes, each in one scan. Cells of rows
+// and messages of objects are cached by object, revision and form when they are requested
+// repeatedly. A list is written while it is read; only Protobuf, whose envelope starts with
+// the size of the whole, holds the messages of its items until the end.
 //
-// A request goes through one Codec, of which a front door has one:
+// A front door has one Codec for all requests:
 //
-//	form, err := codec.Negotiate(r, t, wire.List)   // 406 when nothing fits
+//	form, err := codec.Negotiate(r, t, wire.List)   // 406 if no form is possible
 //	list := codec.Encoder(form, t).List(w)
 //	list.Begin(meta); list.Item(object) ...; list.End()
 //
-// The rooms below: rawjson reads single values in place, table makes cells,
-// protobuf makes messages, compression wraps large responses.
+// Packages: table computes cells, protobuf encodes messages; both read JSON by package
+// rawjson.
 //
-// This package never converts between versions, validates against a schema,
-// reads the store or decides on a status code other than 400, 406 and 415.
+// This package never converts between versions, validates against a schema, reads the store
+// or decides on a status code other than 400, 406 and 415.
 package wire

@@ -19,23 +19,23 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Encoder writes objects of one type in one form. It belongs to one request.
+// Encoder encodes objects of one type in one form, for one request.
 //
-// Objects come as JSON in the version of the type. What is made of an object
-// that has a UID and a Revision is kept while hot: leave them out of objects
-// that are not what is stored at that revision, such as the result of a dry-run.
+// Objects come as JSON in the version of the type. Encoded forms are cached by UID and
+// Revision: both must be empty for objects that differ from the stored one at that
+// revision, such as the result of a dry-run.
 type Encoder struct {
 	codec *Codec
 	form  Form
 	t     *catalogue.Type
 	rows  *table.Definition // nil unless the form is Table
-	// messages are of what an object is shown as; nil unless the media is Protobuf.
+	// messages are those of the represented kind; nil unless the media is Protobuf.
 	messages *protobuf.Message
 }
 
-// Encoder returns the encoder of a form that Negotiate returned for the type.
-// The type may be nil where it was so for Negotiate; objects then pass as they
-// are. A type of a subresource's body needs only Group, Version and Kind.
+// Encoder returns the encoder for a form that Negotiate returned for the type. The type may
+// be nil if it was nil for Negotiate; objects are then written without conversion. For the
+// body of a subresource, only Group, Version and Kind are needed.
 func (c *Codec) Encoder(f Form, t *catalogue.Type) *Encoder {
 	e := &Encoder{codec: c, form: f, t: t}
 	if f.As == Table {
@@ -47,8 +47,8 @@ func (c *Codec) Encoder(f Form, t *catalogue.Type) *Encoder {
 	return e
 }
 
-// messagesOf returns the messages of a form that Negotiate returned. Those of
-// partial metadata are made of whole objects too: they lack all other fields.
+// messagesOf returns the messages of a form that Negotiate returned. Messages of partial
+// metadata are encoded from whole objects, because they ignore all other fields.
 func (c *Codec) messagesOf(f Form, t *catalogue.Type) *protobuf.Message {
 	kind := c.metaKind(f.MetaVersion, kindPartial)
 	if f.As != Partial {
@@ -61,8 +61,8 @@ func (c *Codec) messagesOf(f Form, t *catalogue.Type) *protobuf.Message {
 	return messages
 }
 
-// Object writes a response with one object. Nothing has been written when it
-// returns a *services.Status.
+// Object writes a response with one object. If it returns a *services.Status, nothing has
+// been written.
 func (e *Encoder) Object(w http.ResponseWriter, code int, o services.Object) error {
 	buffer := e.codec.buffer()
 	defer e.codec.release(buffer)
@@ -82,7 +82,7 @@ func writeBody(w http.ResponseWriter, code int, contentType string, body []byte)
 	return err
 }
 
-// AppendObject appends one object as a whole response body.
+// AppendObject appends one object as a complete response body.
 func (e *Encoder) AppendObject(dst []byte, o services.Object) ([]byte, error) {
 	switch {
 	case e.form.Media == Protobuf:
@@ -102,7 +102,7 @@ func (e *Encoder) AppendObject(dst []byte, o services.Object) ([]byte, error) {
 	return appendText(dst, e.form, plain)
 }
 
-// appendText appends JSON in a form for people.
+// appendText appends JSON as YAML, or as JSON with or without indentation.
 func appendText(dst []byte, form Form, plain []byte) ([]byte, error) {
 	if form.Media == YAML {
 		converted, err := yaml.JSONToYAML(plain)
@@ -117,8 +117,8 @@ func appendText(dst []byte, form Form, plain []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// appendJSON appends what one object is shown as, in compact JSON. A Table has
-// column definitions unless it follows another one in a watch.
+// appendJSON appends the representation of one object in compact JSON. columns adds column
+// definitions to a Table; in a watch only the first one has them.
 func (e *Encoder) appendJSON(dst []byte, o services.Object, columns bool) ([]byte, error) {
 	switch e.form.As {
 	case Table:
@@ -132,7 +132,7 @@ func (e *Encoder) appendJSON(dst []byte, o services.Object, columns bool) ([]byt
 	return append(dst, o.JSON...), nil
 }
 
-// appendItem appends what one object is shown as within a list, in compact JSON.
+// appendItem appends the representation of one object within a list, in compact JSON.
 func (e *Encoder) appendItem(dst []byte, o services.Object) ([]byte, error) {
 	if e.form.As == Table {
 		return e.appendRow(dst, o)
@@ -143,13 +143,13 @@ func (e *Encoder) appendItem(dst []byte, o services.Object) ([]byte, error) {
 	return e.appendJSON(dst, o, false)
 }
 
-// appendBare appends an object without its kind and apiVersion, which its list says.
+// appendBare appends an object without kind and apiVersion, which the list implies.
 func appendBare(dst, object []byte) []byte {
 	dst = append(dst, '{')
 	rest := object[min(1, len(object)):]
 	for missing := 2; missing > 0; {
 		key := rawjson.Size(rest)
-		if key == 0 || len(rest) <= key || rest[key] != ':' { // it has not got both
+		if key == 0 || len(rest) <= key || rest[key] != ':' { // the object lacks one of both
 			break
 		}
 		end := key + 1 + rawjson.Size(rest[key+1:])
@@ -217,7 +217,7 @@ func (e *Encoder) appendRow(dst []byte, o services.Object) ([]byte, error) {
 }
 
 func (e *Encoder) cells(o services.Object) (table.Cells, error) {
-	made, err := e.hot(o, cachedCells, func() (any, int, error) {
+	made, err := e.cached(o, cachedCells, func() (any, int, error) {
 		cells := e.rows.Cells(o.JSON)
 		if cells.MetadataEnd == 0 {
 			return nil, 0, errors.New("object without metadata")
@@ -230,9 +230,9 @@ func (e *Encoder) cells(o services.Object) (table.Cells, error) {
 	return made.(table.Cells), nil
 }
 
-// message returns the Protobuf message of what an object is shown as.
+// message returns the Protobuf message of an object's representation.
 func (e *Encoder) message(o services.Object) ([]byte, error) {
-	made, err := e.hot(o, e.messageForm(), func() (any, int, error) {
+	made, err := e.cached(o, e.messageForm(), func() (any, int, error) {
 		buffer := e.codec.buffer()
 		defer e.codec.release(buffer)
 		message, err := e.messages.Append(*buffer, o.JSON)
@@ -245,7 +245,7 @@ func (e *Encoder) message(o services.Object) ([]byte, error) {
 	return made.([]byte), nil
 }
 
-// messageForm returns the form under which a message is kept while hot.
+// messageForm returns the form under which a message is cached.
 func (e *Encoder) messageForm() cachedForm {
 	if e.form.As == Partial {
 		return cachedPartialMessage
@@ -253,18 +253,18 @@ func (e *Encoder) messageForm() cachedForm {
 	return cachedMessage
 }
 
-// hot returns a form of an object, made now or before.
-func (e *Encoder) hot(o services.Object, form cachedForm, produce func() (any, int, error)) (any, error) {
+// cached returns a form of an object from the cache, or encodes it with produce.
+func (e *Encoder) cached(o services.Object, form cachedForm, produce func() (any, int, error)) (any, error) {
 	keep := o.UID != "" && o.Revision != 0
 	key := cacheKey{uid: o.UID, revision: o.Revision, t: e.t, form: form}
 	if keep {
-		if made, ok := e.codec.hot.get(key); ok {
+		if made, ok := e.codec.cache.get(key); ok {
 			return made, nil
 		}
 	}
 	made, size, err := produce()
 	if err == nil && keep {
-		e.codec.hot.put(key, made, size)
+		e.codec.cache.put(key, made, size)
 	}
 	return made, err
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// Types of watch events that are no changes of objects.
+// Types of watch events that are not changes of objects.
 const (
 	EventBookmark = "BOOKMARK"
 	EventError    = "ERROR"
 )
 
-// EventEncoder appends the frames of one watch. Frames may be written together
-// or one by one, in order. They are the same for every watch of the same form,
-// but for the first Table of a watch, which alone defines the columns.
+// EventEncoder encodes the frames of one watch, in order. Frames may be written together or
+// one by one. They are the same for all watches of the same form, except that only the
+// first Table of a watch has column definitions.
 type EventEncoder struct {
 	e     *Encoder
 	begun bool
@@ -27,8 +27,8 @@ type EventEncoder struct {
 // Events returns the encoder of one watch.
 func (e *Encoder) Events() *EventEncoder { return &EventEncoder{e: e} }
 
-// Event appends a change: ADDED, MODIFIED or DELETED, as services.ChangeType
-// says it.
+// Event appends a change of type ADDED, MODIFIED or DELETED, as services.ChangeType spells
+// it.
 func (v *EventEncoder) Event(dst []byte, event string, o services.Object) ([]byte, error) {
 	if v.e.form.Media == Protobuf {
 		message, err := v.e.message(o)
@@ -45,8 +45,8 @@ func (v *EventEncoder) Event(dst []byte, event string, o services.Object) ([]byt
 	return append(dst, "}\n"...), err
 }
 
-// Bookmark appends a BOOKMARK: an object of the type with its resourceVersion
-// and, if there are any, annotations.
+// Bookmark appends a BOOKMARK: an object of the type that has only a resourceVersion and
+// optional annotations.
 func (v *EventEncoder) Bookmark(dst []byte, revision int64, annotations map[string]string) ([]byte, error) {
 	object, err := json.Marshal(map[string]any{
 		"kind": v.e.t.Kind, "apiVersion": v.e.t.APIVersion(),
@@ -63,7 +63,7 @@ type bookmarkMeta struct {
 	Annotations     map[string]string `json:"annotations,omitempty"`
 }
 
-// Error appends an ERROR with the Status of err; it is a watch's last frame.
+// Error appends an ERROR with the Status of err, which is the last frame of a watch.
 func (v *EventEncoder) Error(dst []byte, err error) ([]byte, error) {
 	status := statusObject(services.AsStatus(err))
 	if v.e.form.Media == Protobuf {

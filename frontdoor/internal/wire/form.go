@@ -1,6 +1,6 @@
 package wire
 
-// Media is how bytes are laid out.
+// Media is an encoding.
 type Media uint8
 
 const (
@@ -9,16 +9,16 @@ const (
 	Protobuf
 )
 
-// As is what an object is shown as.
+// As is a representation of an object.
 type As uint8
 
 const (
 	Whole   As = iota
-	Table      // rows and columns, built here
+	Table      // meta.v1.Table
 	Partial    // PartialObjectMetadata: kind, apiVersion and metadata
 )
 
-// Include is what a row of a Table carries beside its cells.
+// Include selects what a row of a Table has beside its cells.
 type Include uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 	IncludeObject
 )
 
-// What is the kind of response that a form is negotiated for.
+// What is the type of response that a form is negotiated for.
 type What uint8
 
 const (
@@ -36,7 +36,8 @@ const (
 	Watch
 )
 
-// Form is how a response travels. The zero value is compact JSON.
+// Form is the encoding and representation of a response. The zero value is compact JSON of
+// whole objects.
 type Form struct {
 	ContentType string // of the response
 	Media       Media

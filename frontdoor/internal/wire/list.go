@@ -16,26 +16,26 @@ import (
 
 // ListMeta is the metadata of a list.
 type ListMeta struct {
-	Revision  int64  // 0 leaves the resourceVersion out
+	Revision  int64  // 0 omits the resourceVersion
 	Continue  string // token for the next chunk; empty at the end
-	Remaining *int64 // objects after this chunk; nil when not known
+	Remaining *int64 // objects after this chunk; nil if unknown
 
-	ofObject bool // a Table of one object, whose metadata never continues
+	ofObject bool // a Table of one object, without continue
 }
 
-// ListWriter writes one list while it is read: Begin, then Item for each
-// object, then End. It must not be used after an error.
+// ListWriter writes one list: Begin, then Item for each object, then End. It must not be
+// used after an error.
 type ListWriter interface {
 	Begin(ListMeta) error
 	Item(services.Object) error
 	End() error
 }
 
-// chunk is about how much of a list is written at once.
+// chunk is the approximate size of one write, in bytes.
 const chunk = 32 << 10
 
-// List returns the writer of a response with a list. Nothing is written before
-// about a chunk has gathered.
+// List returns the writer of a response with a list. It buffers up to a chunk before the
+// first write.
 func (e *Encoder) List(w http.ResponseWriter) ListWriter {
 	w.Header().Set("Content-Type", e.form.ContentType)
 	if e.form.Media == Protobuf {
@@ -51,12 +51,12 @@ func (e *Encoder) List(w http.ResponseWriter) ListWriter {
 	return l
 }
 
-// textList writes lists in JSON and what is made of JSON.
+// textList writes lists in JSON, indented JSON and YAML.
 type textList struct {
 	e      *Encoder
 	w      io.Writer
 	buffer *[]byte
-	layout layout // nil for compact JSON, which is made in place
+	layout layout // nil for compact JSON, which needs no conversion
 	items  int
 }
 
@@ -115,7 +115,7 @@ func (l *textList) flush() error {
 	return err
 }
 
-// appendListHead appends everything up to the first item, in compact JSON.
+// appendListHead appends everything before the first item, in compact JSON.
 func (e *Encoder) appendListHead(dst []byte, meta ListMeta) []byte {
 	if e.form.As == Table {
 		return e.appendTableHead(dst, meta, true)
@@ -159,8 +159,8 @@ func (c *Codec) appendListMeta(dst []byte, meta ListMeta) []byte {
 	return append(dst, '}')
 }
 
-// layout turns the compact JSON pieces of a list into another text. The head
-// ends with the opening bracket of the items.
+// layout converts the parts of a list from compact JSON. The head ends with the opening
+// bracket of the items.
 type layout interface {
 	begin(dst, head []byte) ([]byte, error)
 	item(dst, item []byte, first bool) ([]byte, error)

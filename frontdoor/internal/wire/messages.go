@@ -10,10 +10,9 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// messageList writes lists in Protobuf: one envelope, which says in its head how
-// long the whole is, so that nothing can be written before all is measured. The
-// messages of the items are held until then; those that are hot are shared with
-// every other list.
+// messageList writes lists in Protobuf. The envelope starts with the size of the whole
+// message, so all items are encoded and held until End. Cached messages are shared with
+// other lists.
 type messageList struct {
 	e     *Encoder
 	w     io.Writer

@@ -23,10 +23,10 @@ const (
 	kindPartialList = "PartialObjectMetadataList"
 )
 
-// Negotiate returns the form that the Accept header asks for, first come first
-// served among equal weights. The type is nil for responses that are no objects
-// of the catalogue. NotAcceptable (406) when no form fits, BadRequest (400) for
-// an unknown includeObject.
+// Negotiate returns the preferred form that the Accept header allows; the first one of
+// equal weights. The type is nil for responses that are not objects of the catalogue. It
+// returns NotAcceptable (406) if no form is possible, and BadRequest (400) for an invalid
+// includeObject.
 func (c *Codec) Negotiate(r *http.Request, t *catalogue.Type, what What) (Form, error) {
 	var query url.Values
 	if r.URL.RawQuery != "" {
@@ -50,25 +50,24 @@ func (c *Codec) Negotiate(r *http.Request, t *catalogue.Type, what What) (Form, 
 	return form, nil
 }
 
-// accepted returns the first form that fits; Pretty is true when the header asks
-// for it.
+// accepted returns the first possible form; Pretty is set if the header requests it.
 func (c *Codec) accepted(header []string, t *catalogue.Type, what What) (Form, bool) {
 	accept := strings.Join(header, ",")
 	if accept == "" || accept == mediaJSON || accept == "*/*" {
 		return Form{}, true
 	}
-	for _, asked := range parseAccept(accept) {
-		if form, ok := c.formFor(asked, t, what); ok {
+	for _, element := range parseAccept(accept) {
+		if form, ok := c.formFor(element, t, what); ok {
 			return form, true
 		}
 	}
 	return Form{}, false
 }
 
-// formFor returns the form of one media range of an Accept header, if it exists.
-func (c *Codec) formFor(asked mediaRange, t *catalogue.Type, what What) (Form, bool) {
-	form := Form{Pretty: asked.params["pretty"] == "1"}
-	switch asked.media {
+// formFor returns the form for one media range of an Accept header, if it is possible.
+func (c *Codec) formFor(element mediaRange, t *catalogue.Type, what What) (Form, bool) {
+	form := Form{Pretty: element.params["pretty"] == "1"}
+	switch element.media {
 	case mediaJSON, "application/*", "*/*":
 	case mediaYAML:
 		form.Media = YAML
@@ -77,14 +76,14 @@ func (c *Codec) formFor(asked mediaRange, t *catalogue.Type, what What) (Form, b
 	default:
 		return Form{}, false
 	}
-	if stream, ok := asked.params["stream"]; ok && stream != "watch" {
+	if stream, ok := element.params["stream"]; ok && stream != "watch" {
 		return Form{}, false
 	}
-	if kind, ok := asked.params["as"]; ok {
+	if kind, ok := element.params["as"]; ok {
 		if form.As, ok = shownAs(kind, t, what); !ok {
 			return Form{}, false
 		}
-		if form.MetaVersion = asked.params["v"]; asked.params["g"] != c.metaGroup || form.MetaVersion != "v1" && form.MetaVersion != "v1beta1" {
+		if form.MetaVersion = element.params["v"]; element.params["g"] != c.metaGroup || form.MetaVersion != "v1" && form.MetaVersion != "v1beta1" {
 			return Form{}, false
 		}
 	}
@@ -102,9 +101,9 @@ func shownAs(kind string, t *catalogue.Type, what What) (As, bool) {
 	return Whole, false
 }
 
-// serves reports whether a form exists for a type: there is no YAML stream, no
-// Table in Protobuf, and no Protobuf of types without messages, but of the
-// metadata of all.
+// serves reports whether a form is possible for a type: there are no YAML watches, no
+// Tables in Protobuf, and no Protobuf of types without messages, except for partial
+// metadata, which all types have.
 func (c *Codec) serves(form Form, t *catalogue.Type, what What) bool {
 	switch form.Media {
 	case YAML:
@@ -143,8 +142,8 @@ type mediaRange struct {
 	weight float64
 }
 
-// parseAccept returns the elements of an Accept header, the preferred ones first
-// and leaving out what cannot be read or is weighted zero.
+// parseAccept returns the elements of an Accept header, preferred ones first. It skips
+// invalid elements and those with weight zero.
 func parseAccept(header string) []mediaRange {
 	var ranges []mediaRange
 	for element := range strings.SplitSeq(header, ",") {
@@ -180,8 +179,8 @@ func parseInclude(value string) (Include, error) {
 	return 0, services.BadRequest("invalid includeObject %q: must be None, Metadata or Object", value)
 }
 
-// WantsPretty is for people: they ask with ?pretty=true, or come with a browser
-// or a command-line fetcher.
+// WantsPretty reports whether JSON is indented: for the query parameter pretty=true, or by
+// default for browsers, curl and Wget.
 func WantsPretty(r *http.Request, query url.Values) bool {
 	if query.Get("pretty") != "" {
 		pretty, err := strconv.ParseBool(query.Get("pretty"))

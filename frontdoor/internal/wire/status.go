@@ -14,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// WriteStatus writes a Status as the response: a Failure, or a Success when its
-// code is below 400. A client that accepts none of its forms gets JSON.
+// WriteStatus writes a Status as the response: a Failure, or a Success if its code is below
+// 400. A client that accepts none of the possible forms gets JSON.
 func WriteStatus(w http.ResponseWriter, r *http.Request, names vocabulary.Vocabulary, s *services.Status) {
 	if d := s.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
@@ -27,17 +27,17 @@ func WriteStatus(w http.ResponseWriter, r *http.Request, names vocabulary.Vocabu
 		return
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = writeBody(w, int(s.Code), mediaType(form.Media, names), body) // the client is gone: nobody to tell
+	_ = writeBody(w, int(s.Code), mediaType(form.Media, names), body) // an error means that the client has disconnected
 }
 
-// statusForm negotiates like Negotiate; Protobuf is always possible, other
-// representations never are.
+// statusForm negotiates the form of a Status: Protobuf is always possible, representations
+// other than the whole object never are.
 func statusForm(r *http.Request, names vocabulary.Vocabulary) Form {
-	for _, asked := range parseAccept(strings.Join(r.Header.Values("Accept"), ",")) {
-		if asked.params["as"] != "" {
+	for _, element := range parseAccept(strings.Join(r.Header.Values("Accept"), ",")) {
+		if element.params["as"] != "" {
 			continue
 		}
-		switch asked.media {
+		switch element.media {
 		case names.Protobuf:
 			return Form{Media: Protobuf}
 		case mediaYAML:
@@ -62,8 +62,7 @@ func appendStatus(form Form, s *services.Status) ([]byte, error) {
 	return appendText(nil, form, plain)
 }
 
-// statusObject returns the API's Status; a Success leaves its code out, unless it is
-// that something was made.
+// statusObject returns the metav1.Status. A Success has a code only if it is 201.
 func statusObject(s *services.Status) *metav1.Status {
 	o := &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: statusKind.Kind, APIVersion: statusKind.Version},

@@ -31,7 +31,7 @@ const (
 	rawRaw      protowire.Number = 1
 )
 
-// Envelope is what surrounds a message.
+// Envelope is a decoded envelope with the message in Raw.
 type Envelope struct {
 	Kind            schema.GroupVersionKind
 	Raw             []byte
@@ -48,12 +48,12 @@ func AppendEnvelope(dst []byte, kind schema.GroupVersionKind, raw []byte) []byte
 	return append(append(dst, raw...), Tail...)
 }
 
-// Tail ends every envelope: an empty contentEncoding and contentType, which the
-// original writes.
+// Tail is the end of every envelope: an empty contentEncoding and contentType, which
+// Kubernetes writes too.
 var Tail = string(protowire.AppendString(protowire.AppendTag(protowire.AppendString(protowire.AppendTag(nil,
 	unknownContentEncoding, protowire.BytesType), ""), unknownContentType, protowire.BytesType), ""))
 
-// appendHead appends everything up to a raw of the given size.
+// appendHead appends everything before a raw message of the given size.
 func appendHead(dst []byte, kind schema.GroupVersionKind, size int) []byte {
 	apiVersion := kind.GroupVersion().String()
 	dst = append(dst, prefix[:]...)
@@ -69,14 +69,14 @@ func typeMetaSize(apiVersion, kind string) int {
 	return fieldSize(len(apiVersion)) + fieldSize(len(kind))
 }
 
-// fieldSize is the size of a bytes field with a one-byte tag.
+// fieldSize returns the size of a bytes field with a one-byte tag.
 func fieldSize(n int) int { return 1 + protowire.SizeBytes(n) }
 
 func envelopeSize(kind schema.GroupVersionKind, raw int) int {
 	return len(prefix) + fieldSize(typeMetaSize(kind.GroupVersion().String(), kind.Kind)) + fieldSize(raw) + len(Tail)
 }
 
-// OpenEnvelope reads an envelope.
+// OpenEnvelope decodes an envelope.
 func OpenEnvelope(body []byte) (Envelope, error) {
 	var e Envelope
 	if len(body) < len(prefix) || [4]byte(body) != prefix {
@@ -139,18 +139,18 @@ func fields(message []byte, visit func(protowire.Number, []byte) error) error {
 	return nil
 }
 
-// ListHead returns what stands before the items of a list: the size of all of
-// them is part of it. The items follow, see AppendItemHead, and then Tail.
+// ListHead returns the part of a list before its items, which contains the size of all of
+// them. The items follow, see AppendItemHead, and then Tail.
 func ListHead(kind schema.GroupVersionKind, meta metav1.ListMeta, items int) ([]byte, error) {
 	encoded, err := meta.Marshal()
 	head := appendHead(nil, kind, fieldSize(len(encoded))+items)
 	return protowire.AppendBytes(protowire.AppendTag(head, listMetadata, protowire.BytesType), encoded), err
 }
 
-// ItemSize is what an item takes whose message has the given size.
+// ItemSize returns the size of an item whose message has the given size.
 func ItemSize(message int) int { return fieldSize(message) }
 
-// AppendItemHead appends what stands before the message of an item.
+// AppendItemHead appends the tag and length before the message of an item.
 func AppendItemHead(dst []byte, message int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(dst, listItems, protowire.BytesType), uint64(message))
 }

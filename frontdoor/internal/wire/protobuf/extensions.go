@@ -8,14 +8,14 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// definitionKind is the kind whose objects hold schemas.
+// definitionKind is the kind whose objects contain schemas.
 const definitionKind = "CustomResourceDefinition"
 
-// publishedExtension is the prefix of schema extensions in the published types.
+// publishedExtension is the prefix of schema extensions in the published Go types.
 var publishedExtension = vocabulary.K8s().Extension
 
-// published returns a definition whose schemas have the extensions of the published
-// types.
+// published returns a definition whose schema extensions have the prefix of the published
+// Go types.
 func (m *Message) published(definition []byte) ([]byte, error) {
 	object, err := tree.Decode(definition)
 	if err != nil {
@@ -25,7 +25,7 @@ func (m *Message) published(definition []byte) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// renameExtensions gives the extensions in all schemas of a definition another prefix.
+// renameExtensions replaces the prefix of extensions in all schemas of a definition.
 func renameExtensions(definition map[string]any, from, to string) {
 	spec, _ := definition["spec"].(map[string]any)
 	holders, _ := spec["versions"].([]any)
@@ -38,14 +38,13 @@ func renameExtensions(definition map[string]any, from, to string) {
 	}
 }
 
-// Where schemas stand within another one: by themselves or in a list, or by names that
-// are not keywords.
+// Keywords with subschemas: directly or in a list, and in maps by name.
 var (
 	subschemas      = []string{"items", "additionalItems", "additionalProperties", "not", "allOf", "anyOf", "oneOf"}
 	namedSubschemas = []string{"properties", "patternProperties", "definitions", "dependencies"}
 )
 
-// renameIn renames in a schema, or in a list of them, and in all below.
+// renameIn renames in a schema, or in a list of schemas, recursively.
 func renameIn(value any, from, to string) {
 	switch value := value.(type) {
 	case []any:

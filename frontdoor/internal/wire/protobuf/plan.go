@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// plan is how the JSON objects of one Go type become its messages.
+// plan describes the conversion of JSON objects of one Go type into messages.
 type plan struct {
 	fields []field
 	byName names // of fields
@@ -30,7 +30,7 @@ type field struct {
 	name  string
 	tag   string
 	shape shape
-	// keyTag and valueTag are those within the entries of a dictionary.
+	// keyTag and valueTag are the tags within the entries of a map.
 	keyTag, valueTag string
 }
 
@@ -42,23 +42,24 @@ const (
 	dictionary // by strings
 )
 
-// part is one field of a message, in the order in which they are written.
+// part is one field of a message; the parts of a plan are in the order of the encoding.
 type part struct {
 	number protowire.Number
-	field  int    // whose value it is
-	absent string // written when the object lacks the field; "" for nothing
-	// inlined is a message that JSON shows among the fields of its parent, and
-	// that is written under tag even when all of it is absent.
+	field  int    // index of the field with the value
+	absent string // encoding of an absent field; "" for none
+	// inlined are the parts of an embedded message, whose JSON members are inlined into the
+	// parent. It is written under tag even if all of them are absent.
 	inlined []part
 	tag     string
 }
 
-// value is how one value is written, be it in a field, a list or a dictionary.
+// value describes the encoding of one value, in a field, a list or a map.
 type value struct {
 	kind   kind
 	plan   *plan        // of kindMessage
 	goType reflect.Type // of the others
-	// zero follows the tag where there must be a value and JSON has null or none.
+	// zero is the encoding after the tag where a value is required and JSON has null or
+	// none.
 	zero string
 }
 
@@ -70,7 +71,7 @@ const (
 	kindInt32
 	kindInt64
 	kindBytes
-	kindStrings // a list that is a message of its own
+	kindStrings // a list type with its own message
 	kindMessage
 	kindRaw
 	kindTime
@@ -79,8 +80,7 @@ const (
 	kindIntOrString
 )
 
-// leaves are the messages that JSON shows as something else than an object of
-// their fields.
+// leaves are the messages whose JSON is not an object of their fields.
 var leaves = map[reflect.Type]kind{
 	reflect.TypeFor[runtime.RawExtension](): kindRaw,
 	reflect.TypeFor[metav1.FieldsV1]():      kindRaw,
@@ -90,13 +90,13 @@ var leaves = map[reflect.Type]kind{
 	reflect.TypeFor[intstr.IntOrString]():   kindIntOrString,
 }
 
-// marshaler is what generated messages offer.
+// marshaler is implemented by generated messages.
 type marshaler interface{ Marshal() ([]byte, error) }
 
-// compiler makes plans and remembers them, also of types that contain themselves.
+// compiler compiles plans and caches them by type, so that recursive types terminate.
 type compiler map[reflect.Type]*plan
 
-// plan compiles a struct type. An error names what there is no plan for.
+// plan compiles a struct type. It returns an error for a type that plans do not support.
 func (c compiler) plan(t reflect.Type) (*plan, error) {
 	if p, ok := c[t]; ok {
 		return p, nil
@@ -113,7 +113,7 @@ func (c compiler) plan(t reflect.Type) (*plan, error) {
 	return p, err
 }
 
-// parts compiles the fields of a type, or of one that is inlined, into the plan.
+// parts compiles the fields of a type, or of an inlined one, into the plan.
 func (c compiler) parts(p *plan, t reflect.Type) ([]part, error) {
 	var parts []part
 	for i := range t.NumField() {
@@ -126,7 +126,7 @@ func (c compiler) parts(p *plan, t reflect.Type) ([]part, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s.%s: %w", t, f.Name, err)
 		}
-		if written { // else it is read only: kind and apiVersion, which the envelope holds
+		if written { // kind and apiVersion are read and skipped: the envelope has them
 			parts = append(parts, made)
 		}
 	}
@@ -194,7 +194,7 @@ func (c compiler) value(t reflect.Type) (value, error) {
 	case isLeaf:
 		v.kind = k
 		return v, v.setZero()
-	case speaksJSON(reflect.PointerTo(t)):
+	case hasOwnJSON(reflect.PointerTo(t)):
 		return v, fmt.Errorf("unknown JSON of %s", t)
 	}
 	switch t.Kind() {
@@ -228,11 +228,11 @@ func (c compiler) value(t reflect.Type) (value, error) {
 	return v, nil
 }
 
-func speaksJSON(t reflect.Type) bool {
+func hasOwnJSON(t reflect.Type) bool {
 	return t.Implements(reflect.TypeFor[json.Unmarshaler]()) || t.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// setZero asks the generated code for the message of a zero value.
+// setZero sets zero to the generated message of the zero value.
 func (v *value) setZero() error {
 	m, ok := reflect.New(v.goType).Interface().(marshaler)
 	if !ok {
@@ -255,15 +255,14 @@ func tagOf(n protowire.Number, t protowire.Type) string {
 	return string(protowire.AppendTag(nil, n, t))
 }
 
-// names finds fields by their names: a hash table with room, whose collisions
-// take the next free place.
+// names maps names to fields: a sparse hash table with linear probing.
 type names struct {
 	table []named
 	mask  uint32
 }
 
 type named struct {
-	name  string // "" is a free place
+	name  string // "" for an empty slot
 	field int
 }
 
@@ -285,7 +284,7 @@ func nameFields(fields []field) (names, error) {
 	return n, nil
 }
 
-// hash looks at a few bytes only: the names of one type differ soon.
+// hash uses only a few bytes: the names of one type differ in them nearly always.
 func (n *names) hash(name []byte) uint32 {
 	if len(name) == 0 {
 		return 0
@@ -295,7 +294,7 @@ func (n *names) hash(name []byte) uint32 {
 	return h * 2654435761 >> 16 & n.mask
 }
 
-// find returns the index of a name's field, or -1.
+// find returns the index of the field with a name, or -1.
 func (n *names) find(name []byte) int {
 	for at := n.hash(name); n.table[at].name != ""; at = (at + 1) & n.mask {
 		if n.table[at].name == string(name) {

@@ -1,15 +1,13 @@
-// Package protobuf writes and reads the Protobuf form of objects (section
-// "Protobuf envelope" of the specification): between an object's JSON and its
-// message, and around messages the envelope, lists and watch frames. Names of
-// groups are those of the vocabulary in use.
+// Package protobuf converts between the JSON of objects and their Protobuf messages, and
+// encodes envelopes, lists and watch frames (section "Protobuf envelope" of the
+// specification). Names of groups are those of the vocabulary in use.
 //
-// What the published Go types say of themselves is compiled once into a plan per
-// type, by which JSON is turned into the message in one pass and without Go
-// values in between. The message is byte for byte the one that the generated
-// code makes; whatever a plan does not know takes the way through that code.
+// Each published Go type is compiled once into a plan, by which JSON is transcoded into the
+// message in one pass and without intermediate Go values. The message is identical to that
+// of the generated code, which is the slow path for everything that a plan does not
+// support.
 //
-// This package knows nothing of requests, and types without a published Go type
-// have no Protobuf here.
+// Types without a published Go type have no Protobuf form.
 package protobuf
 
 import (
@@ -25,7 +23,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Registry finds the messages of a kind. It is safe for concurrent use.
+// Registry looks up the messages of kinds. It is safe for concurrent use.
 type Registry struct {
 	types       *runtime.Scheme
 	vocabulary  vocabulary.Vocabulary
@@ -47,25 +45,26 @@ func NewRegistry(v vocabulary.Vocabulary) *Registry {
 	}
 }
 
-// generated is what the generated code of the published types offers.
+// generated is implemented by the published Go types.
 type generated interface {
 	runtime.Object
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
 }
 
-// Message is the messages of one kind.
+// Message encodes and decodes the messages of one kind.
 type Message struct {
 	Kind        schema.GroupVersionKind
 	goType      reflect.Type
-	plan        *plan // nil when there is none
+	plan        *plan // nil if the type has none
 	transcoders *sync.Pool
-	// extension is the prefix of schema extensions where it is not that of the published
-	// types; empty for kinds without schemas.
+	// extension is the prefix of schema extensions if it differs from that of the published
+	// Go types; "" for kinds without schemas.
 	extension string
 }
 
-// Find returns the messages of a kind; an error when it has no Protobuf form.
+// Find returns the messages of a kind. It returns an error if the kind has no Protobuf
+// form.
 func (r *Registry) Find(kind schema.GroupVersionKind) (*Message, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +97,7 @@ func (r *Registry) Knows(kind schema.GroupVersionKind) bool {
 	return err == nil
 }
 
-// Above these sizes a transcoder is left to the collector.
+// Limits above which a transcoder is not reused.
 const (
 	largestKept = 1 << 20
 	mostEntries = 4 << 10
@@ -120,7 +119,7 @@ func (m *Message) Append(dst, object []byte) ([]byte, error) {
 	return append(dst, message...), err
 }
 
-// encode takes the way through the published type.
+// encode is the slow path, through the published Go type.
 func (m *Message) encode(object []byte) ([]byte, error) {
 	o := reflect.New(m.goType).Interface().(generated)
 	if m.extension != "" {
@@ -136,7 +135,7 @@ func (m *Message) encode(object []byte) ([]byte, error) {
 	return o.Marshal()
 }
 
-// Decode returns the object of a message, with integers as int64.
+// Decode decodes a message into an object with integers as int64.
 func (m *Message) Decode(body []byte) (map[string]any, error) {
 	o := reflect.New(m.goType).Interface().(generated)
 	if err := o.Unmarshal(body); err != nil {

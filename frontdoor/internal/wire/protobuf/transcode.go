@@ -10,18 +10,18 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 )
 
-// transcoder turns one object after another from JSON into its message. It reads
-// the text once: what it finds of a message is written at the end of out as it
-// comes, and put in order and in place when the message is complete.
+// transcoder converts objects from JSON into messages, one after the other. It reads the
+// text once: fields are appended to out in the order of the JSON, and reordered when their
+// message is complete.
 //
-// Its methods answer false for whatever the published types would refuse, or
-// read in a way that is not worth knowing here, such as a field given twice.
+// Its methods return false for input that the published Go types would reject, or decode in
+// a way that is not worth supporting here, such as duplicate fields.
 type transcoder struct {
 	in  rawjson.Cursor
 	out []byte
-	// found are where the fields of the open messages stand in out.
+	// found are the positions in out of the fields of incomplete messages.
 	found   []span
-	entries []entry // of the open dictionaries
+	entries []entry // of incomplete maps
 }
 
 type span struct{ from, to int }
@@ -38,7 +38,7 @@ func (t *transcoder) transcode(dst []byte, p *plan, object []byte) ([]byte, bool
 	return dst, ok
 }
 
-// message writes a message that is within another.
+// message writes a nested message.
 func (t *transcoder) message(tag string, p *plan) bool {
 	start, first := len(t.out), len(t.found)
 	if !t.fields(p) {
@@ -51,7 +51,8 @@ func (t *transcoder) message(tag string, p *plan) bool {
 	return true
 }
 
-// fields writes the fields of an object as they come, and adds to found where.
+// fields appends the fields of an object to out in the order of the JSON, and their
+// positions to found.
 func (t *transcoder) fields(p *plan) bool {
 	if !t.in.Open('{') {
 		return false
@@ -86,7 +87,7 @@ func (t *transcoder) fields(p *plan) bool {
 	return true
 }
 
-// appendParts appends the fields of a message in their order.
+// appendParts appends the fields of a message in the order of the encoding.
 func (t *transcoder) appendParts(dst []byte, parts []part, found []span) []byte {
 	for i := range parts {
 		p := &parts[i]
@@ -105,8 +106,8 @@ func (t *transcoder) appendParts(dst []byte, parts []part, found []span) []byte 
 	return dst
 }
 
-// closeMessage moves what stands from an offset to a start before it, with the
-// tag and the length ahead.
+// closeMessage moves a message at from to start, which is not after it, and inserts the tag
+// and length before it.
 func closeMessage(out []byte, start, from int, tag string) []byte {
 	size := len(out) - from
 	var length [binary.MaxVarintLen64]byte
@@ -144,7 +145,7 @@ func (t *transcoder) list(tag string, v *value) bool {
 	return true
 }
 
-// orZero writes a value where there must be one.
+// orZero writes a value, or zero for null where a value is required.
 func (t *transcoder) orZero(tag string, v *value) bool {
 	if !t.in.Null() {
 		return t.value(tag, v)
@@ -155,7 +156,7 @@ func (t *transcoder) orZero(tag string, v *value) bool {
 	return true
 }
 
-// entry is where an entry of a dictionary stands in out.
+// entry is the position in out of an entry of a map.
 type entry struct {
 	key []byte
 	span
@@ -167,8 +168,8 @@ const (
 	entryValue protowire.Number = 2
 )
 
-// dictionary writes entries in the order of their keys, in which they nearly
-// always come.
+// dictionary writes the entries of a map in the order of their keys, which JSON nearly
+// always has already.
 func (t *transcoder) dictionary(f *field) bool {
 	if !t.in.Open('{') {
 		return false
@@ -196,7 +197,7 @@ func (t *transcoder) dictionary(f *field) bool {
 	return sorted || t.sort(entries)
 }
 
-// sort puts the entries at the end of out in the order of their keys.
+// sort sorts the entries at the end of out by key. It returns false for duplicate keys.
 func (t *transcoder) sort(entries []entry) bool {
 	start, end := entries[0].from, len(t.out)
 	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })

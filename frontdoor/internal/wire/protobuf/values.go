@@ -25,7 +25,7 @@ var (
 	intOrStringStringTag = tagOf(3, protowire.BytesType)
 )
 
-// value writes one value, which is not null, under a tag.
+// value writes one value other than null under a tag.
 func (t *transcoder) value(tag string, v *value) bool {
 	switch v.kind {
 	case kindMessage:
@@ -50,7 +50,7 @@ func (t *transcoder) value(tag string, v *value) bool {
 	return true
 }
 
-// leaf writes what is read before its length is known, without tag and length.
+// leaf writes a value whose length is not known in advance, without tag and length.
 func (t *transcoder) leaf(v *value) bool {
 	switch v.kind {
 	case kindBytes:
@@ -69,11 +69,11 @@ func (t *transcoder) leaf(v *value) bool {
 	case kindQuantity:
 		ok = t.quantity(text)
 	}
-	return ok || t.published(text, v.goType)
+	return ok || t.viaGoType(text, v.goType)
 }
 
-// published lets the published type read a leaf that is not as it mostly is.
-func (t *transcoder) published(text []byte, as reflect.Type) bool {
+// viaGoType is the slow path for a leaf: it decodes and encodes it by its Go type.
+func (t *transcoder) viaGoType(text []byte, as reflect.Type) bool {
 	m := reflect.New(as).Interface()
 	if json.UnmarshalCaseSensitivePreserveInts(text, m) != nil {
 		return false
@@ -109,7 +109,7 @@ func (t *transcoder) bool(tag string) bool {
 	return n == 1 || string(text) == "false"
 }
 
-// raw writes a message that holds JSON.
+// raw writes a message that contains JSON.
 func (t *transcoder) raw(tag string) {
 	text := t.in.Skip()
 	t.out = protowire.AppendVarint(append(t.out, tag...), uint64(fieldSize(len(text))))
@@ -150,7 +150,7 @@ func (t *transcoder) time(text rawjson.Value) bool {
 	return ok
 }
 
-// microTime writes a time that has exactly six digits after the second.
+// microTime writes a time with exactly six decimal places of the second.
 func (t *transcoder) microTime(text rawjson.Value) bool {
 	const form = `"2006-01-02T15:04:05.000000Z"`
 	if len(text) != len(form) || text[len(form)-2] != 'Z' {
@@ -173,7 +173,7 @@ func parseTime(text rawjson.Value) (time.Time, bool) {
 	return at, err == nil
 }
 
-// quantity writes a quantity that is in its canonical form already.
+// quantity writes a quantity that is canonical already.
 func (t *transcoder) quantity(text rawjson.Value) bool {
 	if len(text) < 2 || text[0] != '"' || !canonical(text[1:len(text)-1]) {
 		return false
@@ -184,8 +184,8 @@ func (t *transcoder) quantity(text rawjson.Value) bool {
 	return true
 }
 
-// canonical reports whether a quantity is surely in its canonical form: a number
-// that no larger unit could say shorter. It knows the usual ones.
+// canonical reports whether a quantity is known to be canonical: a number that has no
+// shorter form with a larger unit. It returns false for unusual units.
 func canonical(text []byte) bool {
 	digits, n := 0, uint64(0)
 	for digits < len(text) && digits < 9 && text[digits] >= '0' && text[digits] <= '9' {

@@ -13,8 +13,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 )
 
-// generalCells are computed from the value at a path; "" gives way to what the
-// column shows for absent values.
+// generalCells compute a cell from the value at a path; for "" the column's absent value is
+// shown.
 var generalCells = map[string]func(rawjson.Value) any{
 	kinds.CellAge:         ageOf,
 	kinds.CellCount:       func(v rawjson.Value) any { return int64(v.Len()) },
@@ -31,7 +31,7 @@ var generalCells = map[string]func(rawjson.Value) any{
 	kinds.CellNumber:      number,
 }
 
-// ageOf is since for a timestamp that may be absent.
+// ageOf returns the time of a timestamp; nil if it is absent.
 func ageOf(v rawjson.Value) any {
 	if !v.Exists() {
 		return nil
@@ -39,7 +39,7 @@ func ageOf(v rawjson.Value) any {
 	return cell.Since(v)
 }
 
-// yesNo is True or False, as conditions have it.
+// yesNo returns True or False, the form of conditions; nil if the value is absent.
 func yesNo(v rawjson.Value) any {
 	switch {
 	case !v.Exists():
@@ -50,7 +50,7 @@ func yesNo(v rawjson.Value) any {
 	return "False"
 }
 
-// number is a number whatever the column says; zero when it is absent.
+// number returns a number in a column of any type; 0 if it is absent.
 func number(v rawjson.Value) any {
 	if _, err := strconv.ParseFloat(string(v), 64); err != nil {
 		return int64(0)
@@ -73,7 +73,7 @@ func reference(v rawjson.Value) any {
 	return kind + "/" + v.Get("name").String()
 }
 
-// shortModes are the access modes of volumes, in the order in which they are shown.
+// shortModes are the abbreviations of access modes in the order of the cell.
 var shortModes = [...]struct{ mode, short string }{{"ReadWriteOnce", "RWO"}, {"ReadOnlyMany", "ROX"}, {"ReadWriteMany", "RWX"}}
 
 func accessModes(v rawjson.Value) any {
@@ -86,7 +86,7 @@ func accessModes(v rawjson.Value) any {
 	return strings.Join(short, ",")
 }
 
-// labels returns a map as k=v,k=v in the order of its keys.
+// labels returns a map as k=v,k=v, sorted by key.
 func labels(v rawjson.Value) string {
 	var pairs []string
 	for key, value := range v.Members() {
@@ -96,8 +96,7 @@ func labels(v rawjson.Value) string {
 	return strings.Join(pairs, ",")
 }
 
-// selector returns a label selector, or the plain map that older types have, in
-// its text form.
+// selector returns a label selector, or the plain map of older types, as a string.
 func selector(v rawjson.Value) string {
 	equal, expressions := v.Get("matchLabels"), v.Get("matchExpressions")
 	if !isObject(equal) && !isArray(expressions) {

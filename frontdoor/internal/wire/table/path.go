@@ -13,16 +13,15 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 )
 
-// path leads to a value. Plain member names are followed in place; everything
-// else that a JSONPath may hold, which custom types use rarely, is evaluated on
-// the decoded object.
+// path is the path of a value. Plain member names are looked up in the JSON; any other
+// JSONPath, which custom types rarely use, is evaluated on the decoded object.
 type path struct {
 	names   []string
 	complex *jsonpath.JSONPath
 }
 
-// parsePath reads a path. One that is not valid finds nothing: custom types with
-// such paths are refused before they get here.
+// parsePath parses a path. An invalid one finds no value; definitions with invalid paths
+// are rejected before.
 func parsePath(text string) path {
 	if names, ok := plainNames(text); ok {
 		return path{names: names}
@@ -34,7 +33,7 @@ func parsePath(text string) path {
 	return path{complex: parsed}
 }
 
-// plainNames splits .spec.size; a dot within a name is written \.
+// plainNames splits .spec.size; a dot within a name is escaped as \.
 func plainNames(text string) ([]string, bool) {
 	if text == "" {
 		return nil, true
@@ -87,8 +86,8 @@ func (p path) evaluate(o *cell.Object) rawjson.Value {
 	return found
 }
 
-// shown returns the value at a path in the type of the column, and nil when it
-// is of another type.
+// shown returns the value of a cell in the type of the column; nil if it is of another
+// type.
 func shown(c kinds.Column, v rawjson.Value) any {
 	if !v.Exists() || c.Absent != "" && string(v) == `""` {
 		return orAbsent(c, nil)
@@ -118,7 +117,7 @@ func shown(c kinds.Column, v rawjson.Value) any {
 	return v.Text()
 }
 
-// orAbsent puts what a column shows in the place of a missing value.
+// orAbsent replaces an absent value by the column's absent value.
 func orAbsent(c kinds.Column, value any) any {
 	if value != nil && value != "" || c.Absent == "" {
 		return value

@@ -1,8 +1,7 @@
-// Package table makes the cells of a Table (section "Table representation" of
-// the specification): what people want to see of an object on one line. Which
-// columns a type has is the catalogue's decision; how their values are found is
-// decided here. It reads objects' JSON in place, and knows neither requests nor
-// the envelope around the rows.
+// Package table computes the cells of Tables (section "Table representation" of the
+// specification), the values that users see in one line per object. The catalogue defines
+// the columns of a type; this package computes their values from the JSON of objects. It
+// does not process requests or the Table around the rows.
 package table
 
 import (
@@ -22,12 +21,10 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Definition is the columns of a type, ready for making rows. It is safe for
-// concurrent use.
+// Definition holds the compiled columns of a type. It is safe for concurrent use.
 type Definition struct {
 	columns []column
-	// conditions tells what a client may do with a row as a whole; nil when that is
-	// nothing for all rows.
+	// conditions returns the conditions of a row; nil if the type has none.
 	conditions func(*cell.Object) string
 	names      vocabulary.Vocabulary
 	objects    sync.Pool // of *row
@@ -35,12 +32,11 @@ type Definition struct {
 
 type column struct {
 	kinds.Column
-	// value finds the value to show: nil, a string, an int64, a json.RawMessage
-	// or the time.Time since when.
+	// value returns the value of a cell, see cell.Func.
 	value func(*cell.Object) any
 }
 
-// Define returns the definition of a type's columns; none are the default two,
+// Define compiles the columns of a type. Without columns, the two default ones are used,
 // Name and Created At.
 func Define(columns []kinds.Column, names vocabulary.Vocabulary) *Definition {
 	d := &Definition{names: names}
@@ -67,8 +63,8 @@ func defaultColumns() []column {
 	}
 }
 
-// finder returns how the value of a column is found. A column that names no
-// known cell stays empty; those of built-in kinds are checked when they are read.
+// finder returns the function that computes the value of a column. The cell of a column
+// with an unknown function stays empty; package kinds validates those of built-in types.
 func finder(c kinds.Column, cells map[string]cell.Func) func(*cell.Object) any {
 	name, path := c.Computed()
 	if name == "" {
@@ -88,7 +84,7 @@ func finder(c kinds.Column, cells map[string]cell.Func) func(*cell.Object) any {
 	return func(*cell.Object) any { return nil }
 }
 
-// Columns returns the column definitions, JSON.
+// Columns returns the column definitions as JSON.
 func (d *Definition) Columns() []byte {
 	definitions := make([]metav1.TableColumnDefinition, len(d.columns))
 	for i, c := range d.columns {
@@ -101,13 +97,13 @@ func (d *Definition) Columns() []byte {
 	return encoded
 }
 
-// Cells are the cells of one row, with gaps where an age goes, so that they stay
-// right while time passes.
+// Cells are the cells of one row. Ages are inserted when the cells are written, so that
+// cached cells stay correct.
 type Cells struct {
-	// MetadataStart and MetadataEnd are where the object's metadata stands in its
-	// JSON; both are 0 when it has none.
+	// MetadataStart and MetadataEnd are the offsets of the metadata in the object's JSON;
+	// both are 0 if there is none.
 	MetadataStart, MetadataEnd int
-	// Conditions are those of the row, a JSON list; "" when there are none.
+	// Conditions are the conditions of the row as a JSON list; "" for none.
 	Conditions string
 
 	text []byte
@@ -119,7 +115,7 @@ type age struct {
 	since  time.Time
 }
 
-// Cells returns the row of an object's JSON.
+// Cells computes the cells of an object's JSON.
 func (d *Definition) Cells(objectJSON []byte) Cells {
 	o, ok := d.objects.Get().(*row)
 	if !ok {
@@ -177,7 +173,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// Append appends the cells as they look now: JSON values joined by commas.
+// Append appends the cells with ages at the time now: JSON values separated by commas.
 func (c Cells) Append(dst []byte, now time.Time) []byte {
 	from := 0
 	for _, a := range c.ages {
@@ -188,10 +184,10 @@ func (c Cells) Append(dst []byte, now time.Time) []byte {
 	return append(dst, c.text[from:]...)
 }
 
-// Size is about how much memory the cells take.
+// Size returns the approximate memory of the cells in bytes.
 func (c Cells) Size() int { return cap(c.text) + 32*cap(c.ages) + 64 }
 
-// row is an object with what its last row was written into.
+// row is a reusable object with the buffer for its cells.
 type row struct {
 	cell.Object
 	text []byte
