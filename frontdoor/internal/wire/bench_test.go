@@ -15,7 +15,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// discard is a response that goes nowhere.
+// discard is a response that is discarded.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
@@ -45,8 +45,8 @@ func pods(n int) []services.Object {
 	return objects
 }
 
-// BenchmarkList writes lists of 10,000 pods: cold ones make every form anew, hot
-// ones find rows made and know the sizes of messages.
+// BenchmarkList writes lists of 10,000 pods: with a cold cache every form is encoded, with
+// a warm one forms are in the cache.
 func BenchmarkList(b *testing.B) {
 	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform()})
 	if err != nil {
@@ -93,8 +93,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// spent returns the processor time of this process: on a shared machine it says
-// more than the time that passes.
+// spent returns the CPU time of this process: on a shared machine it is more reliable than
+// elapsed time.
 func spent(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -10,7 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// FuzzDeleteOptions reads bodies of deletions: each is options, or a bad request.
+// FuzzDeleteOptions decodes arbitrary bodies of DELETE requests: each results in options or
+// a BadRequest.
 func FuzzDeleteOptions(f *testing.F) {
 	codec := newCodec(vocabulary.Platform())
 	types := []string{"application/json", "application/yaml", media}
@@ -32,8 +33,8 @@ func FuzzDeleteOptions(f *testing.F) {
 	})
 }
 
-// TestCompressedBodiesAreRefused sends gzip: nobody unpacks it, so that a small body
-// never becomes a large one.
+// TestCompressedBodiesAreRefused sends gzip: it is not decompressed, so that a small body
+// cannot become a large one.
 func TestCompressedBodiesAreRefused(t *testing.T) {
 	codec := newCodec(vocabulary.Platform())
 	var packed bytes.Buffer

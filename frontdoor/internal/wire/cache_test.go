@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCacheIsBounded fills the cache many times over: what is used all the time
-// stays, and the sum stays within the bound.
+// TestCacheIsBounded fills the cache many times over: entries in constant use stay, and the
+// size stays within the limit.
 func TestCacheIsBounded(t *testing.T) {
 	const bound = 1 << 20
 	c := newCache(bound)

@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestConcurrentRequests serves many requests at once from one Codec; each gets
-// what it would get alone.
+// TestConcurrentRequests serves many requests at once from one Codec; each response is the
+// same as when it is alone.
 func TestConcurrentRequests(t *testing.T) {
 	codec := newCodec(vocabulary.Platform())
 	forms := []wire.Form{{}, {Pretty: true}, {Media: wire.YAML}, {Media: wire.Protobuf}, {As: wire.Table, MetaVersion: "v1"}, {As: wire.Partial, MetaVersion: "v1", Media: wire.Protobuf}}

@@ -83,8 +83,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestDecodeWithoutKind sends what leaves out what the path says already. Custom types
-// are not so forgiving.
+// TestDecodeWithoutKind omits kind and apiVersion, which only custom types require.
 func TestDecodeWithoutKind(t *testing.T) {
 	codec := newCodec(vocabulary.Platform())
 	want := map[string]any{"kind": "ConfigMap", "apiVersion": "v1", "data": map[string]any{"k": "1"}}
@@ -98,7 +97,7 @@ func TestDecodeWithoutKind(t *testing.T) {
 		{"application/yaml", "data:\n  k: \"1\"\n"}, {media, nameless},
 	} {
 		b, err := codec.Decode(c.contentType, []byte(c.body), configMaps)
-		delete(b.Object, "metadata") // Protobuf always has one
+		delete(b.Object, "metadata") // always present in Protobuf
 		if err != nil || !reflect.DeepEqual(b.Object, want) {
 			t.Errorf("%s %q: %v, %v", c.contentType, c.body, b.Object, err)
 		}
@@ -152,8 +151,8 @@ func TestDeleteOptions(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that no body panics, that refusals are Statuses, and that
-// what is accepted is the type's and can be written.
+// FuzzDecode checks that no body panics, that errors are Statuses, and that accepted
+// objects are of the type and can be encoded.
 func FuzzDecode(f *testing.F) {
 	codec := newCodec(vocabulary.Platform())
 	types := []string{"application/json", "application/yaml", media}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzAccept reads Accept headers: as many ranges as there are commas, in the order of
-// their weights.
+// FuzzAccept parses arbitrary Accept headers: there are at most as many ranges as elements,
+// ordered by weight.
 func FuzzAccept(f *testing.F) {
 	f.Fuzz(func(t *testing.T, accept, include string) {
 		commas := 1

@@ -14,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestMessageList writes one list of messages that are made for it, made and kept,
-// and hot.
+// TestMessageList writes one list three times: the first two times its messages are
+// encoded, the third time they are in the cache.
 func TestMessageList(t *testing.T) {
 	codec := New(Config{Vocabulary: vocabulary.K8s()})
 	configMaps := &catalogue.Type{Version: "v1", Kind: "ConfigMap", ListKind: "ConfigMapList"}

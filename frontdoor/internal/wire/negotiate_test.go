@@ -22,7 +22,7 @@ func TestNegotiate(t *testing.T) {
 		accept string
 		t      *catalogue.Type
 		what   wire.What
-		want   string // the content type; empty for 406
+		want   string // content type; "" for 406
 		media  wire.Media
 		as     wire.As
 	}{

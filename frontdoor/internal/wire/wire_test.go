@@ -135,7 +135,7 @@ func watched(t *testing.T, v *wire.EventEncoder) []byte {
 	return out
 }
 
-// TestTextIsValid parses what the golden files hold only as text.
+// TestTextIsValid parses the golden files.
 func TestTextIsValid(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.*")
 	for _, file := range files {
@@ -159,7 +159,7 @@ func TestTextIsValid(t *testing.T) {
 	}
 }
 
-// TestContinueIsVocabulary: the original leaves an empty token out.
+// TestContinueIsVocabulary: with the original vocabulary an empty token is omitted.
 func TestContinueIsVocabulary(t *testing.T) {
 	got := string(list(t, newCodec(vocabulary.K8s()).Encoder(wire.Form{}, configMaps), wire.ListMeta{Revision: 9}, 0))
 	if want := `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[]}` + "\n"; got != want {
@@ -167,9 +167,9 @@ func TestContinueIsVocabulary(t *testing.T) {
 	}
 }
 
-// TestHotForms serves one revision again and again in forms that are kept: the third
-// time from what was kept, also when the bytes are not at hand any more.
-func TestHotForms(t *testing.T) {
+// TestCachedForms encodes one revision repeatedly: the third time from the cache, even if
+// the JSON is not available.
+func TestCachedForms(t *testing.T) {
 	codec := newCodec(vocabulary.Platform())
 	e := codec.Encoder(wire.Form{Media: wire.Protobuf}, configMaps)
 	first, err := e.AppendObject(nil, configMap("a", 7))

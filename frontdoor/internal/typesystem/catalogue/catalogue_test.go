@@ -233,7 +233,7 @@ func TestRuntimeConfigFaults(t *testing.T) {
 	}
 }
 
-// The converter knows field ownership in both vocabularies.
+// Fields have the same owners in both vocabularies.
 func TestConverter(t *testing.T) {
 	inBoth(t, func(t *testing.T, v vocabulary.Vocabulary, c *Catalogue) {
 		converter, err := c.Converter()

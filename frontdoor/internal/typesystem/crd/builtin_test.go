@@ -16,7 +16,7 @@ import (
 // fresh is a version that no built-in type has.
 const fresh = "v9"
 
-// imitation returns a definition in a group whose names are nobody's, but for one.
+// imitation returns a definition in a group whose names are unused, except for one.
 func (w world) imitation(t *testing.T, group, field string, name any) map[string]any {
 	t.Helper()
 	definition := w.widgets(t, `{type: object}`)
@@ -30,7 +30,7 @@ func (w world) imitation(t *testing.T, group, field string, name any) map[string
 	return definition
 }
 
-// forge gives a definition the status that one has which is established.
+// forge sets the status of an established definition.
 func forge(definition map[string]any) {
 	names := definition["spec"].(map[string]any)["names"]
 	definition["status"] = map[string]any{"acceptedNames": names, "storedVersions": []any{fresh}, "conditions": []any{
@@ -47,8 +47,8 @@ func conditionOf(definition map[string]any, kind string) map[string]any {
 	return nil
 }
 
-// mustBeForeign tries one name of a built-in type.
-func (w world) mustBeForeign(t *testing.T, group, field string, name any, reason string) {
+// mustBeRejected checks that a definition cannot have one name of a built-in type.
+func (w world) mustBeRejected(t *testing.T, group, field string, name any, reason string) {
 	t.Helper()
 	what := group + " " + field
 	path := "spec.names." + field
@@ -86,7 +86,7 @@ func (w world) mustBeForeign(t *testing.T, group, field string, name any, reason
 	}
 }
 
-// TestNamesOfBuiltInTypes tries all names of all built-in types.
+// TestNamesOfBuiltInTypes checks that no name of a built-in type is accepted.
 func TestNamesOfBuiltInTypes(t *testing.T) {
 	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
 		t.Run(v.Name, func(t *testing.T) {
@@ -97,22 +97,22 @@ func TestNamesOfBuiltInTypes(t *testing.T) {
 				seen := map[string]bool{}
 				for _, version := range g.Versions {
 					for _, b := range version.Types {
-						if g.Name == "" || seen[b.Resource] { // the core group cannot be named in a definition
+						if g.Name == "" || seen[b.Resource] { // a definition cannot be in the core group
 							continue
 						}
 						seen[b.Resource] = true
 						tried++
-						w.mustBeForeign(t, g.Name, "plural", b.Resource, "PluralConflict")
-						w.mustBeForeign(t, g.Name, "singular", b.Singular, "SingularConflict")
-						w.mustBeForeign(t, g.Name, "singular", b.Resource, "SingularConflict")
-						w.mustBeForeign(t, g.Name, "kind", b.Kind, "KindConflict")
-						w.mustBeForeign(t, g.Name, "kind", strings.ToUpper(b.Kind), "KindConflict")
+						w.mustBeRejected(t, g.Name, "plural", b.Resource, "PluralConflict")
+						w.mustBeRejected(t, g.Name, "singular", b.Singular, "SingularConflict")
+						w.mustBeRejected(t, g.Name, "singular", b.Resource, "SingularConflict")
+						w.mustBeRejected(t, g.Name, "kind", b.Kind, "KindConflict")
+						w.mustBeRejected(t, g.Name, "kind", strings.ToUpper(b.Kind), "KindConflict")
 						for _, short := range append(b.ShortNames, b.Resource) {
-							w.mustBeForeign(t, g.Name, "shortNames", []any{short}, "ShortNamesConflict")
+							w.mustBeRejected(t, g.Name, "shortNames", []any{short}, "ShortNamesConflict")
 						}
 						if b.ListKind != "" {
-							w.mustBeForeign(t, g.Name, "kind", b.ListKind, "KindConflict")
-							w.mustBeForeign(t, g.Name, "listKind", b.ListKind, "ListKindConflict")
+							w.mustBeRejected(t, g.Name, "kind", b.ListKind, "KindConflict")
+							w.mustBeRejected(t, g.Name, "listKind", b.ListKind, "ListKindConflict")
 						}
 					}
 				}
@@ -124,13 +124,13 @@ func TestNamesOfBuiltInTypes(t *testing.T) {
 	}
 }
 
-// Types that are turned off, bodies of subresources, and schemas that the group and
-// the kind of another type would give the name of a built-in one.
-func TestNamesThatNobodyServes(t *testing.T) {
+// Types that are disabled, bodies of subresources, and schemas whose names follow from
+// another group and kind.
+func TestUnservedNames(t *testing.T) {
 	v := vocabulary.K8s()
 	w := newWorld(t, v)
-	w.mustBeForeign(t, v.Group("authentication."), "kind", "TokenRequest", "KindConflict")
-	w.mustBeForeign(t, v.Group("authentication."), "plural", "tokenreviews", "PluralConflict")
+	w.mustBeRejected(t, v.Group("authentication."), "kind", "TokenRequest", "KindConflict")
+	w.mustBeRejected(t, v.Group("authentication."), "plural", "tokenreviews", "PluralConflict")
 	imitated := w.imitation(t, "apps.api.k8s.io", "kind", "Deployment")
 	imitated["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["name"] = "v1"
 	w.claims(now).Establish(imitated, nil)
@@ -144,11 +144,12 @@ func TestNamesThatNobodyServes(t *testing.T) {
 	if w.types, err = catalogue.New(catalogue.Options{Vocabulary: v, RuntimeConfig: config}); err != nil {
 		t.Fatal(err)
 	}
-	w.mustBeForeign(t, v.Group("coordination."), "plural", "leases", "PluralConflict")
-	w.mustBeForeign(t, v.Group("coordination."), "kind", "Lease", "KindConflict")
+	w.mustBeRejected(t, v.Group("coordination."), "plural", "leases", "PluralConflict")
+	w.mustBeRejected(t, v.Group("coordination."), "kind", "Lease", "KindConflict")
 }
 
-// The other vocabulary's groups are nobody's: such a type is kept apart like any other.
+// The groups of the other vocabulary are not reserved: custom types there are stored
+// separately like all others.
 func TestGroupsOfTheOtherVocabulary(t *testing.T) {
 	w, other := newWorld(t, vocabulary.Platform()), vocabulary.K8s()
 	definition := w.imitation(t, other.Group("coordination."), "plural", "leases")
@@ -160,8 +161,8 @@ func TestGroupsOfTheOtherVocabulary(t *testing.T) {
 	}
 }
 
-// A definition that is stored although it asks for a built-in name can still be
-// changed and deleted, but not ask for more of them.
+// A stored definition with a built-in name can be changed and deleted, but not request more
+// of them.
 func TestStoredDefinitionsOverBuiltInTypes(t *testing.T) {
 	w := newWorld(t, vocabulary.Platform())
 	old := w.imitation(t, w.vocabulary.Group("coordination."), "plural", "leases")
@@ -183,7 +184,8 @@ func TestStoredDefinitionsOverBuiltInTypes(t *testing.T) {
 	}
 }
 
-// TestForgedNames reads a status that a client of an earlier release has written.
+// TestForgedNames compiles a definition whose status was forged by a client of an earlier
+// release.
 func TestForgedNames(t *testing.T) {
 	w := newWorld(t, vocabulary.K8s())
 	definition := w.imitation(t, w.vocabulary.Group("coordination."), "kind", "Invention")
@@ -207,8 +209,8 @@ func TestForgedNames(t *testing.T) {
 	}
 }
 
-// TestStatusIsTheServices writes a status as a client may, through its subresource.
-func TestStatusIsTheServices(t *testing.T) {
+// TestStatusIsReverted writes a forged status through the subresource.
+func TestStatusIsReverted(t *testing.T) {
 	w := newWorld(t, vocabulary.K8s())
 	old := w.widgets(t, `{type: object}`)
 	w.claims(now).Establish(old, nil)

@@ -20,7 +20,7 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// decode reads YAML as objects are decoded, with integers as int64.
+// decode decodes YAML like objects, with integers as int64.
 func decode(t testing.TB, text string) map[string]any {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -34,14 +34,14 @@ func decode(t testing.TB, text string) map[string]any {
 	return object
 }
 
-// world is what a front door knows.
+// world holds the types of a front door.
 type world struct {
 	vocabulary vocabulary.Vocabulary
 	types      *catalogue.Catalogue
 	schemas    *schema.Engine
 }
 
-// worlds without custom types are made once; nothing in them changes.
+// worlds has one shared world without custom types per vocabulary; they are immutable.
 var worlds = map[string]func() (world, error){
 	"platform": sync.OnceValues(func() (world, error) { return makeWorld(vocabulary.Platform()) }),
 	"k8s":      sync.OnceValues(func() (world, error) { return makeWorld(vocabulary.K8s()) }),
@@ -59,12 +59,12 @@ func makeWorld(v vocabulary.Vocabulary) (world, error) {
 	return world{v, types, schema.New(types, v, set.Definitions)}, nil
 }
 
-// rules check definitions.
+// rules returns the rules that validate definitions.
 func (w world) rules() crd.Rules {
 	return crd.Rules{Vocabulary: w.vocabulary, Types: w.types, Schemas: w.schemas}
 }
 
-// claims decide about definitions.
+// claims returns what decides about names.
 func (w world) claims(at time.Time, others ...crd.Definition) crd.Claims {
 	return crd.Claims{Others: others, Types: w.types, Vocabulary: w.vocabulary, Now: at}
 }
@@ -78,8 +78,8 @@ func newWorld(t testing.TB, v vocabulary.Vocabulary) world {
 	return w
 }
 
-// widgets is a definition of widgets.example.com with one version. In schemas and
-// elsewhere x- stands for the prefix of extensions.
+// widgets returns a definition of widgets.example.com with one version. In schemas and
+// extra, x- is replaced by the prefix of extensions.
 func (w world) widgets(t testing.TB, schema string, extra ...string) map[string]any {
 	t.Helper()
 	text := fmt.Sprintf(`
@@ -99,7 +99,7 @@ spec:
 	return decode(t, strings.NewReplacer(" x-", " "+w.vocabulary.Extension, "{x-", "{"+w.vocabulary.Extension).Replace(text))
 }
 
-// add checks, establishes and compiles a definition.
+// add validates, establishes and compiles a definition.
 func (w world) add(t testing.TB, definition map[string]any) world {
 	t.Helper()
 	crds := w.prepare(t, definition)
@@ -120,7 +120,7 @@ func (w world) add(t testing.TB, definition map[string]any) world {
 	return world{w.vocabulary, types, w.schemas.With(types)}
 }
 
-// prepare does what comes before the checks, and returns the type of definitions.
+// prepare prepares a definition for validation and returns its type.
 func (w world) prepare(t testing.TB, definition map[string]any) *catalogue.Type {
 	t.Helper()
 	_, version, _ := strings.Cut(definition["apiVersion"].(string), "/")
@@ -379,7 +379,7 @@ func TestManyDefinitionsAreCheap(t *testing.T) {
 	}
 }
 
-// FuzzCompile feeds definitions of any shape to everything that reads them.
+// FuzzCompile passes arbitrary definitions to validation and compilation.
 func FuzzCompile(f *testing.F) {
 	w := newWorld(f, vocabulary.Platform())
 	for _, schema := range []string{

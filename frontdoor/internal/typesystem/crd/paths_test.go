@@ -63,7 +63,7 @@ func TestApplyAfterAListBecameASet(t *testing.T) {
 	}
 }
 
-// TestPublished reads the documents that clients read, in the strictest form.
+// TestPublished parses the published OpenAPI documents strictly.
 func TestPublished(t *testing.T) {
 	w := newWorld(t, vocabulary.K8s())
 	w = w.add(t, w.widgets(t, `{type: object, required: [spec], properties: {
@@ -112,8 +112,8 @@ func TestScaleStandsWhereTheDefinitionSays(t *testing.T) {
 	}
 }
 
-// TestFieldsThatAreNotDescribed reads what clients check objects against before they
-// send them: what may have other fields must not look closed.
+// TestFieldsThatAreNotDescribed checks the published schemas with which clients validate
+// objects: a schema that allows unknown fields must not be published as a closed one.
 func TestFieldsThatAreNotDescribed(t *testing.T) {
 	w := newWorld(t, vocabulary.K8s())
 	gadgets := w.widgets(t, `{type: object, x-preserve-unknown-fields: true}`)

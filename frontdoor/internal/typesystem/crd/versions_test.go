@@ -68,7 +68,7 @@ func TestObjectsOlderThanTheirSchema(t *testing.T) {
 	}
 }
 
-// sized has two versions, of which the second has another field.
+// sized returns a definition with two versions, the second with another field.
 func (w world) sized(t *testing.T) map[string]any {
 	definition := w.widgets(t, `{type: object, properties: {spec: {type: object, properties: {a: {type: string}}}}}`)
 	versions := definition["spec"].(map[string]any)["versions"].([]any)
@@ -96,15 +96,15 @@ func TestVersionsDropWhatTheyDoNotHave(t *testing.T) {
 	}
 }
 
-// renaming is a webhook in this process.
-type renaming struct{ asked int }
+// renaming is a conversion webhook in this process.
+type renaming struct{ calls int }
 
 func (r *renaming) Convert(_ context.Context, objects []map[string]any, apiVersion string) ([]map[string]any, error) {
-	r.asked++
+	r.calls++
 	converted := make([]map[string]any, len(objects))
 	for i, o := range objects {
 		next := maps.Clone(o)
-		next["apiVersion"], next["spec"] = apiVersion, map[string]any{"b": "told", "unknown": true}
+		next["apiVersion"], next["spec"] = apiVersion, map[string]any{"b": "converted", "unknown": true}
 		converted[i] = next
 	}
 	return converted, nil
@@ -122,10 +122,10 @@ func TestPagesAreConvertedAtOnce(t *testing.T) {
 	second := of("v2")
 	second.Webhook = hook
 	page, err := e.Views(context.Background(), []services.Object{storedWidget("v1", 5, `{"a":"1"}`), storedWidget("v2", 6, `{"b":"own"}`), storedWidget("v1", 7, `{"a":"3"}`)}, second)
-	if err != nil || hook.asked != 1 || len(page) != 3 {
-		t.Fatal(page, hook.asked, err)
+	if err != nil || hook.calls != 1 || len(page) != 3 {
+		t.Fatal(page, hook.calls, err)
 	}
-	for i, want := range []string{"told", "own", "told"} {
+	for i, want := range []string{"converted", "own", "converted"} {
 		if !strings.Contains(string(page[i].JSON), `"spec":{"b":"`+want+`"}`) {
 			t.Errorf("object %d: %s", i, page[i].JSON)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// large returns a Deployment of some 70 fields, and the engine to write it with.
+// large returns a Deployment of about 70 fields, and the engine to write it with.
 func large(b testing.TB) (*bench, map[string]any, PatchRequest) {
 	b.Helper()
 	content, err := os.ReadFile("testdata/bench/deployment.yaml")

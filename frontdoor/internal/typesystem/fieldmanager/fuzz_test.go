@@ -10,9 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// FuzzPatch sends any body as any kind of patch. Whatever it is, the current
-// object stays as it was, and the answer is an object that can be encoded or an
-// error that is the client's.
+// FuzzPatch sends arbitrary bodies as every type of patch. The current object must not be
+// modified, and the result must be an object that can be encoded, or a client error.
 func FuzzPatch(f *testing.F) {
 	b := newBench(f, vocabulary.Platform())
 	ty := b.lookup(f, "/v1/services")
@@ -55,7 +54,7 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// FuzzManagedFields lets a client write any managedFields.
+// FuzzManagedFields writes arbitrary managedFields.
 func FuzzManagedFields(f *testing.F) {
 	b := newBench(f, vocabulary.Platform())
 	ty := b.lookup(f, "/v1/configmaps")

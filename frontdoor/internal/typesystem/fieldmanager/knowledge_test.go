@@ -7,8 +7,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestBlankFits: what a create starts from fits the schema of every kind: else
-// the library would refuse to compare.
+// TestBlankFits: the blank object matches the schema of every kind; otherwise the library
+// could not compare it.
 func TestBlankFits(t *testing.T) {
 	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
 		b := newBench(t, v)
@@ -28,7 +28,8 @@ func TestBlankFits(t *testing.T) {
 	}
 }
 
-// TestBlank shows what is always there: of a published type, and of one that is not.
+// TestBlank checks the members that are always present, of a kind with a published Go type
+// and of one without.
 func TestBlank(t *testing.T) {
 	b := newBench(t, vocabulary.Platform())
 	for name, want := range map[string]string{

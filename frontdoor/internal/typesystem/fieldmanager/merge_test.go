@@ -17,15 +17,15 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// story is one case: writes to one object, one after the other, each with the
-// object or the error that it gives. The file holds input and output together.
+// story is one case: a sequence of writes to one object, each with the resulting object or
+// error. The file has both input and output.
 type story struct {
 	Type       string `json:"type"` // short group/version/resource
 	Vocabulary string `json:"vocabulary,omitempty"`
 	Steps      []step `json:"steps"`
 }
 
-// step is one write; exactly one of the kinds of content is set.
+// step is one write; exactly one of the types of content is set.
 type step struct {
 	By        string         `json:"by,omitempty"`
 	Through   string         `json:"through,omitempty"` // subresource
@@ -41,8 +41,8 @@ type step struct {
 	Error string         `json:"error,omitempty"`
 }
 
-// TestGolden runs all stories in testdata. After a wanted change, run it with
-// -update and read the difference.
+// TestGolden runs all stories in testdata. After an intended change, run it with -update
+// and review the difference.
 func TestGolden(t *testing.T) {
 	engines := map[string]*bench{}
 	for _, name := range []string{"platform", "k8s"} {
@@ -53,7 +53,7 @@ func TestGolden(t *testing.T) {
 		engines[name] = newBench(t, v)
 	}
 	golden.Run(t, func(t *testing.T, _ string, c story) story {
-		return engines[cmp.Or(c.Vocabulary, "platform")].tell(t, c)
+		return engines[cmp.Or(c.Vocabulary, "platform")].run(t, c)
 	})
 }
 
@@ -85,13 +85,13 @@ func (b *bench) lookup(t testing.TB, name string) *catalogue.Type {
 	return ty
 }
 
-// tell runs the steps of a story and returns it with what they give.
-func (b *bench) tell(t *testing.T, s story) story {
+// run runs the steps of a story and returns it with their results.
+func (b *bench) run(t *testing.T, s story) story {
 	t.Helper()
 	ty := b.lookup(t, s.Type)
 	b.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var live map[string]any
-	told := story{Type: s.Type, Vocabulary: s.Vocabulary}
+	result := story{Type: s.Type, Vocabulary: s.Vocabulary}
 	for _, step := range s.Steps {
 		b.now = b.now.Add(time.Minute)
 		before := copyOf(live)
@@ -108,9 +108,9 @@ func (b *bench) tell(t *testing.T, s story) story {
 		default:
 			live, step.Gives = next, copyOf(next)
 		}
-		told.Steps = append(told.Steps, step)
+		result.Steps = append(result.Steps, step)
 	}
-	return told
+	return result
 }
 
 func (b *bench) do(t *testing.T, ty *catalogue.Type, s step, live map[string]any) (map[string]any, error) {
@@ -188,7 +188,7 @@ func TestManagerFromUserAgent(t *testing.T) {
 	}
 }
 
-// TestUpdatersAreBounded: the entries of updates do not grow beyond ten.
+// TestUpdatersAreBounded: the number of entries of updates does not exceed ten.
 func TestUpdatersAreBounded(t *testing.T) {
 	b := newBench(t, vocabulary.Platform())
 	ty := b.lookup(t, "/v1/configmaps")
@@ -223,7 +223,7 @@ func TestUpdatersAreBounded(t *testing.T) {
 	}
 }
 
-// TestRefusals: what is no patch, and what a type does not take.
+// TestRefusals: invalid patches, and types of patches that a type does not support.
 func TestRefusals(t *testing.T) {
 	b := newBench(t, vocabulary.Platform())
 	ty := b.lookup(t, "/v1/configmaps")

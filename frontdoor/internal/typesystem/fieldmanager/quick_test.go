@@ -12,8 +12,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestQuickAgrees makes many random writes to objects, and compares what the quick
-// way makes of each with what the library does. It has to be sure of most of them.
+// TestQuickAgrees compares the fast path with the library for many random writes. The fast
+// path must cover most of them.
 func TestQuickAgrees(t *testing.T) {
 	b := newBench(t, vocabulary.Platform())
 	content, err := os.ReadFile("testdata/bench/deployment.yaml")
@@ -32,7 +32,7 @@ func TestQuickAgrees(t *testing.T) {
 		"config map": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b, c: d}}`, "/v1/configmaps", []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := rivals{t: t, bench: b, random: rand.New(rand.NewPCG(4, uint64(len(name)))), seed: decodeYAML(t, c.seed)} //nolint:gosec // to be repeated
+			r := rivals{t: t, bench: b, random: rand.New(rand.NewPCG(4, uint64(len(name)))), seed: decodeYAML(t, c.seed)} //nolint:gosec // reproducible
 			ty := b.lookup(t, c.resource)
 			for range 20 {
 				var live map[string]any
@@ -56,7 +56,7 @@ func TestQuickAgrees(t *testing.T) {
 	}
 }
 
-// rivals are the two ways.
+// rivals holds the two implementations.
 type rivals struct {
 	t *testing.T
 	*bench
@@ -67,7 +67,7 @@ type rivals struct {
 
 func (r *rivals) who() string { return fmt.Sprint("manager-", r.random.IntN(3)) }
 
-// change makes one write both ways and returns the next object.
+// change makes one write with both and returns the next object.
 func (r *rivals) change(c Change) map[string]any {
 	r.t.Helper()
 	if c.Live == nil {
@@ -90,7 +90,7 @@ func (r *rivals) change(c Change) map[string]any {
 	return copyOf(c.New)
 }
 
-// apply applies one configuration both ways and returns the next object.
+// apply applies one configuration with both and returns the next object.
 func (r *rivals) apply(p PatchRequest) map[string]any {
 	r.t.Helper()
 	live, config := p.Current, r.shrink(withoutOwners(r.grow(r.seed)))
@@ -118,7 +118,7 @@ func (r *rivals) apply(p PatchRequest) map[string]any {
 	return full
 }
 
-// grow returns the object with some of its parts left out.
+// grow returns the object with some parts omitted.
 func (r *rivals) grow(object map[string]any) map[string]any {
 	return r.vary(object)
 }
@@ -137,7 +137,7 @@ func (r *rivals) shrink(object map[string]any) map[string]any {
 	return object
 }
 
-// vary changes a few values, somewhere.
+// vary changes a few random values.
 func (r *rivals) vary(object map[string]any) map[string]any {
 	next := copyOf(object)
 	owners := ownersOf(next)

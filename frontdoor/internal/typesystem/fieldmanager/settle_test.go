@@ -6,7 +6,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// TestSettle: times alone make no difference.
+// TestSettle: different times are not a change.
 func TestSettle(t *testing.T) {
 	live := decodeYAML(t, "{metadata: {name: a, managedFields: [{manager: m, time: t1}]}, data: {k: v}}")
 	next := decodeYAML(t, "{metadata: {name: a, managedFields: [{manager: m, time: t2}]}, data: {k: v}}")

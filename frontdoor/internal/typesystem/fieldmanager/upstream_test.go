@@ -22,9 +22,9 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestUpstreamAgrees makes many random writes to objects, and compares what the full
-// way makes of each with the field manager of Kubernetes: the object, the owners of its
-// fields and the conflicts. TestQuickAgrees then covers the quick way.
+// TestUpstreamAgrees compares the slow path with the field manager of Kubernetes for many
+// random writes: the object, its managedFields and the conflicts. TestQuickAgrees compares
+// the fast path with the slow one.
 func TestUpstreamAgrees(t *testing.T) {
 	b := newBench(t, vocabulary.K8s())
 	b.now = time.Now()
@@ -41,7 +41,7 @@ func TestUpstreamAgrees(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := upstream{rivals: rivals{t: t, bench: b, seed: decodeYAML(t, c.seed),
-				random: rand.New(rand.NewPCG(7, uint64(len(name))))}} //nolint:gosec // to be repeated
+				random: rand.New(rand.NewPCG(7, uint64(len(name))))}} //nolint:gosec // reproducible
 			ty := b.lookup(t, c.resource)
 			for range 25 {
 				var live map[string]any
@@ -65,13 +65,13 @@ func TestUpstreamAgrees(t *testing.T) {
 	}
 }
 
-// upstream compares the full way with the field manager of Kubernetes.
+// upstream compares the slow path with the field manager of Kubernetes.
 type upstream struct {
 	rivals
 	refused int
 }
 
-// manager returns the field manager that serves a path of a type.
+// manager returns the field manager for a type and subresource.
 func (u *upstream) manager(ty *catalogue.Type, subresource string) *managedfields.FieldManager {
 	u.t.Helper()
 	converter, err := u.Types.Converter()
@@ -90,7 +90,7 @@ func (u *upstream) manager(ty *catalogue.Type, subresource string) *managedfield
 	return m
 }
 
-// change makes one write both ways and returns the next object.
+// change makes one write with both and returns the next object.
 func (u *upstream) change(c Change) map[string]any {
 	u.t.Helper()
 	from := c.Live
@@ -105,7 +105,7 @@ func (u *upstream) change(c Change) map[string]any {
 	if (err == nil) != (refused == nil) {
 		u.t.Fatalf("from %s\nto %s\nfull %v\nupstream %v", dump(u.t, c.Live), dump(u.t, c.New), err, refused)
 	}
-	if err != nil { // an object that does not fit its type
+	if err != nil { // the object does not match its schema
 		u.refused++
 		return c.Live
 	}
@@ -113,7 +113,7 @@ func (u *upstream) change(c Change) map[string]any {
 	return copyOf(c.New)
 }
 
-// apply applies one configuration both ways and returns the next object.
+// apply applies one configuration with both and returns the next object.
 func (u *upstream) apply(p PatchRequest) map[string]any {
 	u.t.Helper()
 	live, config := p.Current, u.shrink(withoutOwners(u.vary(u.seed)))
@@ -136,7 +136,7 @@ func (u *upstream) apply(p PatchRequest) map[string]any {
 	return ours
 }
 
-// compare fails unless both made the same object, with the same owners.
+// compare fails unless both results have the same object and managedFields.
 func (u *upstream) compare(live, ours map[string]any, theirs runtime.Object) {
 	u.t.Helper()
 	made := plain(u.t, theirs)
@@ -145,8 +145,7 @@ func (u *upstream) compare(live, ours map[string]any, theirs runtime.Object) {
 	}
 }
 
-// ordered returns entries without their times, by manager: the two ways do not write
-// at the same time.
+// ordered returns entries without times, by manager: the two writes have different times.
 func ordered(list []any) any {
 	out := make([]any, len(list))
 	for i := range list {
@@ -195,7 +194,7 @@ func theirConflicts(err error) (fields []string) {
 	return fields
 }
 
-// oneVersion makes, converts and defaults objects of types with one version.
+// oneVersion creates, converts and defaults objects of types with one version.
 type oneVersion struct{}
 
 func (oneVersion) Convert(_, _, _ any) error { return errors.New("there is one version") }

@@ -2,9 +2,9 @@ package k8stypes
 
 import "testing"
 
-// TestFleeting: what is a pointer in the published types says something when it is
-// zero, and what every object has is kept.
-func TestFleeting(t *testing.T) {
+// TestOmitEmpty: zero is a value of pointers in the published types, and fields without
+// omitempty are kept.
+func TestOmitEmpty(t *testing.T) {
 	for _, c := range []struct {
 		definition, field string
 		want              bool
@@ -14,7 +14,7 @@ func TestFleeting(t *testing.T) {
 		{"core.v1.PodSpec", "terminationGracePeriodSeconds", false},
 		{"core.v1.PodSpec", "enableServiceLinks", false},
 		{"core.v1.Container", "name", false},
-		{"core.v1.EphemeralContainer", "imagePullPolicy", true}, // in line
+		{"core.v1.EphemeralContainer", "imagePullPolicy", true}, // inlined
 		{"core.v1.ContainerStatus", "restartCount", false},
 		{"apps.v1.DeploymentSpec", "replicas", false},
 		{"apps.v1.DeploymentSpec", "paused", true},
@@ -26,9 +26,9 @@ func TestFleeting(t *testing.T) {
 	}
 }
 
-// TestStanding: structs are there in any case, what is a pointer and what JSON shows as
-// something else is not.
-func TestStanding(t *testing.T) {
+// TestStructs: structs are always present; pointers, and structs with their own JSON
+// encoding, are not.
+func TestStructs(t *testing.T) {
 	for _, c := range []struct {
 		definition, field string
 		want              bool
@@ -36,7 +36,7 @@ func TestStanding(t *testing.T) {
 		{"apps.v1.Deployment", "spec", true},
 		{"apps.v1.DeploymentSpec", "selector", false},
 		{"core.v1.Container", "resources", true},
-		{"core.v1.EphemeralContainer", "resources", true}, // in line
+		{"core.v1.EphemeralContainer", "resources", true}, // inlined
 		{"core.v1.PodSpec", "securityContext", false},
 		{"meta.v1.ObjectMeta", "creationTimestamp", false},
 	} {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestReadme: the README explains every key, and no other.
+// TestReadme: the README explains all keys, and no others.
 func TestReadme(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// BenchmarkDeployment prepares and validates a Deployment of some 70 fields, which
-// is already complete, as an update does.
+// BenchmarkDeployment prepares and validates a complete Deployment of about 70 fields, as
+// for an update.
 func BenchmarkDeployment(b *testing.B) {
 	types, engine := newEngine(b)
 	ty, _ := types.Lookup("apps", "v1", "deployments")
@@ -39,7 +39,7 @@ func BenchmarkDeployment(b *testing.B) {
 	})
 }
 
-// BenchmarkCompile compiles what a Deployment needs, from the start.
+// BenchmarkCompile compiles the schemas of a Deployment.
 func BenchmarkCompile(b *testing.B) {
 	types, engine := newEngine(b)
 	ty, _ := types.Lookup("apps", "v1", "deployments")

@@ -19,14 +19,14 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// testCase is one case: an object, and what becomes of it. The file holds input and
-// output together.
+// testCase is one case: an object and the expected results. The file has both input and
+// output.
 type testCase struct {
 	Type  string          `json:"type"` // group/version/resource
 	Mode  FieldValidation `json:"mode,omitempty"`
 	Given map[string]any  `json:"given"`
 	Old   map[string]any  `json:"old,omitempty"`
-	// Subresource is what the request writes.
+	// Subresource is the subresource that the request writes.
 	Subresource string         `json:"subresource,omitempty"`
 	Prepared    map[string]any `json:"prepared,omitempty"`
 	Warnings    []string       `json:"warnings,omitempty"`
@@ -34,8 +34,8 @@ type testCase struct {
 	Causes      []string       `json:"causes,omitempty"` // of Validate
 }
 
-// TestGolden runs all cases in testdata. After a alwaysPresent change, run it with -update
-// and read the difference.
+// TestGolden runs all cases in testdata. After an intended change, run it with -update and
+// review the difference.
 func TestGolden(t *testing.T) {
 	types, engine := newEngine(t)
 	golden.Run(t, func(t *testing.T, _ string, c testCase) testCase { return run(t, types, engine, c) })
@@ -116,8 +116,8 @@ func dump(t testing.TB, value any) string {
 	return string(text)
 }
 
-// TestRulesNameTheDocument finds rules about definitions and fields that the
-// document does not have: a slip of the pen would otherwise be silent.
+// TestRulesNameTheDocument finds rules for definitions and fields that the document does
+// not have: typing errors would otherwise have no effect.
 func TestRulesNameTheDocument(t *testing.T) {
 	_, engine := newEngine(t)
 	known := map[string]map[string]bool{}
@@ -150,7 +150,7 @@ func TestRulesNameTheDocument(t *testing.T) {
 	}
 }
 
-// TestEveryTypeCompiles walks an empty object of every type through both walks.
+// TestEveryTypeCompiles prepares and validates an empty object of every type.
 func TestEveryTypeCompiles(t *testing.T) {
 	types, engine := newEngine(t)
 	for _, group := range types.Groups() {
@@ -166,8 +166,8 @@ func TestEveryTypeCompiles(t *testing.T) {
 	}
 }
 
-// wantNoFault fails unless a validation found nothing, or what an object of a name alone
-// lacks: as many causes as it says, each with its field.
+// wantNoFault fails unless a validation returned nil, or a 422 whose causes all have a
+// field and a message.
 func wantNoFault(t *testing.T, ty *catalogue.Type, err error) {
 	t.Helper()
 	var s *services.Status
@@ -185,7 +185,7 @@ func wantNoFault(t *testing.T, ty *catalogue.Type, err error) {
 	}
 }
 
-// TestConcurrentUse compiles and walks all types from several goroutines at once.
+// TestConcurrentUse compiles and uses all types from several goroutines at once.
 func TestConcurrentUse(t *testing.T) {
 	types, engine := newEngine(t)
 	var group sync.WaitGroup
@@ -212,8 +212,8 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// FuzzPrepare sends any object through both walks: whatever it is, it is refused or
-// prepared, and what is prepared stays as it is when it is prepared again.
+// FuzzPrepare prepares and validates arbitrary objects: each is rejected or prepared, and
+// preparing it again changes nothing.
 func FuzzPrepare(f *testing.F) {
 	types, engine := newEngine(f)
 	ty, _ := types.Lookup("", "v1", "pods")

@@ -29,15 +29,15 @@ func TestStatusOfCustomTypes(t *testing.T) {
 	}
 }
 
-// terminating marks definitions as package crd does.
+// terminating marks definitions like package crd.
 type terminating struct{ Definitions }
 
 func (terminating) MarkTerminating(obj map[string]any, now time.Time) {
 	crd.MarkTerminating(obj, vocabulary.K8s(), now)
 }
 
-// TestDeletionCounts: the request to delete is a new generation of a custom resource,
-// and none of its definition.
+// TestDeletionCounts: a deletion request increments the generation of a custom resource,
+// but not that of its definition.
 func TestDeletionCounts(t *testing.T) {
 	definition := write(t, "apiextensions.k8s.io", "customresourcedefinitions")
 	definition.Definitions = terminating{}
@@ -45,7 +45,7 @@ func TestDeletionCounts(t *testing.T) {
 	widget.Type = &catalogue.Type{Custom: true, Kind: "Widget", Behavior: kinds.CustomBehavior()}
 	for want, w := range map[int64]Write{3: widget, 2: definition} {
 		object := map[string]any{"metadata": map[string]any{"name": "a", "generation": int64(2), "finalizers": []any{"a/b"}}}
-		for range 2 { // the second deletion is none
+		for range 2 { // the second request changes nothing
 			w.PrepareDelete(object, &metav1.DeleteOptions{})
 		}
 		if got := Metadata(object)["generation"]; got != want {

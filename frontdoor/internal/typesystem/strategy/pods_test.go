@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestStatusTakesMetadataAlong: a write of the status changes labels too, except
-// where the type keeps them.
+// TestStatusTakesMetadataAlong: a write of the status changes labels too, unless the type
+// keeps them.
 func TestStatusTakesMetadataAlong(t *testing.T) {
 	for name, want := range map[[2]string][]string{
 		{"", "pods"}:                            {"labels", "annotations", "finalizers"},
@@ -27,14 +27,14 @@ func TestStatusTakesMetadataAlong(t *testing.T) {
 	}
 }
 
-// TestDeletionStays: an update cannot take back a deletion; that it cannot ask for one
-// is left to be told.
-func TestDeletionStays(t *testing.T) {
+// TestDeletionIsFinal: an update cannot undo a deletion. Validation rejects an update that
+// requests one.
+func TestDeletionIsFinal(t *testing.T) {
 	w := write(t, "", "pods")
 	going := map[string]any{"deletionTimestamp": "2030-01-01T00:00:00Z", "deletionGracePeriodSeconds": int64(5)}
 	for name, c := range map[string]struct{ old, next, want map[string]any }{
 		"taken back": {going, map[string]any{}, going},
-		"asked for":  {map[string]any{}, going, going},
+		"requested":  {map[string]any{}, going, going},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := map[string]any{"metadata": maps.Clone(c.next)}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestStatusTakesAlong: what of the metadata a write of the status may change.
+// TestStatusTakesAlong: the metadata that a write of the status can change.
 func TestStatusTakesAlong(t *testing.T) {
 	metadata := func(of string) map[string]any {
 		return map[string]any{"labels": of, "annotations": of, "ownerReferences": of, "finalizers": of}
@@ -28,9 +28,9 @@ func TestStatusTakesAlong(t *testing.T) {
 	}
 }
 
-// TestWhatNeedNotBeRepeated: an update may leave out what does not change, and the rules
-// see what it changes.
-func TestWhatNeedNotBeRepeated(t *testing.T) {
+// TestOmittedMetadata: an update may omit metadata that does not change, and validation
+// sees what it changes.
+func TestOmittedMetadata(t *testing.T) {
 	w := write(t, "", "configmaps")
 	old := map[string]any{"metadata": map[string]any{"uid": "a", "creationTimestamp": "then", "generateName": "x"}}
 	obj := map[string]any{}
@@ -45,8 +45,8 @@ func TestWhatNeedNotBeRepeated(t *testing.T) {
 	}
 }
 
-// TestDecisions: a write of the status neither changes nor loses what an approval has
-// decided, and conditions keep the time at which they were reached.
+// TestDecisions: a write of the status neither changes nor removes the conditions of an
+// approval, and conditions keep their times.
 func TestDecisions(t *testing.T) {
 	w := write(t, "certificates.k8s.io", "certificatesigningrequests")
 	w.Subresource = "status"
@@ -70,12 +70,13 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestTwins: an owner is named once; two who share a uid and nothing else are two.
-func TestTwins(t *testing.T) {
+// TestDedupOwnerReferences: only identical references are duplicates; references that share
+// just a uid are not.
+func TestDedupOwnerReferences(t *testing.T) {
 	owner := func(name string) any { return map[string]any{"uid": "u", "name": name} }
 	obj := map[string]any{"metadata": map[string]any{"ownerReferences": []any{owner("a"), owner("b"), owner("a")}}}
 	if twice := DedupOwnerReferences(obj); !reflect.DeepEqual(twice, []string{"u"}) {
-		t.Errorf("told of %v", twice)
+		t.Errorf("reported %v", twice)
 	}
 	if want := []any{owner("a"), owner("b")}; !reflect.DeepEqual(Metadata(obj)["ownerReferences"], want) {
 		t.Errorf("%v, want %v", Metadata(obj)["ownerReferences"], want)

@@ -39,7 +39,8 @@ func parse(t *testing.T, text string) (m map[string]any) {
 	return m
 }
 
-// TestDaemonSetTemplates: templates are counted from one on, whatever clients say.
+// TestDaemonSetTemplates: the template generation starts at one, and updates of clients are
+// ignored.
 func TestDaemonSetTemplates(t *testing.T) {
 	w := write(t, "apps", "daemonsets")
 	first := parse(t, `{metadata: {name: d}, spec: {template: {a: b}}}`)
@@ -64,8 +65,8 @@ func TestDaemonSetTemplates(t *testing.T) {
 	}
 }
 
-// TestDeploymentGeneration: what is for the replica sets counts as a change, unless
-// a controller writes it with the status.
+// TestDeploymentGeneration: changes of annotations count, unless they are part of a write
+// of the status.
 func TestDeploymentGeneration(t *testing.T) {
 	w := write(t, "apps", "deployments")
 	old := parse(t, `{metadata: {name: d}, spec: {replicas: 1}}`)
@@ -87,7 +88,7 @@ func TestDeploymentGeneration(t *testing.T) {
 	}
 }
 
-// TestOrphans: jobs leave their pods behind unless somebody says what becomes of them.
+// TestOrphans: a deletion of a Job without a propagation policy orphans its pods.
 func TestOrphans(t *testing.T) {
 	background := metav1.DeletePropagationBackground
 	for name, c := range map[string]struct {
@@ -96,7 +97,7 @@ func TestOrphans(t *testing.T) {
 		want                        []any
 	}{
 		"job":             {"batch", "jobs", `[a]`, metav1.DeleteOptions{}, []any{"a", "orphan"}},
-		"asked":           {"batch", "jobs", `[a]`, metav1.DeleteOptions{PropagationPolicy: &background}, []any{"a"}},
+		"requested":       {"batch", "jobs", `[a]`, metav1.DeleteOptions{PropagationPolicy: &background}, []any{"a"}},
 		"decided already": {"batch", "jobs", `[foregroundDeletion]`, metav1.DeleteOptions{}, []any{"foregroundDeletion"}},
 		"newer":           {"batch", "cronjobs", `[a]`, metav1.DeleteOptions{}, []any{"a"}},
 		"older":           {"", "replicationcontrollers", `[]`, metav1.DeleteOptions{}, []any{"orphan"}},

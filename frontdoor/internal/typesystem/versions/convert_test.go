@@ -82,14 +82,14 @@ func (w world) through(t *testing.T, object map[string]any, types ...*catalogue.
 	return object
 }
 
-// gaining are the kinds that come back with more than they went with: what the
-// version in between must say.
+// gaining are the kinds whose round trip adds fields, because the version in between
+// requires them.
 var gaining = map[string]bool{
 	"Ingress": true, "HorizontalPodAutoscaler": true, "CustomResourceDefinition": true, "EndpointSlice": true, "CertificateSigningRequest": true,
 }
 
-// TestRoundTrip sends generated objects of every kind with several versions from
-// each version through each other and back.
+// TestRoundTrip converts generated objects of every kind with several versions from each
+// version through each other and back.
 func TestRoundTrip(t *testing.T) {
 	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
 		w := newWorld(t, v)
@@ -152,7 +152,7 @@ func missing(got, want any, at string) (paths []string) {
 	return paths
 }
 
-// unknown returns the paths of an object that its schema does not have.
+// unknown returns the paths of an object that are not in its schema.
 func (w world) unknown(value any, s *spec.Schema, at string) (paths []string) {
 	s = w.types.Resolve(s)
 	switch value := value.(type) {
@@ -177,8 +177,8 @@ func (w world) unknown(value any, s *spec.Schema, at string) (paths []string) {
 	return paths
 }
 
-// testCase is one case: an object, the version it is shown in, what that gives, and
-// what the way back gives where that is not the object itself.
+// testCase is one case: an object, a version, the conversion to it, and the conversion back
+// if that is not the object itself.
 type testCase struct {
 	Vocabulary string         `json:"vocabulary,omitempty"`
 	Given      map[string]any `json:"given"`
@@ -187,8 +187,8 @@ type testCase struct {
 	Back       map[string]any `json:"back,omitempty"`
 }
 
-// TestGolden runs all cases in testdata. After a wanted change, run it with -update
-// and read the difference.
+// TestGolden runs all cases in testdata. After an intended change, run it with -update and
+// review the difference.
 func TestGolden(t *testing.T) {
 	worlds := map[string]world{"": newWorld(t, vocabulary.Platform()), "k8s": newWorld(t, vocabulary.K8s())}
 	golden.Run(t, func(t *testing.T, _ string, c testCase) testCase { return worlds[c.Vocabulary].run(t, c) })

@@ -14,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// generator makes objects from the schemas of the catalogue. What is empty it leaves
-// out, and what only some combinations of fields allow it makes right (see valid).
+// generator generates objects from the schemas of the catalogue. It omits empty values, and
+// corrects combinations of fields that are invalid (see valid).
 type generator struct {
 	*rand.Rand
 	types      *catalogue.Catalogue
@@ -118,7 +118,7 @@ func (g *generator) members(s *spec.Schema, name string, depth int) any {
 	return m
 }
 
-// valid makes an object right where a schema alone allows what a version does not.
+// valid corrects an object where its schema allows more than its version.
 func (g *generator) valid(o map[string]any, t *catalogue.Type) {
 	spec := tree.Child(o, "spec")
 	switch t.Kind {
@@ -151,7 +151,7 @@ func (g *generator) valid(o map[string]any, t *catalogue.Type) {
 	}
 }
 
-// backend is of one service or of one resource.
+// backend has either a service or a resource.
 func (g *generator) backend(b map[string]any) {
 	if b["serviceName"] != nil || b["servicePort"] != nil {
 		delete(b, "resource")
@@ -163,7 +163,7 @@ func (g *generator) backend(b map[string]any) {
 	}
 }
 
-// metrics are often of the CPU.
+// metrics are often those of the CPU.
 func (g *generator) metrics(list []any) {
 	for _, item := range list {
 		metric := item.(map[string]any)
@@ -173,7 +173,7 @@ func (g *generator) metrics(list []any) {
 	}
 }
 
-// oldDefinition says what it has in each version only there, else in none.
+// oldDefinition sets fields either per version or in common.
 func (g *generator) oldDefinition(spec map[string]any) {
 	versions := tree.List(spec, "versions")
 	for field, shared := range map[string]string{"schema": "validation", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns"} {
@@ -194,7 +194,7 @@ func (g *generator) oldDefinition(spec map[string]any) {
 	}
 }
 
-// topology names the zone and the host, often.
+// topology often has the zone and the host.
 func (g *generator) topology(slice map[string]any) {
 	zone, host := g.vocabulary.Qualified("topology", "zone"), g.vocabulary.Qualified("", "hostname")
 	for _, item := range tree.List(slice, "endpoints") {

@@ -11,8 +11,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestDefinitions takes a definition through its message: schema extensions have the
-// published names in the message and the vocabulary's in JSON, and a property with such a
+// TestDefinitions converts a definition to its message and back: schema extensions have the
+// published prefix in the message and the vocabulary's in JSON, and a property with such a
 // name keeps it.
 func TestDefinitions(t *testing.T) {
 	for _, v := range []vocabulary.Vocabulary{vocabulary.K8s(), vocabulary.Platform()} {

@@ -21,8 +21,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// samples returns the published samples of every kind, each with all fields set,
-// as JSON and as Protobuf.
+// samples returns the published samples of every kind, with all fields set, as JSON and as
+// Protobuf.
 func samples(tb testing.TB) map[schema.GroupVersionKind]sample {
 	tb.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
@@ -59,7 +59,7 @@ func samples(tb testing.TB) map[schema.GroupVersionKind]sample {
 
 type sample struct{ json, message []byte }
 
-// TestSamples turns every sample into Protobuf, byte by byte as published, and
+// TestSamples converts every sample to Protobuf, which must equal the published bytes, and
 // back.
 func TestSamples(t *testing.T) {
 	r := protobuf.NewRegistry(vocabulary.K8s())
@@ -96,7 +96,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestVocabulary looks kinds up by the names in use.
+// TestVocabulary looks up kinds by the names of the vocabulary.
 func TestVocabulary(t *testing.T) {
 	for _, c := range []struct {
 		names vocabulary.Vocabulary
@@ -121,7 +121,7 @@ func TestVocabulary(t *testing.T) {
 
 var configMaps = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMapList"}
 
-// TestList compares a list with the original serializer's.
+// TestList compares a list with that of the Kubernetes serializer.
 func TestList(t *testing.T) {
 	remaining := int64(3)
 	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "more", RemainingItemCount: &remaining}}
@@ -181,8 +181,8 @@ func TestOpenEnvelope(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that no body panics, and that what can be read can be
-// written and read again.
+// FuzzDecode checks that no body panics, and that every decoded object can be encoded and
+// decoded again.
 func FuzzDecode(f *testing.F) {
 	m := find(f, pod)
 	seed, err := m.Append(nil, []byte(`{"metadata":{"name":"a","labels":{"k":"v"}},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1"}}}]}}`))
@@ -205,7 +205,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := m.Append(nil, text); err != nil {
-			t.Skip(err) // such as a time that JSON cannot say
+			t.Skip(err) // for example a time that JSON cannot represent
 		}
 	})
 }
@@ -221,7 +221,7 @@ func find(tb testing.TB, kind schema.GroupVersionKind) *protobuf.Message {
 	return m
 }
 
-// BenchmarkAppend makes the message of a pod with every field set.
+// BenchmarkAppend encodes a pod with all fields set.
 func BenchmarkAppend(b *testing.B) {
 	m, object := find(b, pod), samples(b)[pod].json
 	b.SetBytes(int64(len(object)))

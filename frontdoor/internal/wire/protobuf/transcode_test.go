@@ -20,8 +20,9 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// everything returns the messages of all published kinds, in a fixed order. Definitions
-// have no plan, because parts of schemas decide themselves what their JSON is.
+// everything returns the messages of all published kinds, in a fixed order.
+// CustomResourceDefinitions have no plan, because parts of schemas have their own JSON
+// encoding.
 func everything(tb testing.TB) []*Message {
 	tb.Helper()
 	r := NewRegistry(vocabulary.K8s())
@@ -35,7 +36,7 @@ func everything(tb testing.TB) []*Message {
 	return all
 }
 
-// TestEveryKindHasPlan: none takes the way through its Go type for want of one.
+// TestEveryKindHasPlan: no kind needs the slow path for lack of a plan.
 func TestEveryKindHasPlan(t *testing.T) {
 	for _, m := range everything(t) {
 		if m.plan == nil {
@@ -62,8 +63,8 @@ func agree(tb testing.TB, m *Message, object []byte) bool {
 	return true
 }
 
-// TestGenerated transcodes random objects of every kind, as their Go types write
-// them and as maps do: with other orders, unknown fields and nulls.
+// TestGenerated transcodes random objects of every kind, as encoded from their Go types and
+// from maps: with other orders, unknown fields and nulls.
 func TestGenerated(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, m := range everything(t) {
@@ -161,8 +162,7 @@ func fill(r *rand.Rand, v reflect.Value, depth int) {
 	}
 }
 
-// disturb replaces values by nulls and by values of other types, and adds fields
-// that no type knows.
+// disturb replaces values by nulls and by values of other types, and adds unknown fields.
 func disturb(r *rand.Rand, v any) {
 	others := []any{nil, nil, nil, map[string]any{}, []any{}, "text", 1.5, true}
 	switch x := v.(type) {
@@ -208,7 +208,7 @@ func shuffled(r *rand.Rand, v any) []byte {
 	return out
 }
 
-// TestValues transcodes what a leaf may look like.
+// TestValues transcodes variants of leaf values.
 func TestValues(t *testing.T) {
 	r := NewRegistry(vocabulary.K8s())
 	find := func(group, version, kind string) *Message {
@@ -262,7 +262,7 @@ func quoted(texts []string) []string {
 	return out
 }
 
-// TestCanonical compares the short look at quantities with the published one.
+// TestCanonical compares canonical with the published quantity type.
 func TestCanonical(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	suffixes := []string{"", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "n", "u", "E", "e3", ".5", "x"}
@@ -277,7 +277,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// FuzzTranscode compares both ways for any valid JSON.
+// FuzzTranscode compares the fast and the slow path for arbitrary valid JSON.
 func FuzzTranscode(f *testing.F) {
 	all := everything(f)
 	random := rand.New(rand.NewPCG(5, 6))
@@ -296,7 +296,7 @@ func FuzzTranscode(f *testing.F) {
 		if stdjson.Valid(object) {
 			agree(t, m, object)
 		} else {
-			(&transcoder{}).transcode(nil, m.plan, object) // must end
+			(&transcoder{}).transcode(nil, m.plan, object) // must terminate
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// FuzzCells shows stored objects as rows of every type: valid JSON, one cell for each
-// column.
+// FuzzCells computes rows of every type for arbitrary objects: the result is valid JSON
+// with one cell per column.
 func FuzzCells(f *testing.F) {
 	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform()})
 	if err != nil {
@@ -27,7 +27,7 @@ func FuzzCells(f *testing.F) {
 	f.Fuzz(func(t *testing.T, object []byte) {
 		var o map[string]any
 		if json.Unmarshal(object, &o) != nil || o == nil {
-			return // what is stored is an object
+			return // stored values are objects
 		}
 		for _, d := range definitions {
 			text := "[" + string(d.Cells(object).Append(nil, now)) + "]"

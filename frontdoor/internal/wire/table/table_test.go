@@ -51,7 +51,7 @@ func cells(t *testing.T, columns []kinds.Column, object []byte) map[string]any {
 	return named
 }
 
-// TestCells runs the cases of testdata: objects, and cells that their rows have.
+// TestCells runs the cases of testdata: objects, and the expected cells.
 func TestCells(t *testing.T) {
 	catalogue := types(t)
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -96,7 +96,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestEmptyObjects makes the row of an empty object of each type.
+// TestEmptyObjects computes the row of an empty object of each type.
 func TestEmptyObjects(t *testing.T) {
 	c := types(t)
 	for _, group := range c.Groups() {
@@ -153,7 +153,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestAgesPass shows one row at two times.
+// TestAgesPass writes one row at two times.
 func TestAgesPass(t *testing.T) {
 	d := table.Define([]kinds.Column{{Name: "Age", Type: "string", Cell: "age"}, {Name: "Name", Type: "string", Cell: ".metadata.name"}}, vocabulary.K8s())
 	row := d.Cells([]byte(`{"metadata":{"name":"a","creationTimestamp":"2026-01-06T00:00:00Z"}}`))
@@ -167,7 +167,7 @@ func TestAgesPass(t *testing.T) {
 	}
 }
 
-// TestRowConditions: a pod that has ended says so of its row, others say nothing.
+// TestRowConditions: only a pod that has ended has conditions of its row.
 func TestRowConditions(t *testing.T) {
 	c := types(t)
 	pods, _ := c.ByKind("", "v1", "Pod")

@@ -16,8 +16,8 @@ import (
 	"github.com/portico-platform/portico/services/webhook"
 )
 
-// answering returns a webhook, asked in the versions that it understands, whose
-// server answers a review with what reply makes of it.
+// answering returns a webhook that accepts these versions of ConversionReview. Its server
+// responds with the result of reply.
 func answering(t *testing.T, versions []string, reply func(review map[string]any) any) *conversion.Webhook {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +36,7 @@ func answering(t *testing.T, versions []string, reply func(review map[string]any
 	return conversion.New(webhook.Config{URL: &server.URL, CABundle: authority}, versions, nil, vocabulary.K8s())
 }
 
-// converted is the answer of a webhook that does its work; change spoils it.
+// converted returns a correct response, modified by change.
 func converted(change func(review, response, first map[string]any)) func(map[string]any) any {
 	return func(review map[string]any) any {
 		request := review["request"].(map[string]any)
@@ -77,7 +77,7 @@ func TestConvert(t *testing.T) {
 				t.Errorf("object %d: %v", i, found[i])
 			}
 			if i == 1 {
-				continue // in that version already: not asked about
+				continue // in that version already: not sent
 			}
 			if found[i]["spec"].(map[string]any)["size"] != int64(3) || meta["labels"] == nil || meta["annotations"] == nil || meta["finalizers"] != nil {
 				t.Errorf("object %d: %v", i, found[i])

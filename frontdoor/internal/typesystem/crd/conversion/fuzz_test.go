@@ -5,18 +5,18 @@ import (
 	"testing"
 )
 
-// FuzzReply reads what conversion webhooks answer: an accepted object is of the wanted
-// version, and still the one that was sent.
+// FuzzReply decodes arbitrary responses: an accepted object is in the requested version,
+// and still the one that was sent.
 func FuzzReply(f *testing.F) {
 	sent := map[string]any{"apiVersion": "example.com/v1", "kind": "Site",
 		"metadata": map[string]any{"name": "a", "namespace": "b", "uid": "u"}, "spec": map[string]any{"n": "1"}}
-	asked := review{Kind: "ConversionReview", APIVersion: "apiextensions.platform.io/v1", Request: &reviewRequest{UID: "u1"}}
+	request := review{Kind: "ConversionReview", APIVersion: "apiextensions.platform.io/v1", Request: &reviewRequest{UID: "u1"}}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		var reply review
 		if json.Unmarshal(answer, &reply) != nil {
 			return
 		}
-		objects, err := reply.objects(asked)
+		objects, err := reply.objects(request)
 		if err != nil {
 			return
 		}

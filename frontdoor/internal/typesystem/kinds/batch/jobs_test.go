@@ -17,7 +17,7 @@ func parse(t *testing.T, text string) (m map[string]any) {
 	return m
 }
 
-// TestCreateJob: a job is given what tells its pods apart, and nothing that it has.
+// TestCreateJob: a Job gets generated labels and selector, but existing ones are kept.
 func TestCreateJob(t *testing.T) {
 	const own = `{matchLabels: {controller-uid: u}}`
 	for name, c := range map[string]struct{ spec, want string }{

@@ -9,8 +9,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 )
 
-// TestFunctions: files name functions as Go does, so that one search finds both, and
-// there is no function that no file names. Read finds names without a function.
+// TestFunctions: the names in files equal those of the Go functions, and each function is
+// used by a file. Read returns an error for unknown functions.
 func TestFunctions(t *testing.T) {
 	set, err := Read()
 	if err != nil {
@@ -54,7 +54,7 @@ func check[F any](t *testing.T, functions map[string]F, used map[string]bool) {
 	}
 }
 
-// TestUnknownFunction: a name that no function has is an error that says where it is.
+// TestUnknownFunction: the error for an unknown function contains its place.
 func TestUnknownFunction(t *testing.T) {
 	for _, set := range []*kinds.Set{
 		{Definitions: map[string]*kinds.Rules{"core.v1.Pod": {Checks: []string{"nothingSuch"}}}},
@@ -69,7 +69,7 @@ func TestUnknownFunction(t *testing.T) {
 	}
 }
 
-// TestTwoFunctions: no two folders have functions of one name.
+// TestTwoFunctions: no two folders have functions with the same name.
 func TestTwoFunctions(t *testing.T) {
 	if _, err := kinds.Join(tables[1], tables[1]); err == nil {
 		t.Error("two functions of one name were accepted")

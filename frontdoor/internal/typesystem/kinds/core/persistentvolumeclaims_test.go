@@ -19,7 +19,7 @@ func spec(t *testing.T, text string) map[string]any {
 	return map[string]any{"spec": m}
 }
 
-// TestDataSource keeps what a claim can be filled from.
+// TestDataSource: supported and stored data sources are kept.
 func TestDataSource(t *testing.T) {
 	w := kinds.Write{Vocabulary: vocabulary.Platform()}
 	const unknown = `{dataSource: {apiGroup: example.com, kind: Tape, name: a}}`

@@ -7,7 +7,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 )
 
-// TestSecretsOfAccount: references to secrets are names.
+// TestSecretsOfAccount: references to Secrets keep only the name.
 func TestSecretsOfAccount(t *testing.T) {
 	obj := map[string]any{"secrets": []any{map[string]any{"name": "a", "namespace": "b", "kind": "Secret"}, map[string]any{"uid": "c"}}}
 	nameSecrets(kinds.Write{}, obj, nil)

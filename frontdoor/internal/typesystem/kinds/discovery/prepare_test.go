@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestDropTopology: a deprecated topology is not written, and not lost by a write of
-// something else.
+// TestDropTopology: a deprecated topology cannot be written, and is kept if the endpoints
+// are unchanged.
 func TestDropTopology(t *testing.T) {
 	const with, without = `{endpoints: [{addresses: [a], deprecatedTopology: {x: y}}]}`, `{endpoints: [{addresses: [a]}]}`
 	for name, c := range map[string]struct{ old, next, want string }{

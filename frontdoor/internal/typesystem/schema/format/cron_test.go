@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCronSchedule pins the messages of release 1.21, which come from cron/v3.
+// TestCronSchedule checks the messages of release 1.21, which come from cron/v3.
 func TestCronSchedule(t *testing.T) {
 	for value, want := range map[string]string{
 		"*/5 * * * *":                        "",

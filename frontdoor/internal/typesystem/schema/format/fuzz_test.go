@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzCronSchedule accepts the same schedules with more space between the fields.
+// FuzzCronSchedule: additional spaces between the fields make no difference.
 func FuzzCronSchedule(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		problems := cronSchedule(value)
@@ -22,8 +22,8 @@ func FuzzCronSchedule(f *testing.F) {
 	})
 }
 
-// FuzzFormats checks text against every format: each says the same twice, in a text
-// that is no longer than it has to be.
+// FuzzFormats validates strings with every format: the results are deterministic and of
+// limited length.
 func FuzzFormats(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		for name := range formats {

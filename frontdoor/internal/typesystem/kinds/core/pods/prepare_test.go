@@ -15,22 +15,22 @@ func spec(t *testing.T, text string) map[string]any {
 	return map[string]any{"spec": m}
 }
 
-// TestGrace: only a pod on a node gets time to end, and never less than none.
+// TestGrace: only a pod on a node has a grace period, and it is never negative.
 func TestGrace(t *testing.T) {
 	for name, c := range map[string]struct {
-		spec  string
-		asked *int64
-		want  int64
+		spec      string
+		requested *int64
+		want      int64
 	}{
-		"no node":              {`{terminationGracePeriodSeconds: 5}`, nil, 0},
-		"its own":              {`{nodeName: here, terminationGracePeriodSeconds: 5}`, nil, 5},
-		"less than none":       {`{nodeName: here, terminationGracePeriodSeconds: -5}`, nil, 1},
-		"asked":                {`{nodeName: here, terminationGracePeriodSeconds: 5}`, new(int64(7)), 7},
-		"at once":              {`{nodeName: here, terminationGracePeriodSeconds: 5}`, new(int64(0)), 0},
-		"asked less than none": {`{nodeName: here, terminationGracePeriodSeconds: 5}`, new(int64(-1)), 1},
+		"no node":          {`{terminationGracePeriodSeconds: 5}`, nil, 0},
+		"its own":          {`{nodeName: here, terminationGracePeriodSeconds: 5}`, nil, 5},
+		"less than none":   {`{nodeName: here, terminationGracePeriodSeconds: -5}`, nil, 1},
+		"requested":        {`{nodeName: here, terminationGracePeriodSeconds: 5}`, new(int64(7)), 7},
+		"at once":          {`{nodeName: here, terminationGracePeriodSeconds: 5}`, new(int64(0)), 0},
+		"negative request": {`{nodeName: here, terminationGracePeriodSeconds: 5}`, new(int64(-1)), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := podGracePeriod(spec(t, c.spec), c.asked); got != c.want {
+			if got := podGracePeriod(spec(t, c.spec), c.requested); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})

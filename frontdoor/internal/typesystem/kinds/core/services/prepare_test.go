@@ -18,8 +18,8 @@ func spec(t *testing.T, text string) map[string]any {
 	return map[string]any{"spec": m}
 }
 
-// TestUpdateOfService keeps what the client leaves out and drops what the new type
-// does not have.
+// TestUpdateOfService: omitted addresses and ports are kept, and fields that the new type
+// does not have are dropped.
 func TestUpdateOfService(t *testing.T) {
 	const plain = `{type: ClusterIP, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ipFamilies: [IPv4], ipFamilyPolicy: SingleStack}`
 	const open = `{type: NodePort, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], externalTrafficPolicy: Cluster,
@@ -55,7 +55,7 @@ func TestUpdateOfService(t *testing.T) {
 	}
 }
 
-// TestCreateOfService: both fields have the one cluster IP.
+// TestCreateOfService: clusterIPs follows clusterIP.
 func TestCreateOfService(t *testing.T) {
 	made := spec(t, `{clusterIP: 10.0.0.1}`)
 	createService(kinds.Write{}, made, nil)
