@@ -50,7 +50,7 @@ func (d *described) complete(types []*Type) error {
 		}
 	}
 	for gr := range unused {
-		return fmt.Errorf("%s is described, and there is no such type", gr)
+		return fmt.Errorf("unknown resource type %s", gr)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (c RuntimeConfig) check(types []*Type) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(c)) {
 		if !known[key] {
-			return fmt.Errorf("there is no %q to enable or disable", key)
+			return fmt.Errorf("unknown group version or resource %q", key)
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func Join(tables ...Functions) (Functions, error) {
 func join[F any](all, more map[string]F) error {
 	for name, function := range more {
 		if _, taken := all[name]; taken {
-			return fmt.Errorf("two functions are called %s", name)
+			return fmt.Errorf("duplicate function %s", name)
 		}
 		all[name] = function
 	}
@@ -87,10 +87,10 @@ func (f Functions) findCells(columns []Column) error {
 	for _, c := range columns {
 		name, _ := c.Computed()
 		if name != "" && !general[name] && f.Cells[name] == nil {
-			return fmt.Errorf("there is no cell %s", name)
+			return fmt.Errorf("unknown cell %s", name)
 		}
 		if c.RowConditions != "" && f.Rows[c.RowConditions] == nil {
-			return fmt.Errorf("there is no function %s", c.RowConditions)
+			return fmt.Errorf("unknown function %s", c.RowConditions)
 		}
 	}
 	return nil
@@ -101,7 +101,7 @@ func named[F any](names []string, functions map[string]F) ([]F, error) {
 	for _, name := range names {
 		function, ok := functions[name]
 		if !ok {
-			return nil, fmt.Errorf("there is no function %s", name)
+			return nil, fmt.Errorf("unknown function %s", name)
 		}
 		found = append(found, function)
 	}

@@ -68,7 +68,7 @@ func read() (*Set, error) {
 func (k *Kind) checkPath(file string) error {
 	folder, _, _ := strings.Cut(cmp.Or(k.Group, "core"), ".")
 	if want := folder + "/" + k.Resource + ".yaml"; k.Resource != "" && file != want {
-		return fmt.Errorf("belongs into %s", want)
+		return fmt.Errorf("must be in %s", want)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (s *Set) add(k *Kind) error {
 	switch k.Generation {
 	case "", CountSpec, CountSpecAndNotes, CountSpecAndLabels, ConstantGeneration:
 	default:
-		return fmt.Errorf("there is no generation %q", k.Generation)
+		return fmt.Errorf("unknown generation %q", k.Generation)
 	}
 	for names, r := range k.Definitions {
 		if err := r.compile(); err != nil {

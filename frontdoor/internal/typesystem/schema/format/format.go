@@ -205,7 +205,7 @@ func PathSegment(name string) []string {
 func Named(name string) (Format, error) {
 	f, ok := formats[name]
 	if !ok && name != "" {
-		return nil, fmt.Errorf("there is no format %q", name)
+		return nil, fmt.Errorf("unknown format %q", name)
 	}
 	return f, nil
 }
