@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"go/ast"
 	"regexp"
+	"slices"
+	"strings"
 )
 
 // term is an odd word and the standard term to write instead.
@@ -12,9 +14,12 @@ type term struct {
 	instead string
 }
 
-// terms are words that readers of this field do not expect.
-func terms() []term {
-	list := []struct{ odd, instead string }{
+// words are odd words and the standard terms for them.
+type words []struct{ odd, instead string }
+
+// everywhere are words that readers of this field do not expect.
+func everywhere() words {
+	return words{
 		{`tells? whether`, "reports whether"},
 		{`carriage`, "transport"},
 		{`furnish\w*`, "add defaults"},
@@ -33,12 +38,53 @@ func terms() []term {
 		{`whatever becomes of`, "even if it fails"},
 		{`in the eyes of`, "as seen by"},
 		{`(make|makes|made) up for`, "compensate for"},
+		{`(told|tells?) apart`, "identify, or distinguish"},
+		{`(at|on) (its|their) word`, "literally"},
+		{`on trust`, "without validation"},
+		{`there always is`, "always present"},
+		{`(has|have) no room for`, "lacks, or has no field for"},
+		{`for want of`, "without"},
+		{`in silence`, "without a warning"},
+		{`takes? note of`, "record"},
+		{`heeds?`, "respect, or consider"},
+		{`goes by`, "is identified by"},
+		{`goes without saying`, "is the default"},
+		{`gives? way to`, "is replaced by"},
+		{`comes? over to`, "migrate to"},
+		{`lets? expect`, "imply"},
+		{`fights? with`, "conflict with"},
+		{`has a word on`, "decides"},
+		{`under a look`, "being validated"},
+		{`slip of the pen`, "typing error"},
+		{`belongs into`, "must be in"},
+		{`fleeting`, "omitempty, or temporary"},
+		{`twins?`, "duplicate"},
 	}
-	out := make([]term, len(list))
-	for i, l := range list {
-		out[i] = term{regexp.MustCompile(`(?i)\b` + l.odd + `\b`), l.instead}
+}
+
+// finished returns folders whose comments have been rewritten in standard terms, and further
+// words that must not come back there. Other folders still have them.
+func finished() (folders []string, list words) {
+	return []string{"frontdoor/internal/typesystem", "frontdoor/internal/wire"}, words{
+		{`whoever`, "the client, the caller, or the service that is meant"},
+		{`(no|some|any|every)body`, "no client, a caller, the component that is meant"},
+		{`(is|are|was|were|been|be) told`, "receives, or is configured with"},
+		{`told`, "reported, or returned"},
+		{`asks? for`, "request, require or specify"},
+		{`asked`, "requested, or called"},
+		{`looks? (at|for|into)`, "read, validate or search"},
+		{`anew`, "again"},
+		{`under way`, "in flight, or in progress"},
+		{`speaks?`, "support, or use"},
+		{`stands? (for|beside)`, "means, or is next to"},
+		{`any ?more`, "no longer"},
+		{`lives`, "is in, or is valid for"},
+		{`good for`, "valid for"},
+		{`at hand`, "available, or cached"},
+		{`from then on`, "afterwards"},
+		{`becomes? of`, "happens to, or the result of"},
+		{`wanted`, "requested, desired or expected"},
 	}
-	return out
 }
 
 func dialectRules() []Rule {
@@ -48,29 +94,70 @@ func dialectRules() []Rule {
 
 // checkDialect finds odd words in comments and in names.
 func checkDialect(w *Workspace) (found []Finding) {
-	words := terms()
-	look := func(f *File, n ast.Node, text string) {
-		for _, t := range words {
-			if odd := t.odd.FindString(text); odd != "" {
-				found = append(found, Finding{w.at(f, n), fmt.Sprintf("%q: write %s", odd, t.instead)})
-			}
-		}
-	}
+	general := newOddWords(everywhere())
+	folders, list := finished()
+	strict := newOddWords(append(list, everywhere()...))
 	for _, p := range w.Packages {
-		if p.Dir == "deploy/lint" {
+		words := general
+		switch {
+		case p.Dir == "deploy/lint":
 			continue
+		case slices.ContainsFunc(folders, func(folder string) bool { return p.Dir == folder || strings.HasPrefix(p.Dir, folder+"/") }):
+			words = strict
 		}
 		for _, f := range p.Files {
-			for _, group := range f.AST.Comments {
-				look(f, group, group.Text())
-			}
-			ast.Inspect(f.AST, func(n ast.Node) bool {
-				if name, ok := n.(*ast.Ident); ok {
-					look(f, name, name.Name)
-				}
-				return true
-			})
+			found = append(found, words.inFile(w, f)...)
 		}
 	}
+	return found
+}
+
+// oddWords finds the words of one list.
+type oddWords struct {
+	terms []term
+	names map[string]string // advice for names that have been checked, "" for good ones
+}
+
+func newOddWords(list words) oddWords {
+	o := oddWords{names: map[string]string{}}
+	for _, l := range list {
+		o.terms = append(o.terms, term{regexp.MustCompile(`(?i)\b` + l.odd + `\b`), l.instead})
+	}
+	return o
+}
+
+// in returns the advice for the odd words of a text; "" if it has none.
+func (o oddWords) in(text string) string {
+	var advice []string
+	for _, t := range o.terms {
+		if odd := t.odd.FindString(text); odd != "" {
+			advice = append(advice, fmt.Sprintf("%q: write %s", odd, t.instead))
+		}
+	}
+	return strings.Join(advice, "; ")
+}
+
+// inFile checks the comments and names of a file.
+func (o oddWords) inFile(w *Workspace, f *File) (found []Finding) {
+	for _, group := range f.AST.Comments {
+		if advice := o.in(strings.Join(strings.Fields(group.Text()), " ")); advice != "" {
+			found = append(found, Finding{w.at(f, group), advice})
+		}
+	}
+	ast.Inspect(f.AST, func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		if !ok {
+			return true
+		}
+		advice, checked := o.names[name.Name]
+		if !checked {
+			advice = o.in(name.Name)
+			o.names[name.Name] = advice
+		}
+		if advice != "" {
+			found = append(found, Finding{w.at(f, name), advice})
+		}
+		return true
+	})
 	return found
 }

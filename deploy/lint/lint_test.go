@@ -30,7 +30,7 @@ func TestHouse(t *testing.T) {
 
 // TestRulesFind shows each rule a workspace that breaks it, and it alone.
 func TestRulesFind(t *testing.T) {
-	const doc = "// Package %s is here to be looked at, and its comment is long enough to pass for prose in the eyes of a rule.\n"
+	const doc = "// Package %s is a sample, and its comment is long enough for the rule that requires a comment of every package.\n"
 	long := func(name string, lines int) string {
 		return "func " + name + "() {\n" + strings.Repeat("\t_ = 1\n", lines) + "}\n"
 	}
@@ -58,6 +58,9 @@ func TestRulesFind(t *testing.T) {
 		{"the architecture page", "docs/architecture.md", "nothing"},
 		{"names and comments use", "store/a.go", "// f tells whether it is so.\nfunc f() {}"},
 		{"names and comments use", "store/a.go", "func furnish() {}"},
+		{"names and comments use", "store/a.go", "// f reads what has no\n// room for it.\nfunc f() {}"},
+		{"names and comments use", "frontdoor/internal/wire/table/a.go", "// f is for whoever comes.\nfunc f() {}"},
+		{"names and comments use", "frontdoor/internal/wire/a.go", "func wanted() {}"},
 		{"comments cite sections", "store/a.go", "// f serves \"Watching\" and\n// \"Paths\".\nfunc f() {}"},
 		{"every test that the security page", "docs/security.md", "`store/a_test.go:TestNone`"},
 		{"every test that the security page", "docs/security.md", "nothing"},

@@ -77,7 +77,7 @@ var stages = map[string]Stage{
 // groups are the gates that set all features of a stage.
 var groups = map[string]Stage{"AllAlpha": Alpha, "AllBeta": Beta}
 
-// Gates say which features are on. The zero value has the defaults.
+// Gates is the set of enabled features. The zero value has the defaults.
 type Gates struct{ set map[string]bool }
 
 // Parse parses the values given for gates by name. It returns a warning for each gate that
@@ -107,7 +107,7 @@ func Parse(given map[string]string) (g Gates, warnings []string, err error) {
 	}
 	for name, of := range stages {
 		if on, all := stage[of]; all {
-			if _, one := g.set[name]; !one { // a gate itself is nearer than its stage
+			if _, one := g.set[name]; !one { // a single gate takes precedence over its stage
 				g.set[name] = on
 			}
 		}

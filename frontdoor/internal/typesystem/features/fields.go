@@ -7,8 +7,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 )
 
-// fields are the fields of features, by gate and then by kind. In a path, [] stands for
-// all items of a list. Those of podSpec are in pods, and in templates of pods.
+// fields lists the fields of features, by gate and then by kind. In a path, [] means all
+// items of a list. Fields of podSpec are in pods and in pod templates.
 var fields = map[string]map[string][]string{
 	"CSIInlineVolume":           {podSpec: {"volumes[].csi"}},
 	"CSIServiceAccountToken":    {"CSIDriver": {"spec.tokenRequests", "spec.requiresRepublish"}},

@@ -25,7 +25,7 @@ type Behavior struct {
 	// their status.
 	DefinesTypes bool `json:"definesTypes"`
 
-	// Generation says what metadata.generation counts.
+	// Generation selects the changes that metadata.generation counts.
 	Generation Generation `json:"generation"`
 	// KeepGenerationOnDelete excludes the deletion request from the generation.
 	KeepGenerationOnDelete bool `json:"keepGenerationOnDelete"`
@@ -54,7 +54,7 @@ type Behavior struct {
 	PrepareDelete []string `json:"prepareDelete"`
 }
 
-// Generation says what metadata.generation counts.
+// Generation selects the changes that metadata.generation counts.
 type Generation string
 
 // The zero value means that objects have no generation.

@@ -24,8 +24,7 @@ type Rules struct {
 	// Optional ones need not be, although the document requires them.
 	Required []string `json:"required"`
 	Optional []string `json:"optional"`
-	// Fixed fields are immutable. The fields of Once can be set later, and are immutable
-	// from then on.
+	// Fixed fields are immutable. The fields of Once are immutable once they are set.
 	Fixed []string `json:"fixed"`
 	Once  []string `json:"once"`
 	// Fields are the rules of single fields.

@@ -45,8 +45,8 @@ func TestDefinitions(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, _ := json.Marshal(schemaOf(object))
-		if wanted, _ := json.Marshal(schemaOf(want)); string(got) != string(wanted) {
-			t.Errorf("%s: got %s\nwant %s", v.Name, got, wanted)
+		if expected, _ := json.Marshal(schemaOf(want)); string(got) != string(expected) {
+			t.Errorf("%s: got %s\nwant %s", v.Name, got, expected)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (t *Type) mergeObjects(live, config map[string]any) (any, bool) {
 // mergeLists orders shared and new items as in the configuration. An item that only the
 // live list has keeps its position: before the shared item that it preceded.
 func (t *Type) mergeLists(live, config []any) (any, bool) {
-	lives, liveItems, ok := t.names(live)
+	liveNames, liveItems, ok := t.names(live)
 	if !ok {
 		return nil, false
 	}
@@ -73,8 +73,8 @@ func (t *Type) mergeLists(live, config []any) (any, bool) {
 	// upTo appends the items that only the live list has, up to one for which ends returns
 	// true.
 	upTo := func(ends func(name string) bool) {
-		for ; at < len(lives) && !ends(lives[at]); at++ {
-			if _, configured := configItems[lives[at]]; !configured {
+		for ; at < len(liveNames) && !ends(liveNames[at]); at++ {
+			if _, configured := configItems[liveNames[at]]; !configured {
 				merged = append(merged, tree.Copy(live[at]))
 			}
 		}
@@ -100,7 +100,7 @@ func (t *Type) mergeLists(live, config []any) (any, bool) {
 			return nil, false
 		}
 		merged = append(merged, both)
-		if at < len(lives) {
+		if at < len(liveNames) {
 			at++ // the item that was just merged
 		}
 	}
