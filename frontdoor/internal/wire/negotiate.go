@@ -23,10 +23,10 @@ const (
 	kindPartialList = "PartialObjectMetadataList"
 )
 
-// Negotiate returns the preferred form that the Accept header allows; the first one of
-// equal weights. The type is nil for responses that are not objects of the catalogue. It
-// returns NotAcceptable (406) if no form is possible, and BadRequest (400) for an invalid
-// includeObject.
+// Negotiate returns the preferred form that the Accept header allows. Among equal weights,
+// specific media ranges precede wildcards, and then the order in the header counts. The
+// type is nil for responses that are not objects of the catalogue. It returns NotAcceptable
+// (406) if no form is possible, and BadRequest (400) for an invalid includeObject.
 func (c *Codec) Negotiate(r *http.Request, t *catalogue.Type, what What) (Form, error) {
 	var query url.Values
 	if r.URL.RawQuery != "" {

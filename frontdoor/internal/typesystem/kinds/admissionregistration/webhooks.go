@@ -36,8 +36,8 @@ func reviewVersionsOnce(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// wildcardAlone checks that "*" is the only item of its list, and that other names are not
-// empty.
+// wildcardAlone checks that "*" is the only item of its list, and that apiVersions and
+// resources have no empty items.
 func wildcardAlone(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, name := range [...]string{"operations", "apiGroups", "apiVersions"} {
 		if values := rules.Texts(m, name); len(values) > 1 && slices.Contains(values, "*") {

@@ -23,8 +23,8 @@ func apiServiceName(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// apiServiceTrust checks that an APIService with a Service has either a CA bundle or
-// insecureSkipTLSVerify at most, and a local one neither.
+// apiServiceTrust checks that caBundle and insecureSkipTLSVerify are not both set, and
+// neither of them for a local APIService.
 func apiServiceTrust(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	bundle, insecure := !rules.Empty(m["caBundle"]), m["insecureSkipTLSVerify"] == true
 	if service := rules.Object(m, "service"); service != nil {

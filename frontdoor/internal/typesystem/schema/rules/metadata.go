@@ -74,7 +74,7 @@ func (c *Check) names(t Identity, metadata map[string]any, at *field.Path) {
 	}
 }
 
-// completed returns a generateName without the trailing dash, which is valid because a
+// completed returns a generateName without a trailing dash, which is valid there because a
 // suffix follows.
 func completed(prefix string) string {
 	if start, dashed := strings.CutSuffix(prefix, "-"); dashed && start != "" {

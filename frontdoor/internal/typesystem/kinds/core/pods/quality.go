@@ -17,7 +17,7 @@ var compute = [...]string{"cpu", "memory"}
 func qualityOfService(m map[string]any, _ vocabulary.Vocabulary) {
 	status := rules.Object(m, "status")
 	if status == nil {
-		return // a template, or an object without status
+		return // there is no status to set it in
 	}
 	requested, guaranteed := false, true
 	for _, name := range containerLists {

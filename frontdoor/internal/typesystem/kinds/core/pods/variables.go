@@ -102,7 +102,7 @@ func podField(c *rules.Check, reference map[string]any, allowed []string, at *fi
 		return
 	}
 	if path == "spec.host" {
-		path = "spec.nodeName" // the field was spec.host in v1beta1
+		path = "spec.nodeName" // spec.host is the former name
 	}
 	switch {
 	case !slices.Contains(ofPods, path):
