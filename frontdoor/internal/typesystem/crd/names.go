@@ -70,7 +70,7 @@ func builtIn(spec map[string]any, types *catalogue.Catalogue) []claimed {
 	for i, name := range names.ShortNames {
 		note(reserved.Resource(name), name, where.Field("shortNames").Item(i))
 	}
-	schema := func(kind string) bool { // the schema's name is one of a built-in type: groups with other names can have the same
+	schema := func(kind string) bool { // whether the definition name is that of a built-in schema, even of another group
 		return slices.ContainsFunc(children(spec, "versions"), func(version map[string]any) bool {
 			t := &catalogue.Type{Group: group, Version: tree.Text(version, "name")}
 			return types.ReservedDefinition(definitionName(t, kind))
