@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/authn"
 	"github.com/portico-platform/portico/authz"
 	csrsigner "github.com/portico-platform/portico/csr-signer"
+	"github.com/portico-platform/portico/deploy/internal/backup"
 	"github.com/portico-platform/portico/deploy/internal/home"
 	"github.com/portico-platform/portico/deploy/internal/hook"
 	"github.com/portico-platform/portico/deploy/internal/pki"
@@ -33,6 +34,9 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "hook" {
 		os.Exit(hook.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
+	}
+	if len(os.Args) > 1 && (os.Args[1] == "backup" || os.Args[1] == "restore") {
+		os.Exit(backup.Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	run.Main(app(os.Args[1:]))
 }
@@ -63,7 +67,7 @@ func app(args []string) run.App {
 		About: "A cluster API service: typed resources over HTTPS, kept in etcd, watched over NATS. " +
 			"This is the whole suite in one process, with etcd and NATS in it; --etcd-servers and --nats-url " +
 			"name an etcd cluster and NATS servers to use in their place. The command pki makes the certificates " +
-			"of a suite of separate processes: portico pki --help.",
+			"of a suite of separate processes, backup and restore save what is stored and put it back: portico pki --help, portico backup --help.",
 		Services: services,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
@@ -49,6 +50,9 @@ type Server struct {
 	quota int64
 	stop  context.CancelFunc
 	space chan struct{} // closed when the space is no longer monitored
+	// reading is held while a snapshot is read, which a defragmentation would wait for.
+	reading      sync.Mutex
+	endSnapshots func() error
 }
 
 // Config configures a member.
@@ -95,6 +99,9 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	}()
 	select {
 	case <-etcd.Server.ReadyNotify():
+		if s.endSnapshots, err = s.serveSnapshots(); err != nil {
+			c.Log.Warn("backups of the data directory need the process to be stopped", "error", err)
+		}
 		return s, nil
 	case <-ctx.Done():
 		err = ctx.Err()
@@ -145,8 +152,12 @@ func (s *Server) Stopped() <-chan struct{} { return s.etcd.Server.StopNotify() }
 func (s *Server) Close() error {
 	s.stop()
 	<-s.space
+	var snapshots error
+	if s.endSnapshots != nil {
+		snapshots = s.endSnapshots()
+	}
 	// This client has no connection to close; Close returns its context's error.
 	_ = s.Client.Close()
 	s.etcd.Close()
-	return s.lock.Close()
+	return errors.Join(snapshots, s.lock.Close())
 }

@@ -196,6 +196,10 @@ func (k *space) defragment(size sizes) error {
 	if free, err := s.disk.Free(); err == nil && free < size.used+s.disk.reserve/2 {
 		return fmt.Errorf("not enough disk space to defragment: %d MiB are free, the copy takes %d", free>>20, size.used>>20)
 	}
+	if !s.reading.TryLock() {
+		return errors.New("not defragmented while a snapshot is read")
+	}
+	defer s.reading.Unlock()
 	start := time.Now()
 	if err := s.etcd.Server.Backend().Defrag(); err != nil {
 		return fmt.Errorf("defragmenting: %w", err)

@@ -24,6 +24,9 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
+// vocabularyFile keeps the choice of names.
+const vocabularyFile = "vocabulary"
+
 // Service is the head of the all-in-one's list: it has to start before those
 // that read what it makes.
 func Service() run.Service {
@@ -88,7 +91,7 @@ func (h *home) path(name string) string { return filepath.Join(h.dir, filepath.F
 // keepVocabulary remembers the vocabulary of the data and refuses another one:
 // the names are part of what is stored.
 func (h *home) keepVocabulary(name string) error {
-	kept, err := h.readOrMake("vocabulary", func() ([]byte, error) { return []byte(name + "\n"), nil })
+	kept, err := h.readOrMake(vocabularyFile, func() ([]byte, error) { return []byte(name + "\n"), nil })
 	if err != nil {
 		return err
 	}
@@ -96,6 +99,12 @@ func (h *home) keepVocabulary(name string) error {
 		return run.Usagef("--vocabulary=%s: the data in %s was made with --vocabulary=%s; keep that or use another --data-dir", name, h.dir, was)
 	}
 	return nil
+}
+
+// Files returns the names of the files in the folder that belong to a backup of it: what
+// is made at the first start alone, and what clients have copies of.
+func Files() []string {
+	return []string{vocabularyFile, caCert, caKey, servingCert, servingKey, signingCert, signingKey, tokenFile, adminToken, adminConfig, workersConfig}
 }
 
 // setFlags points the other services to the files, as far as the user has not

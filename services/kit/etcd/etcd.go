@@ -32,9 +32,10 @@ const (
 )
 
 // Client is the connection to etcd.
-var Client = &run.Contract[*clientv3.Client]{Name: "etcd", Flags: flags, Dial: dial}
+var Client = &run.Contract[*clientv3.Client]{Name: "etcd", Flags: Flags, Dial: dial}
 
-func flags(fs *pflag.FlagSet) {
+// Flags declares the flags that say where etcd is and how to connect to it.
+func Flags(fs *pflag.FlagSet) {
 	fs.StringSlice("etcd-servers", nil, "`URLs` of the etcd servers, as in https://host:2379, with commas between; http only on this machine")
 	run.Required(fs, "etcd-servers")
 	fs.String("etcd-cafile", "", "`file` with the certificates of the authorities that sign the etcd servers' certificates")
@@ -61,7 +62,7 @@ func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	secured, err := security(servers, n.Flags)
+	secured, err := Security(servers, n.Flags)
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +80,10 @@ func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// security returns the TLS settings that the servers' URLs and the flags ask for;
+// Security returns the TLS settings that the servers' URLs and the flags ask for;
 // nil for plain connections. The certificate file is read at every handshake.
-func security(servers []string, fs *pflag.FlagSet) (*tls.Config, error) {
+// An error of run.ErrUsage for settings that do not fit together.
+func Security(servers []string, fs *pflag.FlagSet) (*tls.Config, error) {
 	secure := 0
 	for _, server := range servers {
 		u, err := url.Parse(server)

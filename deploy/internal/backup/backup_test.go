@@ -1,0 +1,304 @@
+package backup
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/store/embedded"
+)
+
+// run runs a command line and returns its status and what it has said.
+func run(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status := Main(t.Context(), args, &out, &errs)
+	return status, out.String() + errs.String()
+}
+
+func mustRun(t *testing.T, args ...string) string {
+	t.Helper()
+	status, said := run(t, args...)
+	if status != 0 {
+		t.Fatalf("%q: status %d: %s", args, status, said)
+	}
+	return said
+}
+
+func open(t *testing.T, dir string) *embedded.Server {
+	t.Helper()
+	server, err := embedded.Open(t.Context(), embedded.Config{Dir: dir, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+func mustClose(t *testing.T, server *embedded.Server) {
+	t.Helper()
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func configMap(name string) string {
+	return resource.Key{GroupResource: resource.GroupResource{Resource: "configmaps"}, Namespace: "default", Name: name}.Path()
+}
+
+func custom(name string) string {
+	return resource.Key{GroupResource: resource.GroupResource{Group: "example.com", Resource: "things", Custom: true}, Name: name}.Path()
+}
+
+// fill writes five objects of two types, overwrites one and deletes one.
+func fill(t *testing.T, client *clientv3.Client) (revision int64) {
+	t.Helper()
+	for _, path := range []string{configMap("a"), configMap("b"), configMap("c"), custom("x"), custom("y"), configMap("a"), "/portico/epoch"} {
+		answer, err := client.Put(t.Context(), path, `{"uid":"u","at":1}`+"\n{}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision = answer.Header.Revision
+	}
+	answer, err := client.Delete(t.Context(), configMap("c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return max(revision, answer.Header.Revision)
+}
+
+// dataFolder makes the data folder of an all-in-one, and returns it with its etcd running.
+func dataFolder(t *testing.T) (string, *embedded.Server) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"vocabulary": "k8s\n", "pki/serving.key": "secret"} {
+		if err := putFile(dir, name, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, open(t, dir)
+}
+
+func TestWrongCalls(t *testing.T) {
+	dir := t.TempDir()
+	for want, args := range map[string][]string{
+		"a command is missing":               {"backup"},
+		`no command "make"`:                  {"backup", "make"},
+		"unknown flag: --size":               {"backup", "create", dir, "--size=4"},
+		"0 arguments were given":             {"backup", "create"},
+		"2 arguments were given":             {"backup", "verify", dir, dir},
+		"either --data-dir or":               {"backup", "create", dir},
+		"there is no etcd in it":             {"backup", "create", dir, "--data-dir=" + dir},
+		"not encrypted":                      {"backup", "create", dir, "--etcd-servers=http://10.0.0.1:2379"},
+		"belong together":                    {"restore", dir, "--etcd-data-dir=" + dir},
+		"says what to make":                  {"restore", dir},
+		"would go back":                      {"restore", dir, "--data-dir=" + dir, "--bump-revision=-1"},
+		`"../a" is no name of a folder`:      {"restore", dir, "--etcd-data-dir=" + dir, "--initial-cluster=../a=http://127.0.0.1:1"},
+		"--initial-cluster: URL scheme must": {"restore", dir, "--etcd-data-dir=" + dir, "--initial-cluster=a=nowhere"},
+	} {
+		if status, said := run(t, args...); status != 2 || !strings.Contains(said, want) {
+			t.Errorf("%q: status %d, %s, want 2 and %q", args, status, said, want)
+		}
+	}
+	for _, args := range [][]string{{"backup", "--help"}, {"restore", "--help"}, {"backup", "create", "--help"}} {
+		if said := mustRun(t, args...); !strings.Contains(said, "portico backup create FOLDER") {
+			t.Errorf("%q: %s", args, said)
+		}
+	}
+}
+
+// TestRoundTrip saves a data folder in use and one that is not, and restores both.
+func TestRoundTrip(t *testing.T) {
+	dir, server := dataFolder(t)
+	revision := fill(t, server.Client)
+	backups := t.TempDir()
+	mustRun(t, "backup", "create", filepath.Join(backups, "running"), "--data-dir="+dir)
+	mustClose(t, server)
+	mustRun(t, "backup", "create", filepath.Join(backups, "stopped"), "--data-dir="+dir)
+	for _, name := range []string{"running", "stopped"} {
+		folder := filepath.Join(backups, name)
+		said := mustRun(t, "backup", "verify", folder)
+		if !strings.Contains(said, "2 configmaps\n") || !strings.Contains(said, "2 things.example.com (custom)\n") || !strings.Contains(said, "4 objects of 2 types") {
+			t.Errorf("%s: %s", name, said)
+		}
+		mustBePrivate(t, folder)
+		restored := filepath.Join(t.TempDir(), "restored")
+		mustRun(t, "restore", folder, "--data-dir="+restored, "--bump-revision=5000")
+		mustBePrivate(t, restored)
+		if content, err := os.ReadFile(filepath.Join(restored, "pki", "serving.key")); err != nil || string(content) != "secret" {
+			t.Errorf("%s: the key is %q, %v", name, content, err)
+		}
+		again := open(t, restored)
+		got, err := again.Client.Get(t.Context(), resource.Root, clientv3.WithPrefix())
+		if err != nil || len(got.Kvs) != 4 {
+			t.Fatalf("%s: restored %v, %v", name, got, err)
+		}
+		if got.Header.Revision < revision+5000 {
+			t.Errorf("%s: goes on at %d after %d", name, got.Header.Revision, revision)
+		}
+		if _, err := again.Client.Get(t.Context(), "/", clientv3.WithRev(revision)); err == nil {
+			t.Errorf("%s: the lost history can be read", name)
+		}
+		mustClose(t, again)
+	}
+}
+
+// mustBePrivate looks for files that others than the owner can use. etcd's own are in folders
+// that are closed to others.
+func mustBePrivate(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().Perm()&0o077 != 0 && (info.IsDir() || !strings.Contains(path, "/member/")) {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCompactedDeletions saves a database whose newest revisions compaction has removed.
+func TestCompactedDeletions(t *testing.T) {
+	dir, server := dataFolder(t)
+	for i := range 10 {
+		if _, err := server.Client.Put(t.Context(), configMap(fmt.Sprint(i)), `{"uid":"u","at":1}`+"\n{}"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer, err := server.Client.Delete(t.Context(), resource.Root, clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := answer.Header.Revision
+	if _, err := server.Client.Compact(t.Context(), revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	folder, restored := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "restored")
+	mustRun(t, "backup", "create", folder, "--data-dir="+dir)
+	mustClose(t, server)
+	mustRun(t, "restore", folder, "--data-dir="+restored, "--bump-revision=1")
+	again := open(t, restored)
+	defer mustClose(t, again)
+	if got, err := again.Client.Get(t.Context(), "/"); err != nil || got.Header.Revision != revision+1 {
+		t.Errorf("goes on at %v after %d, %v", got, revision, err)
+	}
+}
+
+// TestMembers makes data folders of a cluster: they belong to one cluster, and to another one
+// than those of another restoration.
+func TestMembers(t *testing.T) {
+	dir, server := dataFolder(t)
+	fill(t, server.Client)
+	folder := filepath.Join(t.TempDir(), "backup")
+	mustRun(t, "backup", "create", folder, "--data-dir="+dir)
+	mustClose(t, server)
+	members := filepath.Join(t.TempDir(), "members")
+	mustRun(t, "restore", folder, "--etcd-data-dir="+members, "--initial-cluster=a=http://127.0.0.1:1,b=http://127.0.0.1:2")
+	var revisions []int64
+	for _, name := range []string{"a", "b"} {
+		found, err := inspect(filepath.Join(members, name, "member", "snap", "db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		revisions = append(revisions, found.Revision)
+	}
+	if revisions[0] != revisions[1] || revisions[0] < bumpLeast {
+		t.Errorf("members go on at %v", revisions)
+	}
+	if status, said := run(t, "restore", folder, "--etcd-data-dir="+members, "--initial-cluster=a=http://127.0.0.1:1"); status != 1 || !strings.Contains(said, "is not empty") {
+		t.Errorf("restored over another: %d %s", status, said)
+	}
+}
+
+// TestDamage changes a backup in many ways: none is restored, and nothing is left of it.
+func TestDamage(t *testing.T) {
+	dir, server := dataFolder(t)
+	fill(t, server.Client)
+	mustClose(t, server)
+	good := filepath.Join(t.TempDir(), "backup")
+	mustRun(t, "backup", "create", good, "--data-dir="+dir)
+	change := func(name string, edit func([]byte) []byte) func(*testing.T, string) {
+		return func(t *testing.T, folder string) {
+			path := filepath.Join(folder, name)
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, edit(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	replace := func(old, with string) func([]byte) []byte {
+		return func(content []byte) []byte { return bytes.Replace(content, []byte(old), []byte(with), 1) }
+	}
+	for want, damage := range map[string]func(*testing.T, string){
+		"etcd.db is not as it was saved":         change(snapshotFile, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }),
+		"SHA-256 is":                             change(snapshotFile, func(b []byte) []byte { return b[:len(b)/2] }),
+		"home/pki/serving.key is not":            change("home/pki/serving.key", replace("secret", "other")),
+		"configmaps: 2 and not 3":                change(manifestFile, replace(`"configmaps": 2`, `"configmaps": 3`)),
+		"version 2 of the format":                change(manifestFile, replace(`"version": 1`, `"version": 2`)),
+		"unknown field":                          change(manifestFile, replace(`"version"`, `"size": 1, "version"`)),
+		"outside of the backup":                  change(manifestFile, replace(`home/vocabulary`, `../vocabulary`)),
+		"is not a backup":                        func(_ *testing.T, folder string) { _ = os.Remove(filepath.Join(folder, manifestFile)) },
+		"home/vocabulary: no such file":          func(_ *testing.T, folder string) { _ = os.Remove(filepath.Join(folder, "home/vocabulary")) },
+		"etcd.db is missing in the list of file": change(manifestFile, replace(`"etcd.db"`, `"etcd.old"`)),
+	} {
+		folder, into := filepath.Join(t.TempDir(), "backup"), t.TempDir()
+		if err := os.CopyFS(folder, os.DirFS(good)); err != nil {
+			t.Fatal(err)
+		}
+		damage(t, folder)
+		for _, args := range [][]string{{"backup", "verify", folder}, {"restore", folder, "--data-dir=" + filepath.Join(into, "data")}} {
+			if status, said := run(t, args...); status != 1 || !strings.Contains(said, want) {
+				t.Errorf("%q: status %d, %s, want 1 and %q", args, status, said, want)
+			}
+		}
+		if left, err := os.ReadDir(into); err != nil || len(left) > 0 {
+			t.Errorf("%s: left %v, %v", want, left, err)
+		}
+	}
+}
+
+// TestNothingIsOverwritten tries folders that are in use.
+func TestNothingIsOverwritten(t *testing.T) {
+	dir, server := dataFolder(t)
+	fill(t, server.Client)
+	defer mustClose(t, server)
+	folder := filepath.Join(t.TempDir(), "backup")
+	mustRun(t, "backup", "create", folder, "--data-dir="+dir)
+	for _, args := range [][]string{{"backup", "create", folder, "--data-dir=" + dir}, {"restore", folder, "--data-dir=" + dir}} {
+		if status, said := run(t, args...); status != 1 || !strings.Contains(said, "is not empty") {
+			t.Errorf("%q: status %d, %s", args, status, said)
+		}
+	}
+	mustRun(t, "backup", "verify", folder)
+	if _, err := server.Client.Put(t.Context(), configMap("later"), ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSkip restores one backup again and again: each goes on beyond what the one before can have reached.
+func TestSkip(t *testing.T) {
+	made := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m, r := &manifest{Created: made}, &restoration{}
+	before := int64(0)
+	for _, age := range []time.Duration{0, time.Second, time.Hour, 365 * 24 * time.Hour} {
+		bump, err := r.skip(m, made.Add(age))
+		if err != nil || bump < before+bumpPerSecond*int64(age.Seconds())/2 || bump < bumpLeast {
+			t.Errorf("%v: %d after %d, %v", age, bump, before, err)
+		}
+		before = bump
+	}
+	if _, err := r.skip(m, made.Add(-time.Hour)); err == nil {
+		t.Error("a backup of tomorrow is taken")
+	}
+}

@@ -1,0 +1,153 @@
+package backup
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
+)
+
+const (
+	// bumpLeast and bumpPerSecond make revisions of a restored suite larger than all that
+	// the lost one can have reached since the backup: etcd writes far less in a second.
+	bumpLeast     = 1_000_000
+	bumpPerSecond = 100_000
+	// clockSkew is how far clocks may differ that a backup sees on its way.
+	clockSkew = 5 * time.Minute
+)
+
+// restoration is what one call of restore makes.
+type restoration struct {
+	dataDir, etcdDir string
+	cluster          types.URLsMap // peer URLs of the members, by their names
+	bump             int64
+}
+
+func restoreFlags(flags *pflag.FlagSet) action {
+	r := &restoration{}
+	flags.StringVar(&r.dataDir, "data-dir", "", "data `folder` of an all-in-one to make; it must not exist, or be empty")
+	flags.StringVar(&r.etcdDir, "etcd-data-dir", "", "`folder` to make with a data folder for each member of an etcd cluster; it must not exist, or be empty")
+	cluster := flags.String("initial-cluster", "", "names and peer `URLs` of all members, as in etcd-1=https://etcd-1:2380,etcd-2=https://etcd-2:2380")
+	flags.Int64Var(&r.bump, "bump-revision", 0, "how many `revisions` to skip; 0: more than can have been written since the backup was made")
+	return func(_ context.Context, folder string, out io.Writer) (err error) {
+		switch {
+		case (r.dataDir == "") == (r.etcdDir == ""):
+			return usagef("either --data-dir or --etcd-data-dir says what to make")
+		case (r.etcdDir == "") != (*cluster == ""):
+			return usagef("--etcd-data-dir and --initial-cluster belong together")
+		case r.bump < 0:
+			return usagef("--bump-revision: %d would go back", r.bump)
+		}
+		if r.cluster, err = types.NewURLsMap(*cluster); err != nil {
+			return usagef("--initial-cluster: %v", err)
+		}
+		for name := range r.cluster {
+			if !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
+				return usagef("--initial-cluster: %q is no name of a folder", name)
+			}
+		}
+		m, err := verify(folder)
+		if err != nil {
+			return err
+		}
+		return r.run(folder, m, out)
+	}
+}
+
+// run makes the folders of a backup that was verified.
+func (r *restoration) run(folder string, m *manifest, out io.Writer) error {
+	bump, err := r.skip(m, time.Now())
+	if err != nil {
+		return err
+	}
+	// A cluster with another id is another one to all who knew the lost one.
+	g := goal{manifest: m, folder: folder, revision: m.Revision + bump, token: "restored-" + rand.Text()}
+	if r.dataDir == "" {
+		err = whole(r.etcdDir, func(temporary string) error {
+			for name := range r.cluster {
+				if err := g.restore(filepath.Join(temporary, name), name, r.cluster); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+			}
+			return nil
+		})
+	} else {
+		err = whole(r.dataDir, g.restoreHome)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "restored %s in %s; it goes on after revision %d\n", m, r.dataDir+r.etcdDir, g.revision)
+	return err
+}
+
+// skip returns how many revisions to skip.
+func (r *restoration) skip(m *manifest, now time.Time) (int64, error) {
+	if r.bump > 0 {
+		return r.bump, nil
+	}
+	age := now.Sub(m.Created)
+	if age < -clockSkew {
+		return 0, fmt.Errorf("the backup was made at %s, which has not come yet: a clock is wrong, so choose --bump-revision", m.Created.Format(time.RFC3339))
+	}
+	return bumpLeast + bumpPerSecond*int64(max(0, age).Seconds()), nil
+}
+
+// goal is what a restored suite has to hold: what is in the folder of a backup, from a
+// revision on, in a cluster of its own.
+type goal struct {
+	*manifest
+	folder, token string
+	revision      int64
+}
+
+// restoreHome makes the data folder of an all-in-one.
+func (g goal) restoreHome(dir string) error {
+	for name := range g.Files {
+		local, ok := strings.CutPrefix(name, homeDir+"/")
+		if !ok {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(g.folder, filepath.FromSlash(name)))
+		if err != nil {
+			return err
+		}
+		if err := putFile(dir, filepath.FromSlash(local), content); err != nil {
+			return err
+		}
+	}
+	cluster, err := types.NewURLsMap("portico=http://localhost:2380")
+	if err != nil {
+		return err
+	}
+	return g.restore(filepath.Join(dir, "etcd"), "portico", cluster)
+}
+
+// restore makes the data folder of a member of etcd, and reads what is in it.
+func (g goal) restore(dir, name string, cluster types.URLsMap) error {
+	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+		SnapshotPath: filepath.Join(g.folder, snapshotFile), Name: name, OutputDataDir: dir,
+		PeerURLs: cluster[name].StringSlice(), InitialCluster: cluster.String(), InitialClusterToken: g.token,
+		RevisionBump: uint64(g.revision - g.written), MarkCompacted: true,
+	})
+	if err != nil {
+		return err
+	}
+	found, err := inspect(filepath.Join(dir, "member", "snap", "db"))
+	if err != nil {
+		return err
+	}
+	if different := differences(g.Objects, found.Objects); different != "" || found.Revision != g.revision {
+		return fmt.Errorf("what was restored is not what was saved: revision %d, want %d; %s", found.Revision, g.revision, different)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/pflag"
+)
+
+func verifyFlags(*pflag.FlagSet) action {
+	return func(_ context.Context, folder string, out io.Writer) error {
+		m, err := verify(folder)
+		if err != nil {
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(m.Objects)) {
+			fmt.Fprintf(out, "%8d %s\n", m.Objects[name], name)
+		}
+		_, err = fmt.Fprintf(out, "%s is whole: %s\n", folder, m)
+		return err
+	}
+}
+
+// verify checks all files of a backup and counts what is in its database.
+func verify(folder string) (*manifest, error) {
+	m, err := readManifest(folder)
+	if err != nil {
+		return nil, err
+	}
+	for name, want := range m.Files {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return nil, fmt.Errorf("%s names the file %q, which is outside of the backup", manifestFile, name)
+		}
+		got, err := hashFile(filepath.Join(folder, filepath.FromSlash(name)))
+		if err != nil {
+			return nil, err
+		}
+		if got != want {
+			return nil, fmt.Errorf("%s is not as it was saved: its SHA-256 is %s, not %s", name, got, want)
+		}
+	}
+	snapshot := filepath.Join(folder, snapshotFile)
+	if err := checkSum(snapshot); err != nil {
+		return nil, err
+	}
+	found, err := inspect(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	if found.Revision != m.Revision {
+		return nil, fmt.Errorf("%s is at revision %d, and %s names %d", snapshotFile, found.Revision, manifestFile, m.Revision)
+	}
+	if different := differences(m.Objects, found.Objects); different != "" {
+		return nil, fmt.Errorf("%s holds other objects than %s names: %s", snapshotFile, manifestFile, different)
+	}
+	m.written = found.written
+	return m, nil
+}
+
+// checkSum compares a snapshot with the SHA-256 that etcd has written after it: without
+// it, it was cut short on its way.
+func checkSum(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size()%512 != sha256.Size {
+		return errors.New("the snapshot is not whole: it does not end with its SHA-256")
+	}
+	hash, last := sha256.New(), make([]byte, sha256.Size)
+	if _, err := io.CopyN(hash, f, info.Size()-sha256.Size); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(f, last); err != nil {
+		return err
+	}
+	if !bytes.Equal(hash.Sum(nil), last) {
+		return errors.New("the snapshot is damaged: it is not what its SHA-256 says")
+	}
+	return nil
+}
