@@ -13,6 +13,7 @@ import (
 
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/expiry"
 )
 
 // Service describes authn to the kit.
@@ -66,4 +67,5 @@ func flags(fs *pflag.FlagSet) {
 	fs.StringSlice("requestheader-username-headers", nil, "headers in which a proxy names the user, in order")
 	fs.StringSlice("requestheader-group-headers", nil, "headers in which a proxy names groups")
 	fs.StringSlice("requestheader-extra-headers-prefix", nil, "prefixes of headers in which a proxy gives extra attributes")
+	expiry.Flags(fs, expiry.Authorities, "client-ca-file", "requestheader-client-ca-file", "oidc-ca-file")
 }

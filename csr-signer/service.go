@@ -16,6 +16,7 @@ import (
 
 	"github.com/portico-platform/portico/csr-signer/internal/profile"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
@@ -43,6 +44,7 @@ func Service() run.Service {
 func flags(fs *pflag.FlagSet) {
 	fs.String("cluster-signing-cert-file", "", "PEM file of the authority's certificate that signs for the built-in signers")
 	fs.String("cluster-signing-key-file", "", "PEM file of its private key")
+	expiry.Flags(fs, expiry.Own, "cluster-signing-cert-file")
 	fs.Duration("cluster-signing-duration", defaultDuration, "how long issued certificates are valid")
 }
 

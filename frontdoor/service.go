@@ -19,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/expiry"
 )
 
 // config holds the front door's flags, named as in the specification.
@@ -58,6 +59,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.IntVar(&c.securePort, "secure-port", 6443, "port to serve HTTPS on; 0 for any free port")
 	fs.StringVar(&c.certFile, "tls-cert-file", "", "serving certificate (PEM, may include intermediates)")
 	fs.StringVar(&c.keyFile, "tls-private-key-file", "", "private key for --tls-cert-file (PEM)")
+	expiry.Flags(fs, expiry.Own, "tls-cert-file")
 	fs.StringSliceVar(&c.runtimeConfig, "runtime-config", nil, "group versions to enable or disable, such as batch/v1beta1=false; also api/all, api/ga, api/beta, api/alpha")
 	fs.StringToStringVar(&c.featureGates, "feature-gates", nil, "features to turn on or off, as in ServerSideApply=false")
 	fs.IntVar(&c.reads, "max-requests-inflight", 400, "maximum number of concurrent reads; further ones are queued fairly by user")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/portico-platform/portico/services/endpoint"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/expiry"
 )
 
 const (
@@ -39,6 +40,8 @@ func flags(fs *pflag.FlagSet) {
 	fs.String("nats-ca-file", "", "`file` with the certificates of the authorities that sign the NATS servers' certificates; makes TLS mandatory")
 	fs.String("nats-cert-file", "", "`file` with the certificate to show to NATS")
 	fs.String("nats-key-file", "", "`file` with the key of that certificate")
+	expiry.Flags(fs, expiry.Authorities, "nats-ca-file")
+	expiry.Flags(fs, expiry.Own, "nats-cert-file")
 	fs.String("nats-credentials-file", "", "`file` with the NATS user's JWT and seed")
 	fs.String("nats-nkey-seed-file", "", "`file` with the seed of the NATS user's nkey. Give the watch hub a user that may publish changes.>, and readers users that may only subscribe to it")
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/portico-platform/portico/services/endpoint"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/expiry"
 )
 
 const (
@@ -41,6 +42,8 @@ func Flags(fs *pflag.FlagSet) {
 	fs.String("etcd-cafile", "", "`file` with the certificates of the authorities that sign the etcd servers' certificates")
 	fs.String("etcd-certfile", "", "`file` with the certificate to show to etcd")
 	fs.String("etcd-keyfile", "", "`file` with the key of that certificate")
+	expiry.Flags(fs, expiry.Authorities, "etcd-cafile")
+	expiry.Flags(fs, expiry.Own, "etcd-certfile")
 }
 
 // DialOptions are those of every connection to etcd: requests that were not sent are

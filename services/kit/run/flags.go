@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/services/kit/run/manual"
 	"github.com/portico-platform/portico/services/kit/run/readiness"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -30,13 +31,17 @@ func parse(app App, args []string, help io.Writer) (*settings, error) {
 	all := pflag.NewFlagSet(app.Name, pflag.ContinueOnError)
 	all.SetOutput(io.Discard)
 	for _, s := range sections {
-		all.AddFlagSet(s.flags)
+		all.AddFlagSet(s.Flags)
 	}
 	if err := all.Parse(args); err != nil {
 		return nil, Usagef("%v", err)
 	}
 	if asked, _ := all.GetBool("help"); asked {
-		printHelp(help, app, sections)
+		page := manual.Page{Name: app.Name, About: app.About, Sections: sections, Required: isRequired}
+		for _, s := range app.Services {
+			page.Services = append(page.Services, manual.Service{Name: s.Name, About: s.About})
+		}
+		page.Print(help)
 		return nil, nil
 	}
 	if all.NArg() > 0 {
@@ -62,7 +67,7 @@ func newSettings(all *pflag.FlagSet) (*settings, error) {
 		return nil, Usagef("--log-format: %v", err)
 	}
 	all.VisitAll(func(f *pflag.Flag) {
-		if err == nil && f.Annotations[annotationRequired] != nil && isEmpty(f.Value.String()) {
+		if err == nil && isRequired(f) && isEmpty(f.Value.String()) {
 			err = Usagef("--%s is required", f.Name)
 		}
 	})
@@ -87,16 +92,16 @@ func (s *settings) text(name string) string {
 
 // flagSections collects the flags: the kit's, each service's own, and those of
 // the contracts that no service of the app offers.
-func flagSections(app App) ([]section, error) {
-	var sections []section
+func flagSections(app App) ([]manual.Section, error) {
+	var sections []manual.Section
 	for _, s := range app.Services {
 		if s.Flags != nil {
 			own := pflag.NewFlagSet(s.Name, pflag.ContinueOnError)
 			s.Flags(own)
-			sections = append(sections, section{s.Name, own})
+			sections = append(sections, manual.Section{Title: s.Name, Flags: own})
 		}
 	}
-	sections = append(sections, section{"Other processes", elsewhere(app)}, section{"Any process", anywhere()})
+	sections = append(sections, manual.Section{Title: "Other processes", Flags: elsewhere(app)}, manual.Section{Title: "Any process", Flags: anywhere()})
 	return sections, shareFlags(sections)
 }
 
@@ -141,22 +146,22 @@ func elsewhere(app App) *pflag.FlagSet {
 
 // shareFlags lets several services declare the same flag: the first declaration
 // holds, so the others must not mean something else.
-func shareFlags(sections []section) error {
+func shareFlags(sections []manual.Section) error {
 	first := map[string]*pflag.Flag{}
 	var err error
 	for i, s := range sections {
-		own := pflag.NewFlagSet(s.title, pflag.ContinueOnError)
-		s.flags.VisitAll(func(f *pflag.Flag) {
+		own := pflag.NewFlagSet(s.Title, pflag.ContinueOnError)
+		s.Flags.VisitAll(func(f *pflag.Flag) {
 			known, ok := first[f.Name]
 			switch {
 			case !ok:
 				first[f.Name] = f
 				own.AddFlag(f)
 			case known.DefValue != f.DefValue || known.Value.Type() != f.Value.Type():
-				err = fmt.Errorf("--%s is declared twice, and differently by %s", f.Name, s.title)
+				err = fmt.Errorf("--%s is declared twice, and differently by %s", f.Name, s.Title)
 			}
 		})
-		sections[i].flags = own
+		sections[i].Flags = own
 	}
 	return err
 }

@@ -19,6 +19,9 @@ type Check struct {
 	Live bool
 	// Probe returns nil when all is well. It has probeTime for it.
 	Probe func(ctx context.Context) error
+	// Note returns what a verbose answer adds while all is well. Everybody may read it.
+	// It may be nil.
+	Note func() string
 
 	running *probing
 }
@@ -147,6 +150,14 @@ func (h *Health) answer(w http.ResponseWriter, r *http.Request, endpoint string,
 	}
 }
 
+// note returns what follows "ok" in the line of the check.
+func (c Check) note() string {
+	if c.Note == nil || c.Note() == "" {
+		return ""
+	}
+	return ": " + c.Note()
+}
+
 // runAll runs the checks at the same time and returns their outcomes in their order.
 func runAll(ctx context.Context, checks []Check, excluded []string) []error {
 	outcomes := make([]error, len(checks))
@@ -173,7 +184,7 @@ func (h *Health) probe(r *http.Request, checks []Check, excluded []string) (repo
 			h.logger().Warn("health check failed", "path", r.URL.Path, "check", c.Name, "error", err)
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
 		} else {
-			fmt.Fprintf(&lines, "[+]%s ok\n", c.Name)
+			fmt.Fprintf(&lines, "[+]%s ok%s\n", c.Name, c.note())
 		}
 	}
 	if len(excluded) > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -46,6 +47,7 @@ type process struct {
 	// stopDelay is how long the process serves on after it was told to stop.
 	stopDelay time.Duration
 	started   atomic.Bool // all services have started
+	expiry    *expiry.Watch
 	failed    chan error
 	// abandon ends a start that is under way.
 	abandon context.CancelCauseFunc
@@ -75,6 +77,9 @@ func (n *Node) Go(what string, loop func(ctx context.Context) error) {
 		}
 	})
 }
+
+// WatchCertificates watches the expiry of certificates that no marked flag names.
+func (n *Node) WatchCertificates(s expiry.Source) { n.process.expiry.Add(s) }
 
 // DelayStop lets the process serve on for a while after it was told to stop, so that
 // whoever watches its readiness can turn to others first. The longest delay of all

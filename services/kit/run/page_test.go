@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/portico-platform/portico/services/golden"
+	"github.com/portico-platform/portico/services/kit/run/manual"
 )
 
 func TestHelpReadsLikeAManualPage(t *testing.T) {
@@ -33,8 +34,8 @@ func TestHelpReadsLikeAManualPage(t *testing.T) {
 	}
 	golden.File(t, "help.txt", page.Bytes())
 	for line := range strings.Lines(page.String()) {
-		if len(line) > helpWidth+1 {
-			t.Errorf("longer than %d: %s", helpWidth, line)
+		if len(line) > manual.Width+1 {
+			t.Errorf("longer than %d: %s", manual.Width, line)
 		}
 	}
 }

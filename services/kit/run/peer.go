@@ -37,6 +37,8 @@ func Required(fs *pflag.FlagSet, name string) {
 	_ = fs.SetAnnotation(name, annotationRequired, []string{"true"})
 }
 
+func isRequired(f *pflag.Flag) bool { return f.Annotations[annotationRequired] != nil }
+
 func isPeerFlag(f *pflag.Flag) bool { return f.Annotations[annotationPeer] != nil }
 
 // DialPeer returns a connection to the service that PeerFlag's flag locates. It

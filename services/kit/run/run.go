@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/resolver/dns"
 
 	"github.com/portico-platform/portico/services/kit/run/buffers"
+	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/run/memory"
 )
 
@@ -148,6 +149,10 @@ func Start(ctx context.Context, app App, args []string) (*Running, error) {
 		}
 	}
 	r.process.started.Store(true)
+	if len(r.nodes) > 0 {
+		r.process.expiry.AddFlags(r.base.Flags) // services may have set them
+		r.nodes[0].Go("watching certificates", r.process.expiry.Run)
+	}
 	if err := r.process.transport.listen(r.process.fail); err != nil {
 		r.Stop()
 		return nil, err
@@ -165,6 +170,9 @@ func newRunning(app App, s *settings) (*Running, error) {
 	r.base.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.base.Health.Add(Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
 	r.base.Health.Add(Check{Name: "shutdown", Probe: func(context.Context) error { return r.stopping() }})
+	r.process.expiry = expiry.New(r.base.Log, nil)
+	r.base.Metrics.MustRegister(r.process.expiry)
+	r.base.Health.Add(Check{Name: "certificates", Note: r.process.expiry.Summary, Probe: func(context.Context) error { return r.process.expiry.Expired() }})
 	var err error
 	if r.process.transport, err = newTransport(s, r.base.Metrics); err != nil {
 		return nil, err

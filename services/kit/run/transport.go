@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
@@ -41,6 +42,8 @@ func peerFlags(fs *pflag.FlagSet, offers bool) {
 	fs.String("peer-ca-file", "", "`file` with the certificates of the authorities that sign the services' certificates")
 	fs.String("peer-cert-file", "", "`file` with this process's certificate; its DNS names are the names of the services in the process. Read again when it changes, as are the CA and the key")
 	fs.String("peer-key-file", "", "`file` with the key of that certificate")
+	expiry.Flags(fs, expiry.Authorities, "peer-ca-file")
+	expiry.Flags(fs, expiry.Own, "peer-cert-file")
 }
 
 // transport is how contracts cross from this process and to it.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/expiry"
 )
 
 // API says where the public API is and who the workers of the process are to it:
@@ -44,7 +45,27 @@ func dial(_ context.Context, n *run.Node) (*api.Config, error) {
 	if err != nil {
 		return nil, run.Usagef("--kubeconfig: %v", err)
 	}
+	watchCertificates(n, path, config)
 	return config, nil
+}
+
+// watchCertificates lets the process watch the certificates of a kubeconfig: those in files
+// of their own, and those in the file itself.
+func watchCertificates(n *run.Node, path string, config *api.Config) {
+	watch := func(kind expiry.Kind, entry, file string, data []byte) {
+		switch {
+		case len(data) > 0:
+			n.WatchCertificates(expiry.Source{Kind: kind, Name: path + "#" + entry, Read: func() ([]byte, error) { return data, nil }})
+		case file != "":
+			n.WatchCertificates(expiry.Source{Kind: kind, Name: file})
+		}
+	}
+	for name, user := range config.AuthInfos {
+		watch(expiry.Own, name, user.ClientCertificate, user.ClientCertificateData)
+	}
+	for name, cluster := range config.Clusters {
+		watch(expiry.Authorities, name, cluster.CertificateAuthority, cluster.CertificateAuthorityData)
+	}
 }
 
 // Client returns the worker's own client of the API.

@@ -1,4 +1,6 @@
-package run
+// Package manual prints the manual page of a process, which --help shows: its services and
+// its flags. It decides how the page looks, and nothing about what is on it.
+package manual
 
 import (
 	"fmt"
@@ -8,27 +10,40 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const helpWidth = 88
+// Width is the length of the longest lines.
+const Width = 88
 
-// section is a group of flags in --help.
-type section struct {
-	title string
-	flags *pflag.FlagSet
+// Page is the manual page of a process.
+type Page struct {
+	Name, About string
+	Services    []Service
+	Sections    []Section
+	// Required reports whether a flag must be given.
+	Required func(*pflag.Flag) bool
 }
 
-// printHelp writes the manual page of an app.
-func printHelp(w io.Writer, app App, sections []section) {
-	fmt.Fprintf(w, "NAME\n    %s\n\nSYNOPSIS\n    %s [--flag=value ...]\n\nDESCRIPTION\n", app.Name, app.Name)
-	printWrapped(w, "    ", app.About)
+// Service is one service in the process.
+type Service struct{ Name, About string }
+
+// Section is a group of flags.
+type Section struct {
+	Title string
+	Flags *pflag.FlagSet
+}
+
+// Print writes the page.
+func (p Page) Print(w io.Writer) {
+	fmt.Fprintf(w, "NAME\n    %s\n\nSYNOPSIS\n    %s [--flag=value ...]\n\nDESCRIPTION\n", p.Name, p.Name)
+	printWrapped(w, "    ", p.About)
 	fmt.Fprint(w, "\n    Services in this process, in the order of their start:\n\n")
-	for _, s := range app.Services {
+	for _, s := range p.Services {
 		fmt.Fprintf(w, "    %s\n", s.Name)
 		printWrapped(w, "        ", s.About)
 	}
 	fmt.Fprint(w, "\nFLAGS\n")
-	for _, s := range sections {
-		if s.flags.HasFlags() {
-			printSection(w, s)
+	for _, s := range p.Sections {
+		if s.Flags.HasFlags() {
+			p.printSection(w, s)
 		}
 	}
 	fmt.Fprint(w, `SIGNALS
@@ -42,9 +57,9 @@ EXIT STATUS
 `)
 }
 
-func printSection(w io.Writer, s section) {
-	fmt.Fprintf(w, "  %s\n", s.title)
-	s.flags.VisitAll(func(f *pflag.Flag) {
+func (p Page) printSection(w io.Writer, s Section) {
+	fmt.Fprintf(w, "  %s\n", s.Title)
+	s.Flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
 		}
@@ -55,7 +70,7 @@ func printSection(w io.Writer, s section) {
 			fmt.Fprintf(w, "    --%s=<%s>\n", f.Name, kind)
 		}
 		switch {
-		case f.Annotations[annotationRequired] != nil:
+		case p.Required(f):
 			usage += " (required)"
 		case hasDefault(f):
 			usage += " (default " + f.DefValue + ")"
@@ -74,11 +89,11 @@ func hasDefault(f *pflag.Flag) bool {
 	return true
 }
 
-// printWrapped writes a text in lines of at most helpWidth.
+// printWrapped writes a text in lines of at most Width.
 func printWrapped(w io.Writer, indent, text string) {
 	line := indent
 	for _, word := range strings.Fields(text) {
-		if len(line) > len(indent) && len(line)+1+len(word) > helpWidth {
+		if len(line) > len(indent) && len(line)+1+len(word) > Width {
 			fmt.Fprintln(w, line)
 			line = indent
 		}
