@@ -45,6 +45,10 @@ compose-test: ## test the containers while they are killed, paused and scaled (n
 helm-test: build ## test the Helm chart: rendered, checked, and installed in Portico itself
 	GOWORK=off go -C deploy/helm/test test -count=1 -timeout 15m $(ARGS) ./...
 
+.PHONY: monitoring-test
+monitoring-test: ## parse the alerts and the dashboard, and compare them with the metrics of the suite
+	GOWORK=off go -C deploy/monitoring/test test -count=1 ./...
+
 .PHONY: test
 test: ## run all tests of all modules with the race detector
 	go test -race -timeout 20m $(TESTFLAGS) $(PACKAGES)

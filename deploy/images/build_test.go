@@ -74,7 +74,7 @@ func copySource(t *testing.T, from, to string) {
 func built(t *testing.T, dir string, env ...string) []byte {
 	t.Helper()
 	command := exec.Command(filepath.Join(dir, "deploy/images/build"), "store")
-	command.Env = append(append(os.Environ(), "BINARIES_ONLY=1"), env...)
+	command.Env = append(append(os.Environ(), "BINARIES_ONLY=1", "VERSION=v0.0.0"), env...)
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/resolver/dns"
 
 	"github.com/portico-platform/portico/services/kit/run/buffers"
+	"github.com/portico-platform/portico/services/kit/run/build"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/run/memory"
 )
@@ -170,6 +171,7 @@ func newRunning(app App, s *settings) (*Running, error) {
 	r.base.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.base.Health.Add(Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
 	r.base.Health.Add(Check{Name: "shutdown", Probe: func(context.Context) error { return r.stopping() }})
+	r.base.Metrics.MustRegister(build.Info(s.vocabulary.Name))
 	r.process.expiry = expiry.New(r.base.Log, nil)
 	r.base.Metrics.MustRegister(r.process.expiry)
 	r.base.Health.Add(Check{Name: "certificates", Note: r.process.expiry.Summary, Probe: func(context.Context) error { return r.process.expiry.Expired() }})

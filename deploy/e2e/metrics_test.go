@@ -1,0 +1,154 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/deploy/internal/loopback"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// metricsFile lists all metrics of the suite: the alerts and the dashboard are checked
+// against it.
+const metricsFile = root + "/deploy/monitoring/metrics.txt"
+
+// TestMetrics scrapes every process of a suite, and the all-in-one: what is listed is there,
+// with its labels and in those processes. PORTICO_UPDATE=1 writes the list.
+func TestMetrics(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and starts twelve processes")
+	}
+	v := vocabulary.K8s()
+	s := newSuite(t, v)
+	pages := map[string]string{}
+	for _, p := range programs() {
+		address, err := loopback.FreeAddress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[p.name], p.args = address, append(p.args, "--status-address="+address)
+		s.start(t, p)
+	}
+	c := s.connect(t, "frontdoor")
+	ok(t, c, cluster.Request{Path: "/apis/batch/v1beta1/cronjobs"}) // a deprecated one
+	ok(t, c, cluster.Request{Path: "/api/v1/pods"})
+	address, err := loopback.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages["portico"] = address
+	startAllInOne(t, v, "--status-address="+address)
+
+	content, err := os.ReadFile(metricsFile)
+	if err != nil && os.Getenv("PORTICO_UPDATE") == "" {
+		t.Fatal(err)
+	}
+	want := string(content)
+	found := inventory{}
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		eventually(t, name+" answers", func() bool { return found.scrape(name, pages[name]) == nil })
+		if found["portico_build_info"] == nil || !found["portico_certificate_expiration_timestamp_seconds"].processes[name] {
+			t.Errorf("%s does not say what it is and when its certificates expire", name)
+		}
+	}
+	if os.Getenv("PORTICO_UPDATE") != "" {
+		if err := os.WriteFile(filepath.Clean(metricsFile), []byte(found.String()), 0o644); err != nil { //nolint:gosec // no secret
+			t.Fatal(err)
+		}
+		return
+	}
+	for line := range strings.Lines(want) {
+		if missing := found.missing(strings.Fields(line)); missing != "" {
+			t.Errorf("%s: %s", metricsFile, missing)
+		}
+	}
+	for name := range found {
+		if !strings.Contains("\n"+want, "\n"+name+" ") {
+			t.Logf("%s does not list %s yet", metricsFile, name)
+		}
+	}
+}
+
+// inventory is what processes show, by the name of the metric.
+type inventory map[string]*metric
+
+type metric struct {
+	kind              string
+	labels, processes map[string]bool
+}
+
+// scrape reads all metrics of a process but those of the Go runtime, which change with it.
+func (i inventory) scrape(process, address string) error {
+	answer, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(answer.Body)
+	if err != nil {
+		return err
+	}
+	for name, family := range families {
+		if strings.HasPrefix(name, "go_") {
+			continue
+		}
+		if i[name] == nil {
+			i[name] = &metric{kind: strings.ToLower(family.GetType().String()), labels: map[string]bool{}, processes: map[string]bool{}}
+		}
+		i[name].processes[process] = true
+		for _, m := range family.GetMetric() {
+			for _, label := range m.GetLabel() {
+				i[name].labels[label.GetName()] = true
+			}
+		}
+	}
+	return nil
+}
+
+// String returns a line for each metric: name, type, labels, processes.
+func (i inventory) String() string {
+	var lines strings.Builder
+	list := func(set map[string]bool) string {
+		if len(set) == 0 {
+			return "-"
+		}
+		return strings.Join(slices.Sorted(maps.Keys(set)), ",")
+	}
+	for _, name := range slices.Sorted(maps.Keys(i)) {
+		fmt.Fprintf(&lines, "%s %s %s %s\n", name, i[name].kind, list(i[name].labels), list(i[name].processes))
+	}
+	return lines.String()
+}
+
+// missing returns what processes do not show of a line of the list; empty when they show all.
+func (i inventory) missing(fields []string) string {
+	if len(fields) != 4 {
+		return fmt.Sprintf("%q has no name, type, labels and processes", fields)
+	}
+	m := i[fields[0]]
+	if m == nil || m.kind != fields[1] {
+		return fmt.Sprintf("%s, a %s, is shown by no process", fields[0], fields[1])
+	}
+	for _, label := range strings.Split(fields[2], ",") {
+		if label != "-" && !m.labels[label] {
+			return fmt.Sprintf("%s has no label %s", fields[0], label)
+		}
+	}
+	for _, process := range strings.Split(fields[3], ",") {
+		if !m.processes[process] {
+			return fmt.Sprintf("%s is not shown by %s", fields[0], process)
+		}
+	}
+	return ""
+}

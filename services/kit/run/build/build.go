@@ -1,0 +1,42 @@
+// Package build says as a metric what a process was built from, so that a skew between the
+// processes of a suite is seen: its version, and the contracts that it knows. It decides
+// nothing.
+package build
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+
+	pb "github.com/portico-platform/portico/services/rpc/porticov1"
+)
+
+// version is set when an image is built, by the linker.
+var version = "devel"
+
+// Metric is the name of the metric.
+const Metric = "portico_build_info"
+
+// Info returns a metric that is always 1, whose labels say what the process is and which
+// vocabulary it speaks.
+func Info(vocabulary string) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: Metric, Help: "What the process was built from, and the names that it speaks.",
+		ConstLabels: prometheus.Labels{"version": version, "contracts": contracts(), "vocabulary": vocabulary, "goversion": runtime.Version()},
+	}, func() float64 { return 1 })
+}
+
+// contracts returns a hash of the contracts between services: processes with different ones
+// are of different releases.
+func contracts() string {
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(protodesc.ToFileDescriptorProto(pb.File_portico_proto))
+	if err != nil {
+		return "unknown"
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:6])
+}
