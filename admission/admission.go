@@ -8,14 +8,13 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// chain shows every request to its plugins, in their order; the first that
-// refuses ends it.
+// chain calls its plugins in order; the first that rejects the request ends it.
 type chain struct {
 	plugins []plugin.Plugin
 }
 
-// Mutate implements services.Admission. When a webhook has changed the object, all
-// plugins see it once more.
+// Mutate implements services.Admission. If a webhook changed the object, all plugins
+// are called a second time.
 func (c *chain) Mutate(ctx context.Context, request services.AdmissionRequest) (services.AdmissionResponse, error) {
 	r := review.New(request)
 	for again := true; again; again = r.NextRound() {
@@ -45,11 +44,12 @@ func (c *chain) Validate(ctx context.Context, request services.AdmissionRequest)
 	return r.Response()
 }
 
-// choice is what the flags say about plugins, by name.
+// choice holds the plugin names of --enable-admission-plugins and
+// --disable-admission-plugins.
 type choice struct{ enable, disable []string }
 
-// choose returns the plugins of a table that are on. Its errors name the flag and
-// the plugin that does not fit.
+// choose returns the plugins of a table that are on. Its errors are usage errors that
+// name the flag and the plugin.
 func choose(table []plugin.Plugin, c choice) ([]plugin.Plugin, error) {
 	on := map[string]bool{}
 	for _, p := range table {
@@ -57,18 +57,18 @@ func choose(table []plugin.Plugin, c choice) ([]plugin.Plugin, error) {
 			on[p.Name] = p.Default
 		}
 	}
-	said := map[string]bool{}
+	enabled := map[string]bool{}
 	for _, name := range c.enable {
 		if _, known := on[name]; !known {
 			return nil, unknown("--enable-admission-plugins", name)
 		}
-		on[name], said[name] = true, true
+		on[name], enabled[name] = true, true
 	}
 	for _, name := range c.disable {
 		if _, known := on[name]; !known {
 			return nil, unknown("--disable-admission-plugins", name)
 		}
-		if said[name] {
+		if enabled[name] {
 			return nil, contradiction(name)
 		}
 		on[name] = false

@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// The first test of the package that patches is one with this patch: no limit is armed by
-// an earlier request.
+// Each subtest sends its patch to a new service, so no limit depends on an earlier
+// request.
 func TestWebhookPatchesAreBounded(t *testing.T) {
 	doubling := make([]string, 24)
 	for i := range doubling {
@@ -40,7 +40,7 @@ func TestWebhookPatchesAreBounded(t *testing.T) {
 			if took := time.Since(start); took > 2*time.Second {
 				t.Errorf("it took %v", took)
 			}
-			if held := after.TotalAlloc - before.TotalAlloc; held > 100<<20 { // the answer itself is copied a few times
+			if held := after.TotalAlloc - before.TotalAlloc; held > 100<<20 { // the response itself is copied a few times
 				t.Errorf("it allocated %d MiB", held>>20)
 			}
 		})

@@ -19,13 +19,13 @@ import (
 
 var namespaces = resource.GroupResource{Resource: "namespaces"}
 
-// create is the creation of a config map in a namespace.
+// create returns a request to create a ConfigMap in a namespace.
 func create(namespace string) services.AdmissionRequest {
 	return services.AdmissionRequest{Operation: services.OperationCreate, Version: "v1", Kind: "ConfigMap",
 		Resource: "configmaps", Namespace: namespace, Name: "c", Object: []byte(`{"metadata":{"name":"c"}}`)}
 }
 
-// createOf is the creation of any object.
+// createOf returns a request to create an object in namespace here.
 func createOf(group, kind, object string) services.AdmissionRequest {
 	r := create("here")
 	r.Group, r.Resource, r.Object = group, kind, []byte(object)
@@ -53,11 +53,11 @@ func TestNamespaceLifecycle(t *testing.T) {
 		message string
 	}{
 		{"in a namespace", create("here"), 0, ""},
-		{"in one that was made a moment ago", create("new"), 0, ""},
+		{"in one that was just created", create("new"), 0, ""},
 		{"in none", create("nowhere"), 404, `namespaces "nowhere" not found`},
-		{"in one that is going", create("going"), 403, `configmaps "c" is forbidden: unable to create new content in namespace going because it is being terminated`},
-		{"a question about none", review, 0, ""},
-		{"deleting what every cluster needs", remove, 403, `namespaces "default" is forbidden: this namespace may not be deleted`},
+		{"in one that is terminating", create("going"), 403, `configmaps "c" is forbidden: unable to create new content in namespace going because it is being terminated`},
+		{"an access review for a missing one", review, 0, ""},
+		{"deleting the default namespace", remove, 403, `namespaces "default" is forbidden: this namespace may not be deleted`},
 	} {
 		_, err := a.Validate(t.Context(), x.request)
 		s := services.AsStatus(err)
@@ -90,7 +90,7 @@ func TestMutations(t *testing.T) {
 			`{"spec":{"containers":[{"imagePullPolicy":"Always","n":9007199254740993}],` + tolerations + `}}`},
 		{"a pod that tolerates all", createOf("", "pods", `{"spec":{"tolerations":[{"operator":"Exists"}]}}`), ""},
 		{"a claim", createOf("", "persistentvolumeclaims", `{"spec":{}}`), `{"spec":{"storageClassName":"fast"}}`},
-		{"a claim that wants none", createOf("", "persistentvolumeclaims", `{"spec":{"storageClassName":""}}`), ""},
+		{"a claim with an empty class", createOf("", "persistentvolumeclaims", `{"spec":{"storageClassName":""}}`), ""},
 		{"a node", createOf("", "nodes", `{}`), `{"spec":{"taints":[{"effect":"NoSchedule","key":"node.platform.io/not-ready"}]}}`},
 		{"an ingress with a class", createOf("networking.platform.io", "ingresses", `{"spec":{"ingressClassName":"x"}}`), ""},
 	} {
@@ -105,7 +105,8 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// TestClaimResize lets a claim grow by the class that its annotation or its field names.
+// TestClaimResize: a claim may be expanded if the class named by its annotation, or else
+// by its field, allows expansion.
 func TestClaimResize(t *testing.T) {
 	c := cluster(t)
 	classes := resource.GroupResource{Group: "storage.platform.io", Resource: "storageclasses"}
@@ -156,7 +157,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestPriorityOnUpdate: a manifest without a priority keeps that of the pod.
+// TestPriorityOnUpdate: an update without a priority keeps the stored pod's priority.
 func TestPriorityOnUpdate(t *testing.T) {
 	c := cluster(t)
 	classes := resource.GroupResource{Group: "scheduling.platform.io", Resource: "priorityclasses"}
@@ -234,7 +235,7 @@ func TestGrants(t *testing.T) {
 		{"all names", "jane", "roles", rule(`{"verbs":["update"],"apiGroups":[""],"resources":["configmaps"]}`), false},
 		{"a path", "jane", "clusterroles", rule(`{"verbs":["get"],"nonResourceURLs":["/a/b"]}`), true},
 		{"another path", "jane", "clusterroles", rule(`{"verbs":["get"],"nonResourceURLs":["/b"]}`), false},
-		{"whatever comes", "jane", "clusterroles", `{"aggregationRule":{"clusterRoleSelectors":[{}]}}`, false},
+		{"an aggregation", "jane", "clusterroles", `{"aggregationRule":{"clusterRoleSelectors":[{}]}}`, false},
 		{"by escalate", "owner", "roles", rule(`{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}`), true},
 		{"a role whose parts it has", "jane", "rolebindings", bind("gathers"), true},
 		{"a role it has not", "jane", "rolebindings", bind("strong"), false},
@@ -253,8 +254,9 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// TestGrantsByMetadata: an update may change what the garbage collector writes, and
-// nothing else of a role that gives more than the user has: others aggregate by labels.
+// TestGrantsByMetadata: of a role that grants more than the user holds, an update may
+// change only the fields that the garbage collector writes. Labels are not among them,
+// because other roles aggregate by labels.
 func TestGrantsByMetadata(t *testing.T) {
 	a := started(t, cluster(t))
 	const strong, mild = `"rules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}]`, `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`
@@ -275,7 +277,7 @@ func TestGrantsByMetadata(t *testing.T) {
 			object(`"uid":"u","finalizers":["a/b"],"ownerReferences":`+owner+`,"managedFields":[{"manager":"x"}]`, strong), true},
 		{"these and a label", "jane", object(``, strong), object(`"labels":{"a":"b"},"finalizers":["a/b"]`, strong), false},
 		{"an aggregation that ends", "jane", object(``, gathers), object(``, mild), false},
-		{"an aggregation that stays", "jane", object(``, gathers), object(`"labels":{"a":"b"}`, gathers), false},
+		{"an aggregation that is unchanged", "jane", object(``, gathers), object(`"labels":{"a":"b"}`, gathers), false},
 		{"an aggregation that is collected", "jane", object(``, gathers), object(`"finalizers":["a/b"]`, gathers), true},
 	} {
 		r := createOf("rbac.authorization.platform.io", "clusterroles", string(x.now))
@@ -286,7 +288,7 @@ func TestGrantsByMetadata(t *testing.T) {
 	}
 }
 
-// TestOwnerReferences asks the plugin that guards them.
+// TestOwnerReferences calls OwnerReferencesPermissionEnforcement.
 func TestOwnerReferences(t *testing.T) {
 	a := started(t, cluster(t), "--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
 	owned := func(kind, name string, blocks bool) []byte {
@@ -303,7 +305,7 @@ func TestOwnerReferences(t *testing.T) {
 		{"a new object that blocks", "jane", nil, owned("ReplicaSet", "a", true), false},
 		{"a new object that blocks what its user may finalize", "finalizer", nil, owned("ReplicaSet", "a", true), true},
 		{"a new object that blocks what another may finalize", "finalizer", nil, owned("ReplicaSet", "b", true), false},
-		{"a new object that blocks what nobody knows", "finalizer", nil, owned("Thing", "a", true), false},
+		{"a new object that blocks an unknown type", "finalizer", nil, owned("Thing", "a", true), false},
 		{"an owner of what its user may not delete", "jane", none, owned("ReplicaSet", "a", false), false},
 		{"an owner of what its user may delete", "deleter", none, owned("ReplicaSet", "a", false), true},
 		{"a blocked owner of what its user may delete", "deleter", none, owned("ReplicaSet", "a", true), false},
@@ -323,8 +325,8 @@ func TestOwnerReferences(t *testing.T) {
 	}
 }
 
-// TestGrantsTellWhatIsMissing: all that a user would have to hold first.
-func TestGrantsTellWhatIsMissing(t *testing.T) {
+// TestGrantsListMissingPermissions: the error lists every permission that the user lacks.
+func TestGrantsListMissingPermissions(t *testing.T) {
 	a := started(t, cluster(t))
 	for object, want := range map[string]string{
 		`{"rules":[{"verbs":["get","delete","update"],"apiGroups":[""],"resources":["pods"]},{"verbs":["get"],"nonResourceURLs":["/b"]},` +
@@ -378,7 +380,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// cluster returns a cluster with a namespace, and one that is going.
+// cluster returns a cluster with an active namespace and a terminating one.
 func cluster(t *testing.T) *fake.Cluster {
 	t.Helper()
 	c := fake.New(t)
@@ -387,7 +389,7 @@ func cluster(t *testing.T) *fake.Cluster {
 	return c
 }
 
-// allow lets a user named after the verb do what the test asks.
+// allow is an authorizer that grants each permission of the tests to a user named after it.
 type allow struct{}
 
 func (allow) Authorize(_ context.Context, a services.Attributes) (services.Decision, error) {
@@ -413,7 +415,7 @@ func (allow) Rules(context.Context, services.RulesRequest) (services.Rules, erro
 	}, nil
 }
 
-// started returns the service's offer; it ends with the test.
+// started starts the service until the end of the test and returns its contract.
 func started(t *testing.T, c *fake.Cluster, args ...string) services.Admission {
 	t.Helper()
 	a, err := start(t, c, args...)

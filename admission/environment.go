@@ -17,8 +17,8 @@ import (
 	webhooks "github.com/portico-platform/portico/services/webhook"
 )
 
-// environment connects what the plugins work with and waits until their mirrors
-// are filled.
+// environment connects to the services that the plugins call and waits until their
+// mirrors have synced.
 func environment(ctx context.Context, n *run.Node) (plugin.Environment, error) {
 	e := plugin.Environment{Vocabulary: n.Vocabulary, Log: n.Log}
 	store, err := contract.Store.Use(ctx, n)
@@ -51,7 +51,7 @@ func environment(ctx context.Context, n *run.Node) (plugin.Environment, error) {
 	return e, m.wait(ctx)
 }
 
-// mirrors makes mirrors and knows when all of them are filled.
+// mirrors starts mirrors and waits until all of them have synced.
 type mirrors struct {
 	node   *run.Node
 	store  services.Reader
@@ -59,7 +59,8 @@ type mirrors struct {
 	ready  []<-chan struct{}
 }
 
-// mirror starts a mirror of a type; its group is in the short form.
+// mirror starts a mirror of a resource type, whose group is in short form, as in
+// "storage.".
 func mirror[T any](m *mirrors, group, plural string, decode func(services.Object) (T, error)) *changes.Mirror[T] {
 	gr := resource.GroupResource{Group: m.node.Vocabulary.Group(group), Resource: plural}
 	made := changes.NewMirror(changes.MirrorConfig[T]{

@@ -11,7 +11,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// only turns on nothing but some plugins.
+// only returns the flag that turns off all plugins for pods except the named ones.
 func only(names ...string) []string {
 	off := []string{"TaintNodesByCondition", "DefaultTolerationSeconds", "Priority", "ServiceAccount", "LimitRanger", "RuntimeClass"}
 	var disabled []string
@@ -23,8 +23,8 @@ func only(names ...string) []string {
 	return []string{"--disable-admission-plugins=" + strings.Join(disabled, ",")}
 }
 
-// mutated returns what becomes of an object; refused is a part of the message when
-// it is forbidden.
+// mutated returns the mutated object, and checks that validation then succeeds, or is
+// forbidden with a message that contains refused.
 func mutated(t *testing.T, a services.Admission, r services.AdmissionRequest, refused string) string {
 	t.Helper()
 	got, err := a.Mutate(t.Context(), r)
@@ -102,7 +102,7 @@ func TestLimitRanger(t *testing.T) {
 	want := `{"metadata":{"annotations":{"platform.io/limit-ranger":"LimitRanger plugin set: cpu request for container a; cpu limit for container a"}},` +
 		`"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"500m","memory":"1Gi"},"requests":{"cpu":"100m"}}}]}}`
 	if got != want {
-		t.Errorf("a pod that asks for nothing:\n%s, want\n%s", got, want)
+		t.Errorf("a pod without requests:\n%s, want\n%s", got, want)
 	}
 	for _, x := range []struct{ kind, object, refused string }{
 		{"pods", `{"spec":{"containers":[{"resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2","memory":"1Gi"}}}]}}`, "maximum cpu usage per Container is 1, but limit is 2"},
@@ -174,7 +174,7 @@ func TestVolumes(t *testing.T) {
 			t.Errorf("%s: %s", plural, got)
 		}
 		if got := mutated(t, a, createOf("", plural, want), ""); got != "" {
-			t.Errorf("%s that are held already: %s", plural, got)
+			t.Errorf("%s that have the finalizer already: %s", plural, got)
 		}
 	}
 	claim := func(class, size, phase string) []byte {

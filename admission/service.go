@@ -1,8 +1,8 @@
-// Package admission is the service that changes and refuses requests that create,
-// change, delete or connect, after they have been authorized. It is a chain of
-// plugins, of which flags choose the ones that are on. It reads what it needs from
-// the store and mirrors of it, and asks webhooks that are configured; it writes nothing
-// but what quotas have in use, and it never sees a request that only reads. It serves section "Admission plugins" of the specification.
+// Package admission is the service that mutates and validates authorized requests that
+// create, update, delete or connect. It is a chain of plugins, which flags turn on and
+// off. Plugins read from the store and from mirrors, and call the configured webhooks. The
+// only writes are to the status of ResourceQuotas. Read requests do not pass admission. It
+// serves section "Admission plugins" of the specification.
 package admission
 
 import (
@@ -20,7 +20,7 @@ import (
 func Service() run.Service {
 	return run.Service{
 		Name:   "admission",
-		About:  "changes and refuses requests that write",
+		About:  "mutates and validates write requests",
 		Offers: []run.Dependency{contract.Admission},
 		Needs:  []run.Dependency{contract.Store, contract.WatchHub, bus.Conn, contract.Authz},
 		Flags:  flags,
@@ -29,18 +29,18 @@ func Service() run.Service {
 }
 
 func flags(fs *pflag.FlagSet) {
-	fs.StringSlice("enable-admission-plugins", nil, "admission plugins to turn on beside those that are on by default")
-	fs.StringSlice("disable-admission-plugins", nil, "admission plugins to turn off although they are on by default")
-	fs.String("admission-control-config-file", "", "file that configures admission plugins; refused, as none reads a configuration yet")
-	fs.Int64("default-not-ready-toleration-seconds", 300, "how long pods stay on a node that is not ready, unless they say otherwise")
-	fs.Int64("default-unreachable-toleration-seconds", 300, "how long pods stay on a node that cannot be reached, unless they say otherwise")
+	fs.StringSlice("enable-admission-plugins", nil, "admission plugins to turn on in addition to those that are on by default")
+	fs.StringSlice("disable-admission-plugins", nil, "admission plugins to turn off, of those that are on by default")
+	fs.String("admission-control-config-file", "", "file that configures admission plugins; not supported, must be empty")
+	fs.Int64("default-not-ready-toleration-seconds", 300, "tolerationSeconds for nodes that are not ready, for pods that set none")
+	fs.Int64("default-unreachable-toleration-seconds", 300, "tolerationSeconds for nodes that are unreachable, for pods that set none")
 }
 
 func start(ctx context.Context, n *run.Node) error {
 	var c choice
 	c.enable, _ = n.Flags.GetStringSlice("enable-admission-plugins")
 	c.disable, _ = n.Flags.GetStringSlice("disable-admission-plugins")
-	// Wrong names are told before anything is started.
+	// Wrong names are reported before any connection is made.
 	if _, err := choose(plugin.Table(plugin.Environment{Vocabulary: n.Vocabulary}), c); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func start(ctx context.Context, n *run.Node) error {
 	}
 	for _, p := range plugins {
 		if p.Deprecated {
-			n.Log.Warn("an admission plugin is on that is deprecated and will be removed", "flag", "enable-admission-plugins", "plugin", p.Name)
+			n.Log.Warn("a deprecated admission plugin is on; it will be removed", "flag", "enable-admission-plugins", "plugin", p.Name)
 		}
 	}
 	contract.Admission.Offer(n, &chain{plugins: plugins})

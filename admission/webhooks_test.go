@@ -26,8 +26,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// remote is a webhook server over TLS, which answers by path and remembers who was
-// asked what.
+// remote is a webhook server over TLS, whose responses depend on the path. It records the
+// calls.
 type remote struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -56,7 +56,7 @@ func serve(t *testing.T) *remote {
 			response = answer(request)
 		}
 		if response == "" {
-			<-r.Context().Done() // it never answers
+			<-r.Context().Done() // it never responds
 			return
 		}
 		fmt.Fprintf(w, `{"apiVersion":%q,"kind":"AdmissionReview","response":{"uid":%q,%s}}`, review["apiVersion"], request["uid"], response)
@@ -73,7 +73,7 @@ func (s *remote) on(path, response string) {
 	s.answers[path] = func(map[string]any) string { return response }
 }
 
-// calls returns the paths that were asked since the last time.
+// calls returns the paths that were called since the last call of this function.
 func (s *remote) calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,13 +86,13 @@ func (s *remote) ca() string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
-// hook is a webhook that is asked about config maps, at its own name.
+// hook returns a webhook for ConfigMaps, whose path is its name.
 func (s *remote) hook(name string, more ...string) string {
 	fields := append([]string{
 		"name: " + name, `rules: [{operations: [CREATE, UPDATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps], scope: "*"}]`,
 		"admissionReviewVersions: [v2, v1]", "sideEffects: None", fmt.Sprintf("clientConfig: {url: %q, caBundle: %s}", s.URL+"/"+name, s.ca()),
 	}, more...)
-	given := map[string]string{} // a later field stands for an earlier one
+	given := map[string]string{} // a later field replaces an earlier one
 	for _, f := range fields {
 		key, _, _ := strings.Cut(f, ":")
 		given[key] = f
@@ -125,7 +125,7 @@ func TestWebhooksChangeObjects(t *testing.T) {
 	if want := []string{"first", "quiet", "second", "first"}; !slices.Equal(s.calls(), want) {
 		t.Errorf("the order is not %q", want)
 	}
-	// The second time first replaces the data, and second does not want to see that.
+	// In the second round "first" replaces the data, and "second" is not reinvoked.
 	if want := `{"metadata":{"name":"c"},"data":{"n":9007199254740993}}`; string(got.Object) != want {
 		t.Errorf("%s, want %s", got.Object, want)
 	}
@@ -166,7 +166,7 @@ func TestWebhooksRefuse(t *testing.T) {
 	}
 }
 
-func TestWebhooksThatCannotBeAsked(t *testing.T) {
+func TestWebhooksThatFail(t *testing.T) {
 	s := serve(t)
 	s.on("silent", "")
 	s.on("wrong", `"allowed":true,"uid":"another"`)
@@ -204,7 +204,7 @@ func TestWebhooksThatCannotBeAsked(t *testing.T) {
 	c := cluster(t)
 	configure(t, c, "mutating", "c", s.hook("missing-place", "failurePolicy: Ignore"))
 	if _, err := started(t, c).Mutate(t.Context(), create("here")); services.AsStatus(err) == nil {
-		t.Error("a patch that does not fit was passed over")
+		t.Error("a patch that does not apply was ignored")
 	}
 }
 
@@ -235,8 +235,8 @@ func TestWebhooksInDryRuns(t *testing.T) {
 	}
 }
 
-// TestWebhooksExplainRefusals: what a webhook says beside a refusal counts, and so does
-// what others said before.
+// TestWebhooksExplainRefusals: warnings and audit annotations of the rejecting webhook, and
+// of those called before it, are returned.
 func TestWebhooksExplainRefusals(t *testing.T) {
 	c, s := cluster(t), serve(t)
 	s.on("before", `"allowed":true,"warnings":["before"]`)
@@ -255,7 +255,7 @@ func TestWebhooksExplainRefusals(t *testing.T) {
 	}
 }
 
-// TestWebhooksSeeTheKindOfTheBody: the body of a subresource may be of another group.
+// TestWebhooksSeeTheKindOfTheBody: the body of a subresource may be of another API group.
 func TestWebhooksSeeTheKindOfTheBody(t *testing.T) {
 	c, s := cluster(t), serve(t)
 	configure(t, c, "validating", "a", s.hook("evictions", `rules: [{operations: ["*"], apiGroups: [""], apiVersions: [v1], resources: [pods/eviction]}]`))
@@ -272,8 +272,8 @@ func TestWebhooksSeeTheKindOfTheBody(t *testing.T) {
 	}
 }
 
-// TestWebhooksAreAskedWhatTheyWant holds rules and selectors against requests.
-func TestWebhooksAreAskedWhatTheyWant(t *testing.T) {
+// TestWebhookMatching compares rules and selectors with requests.
+func TestWebhookMatching(t *testing.T) {
 	c, s := cluster(t), serve(t)
 	c.Put(t, namespaces, `{metadata: {name: here, labels: {env: prod}}, status: {phase: Active}}`)
 	rule := func(fields string) string { return "rules: [{" + fields + "}]" }
@@ -317,8 +317,8 @@ func TestWebhooksAreAskedWhatTheyWant(t *testing.T) {
 	}
 }
 
-// TestWebhooksBehindServices finds a webhook through a Service, whose name its
-// certificate is for.
+// TestWebhooksBehindServices calls a webhook through a Service; its certificate must be for
+// the Service's name.
 func TestWebhooksBehindServices(t *testing.T) {
 	authority, err := peertls.NewAuthority()
 	if err != nil {

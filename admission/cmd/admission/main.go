@@ -9,7 +9,7 @@ import (
 func main() {
 	run.Main(run.App{
 		Name:     "admission",
-		About:    "changes and refuses requests that write, after they have been authorized",
+		About:    "mutates and validates write requests after they have been authorized",
 		Services: []run.Service{admission.Service()},
 	})
 }

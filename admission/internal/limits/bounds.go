@@ -8,33 +8,33 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// asking is the part of pods and claims that says what they ask for.
-type asking struct {
+// podOrClaim holds the resource requirements of a pod or a PersistentVolumeClaim.
+type podOrClaim struct {
 	Spec struct {
-		Containers     []container `json:"containers"`
-		InitContainers []container `json:"initContainers"`
-		Resources      wants       `json:"resources"` // of a claim
+		Containers     []container  `json:"containers"`
+		InitContainers []container  `json:"initContainers"`
+		Resources      requirements `json:"resources"` // of a claim
 	} `json:"spec"`
 }
 
 type container struct {
-	Resources wants `json:"resources"`
+	Resources requirements `json:"resources"`
 }
 
-// wants is what a thing asks for at least and uses at most.
-type wants struct {
+// requirements are the requests and limits of a container or a claim.
+type requirements struct {
 	Requests amounts `json:"requests"`
 	Limits   amounts `json:"limits"`
 }
 
-// total returns what a pod asks for: all its containers together, or one of those that
-// run before them if that is more.
-func (o *asking) total() wants {
+// total returns the requirements of a pod: for each resource the sum over its
+// containers, or the largest of its init containers, whichever is more.
+func (o *podOrClaim) total() requirements {
 	requests, limits := make([]amounts, len(o.Spec.Containers)), make([]amounts, len(o.Spec.Containers))
 	for i, c := range o.Spec.Containers {
 		requests[i], limits[i] = c.Resources.Requests, c.Resources.Limits
 	}
-	whole := wants{Requests: sum(requests), Limits: sum(limits)}
+	whole := requirements{Requests: sum(requests), Limits: sum(limits)}
 	for _, c := range o.Spec.InitContainers {
 		raise(whole.Requests, c.Resources.Requests)
 		raise(whole.Limits, c.Resources.Limits)
@@ -42,7 +42,8 @@ func (o *asking) total() wants {
 	return whole
 }
 
-// sum adds amounts up. What one of them does not name is not known of all.
+// sum adds up amounts. It omits resources that are not in every one of them: without a
+// limit on one container, the pod has none.
 func sum(all []amounts) amounts {
 	total, named := amounts{}, map[string]int{}
 	for _, one := range all {
@@ -65,9 +66,9 @@ func raise(least, to amounts) {
 	}
 }
 
-// check returns what is out of bounds, once for each bound. Claims have no limits to
-// look at.
-func (i *item) check(w wants, hasLimits bool) (violations []error) {
+// check returns one error for each bound that is violated. hasLimits is false for claims,
+// which have requests only.
+func (i *item) check(w requirements, hasLimits bool) (violations []error) {
 	violate := func(format string, args ...any) { violations = append(violations, fmt.Errorf(format, args...)) }
 	for _, name := range slices.Sorted(maps.Keys(i.Min)) {
 		least := i.Min[name]

@@ -1,7 +1,6 @@
-// Package limits applies LimitRanges: new pods get the requests and limits that the
-// ranges of their namespace give to containers that have none, and pods and claims
-// that ask for too little or too much are refused. It decides by the ranges alone; how
-// much a namespace may use in all is a matter of quotas. It serves LimitRanger under
+// Package limits applies LimitRanges: it sets the default requests and limits of new
+// pods' containers and rejects pods and claims outside the bounds. The total of a
+// namespace is limited by quotas, see package usage. It implements LimitRanger under
 // "Admission plugins" of the specification.
 package limits
 
@@ -23,17 +22,17 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// amounts are quantities by the name of what there is to have.
+// amounts are quantities by resource name.
 type amounts map[string]resource.Quantity
 
-// UnmarshalJSON reads amounts as package quantity does.
+// UnmarshalJSON reads amounts with the bounds of package quantity.
 func (a *amounts) UnmarshalJSON(raw []byte) error {
 	all, err := quantity.ParseMap(raw)
 	*a = all
 	return err
 }
 
-// Range is the part of a stored LimitRange that admission looks at.
+// Range is the part of a stored LimitRange that admission reads.
 type Range struct {
 	Metadata struct {
 		Name string `json:"name"`
@@ -43,7 +42,7 @@ type Range struct {
 	} `json:"spec"`
 }
 
-// item is what a range says about one kind of thing: Container, Pod or
+// item holds the bounds and defaults of one type: Container, Pod or
 // PersistentVolumeClaim.
 type item struct {
 	Type           string  `json:"type"`
@@ -66,7 +65,8 @@ type Plugin struct {
 	Vocabulary vocabulary.Vocabulary
 }
 
-// Mutate fills in what the containers of a new pod do not ask for.
+// Mutate sets the default requests and limits of the containers of a new pod, and lists
+// them in an annotation.
 func (p *Plugin) Mutate(_ context.Context, r *review.Review) error {
 	ranges := p.Ranges.List(r.Namespace)
 	if len(ranges) == 0 {
@@ -93,7 +93,7 @@ func (p *Plugin) Mutate(_ context.Context, r *review.Review) error {
 	return nil
 }
 
-// fill gives the containers of a pod their defaults, and says which.
+// fill sets the defaults of the containers of a pod spec and describes what it set.
 func (i *item) fill(spec map[string]any) (notes []string) {
 	for _, list := range []struct{ field, called string }{{"containers", "container"}, {"initContainers", "init container"}} {
 		containers, _ := spec[list.field].([]any)
@@ -116,7 +116,8 @@ func (i *item) fill(spec map[string]any) (notes []string) {
 	return notes
 }
 
-// fillIn sets the amounts that a container does not have, and returns their names.
+// fillIn sets the amounts that a container lacks in resources.<field>, and returns their
+// names.
 func fillIn(container map[string]any, field string, defaults amounts) (set []string) {
 	for _, name := range slices.Sorted(maps.Keys(defaults)) {
 		asked := tree.Object(tree.Object(container, "resources"), field)
@@ -129,11 +130,12 @@ func fillIn(container map[string]any, field string, defaults amounts) (set []str
 	return set
 }
 
-// maxViolations is how many violations one answer tells: thousands of containers can
-// violate each limit of each range.
+// maxViolations bounds the violations that one error lists: thousands of containers can
+// violate every limit of every range.
 const maxViolations = 100
 
-// Validate refuses what is out of bounds, and tells all that is, up to maxViolations.
+// Validate rejects pods and claims outside the bounds. The error lists every violation, up
+// to maxViolations.
 func (p *Plugin) Validate(_ context.Context, r *review.Review) error {
 	claim := r.Is(services.OperationCreate, "", "persistentvolumeclaims") || r.Is(services.OperationUpdate, "", "persistentvolumeclaims")
 	if !claim && !r.Is(services.OperationCreate, "", "pods") {
@@ -143,7 +145,7 @@ func (p *Plugin) Validate(_ context.Context, r *review.Review) error {
 	if len(ranges) == 0 {
 		return nil
 	}
-	var o asking
+	var o podOrClaim
 	if err := json.Unmarshal(r.Object, &o); err != nil {
 		return services.BadRequest("the object is not readable: %v", err)
 	}
@@ -153,7 +155,7 @@ func (p *Plugin) Validate(_ context.Context, r *review.Review) error {
 		for _, item := range each.Spec.Limits {
 			switch {
 			case claim && item.Type == "PersistentVolumeClaim":
-				violations = append(violations, item.check(wants{Requests: o.Spec.Resources.Requests}, false)...)
+				violations = append(violations, item.check(requirements{Requests: o.Spec.Resources.Requests}, false)...)
 			case !claim && item.Type == "Container":
 				for _, c := range containers {
 					violations = append(violations, item.check(c.Resources, true)...)

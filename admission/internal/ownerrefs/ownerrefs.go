@@ -1,10 +1,9 @@
-// Package ownerrefs keeps users from using the garbage collector for what they may not
-// do themselves. Whoever changes the ownerReferences of an object lets the collector
-// delete it, so they need the verb delete on it. Whoever sets blockOwnerDeletion holds
-// up the deletion of the owner, so they need to be able to set finalizers on the owner:
-// the verb update on its finalizers. It decides only about the request and deletes
-// nothing. It serves OwnerReferencesPermissionEnforcement under "Admission plugins" of
-// the specification.
+// Package ownerrefs prevents users from deleting objects, or blocking their deletion,
+// through the garbage collector without permission. A change of ownerReferences requires
+// the verb delete on the object, because the collector may then delete it. Setting
+// blockOwnerDeletion requires the verb update on the finalizers subresource of the owner,
+// because it delays the owner's deletion. It implements
+// OwnerReferencesPermissionEnforcement under "Admission plugins" of the specification.
 package ownerrefs
 
 import (
@@ -23,13 +22,13 @@ import (
 // Plugin checks ownerReferences.
 type Plugin struct{ Authz services.Authz }
 
-// Validate refuses with Forbidden (403).
+// Validate returns Forbidden (403) if the user lacks a permission.
 func (p Plugin) Validate(ctx context.Context, r *review.Review) error {
 	if r.Operation != services.OperationCreate && r.Operation != services.OperationUpdate {
 		return nil
 	}
 	if r.Group == "" && r.Resource == "pods" && r.Subresource == "status" {
-		return nil // it cannot change the ownerReferences, and node agents send wrong ones
+		return nil // a status update does not change ownerReferences, and node agents send wrong ones
 	}
 	owners, err := ownersIn(r.Object)
 	if err != nil {
@@ -84,7 +83,8 @@ func (p Plugin) may(ctx context.Context, question services.Attributes) (bool, er
 	return decision.Allowed, err
 }
 
-// newlyBlocked returns the owners whose deletion is blocked and was not before.
+// newlyBlocked returns the owners whose deletion the new references block and the old ones
+// did not.
 func newlyBlocked(owners, before []metav1.OwnerReference) (blocked []metav1.OwnerReference) {
 	blocks := func(o metav1.OwnerReference) bool { return o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion }
 	was := map[string]bool{} // by uid
@@ -99,7 +99,7 @@ func newlyBlocked(owners, before []metav1.OwnerReference) (blocked []metav1.Owne
 	return blocked
 }
 
-// ownersIn returns the ownerReferences of an object; none when there is no object.
+// ownersIn returns the ownerReferences of an object, nil if there is no object.
 func ownersIn(object []byte) ([]metav1.OwnerReference, error) {
 	if len(object) == 0 {
 		return nil, nil

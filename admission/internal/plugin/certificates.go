@@ -14,15 +14,16 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// certificates guards certificate signing requests: who may approve and who may
-// sign for a signer, and that nobody gets a certificate of the masters.
+// certificates holds the plugins for CertificateSigningRequests: approving and signing
+// require the verbs approve and sign on the signer, and no client certificate is issued
+// for system:masters.
 type certificates struct {
 	authz        services.Authz
 	group        string // of certificatesigningrequests
 	clientSigner string
 }
 
-// signingRequest is the part of a CertificateSigningRequest that admission looks at.
+// signingRequest is the part of a CertificateSigningRequest that admission reads.
 type signingRequest struct {
 	Spec struct {
 		Request    []byte `json:"request"`
@@ -42,7 +43,7 @@ func parseSigningRequest(object []byte) (signingRequest, error) {
 	return csr, nil
 }
 
-// approval checks who approves or denies a request.
+// approval checks that the user may approve or deny the request.
 func (p certificates) approval(ctx context.Context, r *review.Review) error {
 	if !r.Is(services.OperationUpdate, p.group, "certificatesigningrequests/approval") {
 		return nil
@@ -54,8 +55,7 @@ func (p certificates) approval(ctx context.Context, r *review.Review) error {
 	return p.mayUse(ctx, r, csr.Spec.SignerName, "approve")
 }
 
-// signing checks who issues a certificate for a request, or says in its conditions what
-// became of it.
+// signing checks that the user may set the certificate or the conditions of a request.
 func (p certificates) signing(ctx context.Context, r *review.Review) error {
 	if !r.Is(services.OperationUpdate, p.group, "certificatesigningrequests/status") {
 		return nil
@@ -74,8 +74,8 @@ func (p certificates) signing(ctx context.Context, r *review.Review) error {
 	return p.mayUse(ctx, r, before.Spec.SignerName, "sign")
 }
 
-// mayUse asks whether the user may do this for the signer, or for all signers of
-// its domain.
+// mayUse returns Forbidden unless the user has the verb on the signer, or on all signers
+// of its domain.
 func (p certificates) mayUse(ctx context.Context, r *review.Review, signer, verb string) error {
 	domain, _, _ := strings.Cut(signer, "/")
 	for _, name := range []string{signer, domain + "/*"} {
@@ -92,7 +92,7 @@ func (p certificates) mayUse(ctx context.Context, r *review.Review, signer, verb
 	return r.Forbid("user not permitted to %s requests with signerName %q", verb, signer)
 }
 
-// subject keeps the masters' group out of requests for client certificates.
+// subject rejects requests for client certificates with the group system:masters.
 func (p certificates) subject(_ context.Context, r *review.Review) error {
 	if !r.Is(services.OperationCreate, p.group, "certificatesigningrequests") {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// policyRule is a rule of a role, as it is stored.
+// policyRule is a stored rule of a role.
 type policyRule struct {
 	Verbs           []string `json:"verbs"`
 	APIGroups       []string `json:"apiGroups"`
@@ -18,14 +18,14 @@ type policyRule struct {
 	NonResourceURLs []string `json:"nonResourceURLs"`
 }
 
-// everything returns the rules that leave nothing out.
+// everything returns rules that grant every permission.
 func everything() []policyRule {
 	all := []string{"*"}
 	return []policyRule{{Verbs: all, APIGroups: all, Resources: all}, {Verbs: all, NonResourceURLs: all}}
 }
 
-// lacking describes what the rules give and a user does not hold, as the rules that
-// would have to be held: one for each resource, with its verbs. Empty when all is held.
+// lacking describes the permissions that the rules grant and the user does not hold, one
+// line for each resource with its verbs. It is empty if the user holds all of them.
 func lacking(rules []policyRule, held services.Rules) []string {
 	many := combinations(rules)
 	if many > maxCombinations {
@@ -63,17 +63,18 @@ func lacking(rules []policyRule, held services.Rules) []string {
 	return slices.Compact(all)
 }
 
-// permission is a verb on what one part of a rule is about.
+// permission is a verb on one resource.
 type permission struct {
 	verb string
 	ref  resourceRef
 }
 
-// maxComparisons is the limit on what a role gives times what the writer holds, in list
-// items: each combination may have to be compared with all of them. It is about a second.
+// maxComparisons bounds the permissions of a role times the list items of the writer's
+// rules, because each permission may be compared with all of them. It takes about a
+// second.
 const maxComparisons = 200_000_000
 
-// itemsOf counts the items of the lists of all rules that a user holds.
+// itemsOf counts the list items of all rules that a user holds.
 func itemsOf(held services.Rules) (items int) {
 	for _, h := range held.Resource {
 		items += 1 + len(h.Verbs) + len(h.APIGroups) + len(h.Resources) + len(h.ResourceNames)
@@ -84,11 +85,12 @@ func itemsOf(held services.Rules) (items int) {
 	return items
 }
 
-// maxCombinations is the limit on what the rules of a role give: a rule of a few kilobytes
-// can name a thousand groups, resources, names and verbs, and gives each combination.
+// maxCombinations bounds the permissions that the rules of a role grant: a rule of a few
+// kilobytes can name a thousand groups, resources, names and verbs, and grants every
+// combination of them.
 const maxCombinations = 100_000
 
-// combinations counts what rules give, up to more than maxCombinations.
+// combinations counts the permissions that rules grant. It stops above maxCombinations.
 func combinations(rules []policyRule) (count int) {
 	for _, r := range rules {
 		resources := len(r.Verbs)
@@ -102,7 +104,7 @@ func combinations(rules []policyRule) (count int) {
 	return count
 }
 
-// parts goes over what a rule is about.
+// parts iterates over the resources of a rule.
 func parts(groups, kinds, names []string) iter.Seq[resourceRef] {
 	return func(yield func(resourceRef) bool) {
 		for _, group := range groups {
@@ -117,10 +119,10 @@ func parts(groups, kinds, names []string) iter.Seq[resourceRef] {
 	}
 }
 
-// resourceRef is what one part of a rule is about; an empty name is every name.
+// resourceRef is one resource of a rule; an empty name means all names.
 type resourceRef struct{ group, kind, name string }
 
-// describe writes a rule for verbs on it.
+// describe formats a rule with these verbs for an error message.
 func (ref resourceRef) describe(verbs []string) string {
 	name := ""
 	if ref.name != "" {

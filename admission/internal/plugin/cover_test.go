@@ -13,7 +13,7 @@ import (
 // TestCoversLikeUpstream compares the escalation check with that of Kubernetes on
 // random rules.
 func TestCoversLikeUpstream(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // to be repeated
+	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // reproducible
 	some := func(of ...string) (list []string) {
 		for range 1 + random.IntN(2) {
 			list = append(list, of[random.IntN(len(of))])

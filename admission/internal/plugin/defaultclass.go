@@ -9,16 +9,16 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Class is the part of a storage class or ingress class that admission looks at.
+// Class is the part of a StorageClass or IngressClass that admission reads.
 type Class struct {
 	Name    string
 	Default bool
-	// Expands says that volumes of a storage class may grow.
+	// Expands is allowVolumeExpansion of a StorageClass.
 	Expands bool
 }
 
-// parseClass returns a parser of stored classes, which are marked as the default
-// by any of these annotations.
+// parseClass returns a parser of stored classes. Any of the annotations marks a class as
+// the default.
 func parseClass(marks ...string) func(services.Object) (Class, error) {
 	return func(o services.Object) (Class, error) {
 		var stored struct {
@@ -36,14 +36,14 @@ func parseClass(marks ...string) func(services.Object) (Class, error) {
 	}
 }
 
-// defaultClass gives a new object that names no class the one that is marked as
-// the default: storage classes for claims, ingress classes for ingresses.
+// defaultClass sets the class of a new object that names none to the default one:
+// StorageClasses of claims, IngressClasses of ingresses.
 type defaultClass struct {
 	classes  review.Collection[Class]
 	kind     string   // of the classes, in messages
 	groups   []string // that serve the resource
 	resource string
-	// field of the spec, and annotation of old, that name a class.
+	// field of the spec and deprecated annotation that name a class.
 	field, annotation string
 }
 
@@ -57,7 +57,7 @@ func (p defaultClass) mutate(_ context.Context, r *review.Review) error {
 	}
 	spec := tree.Child(object, "spec")
 	_, annotated := tree.Child(object, "metadata", "annotations")[p.annotation]
-	// An empty name is a choice: no class.
+	// An empty name explicitly selects no class.
 	if spec == nil || spec[p.field] != nil || annotated {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// escalatingExec denies exec and attach on pods that have the powers of their host.
+// escalatingExec rejects exec and attach on pods with host privileges.
 type escalatingExec struct {
 	store services.Reader
 }
@@ -30,7 +30,7 @@ type container struct {
 	} `json:"securityContext"`
 }
 
-// power returns what makes the pod as powerful as its host; empty when nothing does.
+// power describes the host privilege of the pod, empty if it has none.
 func (p *hostPod) power() string {
 	switch {
 	case p.Spec.HostPID:

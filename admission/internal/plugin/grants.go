@@ -16,16 +16,16 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// grants refuses roles and bindings that would give somebody permissions that the
-// writer does not hold, unless the writer holds the verb escalate or bind on the role.
-// Labels of cluster roles count as well, because other roles aggregate by them.
+// grants rejects roles and bindings that grant permissions that the writer does not hold,
+// unless the writer has the verb escalate or bind on the role. A change of a ClusterRole's
+// labels is checked as well, because other roles aggregate by labels.
 type grants struct {
 	authz services.Authz
 	store services.Reader
 	group string // of roles and bindings
 }
 
-// role is the part of a role or a binding that gives something.
+// role is the part of a role or a binding that grants permissions.
 type role struct {
 	Rules           []policyRule `json:"rules"`
 	AggregationRule *struct {
@@ -50,7 +50,7 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 		if err := json.Unmarshal(r.OldObject, &before); err != nil {
 			return fmt.Errorf("reading the stored object: %w", err)
 		}
-		if same, err := sameButForCollection(r.Object, r.OldObject); err != nil || same {
+		if same, err := onlyCollectionFieldsDiffer(r.Object, r.OldObject); err != nil || same {
 			return err
 		}
 	}
@@ -76,7 +76,8 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 	}
 	aggregates := given.AggregationRule != nil || before.AggregationRule != nil
 	if target.Verb == "escalate" && aggregates && len(lacking(everything(), held)) > 0 {
-		// Roles that are aggregated later are given too, so only who has everything may.
+		// The rules also include roles that match the selectors later, so only a user with
+		// all permissions may set them.
 		return r.Forbid("must have cluster-admin privileges to use the aggregationRule")
 	}
 	if missing := lacking(rules, held); len(missing) > 0 {
@@ -86,17 +87,17 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 	return nil
 }
 
-// collectionFields are the metadata that the garbage collector writes and that the
-// service itself maintains. None of them can change a decision of authorization.
+// collectionFields are the metadata fields that the garbage collector or the API service
+// writes. None of them affects authorization.
 func collectionFields() []string {
 	return []string{"finalizers", "ownerReferences", "managedFields", "selfLink", "resourceVersion", "generation",
 		"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}
 }
 
-// sameButForCollection reports whether two versions of an object differ in nothing but
-// collectionFields. Such an update is always allowed, so that objects can be collected
-// on behalf of users who could not have created them.
-func sameButForCollection(object, old []byte) (bool, error) {
+// onlyCollectionFieldsDiffer reports whether two versions of an object are equal except
+// for collectionFields. Such an update is always allowed, so that the garbage collector
+// can delete roles that grant more than it holds.
+func onlyCollectionFieldsDiffer(object, old []byte) (bool, error) {
 	var compared [2]map[string]any
 	for i, raw := range [][]byte{object, old} {
 		decoded, err := tree.Decode(raw)
@@ -112,8 +113,8 @@ func sameButForCollection(object, old []byte) (bool, error) {
 	return equality.Semantic.DeepEqual(compared[0], compared[1]), nil
 }
 
-// rules returns what is given: the rules of the role itself, or of the one that a
-// binding names.
+// rules returns the rules that are granted: those of the role itself, or of the role that
+// a binding refers to.
 func (p grants) rules(ctx context.Context, target services.Attributes, given role) ([]policyRule, error) {
 	if target.Verb == "escalate" {
 		return given.Rules, nil
@@ -122,7 +123,7 @@ func (p grants) rules(ctx context.Context, target services.Attributes, given rol
 	if target.Resource == "roles" {
 		key.Namespace = target.Namespace
 	}
-	// A role that does not exist gives nothing now and anything later: NotFound.
+	// A role that does not exist could be created later with any rules: NotFound.
 	stored, err := p.store.Get(ctx, services.GetRequest{Key: key})
 	if err != nil {
 		return nil, err
@@ -130,8 +131,8 @@ func (p grants) rules(ctx context.Context, target services.Attributes, given rol
 	return p.gather(ctx, stored, map[resource.Key]bool{key: true})
 }
 
-// gather returns the rules of a stored role and of all that it aggregates. Stored
-// roles may select each other in a circle, so each is visited once.
+// gather returns the rules of a stored role and of all roles that it aggregates.
+// Aggregations may be cyclic, so each role is visited once.
 func (p grants) gather(ctx context.Context, stored services.Object, seen map[resource.Key]bool) ([]policyRule, error) {
 	var r role
 	if err := json.Unmarshal(stored.JSON, &r); err != nil {
@@ -150,7 +151,7 @@ func (p grants) gather(ctx context.Context, stored services.Object, seen map[res
 			return nil, err
 		}
 		if page.Next != "" {
-			return everything(), nil // more than anybody can look through
+			return everything(), nil // too many to read: assume the maximum
 		}
 		for _, part := range page.Objects {
 			if seen[part.Key] {

@@ -21,7 +21,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// held is a collection whose elements are all in the namespace that is asked about.
+// held is a collection that returns the same elements for every namespace.
 type held[T any] map[string]T
 
 func (h held[T]) Get(_, name string) (T, bool) {
@@ -36,7 +36,7 @@ func (h held[T]) List(string) (all []T) {
 	return all
 }
 
-// texts joins n texts.
+// texts joins n copies of a text, with # replaced by the index.
 func texts(n int, of string) string {
 	all := make([]string, n)
 	for i := range all {
@@ -45,7 +45,7 @@ func texts(n int, of string) string {
 	return strings.Join(all, ",")
 }
 
-// parsed reads n stored objects.
+// parsed returns n stored objects made from a template, with # replaced by the index.
 func parsed[T any](t *testing.T, n int, parse func(services.Object) (T, error), of string) held[T] {
 	t.Helper()
 	all := held[T]{}
@@ -63,7 +63,7 @@ func parsed[T any](t *testing.T, n int, parse func(services.Object) (T, error), 
 	return all
 }
 
-// anything allows what is asked, but for escalating, and holds the given rules.
+// anything is an authorizer that allows everything except escalate and bind.
 type anything struct{ rules services.Rules }
 
 func (anything) Authorize(_ context.Context, a services.Attributes) (services.Decision, error) {
@@ -74,7 +74,7 @@ func (a anything) Rules(context.Context, services.RulesRequest) (services.Rules,
 	return a.rules, nil
 }
 
-// byName is a store that holds one object for each resource type.
+// byName is a store with one object of each resource type.
 type byName struct {
 	services.Store
 	objects map[string]string
@@ -97,10 +97,11 @@ func (s byName) Update(_ context.Context, r services.UpdateRequest) (services.Ob
 	return services.Object{Key: r.Key, JSON: r.Content.JSON, Revision: 2}, nil
 }
 
-// grown is one list or map that doubles: of the object, or of what the plugins look at.
+// grown is a request with one list or map of variable size: of the object, or of the
+// objects that the plugins read.
 type grown struct {
 	group, resource, object, old string
-	// environment changes what the plugins look at.
+	// environment changes the objects that the plugins read.
 	environment func(e *Environment)
 }
 
@@ -111,8 +112,8 @@ const rangeItem = `{"type":"Container","max":{"cpu":"1"},"min":{"cpu":"1m"},"def
 const quotaObject = `{"metadata":{"name":"x#"},"spec":{"hard":{"pods":"9","requests.cpu":"1000000","cpu":"1000000"},"scopes":["NotBestEffort","NotTerminating"]},` +
 	`"status":{"hard":{"pods":"9","requests.cpu":"1000000","cpu":"1000000"},"used":{"pods":"0","requests.cpu":"0","cpu":"0"}}}`
 
-// grownPods are new pods with n of everything that a pod can have many of, one kind at a
-// time, among stored objects that are many too.
+// grownPods are new pods with n items in one of their lists or maps, some with n items in
+// the stored objects too.
 func grownPods(t *testing.T, n int) map[string]grown {
 	pod := func(spec string) grown {
 		return grown{resource: "pods", object: `{"metadata":{"name":"x"},"spec":{"serviceAccountName":"x","runtimeClassName":"x",` + spec + `}}`}
@@ -140,7 +141,7 @@ func grownPods(t *testing.T, n int) map[string]grown {
 		"owner references": {resource: "pods", old: `{"metadata":{"name":"x"}}`,
 			object: `{"metadata":{"name":"x","ownerReferences":[` + texts(n, `{"apiVersion":"v1","kind":"Pod","name":"p#","uid":"u#","blockOwnerDeletion":true}`) + `]}}`},
 	}
-	// Of these, both sides double.
+	// In these, both the pod and the stored objects have n items.
 	for name, environment := range map[string]func(e *Environment){
 		"containers": func(e *Environment) { e.Quotas = parsed(t, n, usage.Parse, quotaObject) },
 		"env": func(e *Environment) {
@@ -166,8 +167,7 @@ func grownPods(t *testing.T, n int) map[string]grown {
 	return all
 }
 
-// grownOthers are other objects with n of something, and ordinary ones among n stored
-// ones.
+// grownOthers are other objects with n items, and small objects beside n stored ones.
 func grownOthers(t *testing.T, n int) map[string]grown {
 	rbac, storage := vocabulary.Platform().Group("rbac.authorization."), vocabulary.Platform().Group("storage.")
 	rules := func(of string) grown {
@@ -237,7 +237,7 @@ func grownOthers(t *testing.T, n int) map[string]grown {
 	}
 }
 
-// amongOthers is what the plugins look at unless a grown says otherwise: one of each.
+// amongOthers returns the default environment: one stored object of each type.
 func amongOthers(t *testing.T) Environment {
 	v := vocabulary.Platform()
 	return Environment{
@@ -257,8 +257,8 @@ func amongOthers(t *testing.T) Environment {
 	}
 }
 
-// TestCostGrowsWithSize doubles the lists and maps of objects, and of what is stored
-// beside them, and calls every plugin: none may compare all items with all others.
+// TestCostGrowsWithSize doubles the lists and maps of objects and of the stored objects,
+// and calls every plugin: none may take quadratic time.
 func TestCostGrowsWithSize(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	for _, kinds := range []func(*testing.T, int) map[string]grown{grownPods, grownOthers} {
@@ -268,7 +268,7 @@ func TestCostGrowsWithSize(t *testing.T) {
 	}
 }
 
-// double tries all plugins with one kind of growth.
+// double measures all plugins with one growing list or map.
 func double(t *testing.T, of func(n int) grown) {
 	made := map[int][]func(){} // the calls of all plugins, by size
 	prepare := func(n int) []func() {
@@ -285,7 +285,7 @@ func double(t *testing.T, of func(n int) grown) {
 	}
 }
 
-// calls returns calls of all functions of all plugins, and their names.
+// calls returns a call of every function of every plugin, and their names.
 func (g grown) calls(t *testing.T) (calls []func(), names []string) {
 	e := amongOthers(t)
 	if g.environment != nil {
@@ -319,7 +319,7 @@ func (g grown) calls(t *testing.T) (calls []func(), names []string) {
 		}
 		calls = append(calls, func() {
 			r := review.New(request)
-			_ = call(t.Context(), r) // some are refused, after they have been looked at
+			_ = call(t.Context(), r) // some are rejected after they have been read
 			_, _ = r.Current()
 		})
 	}

@@ -9,18 +9,19 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// namespaceLifecycle keeps content out of namespaces that are missing or on their
-// way out, and keeps the namespaces that every cluster needs.
+// namespaceLifecycle rejects the creation of objects in namespaces that are missing or
+// terminating, and the deletion of immortal namespaces.
 type namespaceLifecycle struct {
 	namespaces namespaces
 	immortal   []string
-	// reviews is the group whose local access reviews are answered and not stored,
-	// and so may name any namespace.
+	// reviews is the group of LocalSubjectAccessReviews, which are never stored and so may
+	// name a namespace that does not exist.
 	reviews string
 }
 
-// admit is asked first, before others wait for what cannot come, and once more at the
-// end, because the namespace may have gone meanwhile.
+// admit runs in the mutating phase, before other plugins wait for objects that will never
+// exist, and again in the validating phase, because the namespace may have been deleted
+// meanwhile.
 func (p namespaceLifecycle) admit(ctx context.Context, r *review.Review) error {
 	if r.Is(services.OperationDelete, "", "namespaces") && slices.Contains(p.immortal, r.Name) {
 		return r.Forbid("this namespace may not be deleted")

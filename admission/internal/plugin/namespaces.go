@@ -13,11 +13,11 @@ import (
 
 var namespaceType = resource.GroupResource{Resource: "namespaces"}
 
-// Namespace is the part of a stored namespace that admission looks at.
+// Namespace is the part of a stored namespace that admission reads.
 type Namespace struct {
 	Terminating bool
 	Labels      map[string]string
-	// NodeSelector is what its pods ask of their nodes, as an annotation says.
+	// NodeSelector is the node selector of its pods, from an annotation.
 	NodeSelector string
 }
 
@@ -41,14 +41,14 @@ func NamespaceParser(v vocabulary.Vocabulary) func(services.Object) (Namespace, 
 	}
 }
 
-// namespaces finds namespaces. Their mirror may be a moment behind.
+// namespaces reads namespaces. Their mirror may lag behind the store.
 type namespaces struct {
 	mirror review.Collection[Namespace]
 	store  services.Reader
 	parse  func(services.Object) (Namespace, error)
 }
 
-// get returns a namespace as the mirror has it, or as it is when the mirror has none.
+// get returns a namespace from the mirror, or from the store if the mirror lacks it.
 func (n namespaces) get(ctx context.Context, name string) (Namespace, error) {
 	if known, ok := n.mirror.Get("", name); ok {
 		return known, nil
@@ -56,7 +56,7 @@ func (n namespaces) get(ctx context.Context, name string) (Namespace, error) {
 	return n.read(ctx, name)
 }
 
-// read returns a namespace as it is now.
+// read returns the newest state of a namespace.
 func (n namespaces) read(ctx context.Context, name string) (Namespace, error) {
 	stored, err := n.store.Get(ctx, services.GetRequest{Key: resource.Key{GroupResource: namespaceType, Name: name}})
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package plugin holds the small admission plugins, one file each, and the table
-// that orders all of them; the larger ones have packages of their own. A plugin
-// changes or refuses one request by looking at it and at what is stored; it writes
-// nothing (a quota's charge apart) and so is good for a dry run. It serves section
-// "Admission plugins" of the specification.
+// that orders all plugins; the larger ones have packages of their own. A plugin mutates
+// or rejects one request, based on the request and stored objects. Only ResourceQuota
+// writes, and not in a dry run. It implements section "Admission plugins" of the
+// specification.
 package plugin
 
 import (
@@ -15,15 +15,15 @@ import (
 // everything.
 type Plugin struct {
 	Name string
-	// Default says whether it is on unless a flag turns it off.
+	// Default plugins are on unless a flag turns them off.
 	Default bool
-	// Always marks a part of the API's own rules, which no flag names.
+	// Always marks a part of the API's own rules, which no flag can turn off.
 	Always bool
-	// Deprecated plugins are named in the log when they are on.
+	// Deprecated plugins log a warning at start if they are on.
 	Deprecated bool
-	// Mutate may change the object of the review. It may be asked twice about one
-	// request, and must not mind what it did before.
+	// Mutate may change the object of the review. It may be called twice for one request
+	// and must be idempotent.
 	Mutate func(ctx context.Context, r *review.Review) error
-	// Validate may only refuse.
+	// Validate may only reject the request.
 	Validate func(ctx context.Context, r *review.Review) error
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 )
 
-// podNodeSelector keeps the pods of a namespace on the nodes that an annotation of the
-// namespace selects.
+// podNodeSelector restricts the pods of a namespace to the nodes selected by an annotation
+// of the namespace.
 type podNodeSelector struct{ namespaces namespaces }
 
 func (p podNodeSelector) mutate(ctx context.Context, r *review.Review) error {
-	own, wanted, err := p.selectors(ctx, r)
-	if err != nil || len(wanted) == 0 {
+	own, required, err := p.selectors(ctx, r)
+	if err != nil || len(required) == 0 {
 		return err
 	}
 	pod, err := r.Decoded()
@@ -23,7 +23,7 @@ func (p podNodeSelector) mutate(ctx context.Context, r *review.Review) error {
 	}
 	spec, _ := pod["spec"].(map[string]any)
 	merged := map[string]any{}
-	for key, value := range labels.Merge(own, wanted) {
+	for key, value := range labels.Merge(own, required) {
 		merged[key] = value
 	}
 	spec["nodeSelector"] = merged
@@ -31,15 +31,15 @@ func (p podNodeSelector) mutate(ctx context.Context, r *review.Review) error {
 	return nil
 }
 
-// validate refuses pods that have been given another selector since.
+// validate rejects pods whose selector was changed to a conflicting one after mutate.
 func (p podNodeSelector) validate(ctx context.Context, r *review.Review) error {
 	_, _, err := p.selectors(ctx, r)
 	return err
 }
 
-// selectors returns those of a new pod and of its namespace; they must not contradict
-// each other.
-func (p podNodeSelector) selectors(ctx context.Context, r *review.Review) (own, wanted labels.Set, err error) {
+// selectors returns the node selectors of a new pod and of its namespace, or Forbidden if
+// they conflict. Both are nil if the request creates no pod or the namespace has none.
+func (p podNodeSelector) selectors(ctx context.Context, r *review.Review) (own, required labels.Set, err error) {
 	_, spec, err := r.NewPod()
 	if err != nil || spec == nil {
 		return nil, nil, err
@@ -48,7 +48,7 @@ func (p podNodeSelector) selectors(ctx context.Context, r *review.Review) (own, 
 	if err != nil || namespace.NodeSelector == "" {
 		return nil, nil, err
 	}
-	if wanted, err = labels.ConvertSelectorToLabelsMap(namespace.NodeSelector); err != nil {
+	if required, err = labels.ConvertSelectorToLabelsMap(namespace.NodeSelector); err != nil {
 		return nil, nil, r.Forbid("the node selector of namespace %s is not readable: %v", r.Namespace, err)
 	}
 	given, _ := spec["nodeSelector"].(map[string]any)
@@ -56,8 +56,8 @@ func (p podNodeSelector) selectors(ctx context.Context, r *review.Review) (own, 
 	for key, value := range given {
 		own[key], _ = value.(string)
 	}
-	if labels.Conflicts(own, wanted) {
+	if labels.Conflicts(own, required) {
 		return nil, nil, r.Forbid("pod node label selector conflicts with its namespace node label selector")
 	}
-	return own, wanted, nil
+	return own, required, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// PriorityClass is the part of a stored priority class that admission looks at.
+// PriorityClass is the part of a stored PriorityClass that admission reads.
 type PriorityClass struct {
 	Name             string
 	Value            json.Number
@@ -28,9 +28,8 @@ func ParsePriorityClass(o services.Object) (PriorityClass, error) {
 	return class, err
 }
 
-// priority gives new pods the priority of the class that they name, or of the
-// default one, and keeps it when they are replaced by a manifest without it. It
-// refuses a second default class.
+// priority sets the priority of new pods from the class that they name, or from the
+// default class, and keeps it on updates that lack it. It rejects a second default class.
 type priority struct {
 	classes review.Collection[PriorityClass]
 	store   services.Reader
@@ -64,8 +63,8 @@ func (p priority) mutate(ctx context.Context, r *review.Review) error {
 	return nil
 }
 
-// keepPriority copies what mutate has set at the creation from the old pod, where the
-// new one has nothing.
+// keepPriority copies the fields that mutate set at creation from the old pod if the new
+// one lacks them.
 func keepPriority(r *review.Review) error {
 	names := []string{"priority", "preemptionPolicy"}
 	if !slices.ContainsFunc(names, func(name string) bool { return !bytes.Contains(r.Object, []byte(`"`+name+`":`)) }) {
@@ -89,7 +88,7 @@ func keepPriority(r *review.Review) error {
 	return nil
 }
 
-// validate refuses a class that is marked as the default one beside another.
+// validate rejects a second default class.
 func (p priority) validate(_ context.Context, r *review.Review) error {
 	create := r.Is(services.OperationCreate, p.group, "priorityclasses")
 	if !create && !r.Is(services.OperationUpdate, p.group, "priorityclasses") {
@@ -99,23 +98,24 @@ func (p priority) validate(_ context.Context, r *review.Review) error {
 	if err != nil || class["globalDefault"] != true {
 		return err
 	}
-	chosen, err := p.byDefault()
+	chosen, err := p.globalDefault()
 	if err == nil && chosen.Name != "" && (create || chosen.Name != r.Name) {
 		return r.Forbid("PriorityClass %s is already marked as default. Only one default can exist", chosen.Name)
 	}
 	return err
 }
 
-// class returns the class with a name or, when the name is empty, the default one:
-// the lowest of those that say so, or one of priority 0 without a name.
+// class returns the class with a name or, if the name is empty, the default class: of
+// several the one with the lowest value; if there is none, a class of value 0 without a
+// name.
 func (p priority) class(ctx context.Context, r *review.Review, name string) (PriorityClass, error) {
 	if name == "" {
-		return p.byDefault()
+		return p.globalDefault()
 	}
 	if class, ok := p.classes.Get("", name); ok {
 		return class, nil
 	}
-	// The mirror may be a moment behind: only the newest state refuses.
+	// The mirror may lag behind the store, so only the newest state rejects the pod.
 	key := resource.Key{GroupResource: resource.GroupResource{Group: p.group, Resource: "priorityclasses"}, Name: name}
 	stored, err := p.store.Get(ctx, services.GetRequest{Key: key})
 	if services.IsReason(err, services.ReasonNotFound) {
@@ -127,7 +127,7 @@ func (p priority) class(ctx context.Context, r *review.Review, name string) (Pri
 	return ParsePriorityClass(stored)
 }
 
-func (p priority) byDefault() (PriorityClass, error) {
+func (p priority) globalDefault() (PriorityClass, error) {
 	chosen := PriorityClass{Value: "0", PreemptionPolicy: "PreemptLowerPriority"}
 	var lowest int64
 	for _, class := range p.classes.List("") {

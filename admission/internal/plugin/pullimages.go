@@ -6,8 +6,8 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 )
 
-// alwaysPullImages makes new pods pull their images with their own credentials,
-// even where an image is on the node already.
+// alwaysPullImages sets imagePullPolicy Always on new pods, so that a pod needs pull
+// credentials even for images that are already on the node.
 func alwaysPullImages(_ context.Context, r *review.Review) error {
 	_, spec, err := r.NewPod()
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// overhead is what it costs to run a pod, by the name of what it costs.
+// overhead is a pod's overhead by resource name.
 type overhead map[string]apiresource.Quantity
 
-// UnmarshalJSON reads an overhead as package quantity does.
+// UnmarshalJSON reads an overhead with the bounds of package quantity.
 func (o *overhead) UnmarshalJSON(raw []byte) error {
 	all, err := quantity.ParseMap(raw)
 	*o = all
 	return err
 }
 
-// RuntimeClass is the part of a stored runtime class that admission looks at.
+// RuntimeClass is the part of a stored RuntimeClass that admission reads.
 type RuntimeClass struct {
 	Overhead struct {
 		PodFixed overhead `json:"podFixed"`
@@ -40,8 +40,8 @@ func ParseRuntimeClass(o services.Object) (RuntimeClass, error) {
 	return class, json.Unmarshal(o.JSON, &class)
 }
 
-// runtimeClass gives new pods what the runtime class that they name costs, and keeps
-// them on nodes that have it.
+// runtimeClass sets the overhead, node selector and tolerations of new pods from the
+// RuntimeClass that they name.
 type runtimeClass struct {
 	classes review.Collection[RuntimeClass]
 	store   services.Reader
@@ -59,15 +59,16 @@ func (p runtimeClass) mutate(ctx context.Context, r *review.Review) error {
 		}
 		spec["overhead"] = class.Overhead.PodFixed
 	}
-	if err := class.place(r, spec); err != nil {
+	if err := class.applyScheduling(r, spec); err != nil {
 		return err
 	}
 	r.Changed()
 	return nil
 }
 
-// place gives a pod the selector and the tolerations of the class.
-func (c *RuntimeClass) place(r *review.Review, spec map[string]any) error {
+// applyScheduling adds the node selector and the tolerations of the class to a pod spec. It
+// returns Forbidden if the node selectors conflict.
+func (c *RuntimeClass) applyScheduling(r *review.Review, spec map[string]any) error {
 	selector, _ := spec["nodeSelector"].(map[string]any)
 	if selector == nil && len(c.Scheduling.NodeSelector) > 0 {
 		selector = map[string]any{}
@@ -80,15 +81,15 @@ func (c *RuntimeClass) place(r *review.Review, spec map[string]any) error {
 		selector[key] = value
 	}
 	tolerations, _ := spec["tolerations"].([]any)
-	has := make(map[about]bool, len(tolerations))
+	has := make(map[tolerationKey]bool, len(tolerations))
 	for _, t := range tolerations {
 		given, _ := t.(map[string]any)
-		has[aboutOf(given)] = true
+		has[keyOf(given)] = true
 	}
-	for _, wanted := range c.Scheduling.Tolerations {
-		if subject := aboutOf(wanted); !has[subject] {
-			has[subject] = true
-			tolerations = append(tolerations, wanted)
+	for _, required := range c.Scheduling.Tolerations {
+		if key := keyOf(required); !has[key] {
+			has[key] = true
+			tolerations = append(tolerations, required)
 		}
 	}
 	if len(tolerations) > 0 {
@@ -97,10 +98,11 @@ func (c *RuntimeClass) place(r *review.Review, spec map[string]any) error {
 	return nil
 }
 
-// about is what a toleration is about. A field that is not there is empty.
-type about struct{ key, operator, value, effect string }
+// tolerationKey identifies a toleration, without tolerationSeconds. Missing fields are
+// empty.
+type tolerationKey struct{ key, operator, value, effect string }
 
-func aboutOf(toleration map[string]any) (a about) {
+func keyOf(toleration map[string]any) (a tolerationKey) {
 	a.key, _ = toleration["key"].(string)
 	a.operator, _ = toleration["operator"].(string)
 	a.value, _ = toleration["value"].(string)
@@ -108,7 +110,7 @@ func aboutOf(toleration map[string]any) (a about) {
 	return a
 }
 
-// validate refuses pods whose overhead is not that of their class.
+// validate rejects pods whose overhead differs from that of their class.
 func (p runtimeClass) validate(ctx context.Context, r *review.Review) error {
 	spec, class, err := p.read(ctx, r)
 	if err != nil || spec == nil {
@@ -124,7 +126,8 @@ func (p runtimeClass) validate(ctx context.Context, r *review.Review) error {
 	return nil
 }
 
-// read returns the spec of a new pod, and the class that it names; nil when there is none.
+// read returns the spec of a new pod and the class that it names. Each is nil if there is
+// none.
 func (p runtimeClass) read(ctx context.Context, r *review.Review) (map[string]any, *RuntimeClass, error) {
 	_, spec, err := r.NewPod()
 	if err != nil {
@@ -137,7 +140,7 @@ func (p runtimeClass) read(ctx context.Context, r *review.Review) (map[string]an
 	if class, ok := p.classes.Get("", name); ok {
 		return spec, &class, nil
 	}
-	// The mirror may be a moment behind: only the newest state refuses.
+	// The mirror may lag behind the store, so only the newest state rejects the pod.
 	key := resource.Key{GroupResource: resource.GroupResource{Group: p.group, Resource: "runtimeclasses"}, Name: name}
 	stored, err := p.store.Get(ctx, services.GetRequest{Key: key})
 	if services.IsReason(err, services.ReasonNotFound) {
@@ -150,7 +153,7 @@ func (p runtimeClass) read(ctx context.Context, r *review.Review) (map[string]an
 	return spec, &class, err
 }
 
-// quantities reads an overhead in an object; nil for what is none.
+// quantities returns the overhead in an object, nil if it is not a valid one.
 func quantities(value any) overhead {
 	if value == nil {
 		return nil

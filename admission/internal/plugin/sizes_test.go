@@ -4,5 +4,5 @@ package plugin
 
 import "github.com/portico-platform/portico/services/contracttest/growth"
 
-// sizes are those at which quadratic work shows.
+// sizes are large enough to detect quadratic time.
 func sizes() growth.Sizes { return growth.Sizes{From: 1500, Most: 3000} }

@@ -14,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// inUseProtection holds new volumes and claims with a finalizer, so that they do not
-// go while somebody uses them.
+// inUseProtection adds a finalizer to new volumes and claims, so that they are not
+// removed while they are in use.
 func inUseProtection(v vocabulary.Vocabulary) func(context.Context, *review.Review) error {
 	finalizers := map[string]string{"persistentvolumes": v.VolumeFinalizer(), "persistentvolumeclaims": v.ClaimFinalizer()}
 	return func(_ context.Context, r *review.Review) error {
@@ -38,15 +38,15 @@ func inUseProtection(v vocabulary.Vocabulary) func(context.Context, *review.Revi
 	}
 }
 
-// claimResize lets only those claims grow whose volume can: bound ones, of a class
-// that says so.
+// claimResize rejects the expansion of claims that are not bound or whose class does not
+// allow it.
 type claimResize struct {
 	classes review.Collection[Class]
-	// annotation of old, that names a class and goes before the field.
+	// annotation is deprecated; it names a class and has precedence over the field.
 	annotation string
 }
 
-// size is a quantity that is read as package quantity does.
+// size is a quantity that is read with the bounds of package quantity.
 type size struct{ apiresource.Quantity }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -55,7 +55,7 @@ func (s *size) UnmarshalJSON(raw []byte) (err error) {
 	return err
 }
 
-// storageClaim is the part of a claim that its growth depends on.
+// storageClaim is the part of a claim that its expansion depends on.
 type storageClaim struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations"`

@@ -15,11 +15,11 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Environment is what the plugins work with. The collections are made with the parsers
-// that go with their elements.
+// Environment holds the services and cached objects that the plugins use. Each collection
+// is filled with the parser of its element type.
 type Environment struct {
 	Vocabulary vocabulary.Vocabulary
-	Store      services.Store // written to by charges to quotas alone
+	Store      services.Store // only ResourceQuota writes
 	Authz      services.Authz
 	Log        *slog.Logger
 
@@ -33,13 +33,12 @@ type Environment struct {
 	Quotas          review.Collection[quota.Quota]
 	// Mutating and Validating are the configurations of webhooks.
 	Mutating, Validating review.Collection[webhook.Configuration]
-	// How long pods stay on nodes that are not ready, or that cannot be reached.
+	// Default tolerationSeconds for nodes that are not ready or unreachable.
 	NotReadyFor, UnreachableFor time.Duration
 }
 
-// Table returns all plugins in the order in which they see a request: first what
-// refuses cheaply, then what fills in, then what asks others, and last what counts
-// and so must see the final object.
+// Table returns all plugins in the order in which they are called: first cheap rejections,
+// then defaults, then webhooks, and last ResourceQuota, which must see the final object.
 func Table(e Environment) []Plugin {
 	v := e.Vocabulary
 	known := namespaces{mirror: e.Namespaces, store: e.Store, parse: NamespaceParser(v)}
@@ -96,12 +95,12 @@ func Table(e Environment) []Plugin {
 	return append(table, Plugin{Name: "ResourceQuota", Default: true, Validate: usage.New(e.Quotas, e.Store, quota.NewCounter(v)).Validate})
 }
 
-// StorageClassParser reads stored storage classes.
+// StorageClassParser returns a parser of stored StorageClasses.
 func StorageClassParser(v vocabulary.Vocabulary) func(services.Object) (Class, error) {
 	return parseClass(v.Qualified("storageclass", "is-default-class"), v.Qualified("storageclass.beta", "is-default-class"))
 }
 
-// IngressClassParser reads stored ingress classes.
+// IngressClassParser returns a parser of stored IngressClasses.
 func IngressClassParser(v vocabulary.Vocabulary) func(services.Object) (Class, error) {
 	return parseClass(v.Qualified("ingressclass", "is-default-class"))
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// taintNodes keeps pods off new nodes until somebody finds them ready.
+// taintNodes taints new nodes as not ready, so that no pod is scheduled to them before
+// the taint is removed.
 type taintNodes struct{ taint string }
 
 func (p taintNodes) mutate(_ context.Context, r *review.Review) error {

@@ -7,13 +7,13 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// defaultTolerations lets pods stay for a while on nodes that are not ready or
-// cannot be reached, unless they say how long themselves.
+// defaultTolerations adds tolerations for nodes that are not ready or unreachable to pods
+// that have none.
 type defaultTolerations struct {
 	taints []taint
 }
 
-// taint is a taint of nodes and how long pods tolerate it.
+// taint is the key of a node taint and the default tolerationSeconds.
 type taint struct {
 	key     string
 	seconds int64

@@ -1,7 +1,6 @@
-// Package review is one request on its way through admission, as the plugins see and
-// change it, and what they may look at beside it. It decides how a changed object is
-// kept and what becomes of it; it never decides about a request. It serves section
-// "Admission plugins" of the specification.
+// Package review holds the state of one admission request as it passes through the
+// plugins: the object, the warnings and the audit annotations. It never rejects a request
+// by itself. It serves section "Admission plugins" of the specification.
 package review
 
 import (
@@ -14,23 +13,23 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Collection is a resource type as plugins read it: from memory.
+// Collection is an in-memory cache of the objects of one resource type.
 type Collection[T any] interface {
 	Get(namespace, name string) (T, bool)
 	List(namespace string) []T
 }
 
-// Review is one request on its way through the chain. Its Object is the one that was
-// sent, or the one that Current has returned last.
+// Review is the state of one request. Object is the one of the request, or the one that
+// Current returned last.
 type Review struct {
 	services.AdmissionRequest
 	// Round counts the passes through the mutating plugins, from 0.
 	Round int
-	// Seen remembers what the object was when a webhook of that name had done with it.
+	// Seen holds the object after each webhook's last call, by the webhook's key.
 	Seen map[string][]byte
 
-	object           map[string]any // Object, decoded; nil until a plugin asks
-	decoded, changed bool           // object is ahead of Object; either differs from what was sent
+	object           map[string]any // Object, decoded; nil until Decoded is called
+	decoded, changed bool           // object is newer than Object; either differs from the request's
 	again            bool
 	warnings         []string
 	warned           int // bytes of warnings
@@ -59,7 +58,7 @@ func (r *Review) Type() resource.GroupResource {
 	return resource.GroupResource{Group: r.Group, Resource: r.Resource}
 }
 
-// Decoded returns the object as a plugin may change it; it says so with Changed.
+// Decoded returns the decoded object. A plugin that modifies it must call Changed.
 func (r *Review) Decoded() (map[string]any, error) {
 	if r.object == nil {
 		object, err := tree.Decode(r.Object)
@@ -71,8 +70,8 @@ func (r *Review) Decoded() (map[string]any, error) {
 	return r.object, nil
 }
 
-// NewPod returns a pod that is to be created, as a plugin may change it, and its spec;
-// nil when the review is about anything else.
+// NewPod returns the decoded pod of a create request, and its spec. Both are nil for any
+// other request.
 func (r *Review) NewPod() (pod, spec map[string]any, err error) {
 	if !r.Is(services.OperationCreate, "", "pods") {
 		return nil, nil, nil
@@ -82,10 +81,10 @@ func (r *Review) NewPod() (pod, spec map[string]any, err error) {
 	return pod, spec, err
 }
 
-// Changed notes that a plugin has changed what Decoded returned.
+// Changed records that the object returned by Decoded was modified.
 func (r *Review) Changed() { r.decoded, r.changed = true, true }
 
-// Current returns the object as it is now, as JSON; nil when the operation has none.
+// Current returns the current object as JSON, nil if the operation has none.
 func (r *Review) Current() ([]byte, error) {
 	if r.decoded {
 		encoded, err := tree.Encode(r.object)
@@ -97,16 +96,16 @@ func (r *Review) Current() ([]byte, error) {
 	return r.Object, nil
 }
 
-// Replace puts another object in place of the present one.
+// Replace sets the current object.
 func (r *Review) Replace(object []byte) {
 	r.Object, r.object, r.decoded, r.changed = object, nil, false, true
 }
 
-// Again asks for a second round, because the object is not any more what earlier
-// plugins have seen. In the second round it means nothing.
+// Again requests a second round, because the object has changed since earlier plugins saw
+// it. It has no effect in the second round.
 func (r *Review) Again() { r.again = true }
 
-// NextRound begins the second round, if there has to be one.
+// NextRound begins the second round and reports whether one was requested.
 func (r *Review) NextRound() bool {
 	if !r.again || r.Round > 0 {
 		return false
@@ -116,14 +115,14 @@ func (r *Review) NextRound() bool {
 }
 
 const (
-	// maxWarning is the limit on one warning, and maxWarned on all of them, in bytes: the
-	// front door tells clients less than that.
+	// maxWarning bounds one warning, maxWarned all warnings of a request, in bytes. The
+	// front door returns fewer to clients.
 	maxWarning = 8 << 10
 	maxWarned  = 64 << 10
 )
 
-// Warn adds what the client is to be told. What is beyond what any answer can hold is
-// dropped.
+// Warn adds warnings to the response. Long ones are truncated, and those beyond maxWarned
+// are dropped.
 func (r *Review) Warn(texts ...string) {
 	for _, text := range texts {
 		if len(text) > maxWarning {
@@ -136,7 +135,7 @@ func (r *Review) Warn(texts ...string) {
 	}
 }
 
-// Annotate adds to the audit record.
+// Annotate adds audit annotations.
 func (r *Review) Annotate(annotations map[string]string) {
 	if r.annotations == nil {
 		r.annotations = map[string]string{}
@@ -144,12 +143,13 @@ func (r *Review) Annotate(annotations map[string]string) {
 	maps.Copy(r.annotations, annotations)
 }
 
-// Notes is what admission has to add, whether or not a plugin refuses.
+// Notes returns the warnings and audit annotations, which are also returned with an error.
 func (r *Review) Notes() services.AdmissionResponse {
 	return services.AdmissionResponse{Warnings: r.warnings, AuditAnnotations: r.annotations}
 }
 
-// Response is what admission has to add, when no plugin refuses.
+// Response returns the response of an admitted request: the notes, and the object if it
+// was changed.
 func (r *Review) Response() (services.AdmissionResponse, error) {
 	response := r.Notes()
 	var err error
@@ -159,7 +159,7 @@ func (r *Review) Response() (services.AdmissionResponse, error) {
 	return response, err
 }
 
-// Forbid refuses the request as a plugin does: with a 403 about its object.
+// Forbid returns a Forbidden (403) error for the request's object.
 func (r *Review) Forbid(format string, args ...any) *services.Status {
 	return services.Forbidden(r.Group, r.Resource, r.Name, fmt.Sprintf(format, args...))
 }

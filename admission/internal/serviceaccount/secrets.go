@@ -1,15 +1,15 @@
 package serviceaccount
 
-// pulling is where a pod names the secrets that its images are pulled with.
-const pulling = "spec.imagePullSecrets"
+// pullSecretsField is the field of a pod's image pull secrets.
+const pullSecretsField = "spec.imagePullSecrets"
 
-// ephemeral are the containers that a running pod can get.
+// ephemeral is the field of a pod spec with its ephemeral containers.
 const ephemeral = "ephemeralContainers"
 
-// use is a secret that a pod reaches for, and where it does.
+// use is a reference to a secret, with the field that holds it.
 type use struct{ secret, at string }
 
-// secretsOf returns the secrets that a pod reaches for.
+// secretsOf returns the references to secrets in a pod spec.
 func secretsOf(spec map[string]any) []use {
 	var found []use
 	note := func(at string, reference any, field string) {
@@ -37,12 +37,12 @@ func secretsOf(spec map[string]any) []use {
 		}
 	}
 	for _, reference := range objects(spec["imagePullSecrets"]) {
-		note(pulling, reference, "name")
+		note(pullSecretsField, reference, "name")
 	}
 	return found
 }
 
-// mountable are the secrets that an account names.
+// mountable holds the names of the secrets that an account references.
 type mountable struct{ pulled, mounted map[string]bool }
 
 func (a *Account) mountable() mountable {
@@ -57,15 +57,15 @@ func (a *Account) mountable() mountable {
 	return m
 }
 
-// lets reports whether the account names a secret that a pod reaches for.
-func (m mountable) lets(u use) bool {
-	if u.at == pulling {
+// allows reports whether the account references a secret that a pod uses.
+func (m mountable) allows(u use) bool {
+	if u.at == pullSecretsField {
 		return m.pulled[u.secret]
 	}
 	return m.mounted[u.secret]
 }
 
-// objects returns the objects in a list.
+// objects returns the items of a list that are objects.
 func objects(list any) []map[string]any {
 	items, _ := list.([]any)
 	var found []map[string]any

@@ -1,9 +1,8 @@
-// Package serviceaccount gives every new pod the service account that it runs as: the
-// one called default when it names none, with the account's pull secrets and, where
-// nobody objects, a token mounted into its containers. It decides what a pod has to
-// say about its account and refuses accounts that do not exist; it makes neither
-// accounts nor tokens. It serves ServiceAccount under "Admission plugins" and "Service
-// account token flags" of the specification.
+// Package serviceaccount sets the service account of new pods: the account default if the
+// pod names none, with the account's pull secrets and, unless automounting is off, a token
+// volume in its containers. It rejects pods whose account does not exist, and creates
+// neither accounts nor tokens. It implements ServiceAccount under "Admission plugins" and
+// "Service account token flags" of the specification.
 package serviceaccount
 
 import (
@@ -22,14 +21,14 @@ import (
 )
 
 const (
-	// fallback is the account of pods that name none.
-	fallback = "default"
-	// A new namespace gets its default account a moment later: a pod waits for it,
-	// that often at most and with that time between.
+	// defaultAccount is the account of pods that name none.
+	defaultAccount = "default"
+	// The default account of a new namespace is created asynchronously. A pod waits for it
+	// with this many reads at this interval.
 	attempts, between = 20, 100 * time.Millisecond
-	// tokenFor is how long a mounted token holds, in seconds: an hour and what it takes
-	// to notice.
-	tokenFor = 3607
+	// tokenSeconds is the lifetime of a mounted token: an hour and a few seconds, as in
+	// Kubernetes.
+	tokenSeconds = 3607
 )
 
 // Account is the part of a stored service account that pods depend on.
@@ -52,22 +51,23 @@ func Parse(o services.Object) (Account, error) {
 	return a, json.Unmarshal(o.JSON, &a)
 }
 
-// Plugin gives pods their accounts.
+// Plugin is the admission plugin ServiceAccount.
 type Plugin struct {
 	Accounts   review.Collection[Account]
 	Store      services.Reader
 	Vocabulary vocabulary.Vocabulary
 }
 
-// Mutate names the account, and mounts its token.
+// Mutate sets the service account of a new pod, and adds its token volume and its image
+// pull secrets.
 func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
 	pod, spec, err := r.NewPod()
-	if err != nil || spec == nil || p.mirrored(pod) {
+	if err != nil || spec == nil || p.isMirrorPod(pod) {
 		return err
 	}
 	name, _ := spec["serviceAccountName"].(string)
 	if name == "" {
-		name = fallback
+		name = defaultAccount
 		spec["serviceAccountName"] = name
 		r.Changed()
 	}
@@ -85,13 +85,13 @@ func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
 	return nil
 }
 
-// mirrored reports whether a pod only shows one that a node runs by itself.
-func (p *Plugin) mirrored(pod map[string]any) bool {
+// isMirrorPod reports whether a pod represents a static pod of a node.
+func (p *Plugin) isMirrorPod(pod map[string]any) bool {
 	return tree.Child(pod, "metadata", "annotations")[p.Vocabulary.Qualified("", "config.mirror")] != nil
 }
 
-// account returns the account that a pod names. The mirror may be a moment behind:
-// only the newest state refuses.
+// account returns an account. The mirror may lag behind the store, so only the newest
+// state rejects the pod.
 func (p *Plugin) account(ctx context.Context, r *review.Review, name string) (Account, error) {
 	if known, ok := p.Accounts.Get(r.Namespace, name); ok {
 		return known, nil
@@ -105,7 +105,7 @@ func (p *Plugin) account(ctx context.Context, r *review.Review, name string) (Ac
 		if !services.IsReason(err, services.ReasonNotFound) {
 			return Account{}, err
 		}
-		if name != fallback || attempt == attempts || !p.exists(ctx, r.Namespace) {
+		if name != defaultAccount || attempt == attempts || !p.exists(ctx, r.Namespace) {
 			return Account{}, r.Forbid("error looking up service account %s/%s: serviceaccount %q not found", r.Namespace, name, name)
 		}
 		if !retry.Pause(ctx, between) {
@@ -114,13 +114,14 @@ func (p *Plugin) account(ctx context.Context, r *review.Review, name string) (Ac
 	}
 }
 
-// exists reports whether there is a namespace at all, so that waiting in it makes sense.
+// exists reports whether a namespace exists. In a missing one no account will appear.
 func (p *Plugin) exists(ctx context.Context, namespace string) bool {
 	_, err := p.Store.Get(ctx, services.GetRequest{Key: resource.Key{GroupResource: resource.GroupResource{Resource: "namespaces"}, Name: namespace}})
 	return err == nil
 }
 
-// mounts reports whether a pod gets the account's token. The pod has the last word.
+// mounts reports whether a pod gets the account's token. The pod's field has precedence
+// over the account's.
 func (a *Account) mounts(spec map[string]any) bool {
 	if own, ok := spec["automountServiceAccountToken"].(bool); ok {
 		return own
@@ -128,8 +129,8 @@ func (a *Account) mounts(spec map[string]any) bool {
 	return a.AutomountToken == nil || *a.AutomountToken
 }
 
-// mountToken mounts a token into every container that has nothing at its place, and
-// reports whether there was one.
+// mountToken mounts a token volume into every container without a mount at its path, and
+// reports whether there was such a container.
 func (p *Plugin) mountToken(spec map[string]any) bool {
 	place := "/var/run/secrets/" + p.Vocabulary.Domain + "/serviceaccount"
 	var name string
@@ -164,10 +165,11 @@ func mountsAt(mounts []any, place string) bool {
 	return false
 }
 
-// volume holds a token, whom to trust for the API, and the namespace.
+// volume returns a projected volume with a token, the CA bundle of the API and the
+// namespace.
 func (p *Plugin) volume(name string) map[string]any {
 	return map[string]any{"name": name, "projected": map[string]any{"defaultMode": 0o644, "sources": []any{
-		map[string]any{"serviceAccountToken": map[string]any{"expirationSeconds": tokenFor, "path": "token"}},
+		map[string]any{"serviceAccountToken": map[string]any{"expirationSeconds": tokenSeconds, "path": "token"}},
 		map[string]any{"configMap": map[string]any{"name": p.Vocabulary.RootCertificate(),
 			"items": []any{map[string]any{"key": "ca.crt", "path": "ca.crt"}}}},
 		map[string]any{"downwardAPI": map[string]any{"items": []any{map[string]any{"path": "namespace",
@@ -175,8 +177,8 @@ func (p *Plugin) volume(name string) map[string]any {
 	}}}
 }
 
-// Validate refuses pods that reach for what their account does not have, be it later by
-// the ephemeral containers that they get.
+// Validate rejects pods that reference secrets which their account does not allow, also
+// when ephemeral containers are added.
 func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	if r.Is(services.OperationUpdate, "", "pods/ephemeralcontainers") {
 		return p.validateEphemeral(ctx, r)
@@ -186,7 +188,7 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 		return err
 	}
 	name, _ := spec["serviceAccountName"].(string)
-	if p.mirrored(pod) {
+	if p.isMirrorPod(pod) {
 		if name != "" {
 			return r.Forbid("a mirror pod may not reference service accounts")
 		}
@@ -201,8 +203,8 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	return p.checkSecrets(ctx, r, name, spec)
 }
 
-// validateEphemeral looks at the ephemeral containers alone: all else is as it was when
-// the pod was created.
+// validateEphemeral checks only the ephemeral containers: all else was checked when the
+// pod was created.
 func (p *Plugin) validateEphemeral(ctx context.Context, r *review.Review) error {
 	pod, err := r.Decoded()
 	if err != nil {
@@ -210,13 +212,14 @@ func (p *Plugin) validateEphemeral(ctx context.Context, r *review.Review) error 
 	}
 	spec, _ := pod["spec"].(map[string]any)
 	name, _ := spec["serviceAccountName"].(string)
-	if name == "" || p.mirrored(pod) {
+	if name == "" || p.isMirrorPod(pod) {
 		return nil
 	}
 	return p.checkSecrets(ctx, r, name, map[string]any{ephemeral: spec[ephemeral]})
 }
 
-// checkSecrets refuses secrets that an account does not name, if it insists on that.
+// checkSecrets rejects secrets that the account does not reference, if the account is
+// annotated to enforce that.
 func (p *Plugin) checkSecrets(ctx context.Context, r *review.Review, name string, spec map[string]any) error {
 	account, err := p.account(ctx, r, name)
 	if err != nil || account.Metadata.Annotations[p.Vocabulary.Qualified("", "enforce-mountable-secrets")] != "true" {
@@ -224,7 +227,7 @@ func (p *Plugin) checkSecrets(ctx context.Context, r *review.Review, name string
 	}
 	own := account.mountable()
 	for _, used := range secretsOf(spec) {
-		if !own.lets(used) {
+		if !own.allows(used) {
 			return r.Forbid("%s references secret %q, which service account %s does not", used.at, used.secret, name)
 		}
 	}

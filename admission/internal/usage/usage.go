@@ -1,9 +1,8 @@
-// Package usage enforces ResourceQuotas: what an object would use is added to what the
-// quotas of its namespace say is in use, and the request is refused when that is more
-// than they allow. It decides and charges in one step, with a compare-and-swap on the
-// status of each quota, so that two requests never share the last place; a charge for
-// an object that then is not stored is put right when the quota is next recounted,
-// which others do. It serves ResourceQuota under "Admission plugins" of the
+// Package usage enforces ResourceQuotas: it adds the usage of an object to status.used of
+// the quotas of its namespace, and rejects the request if that exceeds a limit. Check and
+// charge are one compare-and-swap on the status of each quota, so that concurrent requests
+// cannot exceed it together. If the object is then not stored, the charge stays until the
+// quota controller recounts. It implements ResourceQuota under "Admission plugins" of the
 // specification.
 package usage
 
@@ -25,10 +24,9 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// quotas is where they are kept.
 var quotas = resource.GroupResource{Resource: "resourcequotas"}
 
-// Ledger is the part of a services.Store that charges are made in.
+// Ledger is the part of services.Store that reads and updates quotas.
 type Ledger interface {
 	Get(ctx context.Context, r services.GetRequest) (services.Object, error)
 	Update(ctx context.Context, r services.UpdateRequest) (services.Object, error)
@@ -40,15 +38,15 @@ func Parse(o services.Object) (quota.Quota, error) {
 	return q, json.Unmarshal(o.JSON, &q)
 }
 
-// Plugin enforces quotas.
+// Plugin is the admission plugin ResourceQuota.
 type Plugin struct {
 	quotas  review.Collection[quota.Quota]
 	ledger  Ledger
 	counter quota.Counter
 	seed    maphash.Seed
-	// turns let requests in one namespace come one after the other: the requests of this
-	// process then never disturb each other's compare-and-swap.
-	turns [64]sync.Mutex
+	// locks serialize the requests of one namespace, by the hash of its name, so that
+	// requests in this process do not cause conflicts for each other.
+	locks [64]sync.Mutex
 }
 
 // New returns the plugin.
@@ -56,7 +54,8 @@ func New(quotas review.Collection[quota.Quota], ledger Ledger, counter quota.Cou
 	return &Plugin{quotas: quotas, ledger: ledger, counter: counter, seed: maphash.MakeSeed()}
 }
 
-// Validate charges what the request uses more than before. It has to be asked last.
+// Validate charges the additional usage of the request. It must be the last plugin, so
+// that no later one rejects a charged request.
 func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	if !charged(r) {
 		return nil
@@ -81,11 +80,11 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	if len(known) == 0 {
 		return nil
 	}
-	turn := &p.turns[maphash.String(p.seed, r.Namespace)%uint64(len(p.turns))]
-	turn.Lock()
-	defer turn.Unlock()
+	lock := &p.locks[maphash.String(p.seed, r.Namespace)%uint64(len(p.locks))]
+	lock.Lock()
+	defer lock.Unlock()
 	c := charging{item: item, more: more}
-	if len(known) > 1 || r.DryRun { // all are looked at before the first is charged
+	if len(known) > 1 || r.DryRun { // all are checked before the first is charged
 		if err := p.settleAll(ctx, r, known, c); err != nil || r.DryRun {
 			return err
 		}
@@ -104,7 +103,7 @@ func (p *Plugin) settleAll(ctx context.Context, r *review.Review, known []quota.
 	return nil
 }
 
-// charged reports whether requests of this kind can use something up.
+// charged reports whether the request can increase usage.
 func charged(r *review.Review) bool {
 	if r.Namespace == "" || r.Subresource != "" {
 		return false
@@ -118,10 +117,11 @@ type charging struct {
 	name   string
 	item   quota.Item
 	more   quota.Amounts
-	charge bool // otherwise it is only looked whether it could be
+	charge bool // otherwise only check
 }
 
-// settle makes a charge, as often as it takes. A quota that is gone allows everything.
+// settle makes one charge and retries on conflicts. A quota that was deleted allows
+// everything.
 func (p *Plugin) settle(ctx context.Context, r *review.Review, c charging) error {
 	key := resource.Key{GroupResource: quotas, Namespace: r.Namespace, Name: c.name}
 	return services.RetryLost(ctx, services.IsConflict, func() error {
@@ -145,8 +145,7 @@ func (p *Plugin) settle(ctx context.Context, r *review.Review, c charging) error
 	})
 }
 
-// against returns what is in use in a quota after the charge; nil when the charge is
-// none of its business.
+// against returns status.used of a quota after the charge, nil if the quota does not apply.
 func (c *charging) against(r *review.Review, stored services.Object) (quota.Amounts, error) {
 	q, err := Parse(stored)
 	if err != nil {
@@ -175,12 +174,12 @@ func (c *charging) against(r *review.Review, stored services.Object) (quota.Amou
 	return used, nil
 }
 
-// withUsed returns the quota with other amounts in use.
+// withUsed returns the stored quota with status.used replaced.
 func withUsed(stored services.Object, used quota.Amounts) (services.Content, error) {
 	content := services.Content{UID: stored.UID, Labels: stored.Labels, Fields: stored.Fields}
 	var object map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(stored.JSON))
-	decoder.UseNumber() // so that whole numbers stay exact
+	decoder.UseNumber() // keeps integers exact
 	if err := decoder.Decode(&object); err != nil {
 		return content, fmt.Errorf("reading %s: %w", stored.Key, err)
 	}

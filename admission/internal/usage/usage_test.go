@@ -19,14 +19,14 @@ import (
 
 var quotas = resource.GroupResource{Resource: "resourcequotas"}
 
-// known are the quotas as a mirror has them.
+// known are the quotas in the mirror.
 type known []quota.Quota
 
 func (k known) List(string) []quota.Quota { return slices.Clone(k) }
 
 func (k known) Get(string, string) (quota.Quota, bool) { return quota.Quota{}, false }
 
-// cluster stores quotas and returns two plugins, as of two replicas, that charge them.
+// cluster stores quotas and returns the plugins of two replicas that charge them.
 func cluster(t *testing.T, manifests ...string) (*fake.Cluster, [2]*usage.Plugin) {
 	t.Helper()
 	c := fake.New(t)
@@ -70,8 +70,9 @@ func manifest(name, hard, status string) string {
 	return fmt.Sprintf(`{metadata: {name: %s, namespace: here, uid: u, labels: {a: b}}, spec: {hard: {%s}}, status: {%s}}`, name, hard, status)
 }
 
-// TestTheLastPlaceIsTakenOnce lets two replicas admit far more than there is room for.
-func TestTheLastPlaceIsTakenOnce(t *testing.T) {
+// TestConcurrentChargesDoNotExceedQuota sends far more concurrent requests to two replicas
+// than the quota allows.
+func TestConcurrentChargesDoNotExceedQuota(t *testing.T) {
 	c, replicas := cluster(t, manifest("q", `count/secrets: 20`, `hard: {count/secrets: 20}, used: {count/secrets: 3}`))
 	var admitted atomic.Int32
 	var group sync.WaitGroup
@@ -108,13 +109,13 @@ func TestCharges(t *testing.T) {
 		refused string
 	}{
 		{"too much", request("pods", pod("1500m")), "pods \"x\" is forbidden: exceeded quota: a, requested: requests.cpu=1500m, used: requests.cpu=1, limited: requests.cpu=2"},
-		{"nothing asked for", request("pods", `{"spec":{"containers":[{}]}}`), "failed quota: a: must specify requests.cpu"},
+		{"without requests", request("pods", `{"spec":{"containers":[{}]}}`), "failed quota: a: must specify requests.cpu"},
 		{"a dry run", dry, ""},
 		{"enough", request("pods", pod("1")), ""},
 		{"one too many", request("pods", pod("0")), "exceeded quota: b"},
 		{"a subresource", status2, ""},
-		{"a quota that nobody has counted", request("configmaps", `{}`), "status unknown for quota: new, resources: configmaps"},
-		{"what no quota counts", request("secrets", `{}`), ""},
+		{"a quota without a status", request("configmaps", `{}`), "status unknown for quota: new, resources: configmaps"},
+		{"a resource without a quota", request("secrets", `{}`), ""},
 		{"growing", resize, ""},
 	} {
 		err := replicas[0].Validate(t.Context(), review.New(x.request))

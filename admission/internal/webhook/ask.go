@@ -19,26 +19,26 @@ import (
 	"github.com/portico-platform/portico/services/webhook"
 )
 
-// mostAnswered is the longest answer that is read.
-const mostAnswered = 8 << 20
+// maxResponseBytes bounds the body of a webhook's response.
+const maxResponseBytes = 8 << 20
 
-// mostCode is the last status code of HTTP that means an error (RFC 9110 section 15).
-const mostCode = 599
+// maxStatusCode is the largest HTTP status code (RFC 9110 section 15).
+const maxStatusCode = 599
 
-// answer is what a webhook says, whether it admits the object or refuses.
+// answer is a webhook's response, allowed or not.
 type answer = admissionv1.AdmissionResponse
 
-// callFailure is why there is no valid answer: the webhook's failure policy
-// says what that means.
+// callFailure is the error of a call without a valid response. The webhook's failure
+// policy applies to it.
 type callFailure struct{ err error }
 
 func (f *callFailure) Error() string { return f.err.Error() }
 
-// ask puts the request before a webhook. A refusal, and a dry run that the webhook
-// must not see, are a Status; else an error is a callFailure. The warnings and
-// annotations of a refusal are in the answer.
+// ask calls a webhook. If the webhook rejects the request, or does not support dry run,
+// the error is a *services.Status; any other error is a *callFailure. The answer has the
+// warnings and audit annotations in either case.
 func (w *Webhooks) ask(ctx context.Context, h *hook, r *review.Review) (answer, error) {
-	if r.DryRun && !h.pure {
+	if r.DryRun && !h.dryRunSafe {
 		return answer{}, services.BadRequest("admission webhook %q does not support dry run", h.name)
 	}
 	question := &admissionv1.AdmissionReview{Request: question(r)}
@@ -53,7 +53,7 @@ func (w *Webhooks) ask(ctx context.Context, h *hook, r *review.Review) (answer, 
 	if !reply.Response.Allowed {
 		refusal := h.refusal(reply.Response.Result)
 		if said := reply.Response.Result; said != nil && said.Code != 0 && said.Code != refusal.Code {
-			w.Log.Warn("a webhook refused with a code that is no HTTP error", "webhook", h.name, "configuration", h.configuration,
+			w.Log.Warn("a webhook rejected a request with a status code that is not an HTTP error", "webhook", h.name, "configuration", h.configuration,
 				"code", said.Code, "answered", refusal.Code)
 		}
 		return *reply.Response, refusal
@@ -61,7 +61,7 @@ func (w *Webhooks) ask(ctx context.Context, h *hook, r *review.Review) (answer, 
 	return *reply.Response, nil
 }
 
-// question describes the request. The caller has seen to it that Object is current.
+// question returns the AdmissionRequest of a review, whose Object must be current.
 func question(r *review.Review) *admissionv1.AdmissionRequest {
 	kind := metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
 	if r.KindVersion != "" {
@@ -87,7 +87,7 @@ func question(r *review.Review) *admissionv1.AdmissionRequest {
 	return q
 }
 
-// raw carries JSON as it is; none is null.
+// raw wraps JSON; an empty slice becomes null.
 func raw(object []byte) runtime.RawExtension {
 	if len(object) == 0 {
 		return runtime.RawExtension{}
@@ -95,20 +95,20 @@ func raw(object []byte) runtime.RawExtension {
 	return runtime.RawExtension{Raw: object}
 }
 
-// exchange sends the question and reads the reply.
+// exchange sends an AdmissionReview and returns the response.
 func (h *hook) exchange(ctx context.Context, question *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
 	if h.version == "" {
 		return nil, errors.New("it understands neither v1 nor v1beta1 of AdmissionReview")
 	}
 	reply := &admissionv1.AdmissionReview{}
-	if err := h.client.Post(ctx, question, reply, webhook.Limits{Timeout: h.timeout, Bytes: mostAnswered}); err != nil {
+	if err := h.client.Post(ctx, question, reply, webhook.Limits{Timeout: h.timeout, Bytes: maxResponseBytes}); err != nil {
 		return nil, err
 	}
 	return reply, nil
 }
 
-// checkReply checks that a reply is one to this question. Webhooks of v1beta1 need
-// name neither it nor themselves.
+// checkReply checks that a response belongs to a request. In v1beta1 the response need not
+// repeat type and uid.
 func checkReply(question, reply *admissionv1.AdmissionReview) error {
 	response := reply.Response
 	if response == nil {
@@ -130,7 +130,8 @@ func checkReply(question, reply *admissionv1.AdmissionReview) error {
 	return nil
 }
 
-// refusal puts a webhook's word into an error of this API.
+// refusal converts a webhook's rejection to an API error. A code that is not an HTTP error
+// becomes 400.
 func (h *hook) refusal(result *metav1.Status) *services.Status {
 	if result == nil {
 		result = &metav1.Status{}
@@ -142,7 +143,7 @@ func (h *hook) refusal(result *metav1.Status) *services.Status {
 		message += " without explanation"
 	}
 	s := &services.Status{Code: result.Code, Reason: string(result.Reason), Message: message}
-	if s.Code < http.StatusBadRequest || s.Code > mostCode {
+	if s.Code < http.StatusBadRequest || s.Code > maxStatusCode {
 		s.Code = http.StatusBadRequest
 	}
 	if s.Reason == "" {
@@ -157,7 +158,7 @@ func (h *hook) refusal(result *metav1.Status) *services.Status {
 	return s
 }
 
-// reasonOf names the reason of a code for a webhook that has given none.
+// reasonOf returns the reason for a status code, for webhooks that return none.
 func reasonOf(code int32) string {
 	switch code {
 	case http.StatusForbidden:

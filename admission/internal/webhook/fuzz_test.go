@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FuzzReply reads what webhooks answer: only an answer to this very question counts.
-// Patches have targets of their own.
+// FuzzReply checks responses of webhooks: only a response to this request is accepted.
+// Patches have fuzz targets of their own.
 func FuzzReply(f *testing.F) {
 	question := &admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.platform.io/v1", Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{UID: "u1"}}

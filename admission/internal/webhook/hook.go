@@ -18,32 +18,34 @@ type Configuration struct {
 	hooks []*hook
 }
 
-// hook is one webhook of a configuration, ready to be asked.
+// hook is one parsed webhook of a configuration.
 type hook struct {
 	configuration, name string
 	rules               []admissionregistrationv1.RuleWithOperations
 	namespaces, objects labels.Selector
-	// equivalent lets the rules mean all versions of the types that they name.
+	// equivalent is matchPolicy Equivalent: the rules match all groups and versions that
+	// serve the named resources.
 	equivalent bool
-	// ignorable lets requests pass when the webhook cannot be asked.
-	ignorable bool
-	// pure says that the webhook leaves nothing behind in a dry run.
-	pure bool
-	// again lets the webhook see the object again when others have changed it.
-	again   bool
-	timeout time.Duration
-	version string // of the AdmissionReview; empty when it understands none of ours
-	client  *webhook.Client
+	// failOpen is failurePolicy Ignore: requests are admitted if the call fails.
+	failOpen bool
+	// dryRunSafe means that the webhook has no side effects in a dry run.
+	dryRunSafe bool
+	// reinvoke is reinvocationPolicy IfNeeded: the webhook is called again if the object
+	// has changed since its first call.
+	reinvoke bool
+	timeout  time.Duration
+	version  string // of the AdmissionReview; empty if the webhook supports neither v1 nor v1beta1
+	client   *webhook.Client
 }
 
 func (h *hook) key() string { return h.configuration + "/" + h.name }
 
-// Parser returns a parser of stored configurations, whose webhooks find services of
-// the cluster with a resolver.
+// Parser returns a parser of stored configurations. The resolver finds the addresses of
+// Services that webhooks name.
 func Parser(find webhook.Resolver) func(services.Object) (Configuration, error) {
 	return func(o services.Object) (Configuration, error) {
 		var stored struct {
-			// A validating webhook has all that a mutating one has, but for the second round.
+			// A validating webhook has all fields of a mutating one except reinvocationPolicy.
 			Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"`
 		}
 		if err := json.Unmarshal(o.JSON, &stored); err != nil {
@@ -64,15 +66,15 @@ func Parser(find webhook.Resolver) func(services.Object) (Configuration, error) 
 func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, find webhook.Resolver) (*hook, error) {
 	h := &hook{configuration: configuration, name: w.Name, rules: w.Rules, timeout: 10 * time.Second,
 		equivalent: w.MatchPolicy == nil || *w.MatchPolicy == admissionregistrationv1.Equivalent,
-		ignorable:  w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
-		again:      w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
+		failOpen:   w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
+		reinvoke:   w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
 		client:     webhook.New(clientConfig(w.ClientConfig), find, "portico-admission"),
 	}
 	if w.TimeoutSeconds != nil {
 		h.timeout = time.Duration(*w.TimeoutSeconds) * time.Second
 	}
 	if w.SideEffects != nil {
-		h.pure = *w.SideEffects == admissionregistrationv1.SideEffectClassNone || *w.SideEffects == admissionregistrationv1.SideEffectClassNoneOnDryRun
+		h.dryRunSafe = *w.SideEffects == admissionregistrationv1.SideEffectClassNone || *w.SideEffects == admissionregistrationv1.SideEffectClassNoneOnDryRun
 	}
 	for _, version := range w.AdmissionReviewVersions {
 		if version == "v1" || version == "v1beta1" {
@@ -88,7 +90,7 @@ func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, f
 	return h, err
 }
 
-// clientConfig says where the webhook is in the words of package webhook.
+// clientConfig converts the client configuration of a webhook.
 func clientConfig(c admissionregistrationv1.WebhookClientConfig) webhook.Config {
 	config := webhook.Config{URL: c.URL, CABundle: c.CABundle}
 	if s := c.Service; s != nil {
@@ -97,7 +99,7 @@ func clientConfig(c admissionregistrationv1.WebhookClientConfig) webhook.Config 
 	return config
 }
 
-// selector reads a selector; none selects everything.
+// selector parses a label selector; nil selects everything.
 func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil

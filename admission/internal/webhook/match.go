@@ -13,9 +13,9 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// wanted reports whether a webhook is to be asked about a request: one of its rules, and
-// both of its selectors, have to match.
-func (w *Webhooks) wanted(ctx context.Context, h *hook, r *review.Review) (bool, error) {
+// matches reports whether a webhook is to be called for a request: one of its rules and
+// both of its selectors have to match.
+func (w *Webhooks) matches(ctx context.Context, h *hook, r *review.Review) (bool, error) {
 	if w.exempt(r) || !slices.ContainsFunc(h.rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return w.covers(h, &rule, r) }) {
 		return false, nil
 	}
@@ -32,8 +32,9 @@ func (w *Webhooks) wanted(ctx context.Context, h *hook, r *review.Review) (bool,
 	return err == nil && (inNone || h.namespaces.Matches(own)), err
 }
 
-// namespaceLabels returns the labels of the namespace that a request is about or is
-// made in. No namespace selector concerns a request in none.
+// namespaceLabels returns the labels of the namespace of a request, or of the namespace
+// that is its object. inNone is true for cluster-scoped objects, which every namespace
+// selector matches.
 func (w *Webhooks) namespaceLabels(ctx context.Context, r *review.Review) (own labels.Set, inNone bool, err error) {
 	switch {
 	case isNamespace(r) && r.Subresource == "" && r.Operation != services.OperationDelete:
@@ -57,7 +58,7 @@ func selects(s labels.Selector, object []byte) bool {
 	return ok && s.Matches(labels.Set(own))
 }
 
-// labelsOf returns the labels of an object; false for what is none.
+// labelsOf returns the labels of an object, false if it has no metadata.
 func labelsOf(object []byte) (map[string]string, bool) {
 	var o struct {
 		Metadata *struct {
@@ -70,7 +71,7 @@ func labelsOf(object []byte) (map[string]string, bool) {
 	return o.Metadata.Labels, true
 }
 
-// covers reports whether a rule is about the request.
+// covers reports whether a rule matches the request.
 func (w *Webhooks) covers(h *hook, rule *admissionregistrationv1.RuleWithOperations, r *review.Review) bool {
 	if !includes(rule.Operations, admissionregistrationv1.OperationType(r.Operation)) || !inScope(rule.Scope, r) {
 		return false
@@ -84,7 +85,7 @@ func (w *Webhooks) covers(h *hook, rule *admissionregistrationv1.RuleWithOperati
 	return h.equivalent && slices.ContainsFunc(w.groups(r), func(group string) bool { return includes(rule.APIGroups, group) })
 }
 
-// groups returns the groups that show the objects of the request's type.
+// groups returns the API groups that serve the objects of the request's resource.
 func (w *Webhooks) groups(r *review.Review) []string {
 	for _, shown := range []struct {
 		resource string

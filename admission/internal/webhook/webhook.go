@@ -1,9 +1,8 @@
-// Package webhook asks remote services about requests, as WebhookConfigurations say:
-// one after the other those that may change the object, all at once those that may
-// only refuse. It decides which of them are asked, what their silence means and
-// whether their answers are valid; what they answer is up to them.
-// Nobody is asked about the configurations themselves, so that a wrong one can be
-// put right. It serves MutatingAdmissionWebhook and ValidatingAdmissionWebhook under
+// Package webhook calls admission webhooks as MutatingWebhookConfigurations and
+// ValidatingWebhookConfigurations say: mutating ones in sequence, validating ones
+// concurrently. It matches requests, validates responses and applies failure policies.
+// No webhook is called for the configurations themselves, so that a wrong one can be
+// repaired. It implements MutatingAdmissionWebhook and ValidatingAdmissionWebhook under
 // "Admission plugins", and "Dry-run", of the specification.
 package webhook
 
@@ -24,27 +23,27 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Webhooks are all that are configured.
+// Webhooks calls the configured webhooks.
 type Webhooks struct {
 	Mutating, Validating review.Collection[Configuration]
-	// Labels returns those of a namespace, for the webhooks that select by them.
+	// Labels returns the labels of a namespace, for namespace selectors.
 	Labels     func(ctx context.Context, namespace string) (map[string]string, error)
 	Vocabulary vocabulary.Vocabulary
 	Log        *slog.Logger
 }
 
-// Mutate lets the webhooks change the object. In the second round it asks those that
-// want to see again what others have changed since.
+// Mutate calls the mutating webhooks. In the second round it calls those with
+// reinvocationPolicy IfNeeded if the object has changed since their first call.
 func (w *Webhooks) Mutate(ctx context.Context, r *review.Review) error {
 	index := -1
 	for _, c := range w.Mutating.List("") {
 		for _, hook := range c.hooks {
 			index++
-			wanted, err := w.wanted(ctx, hook, r)
+			matches, err := w.matches(ctx, hook, r)
 			if err != nil {
 				return err
 			}
-			if !wanted {
+			if !matches {
 				continue
 			}
 			if err := w.change(ctx, hook, r, index); err != nil {
@@ -55,24 +54,24 @@ func (w *Webhooks) Mutate(ctx context.Context, r *review.Review) error {
 	return nil
 }
 
-// change asks one webhook and does to the object what it answers.
+// change calls one webhook and applies its patch to the object.
 func (w *Webhooks) change(ctx context.Context, hook *hook, r *review.Review, index int) error {
 	before, err := r.Current()
 	if err != nil {
 		return err
 	}
-	if seen, asked := r.Seen[hook.key()]; r.Round > 0 && (!asked || !hook.again || same(seen, before)) {
+	if seen, asked := r.Seen[hook.key()]; r.Round > 0 && (!asked || !hook.reinvoke || same(seen, before)) {
 		return nil
 	}
 	answer, err := w.ask(ctx, hook, r)
-	hook.pass(r, answer)
+	hook.addNotes(r, answer)
 	if err != nil {
-		return w.judge(ctx, hook, r, outcome{err: err, kind: "mutating", index: index})
+		return w.applyFailurePolicy(ctx, hook, r, outcome{err: err, kind: "mutating", index: index})
 	}
 	after := before
 	if len(answer.Patch) > 0 {
 		if after, err = patched(ctx, before, answer.Patch); err != nil {
-			return w.judgePatch(ctx, hook, err)
+			return w.patchError(ctx, hook, err)
 		}
 	}
 	changed := !same(before, after)
@@ -88,7 +87,7 @@ func (w *Webhooks) change(ctx context.Context, hook *hook, r *review.Review, ind
 	return nil
 }
 
-// same reports whether two objects are equal, however they are written.
+// same reports whether two objects are equal, regardless of their encoding.
 func same(a, b []byte) bool {
 	if string(a) == string(b) || len(a) == 0 || len(b) == 0 {
 		return string(a) == string(b)
@@ -98,9 +97,9 @@ func same(a, b []byte) bool {
 	return errX == nil && errY == nil && tree.Equal(x, y)
 }
 
-// judgePatch is the error of a patch that could not be applied: the webhook's fault,
-// unless the request is over.
-func (w *Webhooks) judgePatch(ctx context.Context, hook *hook, err error) error {
+// patchError returns the error of a patch that could not be applied: a failed webhook
+// call, unless the request was canceled.
+func (w *Webhooks) patchError(ctx context.Context, hook *hook, err error) error {
 	if ctx.Err() != nil {
 		return services.AsStatus(ctx.Err())
 	}
@@ -123,17 +122,17 @@ func patched(ctx context.Context, object, patch []byte) ([]byte, error) {
 	return after, nil
 }
 
-// Validate lets the webhooks refuse the object, all at the same time. Of several
-// refusals the first in the order of the configurations counts.
+// Validate calls the validating webhooks concurrently. If several reject the request, the
+// first in the order of the configurations is returned.
 func (w *Webhooks) Validate(ctx context.Context, r *review.Review) error {
 	var asked []*hook
 	for _, c := range w.Validating.List("") {
 		for _, hook := range c.hooks {
-			wanted, err := w.wanted(ctx, hook, r)
+			matches, err := w.matches(ctx, hook, r)
 			if err != nil {
 				return err
 			}
-			if wanted {
+			if matches {
 				asked = append(asked, hook)
 			}
 		}
@@ -145,60 +144,59 @@ func (w *Webhooks) Validate(ctx context.Context, r *review.Review) error {
 	}
 	group.Wait()
 	for i, hook := range asked {
-		hook.pass(r, answers[i])
+		hook.addNotes(r, answers[i])
 	}
 	for i, hook := range asked {
 		if errs[i] == nil {
 			continue
 		}
-		if err := w.judge(ctx, hook, r, outcome{err: errs[i], kind: "validating", index: i}); err != nil {
+		if err := w.applyFailurePolicy(ctx, hook, r, outcome{err: errs[i], kind: "validating", index: i}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// outcome is how the asking of a webhook has ended that has not admitted the object.
+// outcome is a call that failed or rejected the request.
 type outcome struct {
 	err   error
 	kind  string // mutating or validating
 	index int
 }
 
-// judge says what that means: a webhook that cannot be asked may be one that is
-// better passed over.
-func (w *Webhooks) judge(ctx context.Context, hook *hook, r *review.Review, o outcome) error {
+// applyFailurePolicy returns the error of a call, nil if the call failed and the webhook's
+// failure policy is Ignore.
+func (w *Webhooks) applyFailurePolicy(ctx context.Context, hook *hook, r *review.Review, o outcome) error {
 	var failure *callFailure
 	switch {
 	case !errors.As(o.err, &failure):
 		return o.err
 	case ctx.Err() != nil:
 		return services.AsStatus(ctx.Err())
-	case !hook.ignorable:
+	case !hook.failOpen:
 		return failed(hook, failure.err)
 	}
-	w.Log.Warn("a webhook cannot be asked and is passed over", "webhook", hook.name, "configuration", hook.configuration, "error", failure.err)
+	w.Log.Warn("a webhook call failed and is ignored", "webhook", hook.name, "configuration", hook.configuration, "error", failure.err)
 	r.Annotate(map[string]string{
 		fmt.Sprintf("%s/round_%d_index_%d", w.Vocabulary.Group("failed-open."+o.kind+".webhook.admission."), r.Round, o.index): hook.name})
 	return nil
 }
 
-// failed is the 500 that a webhook makes of a request when it must be asked and
-// cannot be.
+// failed returns the error 500 for a webhook whose call failed with failure policy Fail.
 func failed(hook *hook, err error) *services.Status {
 	return &services.Status{Code: http.StatusInternalServerError, Reason: services.ReasonInternalError,
 		Message: fmt.Sprintf("Internal error occurred: failed calling webhook %q: %v", hook.name, err)}
 }
 
-// pass keeps what a webhook has to say beside its answer.
-func (h *hook) pass(r *review.Review, a answer) {
+// addNotes adds the warnings and audit annotations of a webhook to the review.
+func (h *hook) addNotes(r *review.Review, a answer) {
 	r.Warn(a.Warnings...)
 	for key, value := range a.AuditAnnotations {
 		r.Annotate(map[string]string{h.name + "/" + key: value})
 	}
 }
 
-// exempt reports whether the review is about the configuration of webhooks.
+// exempt reports whether the object of the review is a webhook configuration.
 func (w *Webhooks) exempt(r *review.Review) bool {
 	return r.Group == w.Vocabulary.Group("admissionregistration.") && strings.HasSuffix(r.Resource, "webhookconfigurations")
 }
