@@ -11,20 +11,21 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// anonymousFor is how long a caller may go on treating requests without
-// credentials as anonymous: the setting cannot change while the process lives.
+// anonymousFor is how long the caller may cache that requests without credentials are
+// anonymous. It bounds the effect of a restart with another --anonymous-auth.
 const anonymousFor = 5 * time.Minute
 
-// chain asks its methods in order; the first that proves an identity ends it.
+// chain calls its methods in order; the first that succeeds determines the user.
 type chain struct {
 	methods   []method.Method
-	audiences []string // that this API answers to
+	audiences []string // of this API
 	anonymous bool
 	log       *slog.Logger
 }
 
-// Authenticate implements services.Authn. A credential that no method accepts is
-// an error, even though without it the request would be anonymous.
+// Authenticate implements services.Authn. Credentials that a method rejects, and bearer
+// tokens that no method accepts, are Unauthorized, even if requests without credentials
+// are anonymous.
 func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (services.Authentication, error) {
 	refused := c.BearerToken != ""
 	var why string // the client may see it
@@ -55,8 +56,8 @@ func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (servi
 	}, nil
 }
 
-// complete adds to an identity what everybody gets. What says nothing about
-// audiences is for this API.
+// complete adds the audiences and the group system:authenticated. Credentials without
+// audiences are valid for those of this API.
 func (a *chain) complete(result services.Authentication, c services.Credentials) (services.Authentication, error) {
 	if len(result.Audiences) == 0 {
 		result.Audiences = method.Shared(c.Audiences, a.audiences)
@@ -68,8 +69,8 @@ func (a *chain) complete(result services.Authentication, c services.Credentials)
 	return result, nil
 }
 
-// withAuthenticated returns the groups of a user whose identity is proven. Who
-// comes as anonymous through a trusted proxy stays unauthenticated.
+// withAuthenticated returns the groups of a user plus system:authenticated, except for
+// users that a trusted proxy declares anonymous or unauthenticated.
 func withAuthenticated(u services.UserInfo) []string {
 	if u.Name == services.UserAnonymous || slices.Contains(u.Groups, services.GroupAuthenticated) ||
 		slices.Contains(u.Groups, services.GroupUnauthenticated) {

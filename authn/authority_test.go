@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// authority is a certificate authority of a test.
+// authority is a certificate authority for tests.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -38,7 +38,7 @@ func newAuthority(t *testing.T) *authority {
 	return &authority{certificate: certificate, key: key, file: file}
 }
 
-// client returns the chain of a new client certificate.
+// client returns the DER chain of a new client certificate.
 func (a *authority) client(t *testing.T, name string, organizations ...string) [][]byte {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{

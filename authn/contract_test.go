@@ -31,7 +31,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestFlags checks what is told at start about flags that do not fit.
+// TestFlags checks the usage errors of invalid flags.
 func TestFlags(t *testing.T) {
 	for _, c := range []struct{ name, arg, want string }{
 		{"two columns", "--token-auth-file=" + tokens(t, "a,b,c", "x,y"), "line 2"},
@@ -65,7 +65,7 @@ func TestAnonymous(t *testing.T) {
 	}
 	_, err = started(t).Authenticate(t.Context(), services.Credentials{BearerToken: "unknown"})
 	if !services.IsReason(err, services.ReasonUnauthorized) {
-		t.Errorf("a token that nobody knows: %v", err)
+		t.Errorf("an unknown token: %v", err)
 	}
 }
 
@@ -109,7 +109,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// started returns the service's offer, started with these flags; it ends with the test.
+// started starts the service with these flags until the end of the test and returns its
+// contract.
 func started(t *testing.T, args ...string) services.Authn {
 	t.Helper()
 	a, err := start(t, args...)

@@ -10,19 +10,19 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// maker makes one method from the flags; nil when they do not turn it on.
-type maker func(ctx context.Context, n *run.Node, now func() time.Time) (method.Method, error)
+// constructor returns a method that is configured by the flags, nil if it is off.
+type constructor func(ctx context.Context, n *run.Node, now func() time.Time) (method.Method, error)
 
-// makers are all methods, in the order they are asked: what is cheap and certain
-// first, what asks a remote service last. The proxy comes before client
-// certificates, because its own certificate may be good for both.
-var makers = []maker{proxy, clientCertificates, tokenFiles, serviceAccounts, bootstrapTokens, openID, webhook}
+// constructors are those of all methods, in the order of calls: local checks first, the
+// webhook last. The proxy precedes client certificates, because its own certificate may be
+// valid as a client certificate too.
+var constructors = []constructor{proxy, clientCertificates, tokenFiles, serviceAccounts, bootstrapTokens, openID, webhook}
 
-// methods makes the methods that the flags turn on. An error is about a flag.
+// methods returns the methods that the flags turn on. Invalid flags are usage errors.
 func methods(ctx context.Context, n *run.Node, now func() time.Time) ([]method.Method, error) {
 	var all []method.Method
-	for _, make := range makers {
-		m, err := make(ctx, n, now)
+	for _, construct := range constructors {
+		m, err := construct(ctx, n, now)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func openID(_ context.Context, n *run.Node, now func() time.Time) (method.Method
 	if err != nil {
 		return nil, run.Usagef("--oidc-ca-file: %v", err)
 	}
-	n.Go("finding the OpenID Connect issuer", m.Run)
+	n.Go("discovering the OpenID Connect issuer", m.Run)
 	return m, nil
 }
 
@@ -157,7 +157,7 @@ func webhook(_ context.Context, n *run.Node, now func() time.Time) (method.Metho
 	return m, nil
 }
 
-// issuer is who issues bound service account tokens.
+// issuer returns the issuer of bound service account tokens.
 func issuer(n *run.Node) string {
 	if issuer, _ := n.Flags.GetString("service-account-issuer"); issuer != "" {
 		return issuer
@@ -165,7 +165,7 @@ func issuer(n *run.Node) string {
 	return n.Vocabulary.TokenIssuer
 }
 
-// apiAudiences are the audiences that this API answers to.
+// apiAudiences returns the audiences of this API.
 func apiAudiences(n *run.Node) []string {
 	if audiences, _ := n.Flags.GetStringSlice("api-audiences"); len(audiences) > 0 {
 		return audiences

@@ -76,7 +76,7 @@ func TestOpenIDConnect(t *testing.T) {
 	good := token(func(map[string]any) {})
 	got, err := a.Authenticate(t.Context(), good)
 	for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); {
-		got, err = a.Authenticate(t.Context(), good) // the issuer is found while serving
+		got, err = a.Authenticate(t.Context(), good) // the issuer is discovered while serving
 	}
 	if err != nil || got.User.Name != issuer.URL+"#ann" || strings.Join(got.User.Groups, " ") != "oidc:g1 oidc:g2 system:authenticated" {
 		t.Fatalf("got %+v, %v", got, err)
@@ -96,7 +96,7 @@ func TestOpenIDConnect(t *testing.T) {
 	}
 }
 
-// certificateOf writes the certificate that a test server proves itself with.
+// certificateOf writes the certificate of a test server to a file.
 func certificateOf(t *testing.T, s *httptest.Server) string {
 	t.Helper()
 	return write(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))

@@ -48,7 +48,7 @@ func TestBootstrapTokens(t *testing.T) {
 		{"one with an unreadable end", "expiration", "tomorrow", false},
 		{"one for signing only", "usage-bootstrap-authentication", "false", false},
 		{"another secret", "token-secret", "fedcba9876543210", false},
-		{"a group that is not its to give", "auth-extra-groups", "system:masters", false},
+		{"a group that a token must not grant", "auth-extra-groups", "system:masters", false},
 	} {
 		data := maps.Clone(good)
 		data[c.key] = c.value

@@ -9,7 +9,7 @@ import (
 func main() {
 	run.Main(run.App{
 		Name:     "authn",
-		About:    "finds out who makes a request: client certificates, bearer tokens, trusted proxies, anonymous",
+		About:    "authenticates requests: client certificates, bearer tokens, trusted proxies, anonymous",
 		Services: []run.Service{authn.Service()},
 	})
 }

@@ -23,17 +23,17 @@ var (
 	bootstrapGroup = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]\z`)
 )
 
-// Bootstrap knows the tokens with which new nodes come in: each is a secret in the
-// system namespace (section "Bootstrap token secret"). Answers may not be reused,
-// because a token can be deleted or switched off at any time.
+// Bootstrap authenticates bootstrap tokens, with which new nodes join. Each is a Secret in
+// the system namespace (section "Bootstrap token secret"). Results are not cached, so that
+// a deleted or disabled token is rejected at once.
 type Bootstrap struct {
 	store     services.Reader
 	namespace string
-	kind      string // type of the secrets
+	kind      string // type of the Secrets
 	now       func() time.Time
 }
 
-// NewBootstrap reads the secrets from a store.
+// NewBootstrap returns a method that reads the Secrets from a store.
 func NewBootstrap(store services.Reader, v vocabulary.Vocabulary, now func() time.Time) *Bootstrap {
 	return &Bootstrap{store: store, namespace: v.Namespace("system"), kind: v.Qualified("bootstrap", "token"), now: now}
 }
@@ -71,7 +71,7 @@ func (m *Bootstrap) Authenticate(ctx context.Context, c services.Credentials) (s
 	return services.Authentication{User: services.UserInfo{Name: userBootstrap + id, Groups: groups}}, nil
 }
 
-// check tells why a stored token does not let anybody in; nil when it does.
+// check returns why a stored token does not authenticate, nil if it does.
 func (m *Bootstrap) check(stored storedObject, id, secret string) error {
 	data := stored.Data
 	switch {
@@ -85,7 +85,7 @@ func (m *Bootstrap) check(stored storedObject, id, secret string) error {
 		return errors.New("the token is not for authentication")
 	}
 	if text := string(data["expiration"]); text != "" {
-		// A time that nobody can read must not make a token eternal.
+		// An invalid time counts as expired, so that a typo does not make a token permanent.
 		expires, err := time.Parse(time.RFC3339, text)
 		if err != nil || !m.now().Before(expires) {
 			return fmt.Errorf("the token expired at %q", text)

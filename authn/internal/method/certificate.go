@@ -12,17 +12,17 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// certificateFor bounds how long an answer about a certificate may be reused.
+// certificateFor bounds how long the result for a certificate may be cached.
 const certificateFor = time.Minute
 
-// Certificate takes the identity from a client certificate: the common name is
-// the user, the organizations are the groups.
+// Certificate authenticates client certificates: the common name is the user name, the
+// organizations are the groups.
 type Certificate struct {
 	roots *x509.CertPool
 	now   func() time.Time
 }
 
-// NewCertificate trusts the certificate authorities in PEM files.
+// NewCertificate returns a method that trusts the certificate authorities in PEM files.
 func NewCertificate(paths []string, now func() time.Time) (*Certificate, error) {
 	roots, err := readRoots(paths)
 	if err != nil {
@@ -34,8 +34,7 @@ func NewCertificate(paths []string, now func() time.Time) (*Certificate, error) 
 // Name implements Method.
 func (m *Certificate) Name() string { return "client-certificate" }
 
-// Authenticate implements Method. A certificate without a common name names
-// nobody and counts as none.
+// Authenticate implements Method. A certificate without a common name is ignored.
 func (m *Certificate) Authenticate(_ context.Context, c services.Credentials) (services.Authentication, error) {
 	if len(c.Certificates) == 0 {
 		return services.Authentication{}, ErrNone
@@ -53,8 +52,8 @@ func (m *Certificate) Authenticate(_ context.Context, c services.Credentials) (s
 	}, nil
 }
 
-// verifyClient checks a chain, leaf first, for client authentication and returns
-// its leaf.
+// verifyClient verifies a DER chain, leaf first, for client authentication and returns its
+// leaf.
 func verifyClient(chain [][]byte, roots *x509.CertPool, now time.Time) (*x509.Certificate, error) {
 	leaf, err := x509.ParseCertificate(chain[0])
 	if err != nil {
@@ -75,8 +74,8 @@ func verifyClient(chain [][]byte, roots *x509.CertPool, now time.Time) (*x509.Ce
 	return leaf, err
 }
 
-// readRoots reads PEM bundles. A file without any certificate is an error, and so
-// is one that does not parse: a typo must not leave half of the CAs out.
+// readRoots reads PEM bundles. A file without a certificate, or with an invalid one, is an
+// error: a typo must not silently drop some of the CAs.
 func readRoots(paths []string) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	for _, path := range paths {

@@ -15,7 +15,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// secrets is a store that holds one object under every name.
+// secrets is a store that returns the same object for every name.
 type secrets struct {
 	services.Reader
 	json []byte
@@ -27,7 +27,7 @@ func (s secrets) Get(_ context.Context, r services.GetRequest) (services.Object,
 
 const fuzzToken = "abcdef.0123456789abcdef"
 
-// FuzzBootstrapToken shows tokens where one is stored: nobody gets in with another one.
+// FuzzBootstrapToken: of all tokens only the stored one authenticates.
 func FuzzBootstrapToken(f *testing.F) {
 	v := vocabulary.Platform()
 	stored, err := json.Marshal(map[string]any{"type": v.Qualified("bootstrap", "token"), "data": map[string][]byte{
@@ -47,8 +47,8 @@ func FuzzBootstrapToken(f *testing.F) {
 	})
 }
 
-// FuzzBootstrapSecret stores what users may store: the groups stay below the one of
-// bootstrap tokens.
+// FuzzBootstrapSecret: no content of the Secret yields groups outside
+// system:bootstrappers.
 func FuzzBootstrapSecret(f *testing.F) {
 	f.Fuzz(func(t *testing.T, object []byte) {
 		m := NewBootstrap(secrets{json: object}, vocabulary.Platform(), time.Now)
@@ -64,7 +64,7 @@ func FuzzBootstrapSecret(f *testing.F) {
 	})
 }
 
-// FuzzServiceAccountToken shows tokens that no known key has signed.
+// FuzzServiceAccountToken: tokens that no known key has signed are rejected.
 func FuzzServiceAccountToken(f *testing.F) {
 	m, err := NewServiceAccount(ServiceAccountConfig{Vocabulary: vocabulary.Platform(), KeyFiles: []string{"testdata/account.pub"},
 		Issuer: "https://issuer", Audiences: []string{"https://issuer"}}, time.Now)
@@ -78,8 +78,8 @@ func FuzzServiceAccountToken(f *testing.F) {
 	})
 }
 
-// FuzzTokenFile reads files of static tokens: every user has a name, and nobody gets
-// in without a token.
+// FuzzTokenFile parses static token files: every user has a name, and a request without a
+// token is not authenticated.
 func FuzzTokenFile(f *testing.F) {
 	path := f.TempDir() + "/tokens.csv"
 	f.Fuzz(func(t *testing.T, content []byte) {
@@ -101,7 +101,7 @@ func FuzzTokenFile(f *testing.F) {
 	})
 }
 
-// FuzzProxyHeaders reads extra attributes: from headers with the prefix only.
+// FuzzProxyHeaders: extra attributes are read only from headers with the prefix.
 func FuzzProxyHeaders(f *testing.F) {
 	m := &Proxy{config: ProxyConfig{ExtraPrefixes: []string{"X-Remote-Extra-"}}}
 	f.Fuzz(func(t *testing.T, name, value string) {
@@ -113,7 +113,7 @@ func FuzzProxyHeaders(f *testing.F) {
 	})
 }
 
-// FuzzCertificate shows chains that no trusted authority has signed.
+// FuzzCertificate: chains that no trusted authority has signed are rejected.
 func FuzzCertificate(f *testing.F) {
 	roots := x509.NewCertPool()
 	f.Fuzz(func(t *testing.T, leaf, intermediate []byte) {
@@ -123,7 +123,7 @@ func FuzzCertificate(f *testing.F) {
 	})
 }
 
-// FuzzPublicKeys reads key files: keys or an error, and never a private key.
+// FuzzPublicKeys parses key files: the result is never a private key.
 func FuzzPublicKeys(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind string, content []byte) {
 		key, err := publicKey(&pem.Block{Type: kind, Bytes: content})

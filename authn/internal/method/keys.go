@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// readPublicKeys reads the public keys in a PEM file, those of private keys and
-// certificates in it included. Other blocks are passed over.
+// readPublicKeys reads the public keys in a PEM file, including those of private keys and
+// certificates. Other blocks are ignored.
 func readPublicKeys(path string) ([]any, error) {
 	rest, err := os.ReadFile(path)
 	if err != nil {
@@ -57,7 +57,7 @@ func publicKey(block *pem.Block) (any, error) {
 	return nil, nil
 }
 
-// public returns the public half of a parsed private key.
+// public returns the public key of a parsed private key.
 func public[T any](private T, err error) (any, error) {
 	if err != nil {
 		return nil, err

@@ -1,8 +1,7 @@
-// Package method holds the ways to prove an identity, one small file each: static
-// tokens, client certificates, trusted proxies, service accounts, bootstrap
-// tokens, OpenID Connect and the token webhook. A method decides about the
-// credentials that are its own and passes over all others. It never decides
-// about anonymous access or the groups that everybody gets; the chain does. It
+// Package method holds the authentication methods, one small file each: static tokens,
+// client certificates, trusted proxies, service accounts, bootstrap tokens, OpenID Connect
+// and the token webhook. A method handles its own kind of credentials and ignores all
+// others. Anonymous access and the group system:authenticated are up to the caller. It
 // serves section "Authentication" of the specification.
 package method
 
@@ -14,28 +13,28 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Method is one way to prove an identity.
+// Method authenticates one kind of credentials.
 type Method interface {
 	// Name is for logs.
 	Name() string
 
-	// Authenticate returns the identity that the credentials prove, with the
-	// audiences among the wanted ones that they are for; none means that they are
-	// for this API. ErrNone when they hold nothing that this method knows; any
-	// other error when they do and it is not valid.
+	// Authenticate returns the user of the credentials, and those of the requested
+	// audiences that they are valid for; none means the audiences of this API. The error is
+	// ErrNone if there are no credentials for this method, and any other error if they are
+	// invalid or could not be checked.
 	Authenticate(ctx context.Context, c services.Credentials) (services.Authentication, error)
 }
 
-// ErrNone says that the credentials hold nothing for a method.
+// ErrNone means that there are no credentials for a method.
 var ErrNone = errors.New("no credentials for this method")
 
-// Refusal is an error whose text the client may see.
+// Refusal is an error whose message is returned to the client.
 type Refusal struct{ Message string }
 
 // Error returns the message.
 func (r *Refusal) Error() string { return r.Message }
 
-// Shared returns what is in both lists, in the order of the first.
+// Shared returns the items in both lists, in the order of the first.
 func Shared(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
 }

@@ -21,34 +21,34 @@ import (
 )
 
 const (
-	// oidcFor bounds how long an answer about an id token may be reused.
+	// oidcFor bounds how long the result for an ID token may be cached.
 	oidcFor = time.Minute
-	// discoveryTimeout bounds one request to the issuer; a failed discovery is
-	// repeated after a pause that grows from the first to the second value.
+	// discoveryTimeout bounds one request to the issuer. A failed discovery is retried with
+	// a backoff from firstDiscovery to slowestDiscovery.
 	discoveryTimeout                 = 10 * time.Second
 	firstDiscovery, slowestDiscovery = 200 * time.Millisecond, 10 * time.Second
 )
 
-// signatures are the algorithms that id tokens may be signed with.
+// signatures are the accepted signature algorithms of ID tokens.
 var signatures = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512}
 
-// OIDCConfig says whose id tokens are accepted and how their claims are read
-// (section "OpenID Connect flags").
+// OIDCConfig holds the issuer of ID tokens and the claims to read (section
+// "OpenID Connect flags").
 type OIDCConfig struct {
 	IssuerURL      string
 	ClientID       string
 	UsernameClaim  string
-	UsernamePrefix string // "": by the claim; "-": none
+	UsernamePrefix string // "": depends on UsernameClaim; "-": none
 	GroupsClaim    string
 	GroupsPrefix   string
 	RequiredClaims map[string]string
-	CAFile         string // empty: the host's authorities
+	CAFile         string // empty: the host's root certificates
 	Log            *slog.Logger
 }
 
-// OIDC accepts the id tokens of one issuer. It finds out the issuer's keys while it
-// runs, so that the issuer need not be up first.
+// OIDC authenticates ID tokens of one issuer. It discovers the issuer's keys while
+// serving, so that the issuer need not be available at start.
 type OIDC struct {
 	config   OIDCConfig
 	client   *http.Client
@@ -56,9 +56,10 @@ type OIDC struct {
 	verifier atomic.Pointer[oidc.IDTokenVerifier]
 }
 
-// NewOIDC checks the configuration; Run finds the issuer.
+// NewOIDC checks the configuration. Tokens are rejected until Run has discovered the
+// issuer.
 func NewOIDC(config OIDCConfig, now func() time.Time) (*OIDC, error) {
-	var roots *x509.CertPool // nil: the host's
+	var roots *x509.CertPool // nil: the host's root certificates
 	if config.CAFile != "" {
 		var err error
 		if roots, err = readRoots([]string{config.CAFile}); err != nil {
@@ -78,8 +79,8 @@ func NewOIDC(config OIDCConfig, now func() time.Time) (*OIDC, error) {
 	return &OIDC{config: config, now: now, client: &http.Client{Transport: transport, Timeout: discoveryTimeout}}, nil
 }
 
-// Run asks the issuer for its keys until it answers, and keeps what needs ctx
-// alive until that ends.
+// Run discovers the issuer and retries until it succeeds. The verifier refreshes keys
+// until ctx ends.
 func (m *OIDC) Run(ctx context.Context) error {
 	ctx = oidc.ClientContext(ctx, m.client)
 	for pauses := retry.NewBackoff(firstDiscovery, slowestDiscovery); ; {
@@ -96,7 +97,7 @@ func (m *OIDC) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		m.config.Log.Warn("the OpenID Connect issuer does not answer", "issuer", m.config.IssuerURL, "error", err)
+		m.config.Log.Warn("discovery of the OpenID Connect issuer failed", "issuer", m.config.IssuerURL, "error", err)
 		if !pauses.Pause(ctx) {
 			return nil
 		}
@@ -106,7 +107,7 @@ func (m *OIDC) Run(ctx context.Context) error {
 // Name implements Method.
 func (m *OIDC) Name() string { return "oidc" }
 
-// Authenticate implements Method. Tokens of other issuers count as none.
+// Authenticate implements Method. Tokens of other issuers are ignored.
 func (m *OIDC) Authenticate(ctx context.Context, c services.Credentials) (services.Authentication, error) {
 	if !m.issued(c.BearerToken) {
 		return services.Authentication{}, ErrNone
@@ -133,14 +134,14 @@ func (m *OIDC) Authenticate(ctx context.Context, c services.Credentials) (servic
 	return services.Authentication{User: user, CacheFor: max(0, min(oidcFor, token.Expiry.Sub(m.now())))}, nil
 }
 
-// skew is how far the issuer's clock may be ahead.
+// skew is the tolerated clock skew of the issuer.
 const skew = time.Minute
 
-// checkIssued refuses a token that does not say when it was issued, or names a time that
-// has not come (section "OpenID Connect flags").
+// checkIssued rejects a token without claim iat, or with one in the future (section
+// "OpenID Connect flags").
 func (m *OIDC) checkIssued(claims map[string]json.RawMessage, at time.Time) error {
-	switch _, told := claims["iat"]; {
-	case !told || at.IsZero() || at.Unix() <= 0:
+	switch _, ok := claims["iat"]; {
+	case !ok || at.IsZero() || at.Unix() <= 0:
 		return errors.New("claim iat does not say when the token was issued")
 	case at.After(m.now().Add(skew)):
 		return fmt.Errorf("the token is issued in the future: %v", at.UTC())
@@ -148,7 +149,7 @@ func (m *OIDC) checkIssued(claims map[string]json.RawMessage, at time.Time) erro
 	return nil
 }
 
-// issued reports whether a token says that it comes from the issuer.
+// issued reports whether the unverified claim iss of a token is the issuer.
 func (m *OIDC) issued(bearer string) bool {
 	token, err := jwt.ParseSigned(bearer, signatures)
 	if err != nil {
@@ -158,7 +159,7 @@ func (m *OIDC) issued(bearer string) bool {
 	return token.UnsafeClaimsWithoutVerification(&claims) == nil && claims.Issuer == m.config.IssuerURL
 }
 
-// user reads the verified claims.
+// user returns the user of verified claims.
 func (m *OIDC) user(claims map[string]json.RawMessage) (services.UserInfo, error) {
 	var user services.UserInfo
 	for claim, want := range m.config.RequiredClaims {
@@ -171,12 +172,12 @@ func (m *OIDC) user(claims map[string]json.RawMessage) (services.UserInfo, error
 	if err := json.Unmarshal(claims[m.config.UsernameClaim], &name); err != nil || name == "" {
 		return user, fmt.Errorf("claim %s holds no user name", m.config.UsernameClaim)
 	}
-	if verified, told := claims["email_verified"]; told && m.config.UsernameClaim == "email" && string(verified) != "true" {
+	if verified, ok := claims["email_verified"]; ok && m.config.UsernameClaim == "email" && string(verified) != "true" {
 		return user, errors.New("the email address is not verified")
 	}
 	user.Name = m.config.UsernamePrefix + name
-	given, told := claims[m.config.GroupsClaim]
-	if m.config.GroupsClaim == "" || !told {
+	given, ok := claims[m.config.GroupsClaim]
+	if m.config.GroupsClaim == "" || !ok {
 		return user, nil
 	}
 	if err := json.Unmarshal(given, &user.Groups); err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// ProxyConfig says which proxies are trusted and how they name users.
+// ProxyConfig holds the trusted proxies and the headers in which they name users.
 type ProxyConfig struct {
 	ClientCAFile  string
 	AllowedNames  []string // common names of proxies; empty: any
-	UserHeaders   []string // the first with a value is the user name
+	UserHeaders   []string // the first with a value holds the user name
 	GroupHeaders  []string
 	ExtraPrefixes []string
 }
 
-// Proxy takes the identity from headers that a trusted proxy has set (section
+// Proxy authenticates by the headers of a trusted proxy (section
 // "Authenticating proxy flags and headers").
 type Proxy struct {
 	config ProxyConfig
@@ -29,7 +29,7 @@ type Proxy struct {
 	now    func() time.Time
 }
 
-// NewProxy reads the authorities that proxies are verified against.
+// NewProxy reads the CA bundle that verifies proxies.
 func NewProxy(config ProxyConfig, now func() time.Time) (*Proxy, error) {
 	roots, err := readRoots([]string{config.ClientCAFile})
 	if err != nil {
@@ -41,9 +41,8 @@ func NewProxy(config ProxyConfig, now func() time.Time) (*Proxy, error) {
 // Name implements Method.
 func (m *Proxy) Name() string { return "proxy" }
 
-// Authenticate implements Method. The headers are not looked at before the
-// proxy's certificate and name are found good; a certificate that is not a
-// proxy's may still be a user's, so it counts as none.
+// Authenticate implements Method. Headers are read only after the proxy's certificate and
+// name are verified. Any other certificate may be a user's, so it is ignored.
 func (m *Proxy) Authenticate(_ context.Context, c services.Credentials) (services.Authentication, error) {
 	if len(c.Certificates) == 0 {
 		return services.Authentication{}, ErrNone

@@ -15,29 +15,30 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// serviceAccountFor is how long an answer about a token may be reused: no longer
-// than it may take until a deleted token is refused.
+// serviceAccountFor bounds how long the result for a token may be cached, and so how long
+// a deleted token is still accepted.
 const serviceAccountFor = 5 * time.Second
 
-// ServiceAccountConfig says which tokens of service accounts are good.
+// ServiceAccountConfig holds the keys, issuer and audiences of service account tokens.
 type ServiceAccountConfig struct {
 	Vocabulary vocabulary.Vocabulary
 	KeyFiles   []string // of public or private keys, or certificates
 	Issuer     string   // of bound tokens
-	Audiences  []string // that this API answers to
-	// Store is asked whether account and secret still exist; nil: they are taken to.
+	Audiences  []string // of this API
+	// Store is used to check that the account and the bound objects still exist; nil means
+	// no check.
 	Store services.Reader
 }
 
-// ServiceAccount knows the signed tokens of service accounts: those that are kept
-// in secrets, and those that are bound to an audience and a time.
+// ServiceAccount authenticates tokens of service accounts: those in Secrets, and bound ones
+// with an audience and an expiry.
 type ServiceAccount struct {
 	config ServiceAccountConfig
 	keys   []any
 	now    func() time.Time
 }
 
-// NewServiceAccount reads the keys that tokens are verified with.
+// NewServiceAccount reads the keys that verify tokens.
 func NewServiceAccount(config ServiceAccountConfig, now func() time.Time) (*ServiceAccount, error) {
 	m := &ServiceAccount{config: config, now: now}
 	for _, path := range config.KeyFiles {
@@ -53,7 +54,7 @@ func NewServiceAccount(config ServiceAccountConfig, now func() time.Time) (*Serv
 // Name implements Method.
 func (m *ServiceAccount) Name() string { return "service-account" }
 
-// account is who a token speaks for and what it was made for.
+// account holds the service account of a token and the objects that it is bound to.
 type account struct {
 	Namespace      string `json:"namespace"`
 	ServiceAccount named  `json:"serviceaccount"`
@@ -67,7 +68,7 @@ type named struct {
 	UID  string `json:"uid"`
 }
 
-// Authenticate implements Method. Tokens of other issuers count as none.
+// Authenticate implements Method. Tokens of other issuers are ignored.
 func (m *ServiceAccount) Authenticate(ctx context.Context, c services.Credentials) (services.Authentication, error) {
 	token, err := jwt.ParseSigned(c.BearerToken, []jose.SignatureAlgorithm{
 		jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512})
@@ -97,7 +98,7 @@ func (m *ServiceAccount) Authenticate(ctx context.Context, c services.Credential
 	if !a.legacy && !meant {
 		return services.Authentication{}, fmt.Errorf("the token is for %q", standard.Audience)
 	}
-	if err := m.alive(ctx, a, c.BearerToken); err != nil {
+	if err := m.checkBound(ctx, a, c.BearerToken); err != nil {
 		return services.Authentication{}, err
 	}
 	result := services.Authentication{User: m.user(a), Audiences: valid, CacheFor: serviceAccountFor}
@@ -107,7 +108,7 @@ func (m *ServiceAccount) Authenticate(ctx context.Context, c services.Credential
 	return result, nil
 }
 
-// account reads the claims of either kind of token and holds them against the subject.
+// account reads the claims of either kind of token and checks that they match the subject.
 func (m *ServiceAccount) account(standard jwt.Claims, claims map[string]json.RawMessage) (account, error) {
 	a := account{legacy: standard.Issuer == m.config.Vocabulary.LegacyTokenIssuer}
 	if a.legacy {
@@ -146,9 +147,9 @@ func (m *ServiceAccount) user(a account) services.UserInfo {
 	return user
 }
 
-// alive checks that the account, and what else the token is bound to, still
-// exists. A secret must still hold this very token.
-func (m *ServiceAccount) alive(ctx context.Context, a account, token string) error {
+// checkBound checks that the account and the objects that the token is bound to still
+// exist with the same UID. A Secret must still hold this token.
+func (m *ServiceAccount) checkBound(ctx context.Context, a account, token string) error {
 	if m.config.Store == nil {
 		return nil
 	}
@@ -163,7 +164,7 @@ func (m *ServiceAccount) alive(ctx context.Context, a account, token string) err
 		key := coreKey(b.resource, a.Namespace, b.Name)
 		object, err := readObject(ctx, m.config.Store, key, services.AnyRevision)
 		if services.IsReason(err, services.ReasonNotFound) {
-			// Made a moment ago, perhaps: only the newest state refuses.
+			// The object may be newer than the cached state, so only the newest one rejects.
 			object, err = readObject(ctx, m.config.Store, key, services.MostRecent)
 		}
 		switch {

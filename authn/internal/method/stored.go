@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// storedObject is the part of stored core objects that methods look at.
+// storedObject is the part of stored core objects that methods read.
 type storedObject struct {
 	Metadata struct {
 		UID               string     `json:"uid"`
@@ -20,7 +20,7 @@ type storedObject struct {
 	Data map[string][]byte `json:"data"` // of a secret
 }
 
-// coreKey names an object of the core group.
+// coreKey returns the key of an object of the core group.
 func coreKey(kind, namespace, name string) resource.Key {
 	return resource.Key{GroupResource: resource.GroupResource{Resource: kind}, Namespace: namespace, Name: name}
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// tokenFileFor is how long an answer about a static token may be reused: they
-// never expire and the files are read at start only.
+// tokenFileFor bounds how long the result for a static token may be cached: tokens never
+// expire, and the files are read only at start.
 const tokenFileFor = 5 * time.Minute
 
-// TokenFile knows the tokens of static files (section "Authentication"). It keeps
-// hashes only, so that looking one up takes the same time for every near miss.
+// TokenFile authenticates the tokens of static files (section "Authentication"). It keeps
+// only hashes, so that the time of a lookup reveals nothing about a token.
 type TokenFile struct {
 	users map[[sha256.Size]byte]services.UserInfo
 }
 
 // NewTokenFile reads CSV files with the columns token, user name, uid and,
-// optionally, a cell of comma-separated groups. The error names file and line.
+// optionally, a cell of comma-separated groups. Errors name file and line.
 func NewTokenFile(paths []string) (*TokenFile, error) {
 	m := &TokenFile{users: map[[sha256.Size]byte]services.UserInfo{}}
 	for _, path := range paths {

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// webhookTimeout bounds one question to the remote service.
+	// webhookTimeout bounds one call of the webhook.
 	webhookTimeout = 10 * time.Second
-	// webhookAnswers bounds how many answers are kept.
+	// webhookAnswers bounds the number of cached responses.
 	webhookAnswers = 4096
-	// webhookMost is the longest answer that is read.
-	webhookMost = 1 << 20
+	// webhookMaxBytes bounds the body of a response.
+	webhookMaxBytes = 1 << 20
 )
 
-// WebhookConfig says which remote service checks tokens (section "Outbound webhook
+// WebhookConfig holds the remote service that checks tokens (section "Outbound webhook
 // for bearer tokens").
 type WebhookConfig struct {
 	ConfigFile string // a kubeconfig
@@ -37,7 +37,7 @@ type WebhookConfig struct {
 	Log        *slog.Logger
 }
 
-// Webhook asks a remote service about every bearer token, and keeps its answers.
+// Webhook authenticates bearer tokens by a remote service and caches its responses.
 type Webhook struct {
 	config  WebhookConfig
 	url     string
@@ -46,7 +46,7 @@ type Webhook struct {
 	now     func() time.Time
 }
 
-// tokenReview is the question and the answer.
+// tokenReview is the body of the request and of the response.
 type tokenReview struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -69,13 +69,13 @@ type reviewStatus struct {
 	Error     string   `json:"error"`
 }
 
-// answer is a kept answer.
+// answer is a cached response.
 type answer struct {
 	status reviewStatus
 	until  time.Time
 }
 
-// NewWebhook reads the configuration of the remote service.
+// NewWebhook reads the kubeconfig of the remote service.
 func NewWebhook(config WebhookConfig, now func() time.Time) (*Webhook, error) {
 	remote, err := clientcmd.BuildConfigFromFlags("", config.ConfigFile)
 	if err != nil {
@@ -103,7 +103,7 @@ func (m *Webhook) Authenticate(ctx context.Context, c services.Credentials) (ser
 	}
 	a, err := m.answer(ctx, c)
 	if err != nil {
-		m.config.Log.Warn("the token webhook does not answer", "error", err)
+		m.config.Log.Warn("the token webhook call failed", "error", err)
 		return services.Authentication{}, err
 	}
 	user := a.status.User
@@ -120,7 +120,7 @@ func (m *Webhook) Authenticate(ctx context.Context, c services.Credentials) (ser
 	}, nil
 }
 
-// answer returns what the remote service says, now or not long ago.
+// answer returns the cached or a new response of the remote service.
 func (m *Webhook) answer(ctx context.Context, c services.Credentials) (answer, error) {
 	key := sha256.Sum256([]byte(c.BearerToken + "\x00" + strings.Join(c.Audiences, "\x00")))
 	if kept, ok := m.answers.Get(key); ok && m.now().Before(kept.(answer).until) {
@@ -153,7 +153,7 @@ func (m *Webhook) ask(ctx context.Context, c services.Credentials) (reviewStatus
 		return reviewStatus{}, err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, webhookMost))
+	text, err := io.ReadAll(io.LimitReader(response.Body, webhookMaxBytes))
 	if err != nil {
 		return reviewStatus{}, err
 	}
