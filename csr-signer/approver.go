@@ -17,15 +17,15 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// askAgain is the pause before the permission of a requester is checked again: it may be
-// granted later.
-const askAgain = 30 * time.Second
+// recheckAfter is the pause before the permission of a requester is checked again: it may
+// be granted later.
+const recheckAfter = 30 * time.Second
 
-// approver approves requests for the client certificates of nodes, whose senders may
-// create them (section "Built-in signers"). Nothing else is approved automatically.
+// approver approves requests for client certificates of nodes if the requester has the
+// permission (section "Built-in signers"). Nothing else is approved automatically.
 type approver struct {
 	requests   dynamic.ResourceInterface
-	reviews    dynamic.ResourceInterface // of access, which the API answers
+	reviews    dynamic.ResourceInterface // SubjectAccessReviews
 	profile    profile.Profile           // of signer
 	signer     string
 	vocabulary vocabulary.Vocabulary
@@ -40,7 +40,7 @@ func (a *approver) decide(ctx context.Context, object *unstructured.Unstructured
 	}
 	text, err := base64.StdEncoding.DecodeString(csr.Spec.Request)
 	if err != nil {
-		return 0, nil // which only somebody else can have let in
+		return 0, nil // the API does not admit such an object
 	}
 	request, err := profile.Parse(text)
 	if err != nil {
@@ -61,7 +61,7 @@ func (a *approver) decide(ctx context.Context, object *unstructured.Unstructured
 			return 0, a.approve(ctx, object, permission)
 		}
 	}
-	return askAgain, nil
+	return recheckAfter, nil
 }
 
 // allowed reports whether the requester may create certificatesigningrequests with a
@@ -103,7 +103,7 @@ func (a *approver) approve(ctx context.Context, object *unstructured.Unstructure
 	}
 	_, err = a.requests.Update(ctx, approved, metav1.UpdateOptions{}, "approval")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // its next state comes by itself
+		return nil // the informer delivers its next state
 	}
 	if err == nil {
 		a.log.Info("approved", "request", object.GetName(), "permission", permission)

@@ -14,11 +14,10 @@ import (
 	"github.com/smallstep/certificates/cas/softcas"
 )
 
-// backdate lets certificates hold at once for clients whose clocks are behind.
+// backdate makes new certificates valid for clients whose clocks are behind.
 const backdate = 5 * time.Minute
 
-// authority issues certificates. The template says all that is in them but their
-// times.
+// authority issues certificates from templates. It sets only their validity period.
 type authority struct {
 	service  apiv1.CertificateAuthorityService
 	lifetime time.Duration
@@ -51,8 +50,8 @@ func newAuthority(certFile, keyFile string, lifetime time.Duration, now func() t
 	return &authority{service: service, lifetime: lifetime, notAfter: chain[0].NotAfter, now: now}, err
 }
 
-// issue returns the PEM of a new certificate. It is checked against the template:
-// a remote authority may have a mind of its own.
+// issue returns the PEM of a new certificate. The certificate is checked against the
+// template, because a remote authority may issue another one.
 func (a *authority) issue(template *x509.Certificate, request *x509.CertificateRequest) ([]byte, error) {
 	lifetime := min(a.lifetime, a.notAfter.Sub(a.now()))
 	if lifetime <= 0 {

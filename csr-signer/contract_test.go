@@ -9,8 +9,8 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// TestStart checks that the worker needs a kubeconfig and nothing that answers,
-// and tells of flags that do not fit.
+// TestStart checks that the worker starts with a kubeconfig, even if no server responds,
+// and that invalid flags are usage errors.
 func TestStart(t *testing.T) {
 	app := run.App{Name: "test", Services: []run.Service{Service()}}
 	path := filepath.Join(t.TempDir(), "kubeconfig")

@@ -1,8 +1,7 @@
-// Package csrsigner is the worker that signs approved certificate signing requests
-// for the built-in signers, and deletes requests about which nothing has happened
-// for an hour. It is a client of the public API and nothing else: who may approve
-// and who may sign is decided there. It approves nothing but the certificates of nodes
-// that may have them. It serves
+// Package csrsigner is the worker that signs approved CertificateSigningRequests of the
+// built-in signers, and deletes requests an hour after their last change. It approves
+// client certificates of nodes whose requester has the permission, and nothing else. It
+// is a client of the public API, which authorizes its approvals and signatures. It serves
 // "Built-in signers" and "CertificateSigningRequest" of the specification.
 package csrsigner
 
@@ -20,14 +19,14 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// The worker's names in --controllers; all are on by default.
+// The names of the controllers in --controllers; all are on by default.
 const (
 	signing   = "csrsigning"
 	cleaning  = "csrcleaner"
 	approving = "csrapproving"
 )
 
-// defaultDuration is how long certificates are valid: a year.
+// defaultDuration is the default lifetime of certificates: one year.
 const defaultDuration = 365 * 24 * time.Hour
 
 // Service describes csr-signer to the kit.
@@ -42,10 +41,10 @@ func Service() run.Service {
 }
 
 func flags(fs *pflag.FlagSet) {
-	fs.String("cluster-signing-cert-file", "", "PEM file of the authority's certificate that signs for the built-in signers")
+	fs.String("cluster-signing-cert-file", "", "PEM file of the CA certificate of the built-in signers")
 	fs.String("cluster-signing-key-file", "", "PEM file of its private key")
 	expiry.Flags(fs, expiry.Own, "cluster-signing-cert-file")
-	fs.Duration("cluster-signing-duration", defaultDuration, "how long issued certificates are valid")
+	fs.Duration("cluster-signing-duration", defaultDuration, "lifetime of issued certificates, at most that of the CA certificate")
 }
 
 func start(ctx context.Context, n *run.Node) error {
@@ -84,7 +83,7 @@ func start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
-// issuer returns the authority that the flags name; nil when they name none.
+// issuer returns the authority of the flags, nil if they name none.
 func issuer(fs *pflag.FlagSet) (*authority, error) {
 	duration, _ := fs.GetDuration("cluster-signing-duration")
 	if duration <= 0 {

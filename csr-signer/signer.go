@@ -16,15 +16,14 @@ import (
 	"github.com/portico-platform/portico/csr-signer/internal/profile"
 )
 
-// keepFor is how long a request stays after its last change of state.
+// keepFor is how long a request is kept after the last change of its conditions.
 const keepFor = time.Hour
 
-// signer signs approved requests for the built-in signers, and deletes requests
-// about which nothing has happened for long.
+// signer signs approved requests of the built-in signers, and deletes old requests.
 type signer struct {
 	requests  dynamic.ResourceInterface
 	profiles  map[string]profile.Profile
-	authority *authority // nil: requests are only cleaned up
+	authority *authority // nil: nothing is signed
 	cleans    bool
 	approver  *approver // nil: requests are not approved automatically
 	clock     clock.PassiveClock
@@ -37,7 +36,7 @@ type signingRequest struct {
 		Request    string   `json:"request"`
 		SignerName string   `json:"signerName"`
 		Usages     []string `json:"usages"`
-		// Who asks.
+		// The requester.
 		Username string              `json:"username"`
 		UID      string              `json:"uid"`
 		Groups   []string            `json:"groups"`
@@ -53,22 +52,23 @@ type signingRequest struct {
 	} `json:"status"`
 }
 
-// reconcile approves what may be approved automatically, signs what is approved, and
-// otherwise waits until a request is old.
+// reconcile approves a request if that is automatic, signs it if it is approved, and
+// deletes it if it is old. It returns the time until it is to be called again, 0 for the
+// next change of the request.
 func (s *signer) reconcile(ctx context.Context, object *unstructured.Unstructured) (time.Duration, error) {
 	var csr signingRequest
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &csr); err != nil {
 		s.log.Warn("a certificate signing request cannot be read", "request", object.GetName(), "error", err)
 		return 0, nil
 	}
-	var ask time.Duration // until the approver wants to see it again
+	var recheck time.Duration // until the approver is called again; 0: never
 	if s.approver != nil && csr.undecided() {
 		var err error
-		if ask, err = s.approver.decide(ctx, object, csr); err != nil {
+		if recheck, err = s.approver.decide(ctx, object, csr); err != nil {
 			return 0, err
 		}
 	}
-	if csr.wantsSignature() && s.authority != nil {
+	if csr.needsSignature() && s.authority != nil {
 		if p, ours := s.profiles[csr.Spec.SignerName]; ours {
 			if err := s.sign(ctx, object, csr, p); err != nil {
 				return 0, err
@@ -76,11 +76,11 @@ func (s *signer) reconcile(ctx context.Context, object *unstructured.Unstructure
 		}
 	}
 	if !s.cleans {
-		return ask, nil
+		return recheck, nil
 	}
 	if left := csr.lastChange(object.GetCreationTimestamp().Time).Add(keepFor).Sub(s.clock.Now()); left > 0 {
-		if ask > 0 {
-			left = min(left, ask)
+		if recheck > 0 {
+			left = min(left, recheck)
 		}
 		return left, nil
 	}
@@ -93,9 +93,9 @@ func (s *signer) reconcile(ctx context.Context, object *unstructured.Unstructure
 	return 0, err
 }
 
-// wantsSignature reports whether the request is approved and neither denied, failed
-// nor signed already.
-func (c *signingRequest) wantsSignature() bool {
+// needsSignature reports whether the request is approved and neither denied, failed nor
+// signed.
+func (c *signingRequest) needsSignature() bool {
 	approved := false
 	for _, condition := range c.Status.Conditions {
 		switch condition.Type {
@@ -108,7 +108,7 @@ func (c *signingRequest) wantsSignature() bool {
 	return approved && c.Status.Certificate == ""
 }
 
-// undecided reports whether nobody has approved, denied or signed the request.
+// undecided reports whether the request is neither approved, denied nor signed.
 func (c *signingRequest) undecided() bool {
 	for _, condition := range c.Status.Conditions {
 		if condition.Type == "Approved" || condition.Type == "Denied" {
@@ -118,7 +118,7 @@ func (c *signingRequest) undecided() bool {
 	return c.Status.Certificate == ""
 }
 
-// lastChange returns when the state of the request changed last.
+// lastChange returns the time of the last change of a condition, or of the creation.
 func (c *signingRequest) lastChange(created time.Time) time.Time {
 	last := created
 	for _, condition := range c.Status.Conditions {
@@ -131,8 +131,8 @@ func (c *signingRequest) lastChange(created time.Time) time.Time {
 	return last
 }
 
-// sign issues the certificate of a request. One that does not meet the signer's
-// conditions is told of in the log only.
+// sign issues the certificate of a request. A request that does not meet the signer's
+// conditions is only logged.
 func (s *signer) sign(ctx context.Context, object *unstructured.Unstructured, csr signingRequest, p profile.Profile) error {
 	log := s.log.With("request", object.GetName(), "signer", csr.Spec.SignerName)
 	text, err := base64.StdEncoding.DecodeString(csr.Spec.Request)
@@ -161,7 +161,7 @@ func (s *signer) sign(ctx context.Context, object *unstructured.Unstructured, cs
 	}
 	_, err = s.requests.UpdateStatus(ctx, signed, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // its next state comes by itself
+		return nil // the informer delivers its next state
 	}
 	if err == nil {
 		log.Info("signed")

@@ -96,7 +96,7 @@ func TestOldRequestsAreDeleted(t *testing.T) {
 	}
 }
 
-// newSigner returns a signer of an API that holds one request.
+// newSigner returns a signer and a client of an API with one request.
 func newSigner(t *testing.T, object *unstructured.Unstructured) (*signer, dynamic.ResourceInterface) {
 	t.Helper()
 	certFile, keyFile := authorityFiles(t)
@@ -112,7 +112,7 @@ func newSigner(t *testing.T, object *unstructured.Unstructured) (*signer, dynami
 		clock: clock.NewFakeClock(object.GetCreationTimestamp().Time), log: slog.New(slog.DiscardHandler)}, requests
 }
 
-// request is a stored request of jane, with a condition that may be empty.
+// request returns a stored request of jane, with a condition unless that is empty.
 func request(t *testing.T, signer, condition string) *unstructured.Unstructured {
 	t.Helper()
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{

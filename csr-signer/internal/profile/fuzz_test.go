@@ -8,8 +8,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// FuzzParse reads signing requests, as PEM and as its content: what is signed is never
-// an authority, and node certificates are those of nodes.
+// FuzzParse parses requests, as PEM and as DER: a template is never a CA, and those of node
+// clients have only the organization of nodes.
 func FuzzParse(f *testing.F) {
 	v := vocabulary.Platform()
 	profiles := BuiltIn(v)

@@ -1,7 +1,6 @@
-// Package profile knows what the built-in signers sign: for each, which subject,
-// which usages and which alternative names a request may have, and what of it goes
-// into the certificate. It decides about one request at a time and issues nothing.
-// It serves "Built-in signers" of the specification.
+// Package profile defines what the built-in signers sign: the subject, usages and subject
+// alternative names that a request may have, and the certificate template that results. It
+// issues nothing. It serves "Built-in signers" of the specification.
 package profile
 
 import (
@@ -15,13 +14,14 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Profile is what one signer signs.
+// Profile is the policy of one signer.
 type Profile struct {
-	// node: the subject has to be a node's.
+	// node requires the subject of a node.
 	node bool
-	// required usages must be there; allowed ones may; nil allowed: all known ones.
+	// required usages must be present; others must be in allowed, where nil allows all
+	// known usages.
 	required, allowed []string
-	// names is the rule about alternative names.
+	// names is the rule for subject alternative names.
 	names namesRule
 }
 
@@ -29,7 +29,7 @@ type namesRule uint8
 
 const (
 	anyNames    namesRule = iota
-	noNames               // none at all
+	noNames               // none
 	serverNames           // DNS names and addresses only, at least one
 )
 
@@ -55,7 +55,8 @@ func BuiltIn(v vocabulary.Vocabulary) map[string]Profile {
 	}
 }
 
-// Parse reads the PEM of a request and checks that its sender holds the key.
+// Parse parses the PEM of a request and verifies its signature, which proves that the
+// requester holds the key.
 func Parse(text []byte) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
@@ -68,8 +69,8 @@ func Parse(text []byte) (*x509.CertificateRequest, error) {
 	return request, request.CheckSignature()
 }
 
-// Template returns the certificate that a request gets, without its times. The
-// error says which condition of the signer is not met.
+// Template returns the certificate for a request, without its validity period. The errors
+// name the conditions of the signer that are not met.
 func (p Profile) Template(r *x509.CertificateRequest, usages []string) (*x509.Certificate, error) {
 	if err := errors.Join(p.checkSubject(r), p.checkUsages(usages), p.checkNames(r)); err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func (p Profile) Template(r *x509.CertificateRequest, usages []string) (*x509.Ce
 	template := &x509.Certificate{
 		Subject: r.Subject, PublicKey: r.PublicKey, PublicKeyAlgorithm: r.PublicKeyAlgorithm,
 		DNSNames: r.DNSNames, IPAddresses: r.IPAddresses, EmailAddresses: r.EmailAddresses, URIs: r.URIs,
-		BasicConstraintsValid: true, // and no authority
+		BasicConstraintsValid: true, // with IsCA false
 	}
 	for _, usage := range usages {
 		if bit, ok := keyUsages[usage]; ok {
