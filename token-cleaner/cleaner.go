@@ -29,7 +29,7 @@ func (c *cleaner) reconcile(ctx context.Context, secret *unstructured.Unstructur
 		return left, nil
 	}
 	uid, version := secret.GetUID(), secret.GetResourceVersion()
-	// With preconditions: a token that was renewed a moment ago must stay.
+	// The preconditions keep a token that was renewed since it was read.
 	err := c.secrets.Delete(ctx, secret.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

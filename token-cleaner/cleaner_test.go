@@ -121,7 +121,7 @@ func waitFor(t *testing.T, condition func() bool) {
 	defer tick.Stop()
 	for end := time.Now().Add(deadline); !condition(); <-tick.C {
 		if time.Now().After(end) {
-			t.Fatal("it never came to that")
+			t.Fatalf("the condition does not hold within %v", deadline)
 		}
 	}
 }

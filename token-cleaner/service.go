@@ -1,8 +1,8 @@
-// Package tokencleaner is the worker for bootstrap tokens: it deletes expired ones, and
-// publishes cluster-info and signs it with those that are for signing. It is a client
-// of the public API and nothing else. It decides by the token's secret: one without an
-// expiration, or with an unreadable one, is not deleted. It serves "Bootstrap token"
-// under "States and transitions", and "Cluster-info ConfigMap", of the specification.
+// Package tokencleaner is the worker for bootstrap tokens: it deletes expired ones,
+// publishes cluster-info, and signs it with the tokens that are for signing. It is a
+// client of the public API and nothing else. A token whose Secret has no expiration, or an
+// invalid one, is not deleted. It serves "Bootstrap token" under "States and transitions",
+// and "Cluster-info ConfigMap", of the specification.
 package tokencleaner
 
 import (

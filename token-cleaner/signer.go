@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// clusterInfo is the ConfigMap that new nodes read before they trust anything.
+	// clusterInfo is the ConfigMap that new nodes read before they have credentials.
 	clusterInfo = "cluster-info"
 	// payload is the signed entry, and signatures the prefix of the entries with its
 	// signatures.
@@ -34,7 +34,7 @@ const (
 // can verify the content by its signature.
 type signer struct {
 	configMaps dynamic.ResourceInterface
-	// info sees cluster-info, tokens the secrets of the tokens.
+	// info watches cluster-info, tokens the Secrets of the tokens.
 	info, tokens cache.SharedIndexInformer
 	// fullToken signs with the whole token, not its secret part.
 	fullToken bool
@@ -146,8 +146,8 @@ func (s *signer) key(t token) string {
 	return t.secret
 }
 
-// detached returns a JWS (RFC 7515, HS256) without its payload. Libraries refuse keys
-// that are shorter than the hash, as tokens are.
+// detached returns a JWS (RFC 7515, HS256) without its payload. Libraries reject keys that
+// are shorter than the hash, as tokens are.
 func detached(content, id, key string) (string, error) {
 	header, err := json.Marshal(map[string]string{"alg": "HS256", "kid": id})
 	if err != nil {
