@@ -1,9 +1,9 @@
-// Package lifecycle runs the controllers that complete deletions and keep derived
+// Package lifecycle runs the controllers that complete deletions and maintain derived
 // objects: they empty deleted namespaces and custom resource types, collect objects
 // whose owners are gone, release unused volumes, create the default objects of
 // namespaces, issue tokens for service accounts and count quota usage. It is a client
-// of the public API and nothing else. It decides which controllers run and what they
-// share; each is in a folder below. It serves "Two-phase deletion of a resource",
+// of the public API and nothing else. This package starts the controllers and holds what
+// they share; each is in a folder below. It serves "Two-phase deletion of a resource",
 // "Terminology" and "Service account secret" of the specification.
 package lifecycle
 
@@ -191,7 +191,7 @@ func (l *lifecycle) startTokens() error {
 		return err
 	}
 	l.on = true
-	l.Go("giving service accounts their tokens", c.Run)
+	l.Go("creating service account tokens", c.Run)
 	return nil
 }
 
@@ -206,7 +206,7 @@ func (l *lifecycle) startQuotas() error {
 		return err
 	}
 	l.on = true
-	l.Go("counting what quotas limit", c.Run)
+	l.Go("counting quota usage", c.Run)
 	return nil
 }
 
@@ -220,7 +220,7 @@ func (l *lifecycle) startVolumes() error {
 			return err
 		}
 		l.on = true
-		l.Go("letting go what nobody uses: "+kind.Controller, c.Run)
+		l.Go("removing finalizers of unused storage: "+kind.Controller, c.Run)
 	}
 	return nil
 }

@@ -1,8 +1,7 @@
-// Package accounttokens creates a token secret for every service account, and fills the
-// token secrets that others create. It decides the content of such a secret, and
-// deletes it with its account; a token is valid exactly as long as its secret exists.
-// It never touches secrets of other types. It serves "Service account secret" and
-// "Service account token flags" of the specification.
+// Package accounttokens creates a token Secret for every service account, fills token
+// Secrets that others create, and deletes them with their account. A token is valid as
+// long as its Secret exists. Secrets of other types are not changed. It serves "Service
+// account secret" and "Service account token flags" of the specification.
 package accounttokens
 
 import (
@@ -36,13 +35,13 @@ type Config struct {
 	Log             *slog.Logger
 }
 
-// Controller keeps the tokens of service accounts.
+// Controller maintains the token Secrets of service accounts.
 type Controller struct {
 	Config
 	signer            jose.Signer
 	accounts, secrets dynamic.NamespaceableResourceInterface
-	// seenAccounts and seenSecrets are the informers; the latter sees only token
-	// secrets.
+	// seenAccounts and seenSecrets are the informers; the latter watches only token
+	// Secrets.
 	seenAccounts, seenSecrets cache.SharedIndexInformer
 	accountQueue, secretQueue *worker.Queue[cache.ObjectName]
 }

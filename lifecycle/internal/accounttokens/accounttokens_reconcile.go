@@ -69,7 +69,7 @@ func (c *Controller) account(ctx context.Context, name cache.ObjectName, uid str
 	return account, nil
 }
 
-// filled returns a token secret with all its content. An existing token stays.
+// filled returns a token secret with all its content. An existing token is kept.
 func (c *Controller) filled(secret, account *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	filled := secret.DeepCopy()
 	annotations := filled.GetAnnotations()

@@ -154,7 +154,7 @@ func TestAccountsGetSecrets(t *testing.T) {
 	first := p.listed("default")
 	apitest.Eventually(t, "and filled", func() bool { return p.data(first)["token"] != "" })
 	p.secrets.Delete(first, metav1.DeletePropagationBackground)
-	apitest.Eventually(t, "another one is made", func() bool { next := p.listed("default"); return next != "" && next != first })
+	apitest.Eventually(t, "another one is created", func() bool { next := p.listed("default"); return next != "" && next != first })
 	if others, _, _ := unstructured.NestedSlice(p.accounts.Get("default").Object, "secrets"); len(others) != 2 {
 		t.Errorf("listed: %v", others)
 	}

@@ -1,7 +1,7 @@
-// Package apitest is a small API over HTTP in the process of a test: any types, with
+// Package apitest is a small in-process API over HTTP for tests: any types, with
 // discovery, lists, watches, conditional writes and two-phase deletion. It behaves like
-// the real API, but knows no rules of single types except the namespace's. Only tests
-// use it; the end-to-end tests verify against the real API what they rely on.
+// the real API, but has no rules for single types except namespaces. The end-to-end tests
+// cover the same controllers against the real API.
 package apitest
 
 import (
@@ -98,15 +98,15 @@ func (a *API) put(k key, o *unstructured.Unstructured) {
 		o.SetCreationTimestamp(metav1.Now())
 	}
 	a.objects[k] = o
-	a.tell(k, event, o)
+	a.record(k, event, o)
 }
 
 func (a *API) remove(k key, o *unstructured.Unstructured) {
 	delete(a.objects, k)
-	a.tell(k, "DELETED", o)
+	a.record(k, "DELETED", o)
 }
 
-func (a *API) tell(k key, event string, o *unstructured.Unstructured) {
+func (a *API) record(k key, event string, o *unstructured.Unstructured) {
 	a.revision++
 	o.SetResourceVersion(strconv.FormatInt(a.revision, 10))
 	a.history = append(a.history, change{k, event, a.revision, o})

@@ -34,8 +34,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !ok || err != nil:
 		http.NotFound(w, r)
-	case a.mistaken(r, k) != nil:
-		answer(w, nil, a.mistaken(r, k))
+	case a.otherDefinition(r, k) != nil:
+		answer(w, nil, a.otherDefinition(r, k))
 	case r.Method == http.MethodGet && r.URL.Query().Has("watch"):
 		a.watch(w, r, k)
 	case r.Method == http.MethodGet && k.name == "":
@@ -48,9 +48,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mistaken returns the error of a request that selects the objects of a definition by
-// its UID, on a path that serves those of another one or of a built-in type.
-func (a *API) mistaken(r *http.Request, k key) error {
+// otherDefinition returns the error of a request that selects objects by the UID of a
+// definition, on a path of another definition or of a built-in type.
+func (a *API) otherDefinition(r *http.Request, k key) error {
 	uid, ok := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), resource.DefinitionUID+"=")
 	if !ok {
 		return nil
@@ -172,10 +172,10 @@ func selected(r *http.Request) func(*unstructured.Unstructured) bool {
 	}
 }
 
-func (a *API) matching(k key, wanted func(*unstructured.Unstructured) bool) []*unstructured.Unstructured {
+func (a *API) matching(k key, match func(*unstructured.Unstructured) bool) []*unstructured.Unstructured {
 	found := []*unstructured.Unstructured{}
 	for at, o := range a.objects {
-		if at.resource == k.resource && (k.namespace == "" || k.namespace == at.namespace) && wanted(o) {
+		if at.resource == k.resource && (k.namespace == "" || k.namespace == at.namespace) && match(o) {
 			found = append(found, o)
 		}
 	}
@@ -188,7 +188,7 @@ func (a *API) matching(k key, wanted func(*unstructured.Unstructured) bool) []*u
 // watch sends the changes after a revision.
 func (a *API) watch(w http.ResponseWriter, r *http.Request, k key) {
 	revision, _ := strconv.ParseInt(r.URL.Query().Get("resourceVersion"), 10, 64)
-	wanted := selected(r)
+	match := selected(r)
 	w.Header().Set("Content-Type", "application/json")
 	w.(http.Flusher).Flush()
 	for {
@@ -196,7 +196,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, k key) {
 		news, history := a.news, a.history
 		a.mu.Unlock()
 		for _, c := range history {
-			if c.revision <= revision || c.resource != k.resource || !wanted(c.object) {
+			if c.revision <= revision || c.resource != k.resource || !match(c.object) {
 				continue
 			}
 			if err := json.NewEncoder(w).Encode(map[string]any{"type": c.event, "object": c.object.Object}); err != nil {

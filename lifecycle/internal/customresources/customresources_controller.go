@@ -1,9 +1,8 @@
-// Package customresources completes the deletion of custom resource definitions: it
-// deletes their objects and then finalizes them. When a definition is gone, it triggers
-// a new decision for the definitions that wanted its names. It decides when nothing is
-// left. It never touches the objects of a definition that is not being deleted, and
-// waits for the finalizers of others. It serves "Two-phase deletion of a resource" of
-// the specification.
+// Package customresources completes the deletion of CustomResourceDefinitions: it deletes
+// their objects, waits until none is left and removes its finalizer. When a definition is
+// gone, it triggers acceptance of the names of definitions that conflicted with it. It
+// never deletes objects of a definition that is not being deleted, and waits for other
+// finalizers. It serves "Two-phase deletion of a resource" of the specification.
 package customresources
 
 import (

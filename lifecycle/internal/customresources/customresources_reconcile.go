@@ -31,7 +31,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 		return 0, err
 	}
 	if !exists {
-		return 0, c.offerNames(ctx, name)
+		return 0, c.retryNames(ctx, name)
 	}
 	if known.(*unstructured.Unstructured).GetDeletionTimestamp() == nil {
 		return 0, nil
@@ -51,10 +51,10 @@ func (c *Controller) holds(d *unstructured.Unstructured) bool {
 	return d.GetDeletionTimestamp() != nil && slices.Contains(d.GetFinalizers(), c.finalizer)
 }
 
-// served identifies the objects of a definition: the resource that serves them, and a
-// selector that the front door refuses if the path serves anything but the types of
-// this very definition. So nothing else is deleted, whatever the definition says and
-// however far the front door is behind.
+// served identifies the objects of a definition: their resource, and a field selector that
+// the front door rejects unless the path serves the types of the definition with this UID.
+// So no other objects are deleted, whatever names the definition has and however stale the
+// front door is.
 type served struct {
 	schema.GroupVersionResource
 	definition string
@@ -98,9 +98,9 @@ func (c *Controller) empty(ctx context.Context, d *unstructured.Unstructured) (t
 	return 0, err
 }
 
-// servedBy returns where the objects of a definition are served. ok is false if its
-// names were never accepted or it was never established, so that there cannot be any
-// objects. Only the front door sets both conditions.
+// servedBy returns the resource of the objects of a definition. ok is false if its names
+// were never accepted or it was never established, so that it has no objects. Only the
+// front door sets both conditions.
 func servedBy(d *unstructured.Unstructured) (of served, ok bool) {
 	of.definition = resource.DefinitionUID + "=" + string(d.GetUID())
 	of.Group, _, _ = unstructured.NestedString(d.Object, "spec", "group")
@@ -152,9 +152,9 @@ func (c *Controller) deleteAll(ctx context.Context, of served, places map[string
 	return errors.Join(errs...)
 }
 
-// offerNames rewrites the definitions that want names which a deleted one may have had:
-// the front door decides on names when a definition is stored.
-func (c *Controller) offerNames(ctx context.Context, gone string) error {
+// retryNames updates the definitions whose names may have conflicted with those of a
+// deleted one: the front door accepts names when a definition is stored.
+func (c *Controller) retryNames(ctx context.Context, gone string) error {
 	_, group, _ := strings.Cut(gone, ".")
 	var errs []error
 	for _, each := range c.existing.GetStore().List() {

@@ -71,7 +71,8 @@ func create(t *testing.T, in dynamic.ResourceInterface, object map[string]any) {
 	}
 }
 
-// waitFor follows a resource until an object is as wanted; nil means deleted.
+// waitFor watches a resource until the condition holds for an object, which is nil if it is
+// deleted.
 func waitFor(t *testing.T, in dynamic.ResourceInterface, name string, wanted func(*unstructured.Unstructured) bool) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)

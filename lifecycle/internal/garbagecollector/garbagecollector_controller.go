@@ -1,9 +1,9 @@
-// Package garbagecollector deletes objects whose owners are all gone. It also
-// implements foreground deletion, where an owner is deleted after its dependents, and
-// orphaning. It decides by ownerReferences alone. It never deletes because of what a
-// watch did or did not deliver: an owner is absent if a read by name and uid says so,
-// and a dependent is deleted with the preconditions of the state that was read. It
-// serves "Two-phase deletion of a resource" of the specification.
+// Package garbagecollector deletes objects whose owners are all gone, according to their
+// ownerReferences. It also implements foreground deletion, where an owner is deleted after
+// its dependents, and orphaning. It never deletes based on watch events alone: that an
+// owner is absent is confirmed by a read, and a dependent is deleted with the
+// preconditions of the state that was read. It serves "Two-phase deletion of a resource"
+// of the specification.
 package garbagecollector
 
 import (
@@ -35,8 +35,8 @@ const (
 	// refreshEvery is how often discovery is repeated. Changes of custom types trigger
 	// it at once.
 	refreshEvery = 30 * time.Second
-	// recheckAfter is when it is repeated once more, because the API may have been
-	// behind.
+	// recheckAfter is when it is repeated once more, because the API's discovery may have
+	// been stale.
 	recheckAfter = time.Second
 	// absentOwners is the size of the cache of absent owners.
 	absentOwners = 1000
@@ -124,13 +124,13 @@ func (c *Controller) follow(ctx context.Context, served *inventory.Inventory, gr
 	c.served.Store(served)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	there := map[schema.GroupResource]bool{}
+	present := map[schema.GroupResource]bool{}
 	for _, t := range served.Types {
 		kind := t.GroupResource()
 		if !t.Can("delete", "list", "watch") || kind == ignored() {
 			continue
 		}
-		there[kind] = true
+		present[kind] = true
 		if known := c.monitors[kind]; known == nil || known.kind.GroupVersionResource != t.GroupVersionResource {
 			c.start(ctx, t, group)
 		}
@@ -138,12 +138,12 @@ func (c *Controller) follow(ctx context.Context, served *inventory.Inventory, gr
 	for _, gv := range served.Stale {
 		for kind, m := range c.monitors {
 			if m.kind.GroupVersion() == gv {
-				there[kind] = true
+				present[kind] = true
 			}
 		}
 	}
 	for kind, m := range c.monitors {
-		if !there[kind] {
+		if !present[kind] {
 			c.Log.Debug("stopped following a type", "controller", Name, "type", kind)
 			m.stop()
 			delete(c.monitors, kind)

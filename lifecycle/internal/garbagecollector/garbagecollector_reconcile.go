@@ -18,8 +18,8 @@ import (
 // for timestamps in whole seconds.
 const settling = 1300 * time.Millisecond
 
-// reconcile examines one object: what does its deletion wait for, or are its owners
-// gone?
+// reconcile processes the deletion finalizers of an object that is being deleted, and
+// collects an object whose owners are gone.
 func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duration, error) {
 	o := c.graph.get(uid)
 	switch {
@@ -33,7 +33,8 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 	return 0, c.collect(ctx, o)
 }
 
-// finish does for an object being deleted what its finalizers require.
+// finish orphans the dependents of an object that is being deleted, or waits for their
+// deletion, as its finalizers require, and then removes the finalizer.
 func (c *Controller) finish(ctx context.Context, o *object) (time.Duration, error) {
 	if !o.orphans && c.graph.blocked(o.uid) {
 		return 0, nil // the last dependent to go triggers this again
@@ -111,7 +112,7 @@ type verdict struct {
 	waiting bool
 }
 
-// holds reports whether the object is kept unchanged.
+// holds reports whether all owners stay, so that the object is not changed.
 func (v verdict) holds() bool { return v.owners == len(v.solid) }
 
 // examineOwners looks up the owners of an object in the graph, and confirms absent ones with
@@ -124,9 +125,9 @@ func (c *Controller) examineOwners(ctx context.Context, o *object, owners []meta
 			return v, err
 		}
 		switch state {
-		case ownerThere:
+		case ownerPresent:
 			v.solid[owners[i].UID] = &owners[i]
-		case ownerWaits:
+		case ownerWaiting:
 			v.waiting = true
 		}
 	}

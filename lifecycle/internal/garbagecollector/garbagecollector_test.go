@@ -77,7 +77,7 @@ func object(name string, owners ...*unstructured.Unstructured) map[string]any {
 	return map[string]any{"name": name, "ownerReferences": references}
 }
 
-// held returns metadata of an object that its finalizer holds.
+// held returns metadata with a finalizer that no controller removes.
 func held(metadata map[string]any) map[string]any {
 	metadata["finalizers"] = []any{hold}
 	return metadata
@@ -200,7 +200,7 @@ func TestOtherNamespace(t *testing.T) {
 		})
 	}
 	if wide.Get("dependent") == nil {
-		t.Error("an object without a namespace was deleted for an owner that nobody can find")
+		t.Error("a cluster-scoped object was deleted because of a namespaced owner")
 	}
 	node := wide.Create(object("node"))
 	w.things.Create(object("of-node", node))
@@ -232,7 +232,7 @@ func TestTypesComeAndGo(t *testing.T) {
 	w.things.AwaitGone("deceived")
 	for _, name := range []string{"child", "late"} {
 		if w.things.Get(name) == nil {
-			t.Errorf("%s was deleted although nobody can tell about its owner", name)
+			t.Errorf("%s was deleted although the state of its owner is unknown", name)
 		}
 	}
 
@@ -256,9 +256,9 @@ func TestFailures(t *testing.T) {
 	lost := impostor(w.things.Create(object("parent")))
 	lost.SetName("lost")
 	w.things.Create(object("child", lost))
-	apitest.Eventually(t, "the owner is asked for", asked.Load)
+	apitest.Eventually(t, "the owner is read", asked.Load)
 	if w.things.Get("child") == nil {
-		t.Error("deleted without knowing")
+		t.Error("deleted while the state of its owner is unknown")
 	}
 	broken.Store(false)
 	w.things.AwaitGone("child")

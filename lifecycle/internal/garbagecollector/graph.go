@@ -54,12 +54,12 @@ type graph struct {
 	objects map[types.UID]*object
 	// dependents by owner, which need not be in objects.
 	dependents map[types.UID]map[types.UID]*object
-	// look is called for objects that have to be examined.
-	look func(...types.UID)
+	// enqueue is called for objects that have to be reconciled.
+	enqueue func(...types.UID)
 }
 
-func newGraph(look func(...types.UID)) *graph {
-	return &graph{objects: map[types.UID]*object{}, dependents: map[types.UID]map[types.UID]*object{}, look: look}
+func newGraph(enqueue func(...types.UID)) *graph {
+	return &graph{objects: map[types.UID]*object{}, dependents: map[types.UID]map[types.UID]*object{}, enqueue: enqueue}
 }
 
 // put adds or replaces an object.
@@ -79,13 +79,13 @@ func (g *graph) put(o *object) {
 	}
 	ownersChanged := old == nil || !slices.EqualFunc(old.owners, o.owners, sameReference)
 	if o.deleting() && (o.orphans || o.foreground) || ownersChanged && !o.deleting() && g.lacksOwner(o) {
-		g.look(o.uid)
+		g.enqueue(o.uid)
 	}
 	if o.waitsForDependents() && (old == nil || !old.waitsForDependents()) {
-		g.lookAtDependents(o.uid)
+		g.enqueueDependents(o.uid)
 	}
 	if old != nil && ownersChanged {
-		g.lookAtWaitingOwners(old)
+		g.enqueueWaitingOwners(old)
 	}
 }
 
@@ -100,27 +100,27 @@ func (g *graph) remove(uid types.UID) {
 	}
 	delete(g.objects, uid)
 	g.unlink(o)
-	g.lookAtDependents(uid)
-	g.lookAtWaitingOwners(o)
+	g.enqueueDependents(uid)
+	g.enqueueWaitingOwners(o)
 }
 
 // keepOnly removes the objects of a type that are not in the given set.
-func (g *graph) keepOnly(kind schema.GroupResource, there map[types.UID]bool) {
+func (g *graph) keepOnly(kind schema.GroupResource, present map[types.UID]bool) {
 	for _, uid := range g.ofType(kind) {
-		if !there[uid] {
+		if !present[uid] {
 			g.remove(uid)
 		}
 	}
 }
 
-// forget drops the objects of a type that is no longer followed. They are not known to
-// be gone: for the owners of their dependents the API has to be asked.
+// forget drops the objects of a type that is no longer followed. They may still exist, so
+// the owners of their dependents have to be read from the API.
 func (g *graph) forget(kind schema.GroupResource) {
 	for _, uid := range g.ofType(kind) {
 		g.mu.Lock()
 		g.unlink(g.objects[uid])
 		delete(g.objects, uid)
-		g.lookAtDependents(uid)
+		g.enqueueDependents(uid)
 		g.mu.Unlock()
 	}
 }
@@ -154,7 +154,7 @@ func (g *graph) dependentsOf(uid types.UID) []*object {
 	return all
 }
 
-// blocked reports whether an owner still has to wait for dependents.
+// blocked reports whether a dependent blocks the deletion of an owner.
 func (g *graph) blocked(uid types.UID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -183,16 +183,16 @@ func (g *graph) lacksOwner(o *object) bool {
 	})
 }
 
-func (g *graph) lookAtDependents(uid types.UID) {
+func (g *graph) enqueueDependents(uid types.UID) {
 	for dependent := range g.dependents[uid] {
-		g.look(dependent)
+		g.enqueue(dependent)
 	}
 }
 
-func (g *graph) lookAtWaitingOwners(o *object) {
+func (g *graph) enqueueWaitingOwners(o *object) {
 	for _, r := range o.owners {
 		if owner := g.objects[r.UID]; owner != nil && owner.waitsForDependents() {
-			g.look(r.UID)
+			g.enqueue(r.UID)
 		}
 	}
 }

@@ -51,13 +51,13 @@ func (m *monitor) Delete(o any) error {
 
 // Replace replaces all objects of the type.
 func (m *monitor) Replace(all []any, _ string) error {
-	there := make(map[types.UID]bool, len(all))
+	present := make(map[types.UID]bool, len(all))
 	for _, o := range all {
 		known := m.object(o)
-		there[known.uid] = true
+		present[known.uid] = true
 		m.graph.put(known)
 	}
-	m.graph.keepOnly(m.kind.GroupResource(), there)
+	m.graph.keepOnly(m.kind.GroupResource(), present)
 	if m.listed.Swap(true) {
 		m.changed()
 	}

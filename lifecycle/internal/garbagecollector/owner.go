@@ -19,8 +19,8 @@ type ownerState int
 
 const (
 	ownerAbsent ownerState = iota
-	ownerThere
-	ownerWaits // deleted in the foreground: after its dependents
+	ownerPresent
+	ownerWaiting // deleted in the foreground: after its dependents
 )
 
 // reference is an owner as named by a dependent in a namespace. Once it is dangling it
@@ -35,9 +35,9 @@ type reference struct {
 func (c *Controller) ownerState(ctx context.Context, o *object, r metav1.OwnerReference) (ownerState, error) {
 	if owner := c.graph.get(r.UID); owner != nil && owner.is(r, o.namespace) {
 		if owner.waitsForDependents() {
-			return ownerWaits, nil
+			return ownerWaiting, nil
 		}
-		return ownerThere, nil
+		return ownerPresent, nil
 	}
 	key := reference{o.namespace, r.APIVersion, r.Kind, r.Name, r.UID}
 	if _, known := c.absent.Get(key); known {
@@ -53,39 +53,39 @@ func (c *Controller) ownerState(ctx context.Context, o *object, r metav1.OwnerRe
 	return state, err
 }
 
-// readOwner reads an owner at the place that the reference names: in the namespace of
-// the dependent, or cluster-wide. An owner in another namespace does not count. A
-// cluster-scoped dependent cannot have a namespaced owner; since nobody can tell which
-// one was meant, it is kept.
+// readOwner reads an owner in the namespace of the dependent, or cluster-wide if its kind
+// is cluster-scoped. An owner in another namespace counts as absent. A cluster-scoped
+// dependent cannot have a namespaced owner; since the reference is ambiguous, the dependent
+// is kept.
 func (c *Controller) readOwner(ctx context.Context, o *object, r metav1.OwnerReference) (ownerState, error) {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	if err != nil {
-		return ownerThere, fmt.Errorf("owner %s %q: %w", r.Kind, r.Name, err)
+		return ownerPresent, fmt.Errorf("owner %s %q: %w", r.Kind, r.Name, err)
 	}
 	kind := c.served.Load().Kind(gv.WithKind(r.Kind))
 	if kind == nil {
 		c.Log.Debug("owner has a kind that is not served", "controller", Name, "kind", gv.WithKind(r.Kind), "name", r.Name)
-		return ownerThere, worker.ErrLater
+		return ownerPresent, worker.ErrLater
 	}
 	namespace := o.namespace
 	if !kind.Namespaced {
 		namespace = ""
 	} else if namespace == "" {
 		c.warn(ctx, o, r)
-		return ownerThere, nil
+		return ownerPresent, nil
 	}
 	owner, err := c.Metadata.Resource(kind.GroupVersionResource).Namespace(namespace).Get(ctx, r.Name, metav1.GetOptions{})
 	switch {
 	case noSuchObject(err):
 		return ownerAbsent, nil
 	case err != nil:
-		return ownerThere, fmt.Errorf("owner %s %q: %w", r.Kind, r.Name, err)
+		return ownerPresent, fmt.Errorf("owner %s %q: %w", r.Kind, r.Name, err)
 	case owner.GetUID() != r.UID:
 		return ownerAbsent, nil
 	case owner.GetDeletionTimestamp() != nil && slices.Contains(owner.GetFinalizers(), metav1.FinalizerDeleteDependents):
-		return ownerWaits, nil
+		return ownerWaiting, nil
 	}
-	return ownerThere, nil
+	return ownerPresent, nil
 }
 
 // noSuchObject reports whether the API confirms that the object is absent. An absent

@@ -1,9 +1,8 @@
-// Package inuse releases deleted volumes and claims that are no longer in use: it
-// removes the finalizers that admission has added. It decides what counts as use: of a
-// claim, every pod that mounts it, has a node and has not finished; of a volume, the
-// claim that it is bound to. It never deletes anything. It serves
-// StorageObjectInUseProtection under "Admission plugins", and "Two-phase deletion of a
-// resource", of the specification.
+// Package inuse removes the finalizers that admission has added from deleted volumes and
+// claims that are no longer in use. A claim is in use by every pod that mounts it, has a
+// node and has not finished; a volume by the claim that it is bound to. It deletes
+// nothing. It serves StorageObjectInUseProtection under "Admission plugins", and
+// "Two-phase deletion of a resource", of the specification.
 package inuse
 
 import (

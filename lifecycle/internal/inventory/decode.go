@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// ties holds the metadata that links objects, as sent. Nothing else is decoded.
-type ties struct {
+// linkMetadata holds the metadata fields that link objects. No others are decoded.
+type linkMetadata struct {
 	Metadata struct {
 		Namespace         string                  `json:"namespace"`
 		Name              string                  `json:"name"`
@@ -24,7 +24,7 @@ type ties struct {
 	} `json:"metadata"`
 }
 
-func (t *ties) object() metav1.PartialObjectMetadata {
+func (t *linkMetadata) object() metav1.PartialObjectMetadata {
 	m := &t.Metadata
 	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
@@ -37,7 +37,7 @@ func (t *ties) object() metav1.PartialObjectMetadata {
 func decodeEvent(line []byte) (watch.EventType, runtime.Object, error) {
 	var event struct {
 		Type   watch.EventType `json:"type"`
-		Object ties            `json:"object"`
+		Object linkMetadata    `json:"object"`
 	}
 	line = withoutManagedFields(line)
 	if err := json.Unmarshal(line, &event); err != nil {
@@ -58,7 +58,7 @@ func decodeEvent(line []byte) (watch.EventType, runtime.Object, error) {
 func decodeList(body []byte) (*metav1.PartialObjectMetadataList, error) {
 	var page struct {
 		Metadata metav1.ListMeta `json:"metadata"`
-		Items    []ties          `json:"items"`
+		Items    []linkMetadata  `json:"items"`
 	}
 	if err := json.Unmarshal(withoutManagedFields(body), &page); err != nil {
 		return nil, fmt.Errorf("list: %w", err)

@@ -97,7 +97,7 @@ func TestFollowFails(t *testing.T) {
 		t.Errorf("got %v", e)
 	}
 	if _, more := <-w.ResultChan(); more {
-		t.Error("the watch goes on")
+		t.Error("the watch continues")
 	}
 }
 

@@ -1,8 +1,7 @@
-// Package inventory discovers which resource types the API serves, built-in and custom
-// ones. It decides which version of a type a worker uses, and reports which part of the
-// API could not be discovered. It lets a worker read and follow the metadata of objects
-// of any type. It caches nothing: each Read asks the API. It serves "Versioning" and
-// "Endpoints" of the specification.
+// Package inventory discovers the resource types of the API, built-in and custom ones, in
+// their preferred versions, and reports which part could not be discovered. It also lists
+// and watches the metadata of objects of any type. It caches nothing: each Read calls the
+// API. It serves "Versioning" and "Endpoints" of the specification.
 package inventory
 
 import (
@@ -77,7 +76,7 @@ func NewSource(config *rest.Config, names vocabulary.Vocabulary) (*Source, error
 	return &Source{client: client.RESTClient(), objects: objects, accept: accept, metadata: partial(names), events: names.Group("events.")}, nil
 }
 
-// Read performs discovery, with two requests. After an error nothing is known.
+// Read performs discovery, with two requests.
 func (s *Source) Read(ctx context.Context) (*Inventory, error) {
 	i := &Inventory{kinds: map[schema.GroupVersionKind]*Type{}}
 	for _, path := range []string{"/api", "/apis"} {

@@ -1,8 +1,8 @@
-// Package namespace deletes the contents of namespaces that are being deleted, and then
-// finalizes them. It decides the order of deletion and when nothing is left, and
-// reports its progress in the conditions of the namespace. It never deletes in a
-// namespace that is not being deleted, and waits for the finalizers of others. It
-// serves "Terminology" and "Two-phase deletion of a resource" of the specification.
+// Package namespace deletes the contents of namespaces that are being deleted, waits until
+// nothing is left and removes its finalizer. It reports its progress in the conditions of
+// the namespace. It never deletes in a namespace that is not being deleted, and waits for
+// other finalizers. It serves "Terminology" and "Two-phase deletion of a resource" of the
+// specification.
 package namespace
 
 import (
@@ -34,7 +34,7 @@ type Config struct {
 	Client    dynamic.Interface
 	Metadata  dynamic.Interface
 	Inventory *inventory.Source
-	// Namespaces sees all namespaces. Its creator runs it.
+	// Namespaces is an informer of all namespaces, which its creator runs.
 	Namespaces cache.SharedIndexInformer
 	// Finalizer is the entry of spec.finalizers for the contents.
 	Finalizer string

@@ -1,9 +1,8 @@
-// Package namespacedefaults ensures that every active namespace has its default
-// objects: one object with a fixed name, recreated when it is deleted. Each kind of
-// object has a controller of its own, with shared code. It decides that the object
-// exists and, if so configured, the values of its fields; what others add stays. It
-// serves the ServiceAccount admission plugin and "Service account secret" of the
-// specification, which rely on these objects.
+// Package namespacedefaults ensures that every active namespace has its default objects:
+// objects with fixed names, which are recreated when they are deleted. Each of them has a
+// controller. The fields in the desired object are enforced, others are kept. It serves
+// the ServiceAccount admission plugin and "Service account secret" of the specification,
+// which rely on these objects.
 package namespacedefaults
 
 import (
@@ -34,7 +33,7 @@ type Thing struct {
 type Controller struct {
 	Thing
 	client dynamic.NamespaceableResourceInterface
-	// namespaces sees all namespaces, existing the current objects.
+	// namespaces is an informer of all namespaces, existing one of the current objects.
 	namespaces, existing cache.SharedIndexInformer
 	queue                *worker.Queue[string] // of namespaces
 }

@@ -32,9 +32,9 @@ func (c *Controller) reconcile(ctx context.Context, namespace string) (time.Dura
 // correct resets the managed fields of the object that differ.
 func (c *Controller) correct(ctx context.Context, namespace string, found *unstructured.Unstructured) error {
 	corrected := found.DeepCopy()
-	for field, wanted := range c.Object.Object {
+	for field, want := range c.Object.Object {
 		if field != "metadata" {
-			corrected.Object[field] = wanted
+			corrected.Object[field] = want
 		}
 	}
 	if reflect.DeepEqual(corrected.Object, found.Object) {

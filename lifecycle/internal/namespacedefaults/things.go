@@ -28,7 +28,7 @@ func RootCertificate(names vocabulary.Vocabulary, certificates []byte) Thing {
 			"metadata": map[string]any{
 				"name": names.RootCertificate(),
 				"annotations": map[string]any{
-					names.Qualified("", "description"): "The certificates by which the API is known. Whoever trusts these, and no others, cannot be led to another API.",
+					names.Qualified("", "description"): "CA certificates of the API. Clients that trust no others cannot be directed to another API.",
 				},
 			},
 			"data": map[string]any{"ca.crt": string(certificates)},

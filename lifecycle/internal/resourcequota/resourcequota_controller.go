@@ -1,8 +1,7 @@
-// Package resourcequota keeps the status of ResourceQuotas correct: it recounts usage
-// when a quota is new or changed, when a counted object is deleted, and periodically.
-// In between, admission adds to the usage what it admits. It counts and refuses
-// nothing. It follows only types that some quota limits. It serves "Admission plugins"
-// of the specification.
+// Package resourcequota updates the status of ResourceQuotas: it recounts usage when a
+// quota is new or changed, when a counted object is deleted, and periodically. In between,
+// admission adds the usage of the objects that it admits. It watches only types that a
+// quota limits, and rejects nothing. It serves "Admission plugins" of the specification.
 package resourcequota
 
 import (
