@@ -1,8 +1,7 @@
-// Package bus is how a service gets its connection to NATS: the embedded server
-// of its process, or the one that --nats-url names. NATS carries changes and
-// remembers nothing: what is lost on the way is noticed and asked for again by
-// its receivers (package changes), so nothing here tries to be reliable. It
-// serves "Watch procedure".
+// Package bus connects a service to NATS: the embedded server of the process, or the one
+// of --nats-url. NATS transports changes and stores nothing. Receivers detect lost
+// messages and request a replay (package changes), so this package does not retry
+// messages. It serves "Watch procedure".
 package bus
 
 import (
@@ -25,8 +24,8 @@ const (
 	reconnectWait = 250 * time.Millisecond
 	pingEvery     = 10 * time.Second
 	pingsOut      = 2
-	// reconnectBuffer holds what is published while there is no server. What does
-	// not fit is lost, and replayed by the hub to those who miss it.
+	// reconnectBuffer is the size of the buffer for messages while disconnected, in bytes.
+	// Messages beyond it are lost, and replayed by the hub.
 	reconnectBuffer = 4 << 20
 	flushTimeout    = time.Second
 )
@@ -38,7 +37,7 @@ func flags(fs *pflag.FlagSet) {
 	fs.String("nats-url", "", "`URL` of the NATS server, as in tls://host:4222; several with commas between. Off this machine TLS is required: a tls:// URL, or --nats-ca-file")
 	run.Required(fs, "nats-url")
 	fs.String("nats-ca-file", "", "`file` with the certificates of the authorities that sign the NATS servers' certificates; makes TLS mandatory")
-	fs.String("nats-cert-file", "", "`file` with the certificate to show to NATS")
+	fs.String("nats-cert-file", "", "`file` with the client certificate for NATS")
 	fs.String("nats-key-file", "", "`file` with the key of that certificate")
 	expiry.Flags(fs, expiry.Authorities, "nats-ca-file")
 	expiry.Flags(fs, expiry.Own, "nats-cert-file")
@@ -46,11 +45,11 @@ func flags(fs *pflag.FlagSet) {
 	fs.String("nats-nkey-seed-file", "", "`file` with the seed of the NATS user's nkey. Give the watch hub a user that may publish changes.>, and readers users that may only subscribe to it")
 }
 
-// Private reports whether a connection leads to a server of this process, which
-// has no port: nobody outside of the process reads or writes what it carries.
+// Private reports whether a connection is to the embedded server of this process, which
+// has no port, so that no other process can publish or subscribe.
 func Private(conn *nats.Conn) bool { return conn.Opts.InProcessServer != nil }
 
-// dial makes a connection without waiting for the server.
+// dial returns a connection without waiting for the server.
 func dial(_ context.Context, n *run.Node) (*nats.Conn, error) {
 	server, _ := n.Flags.GetString("nats-url")
 	security, err := security(n.Flags)
@@ -63,7 +62,7 @@ func dial(_ context.Context, n *run.Node) (*nats.Conn, error) {
 			return nil, err
 		}
 		if plain {
-			// Servers that this one tells of may be anywhere.
+			// Servers that this one announces may be on other machines.
 			security = append(security, nats.IgnoreDiscoveredServers())
 		}
 	}
@@ -74,15 +73,15 @@ func dial(_ context.Context, n *run.Node) (*nats.Conn, error) {
 	return conn, nil
 }
 
-// encrypted reports whether flags about files make TLS mandatory.
+// encrypted reports whether the flags make TLS mandatory.
 func encrypted(fs *pflag.FlagSet) bool {
 	ca, _ := fs.GetString("nats-ca-file")
 	cert, _ := fs.GetString("nats-cert-file")
 	return ca != "" || cert != ""
 }
 
-// checkPlain refuses URLs of other machines that do not ask for TLS. It reports
-// whether there are URLs without TLS at all.
+// checkPlain returns a usage error for URLs of other machines without TLS. It reports
+// whether any URL is without TLS.
 func checkPlain(servers string) (plain bool, err error) {
 	for server := range strings.SplitSeq(servers, ",") {
 		server = strings.TrimSpace(server)
@@ -104,10 +103,10 @@ func checkPlain(servers string) (plain bool, err error) {
 	return plain, nil
 }
 
-// Connect makes a process's connection to the server, which ends with the
-// process and is one of its readiness checks. It does not wait for the server and
-// tries for ever; the log tells when the connection is lost and found again. The
-// options come on top.
+// Connect returns the process's connection to NATS, which is closed when the process stops
+// and is one of its readiness checks. It does not wait for the server, reconnects without
+// limit, and logs when the connection is lost and restored. The options override the
+// defaults.
 func Connect(n *run.Node, server string, options ...nats.Option) (*nats.Conn, error) {
 	log := n.Log
 	conn, err := nats.Connect(server, append([]nats.Option{
@@ -120,11 +119,11 @@ func Connect(n *run.Node, server string, options ...nats.Option) (*nats.Conn, er
 		nats.MaxPingsOutstanding(pingsOut),
 		nats.ConnectHandler(func(c *nats.Conn) { log.Info("connected", "to", "nats", "server", c.ConnectedUrlRedacted()) }),
 		nats.ReconnectHandler(func(c *nats.Conn) {
-			log.Info("connected again", "to", "nats", "server", c.ConnectedUrlRedacted())
+			log.Info("reconnected", "to", "nats", "server", c.ConnectedUrlRedacted())
 		}),
 		nats.DisconnectErrHandler(func(c *nats.Conn, err error) {
 			if err != nil || !c.IsClosed() {
-				log.Warn("connection lost, trying again", "to", "nats", "error", err)
+				log.Warn("connection lost, reconnecting", "to", "nats", "error", err)
 			}
 		}),
 		nats.ErrorHandler(func(c *nats.Conn, s *nats.Subscription, err error) { logError(n, s, err) }),
@@ -133,7 +132,7 @@ func Connect(n *run.Node, server string, options ...nats.Option) (*nats.Conn, er
 		return nil, err
 	}
 	if !conn.IsConnected() {
-		log.Warn("cannot connect, trying again", "to", "nats", "error", conn.LastError())
+		log.Warn("cannot connect, retrying", "to", "nats", "error", conn.LastError())
 	}
 	n.OnExit(func() {
 		if conn.IsConnected() {
@@ -152,7 +151,7 @@ func Connect(n *run.Node, server string, options ...nats.Option) (*nats.Conn, er
 
 func logError(n *run.Node, s *nats.Subscription, err error) {
 	if s == nil {
-		n.Log.Warn("error of the connection", "to", "nats", "error", err)
+		n.Log.Warn("connection error", "to", "nats", "error", err)
 		return
 	}
 	if errors.Is(err, nats.ErrSlowConsumer) {
@@ -160,11 +159,11 @@ func logError(n *run.Node, s *nats.Subscription, err error) {
 		n.Log.Warn("receiver too slow, messages dropped", "subject", s.Subject, "dropped", dropped)
 		return
 	}
-	n.Log.Warn("error of a subscription", "subject", s.Subject, "error", err)
+	n.Log.Warn("subscription error", "subject", s.Subject, "error", err)
 }
 
-// security returns the options that the flags about files ask for. The files are
-// read now, to refuse bad ones, and again at every connection.
+// security returns the TLS and authentication options of the flags. The files are read now,
+// to reject invalid ones, and again for every connection.
 func security(fs *pflag.FlagSet) ([]nats.Option, error) {
 	ca, _ := fs.GetString("nats-ca-file")
 	cert, _ := fs.GetString("nats-cert-file")
@@ -202,8 +201,8 @@ func security(fs *pflag.FlagSet) ([]nats.Option, error) {
 	return options, nil
 }
 
-// nkey proves with the seed in a file who the user is. The seed is read again at
-// every connection and not kept.
+// nkey authenticates with the seed in a file, which is read again for every connection and
+// not kept in memory.
 func nkey(file string) nats.Option {
 	return func(o *nats.Options) error {
 		option, err := nats.NkeyOptionFromSeed(file)

@@ -56,8 +56,8 @@ func use(t *testing.T, args ...string) (conn *nats.Conn, health *run.Health, err
 	return conn, health, err
 }
 
-// carries checks that a message goes round.
-func carries(t *testing.T, conn *nats.Conn) {
+// wantDelivery checks that a published message is received.
+func wantDelivery(t *testing.T, conn *nats.Conn) {
 	t.Helper()
 	s, err := conn.SubscribeSync("test.>")
 	if err != nil {
@@ -77,7 +77,7 @@ func TestConnects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	carries(t, conn)
+	wantDelivery(t, conn)
 	if err := probe(t, health); err != nil {
 		t.Errorf("not ready: %v", err)
 	}
@@ -101,10 +101,11 @@ func TestConnectsWithMutualTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	carries(t, conn)
+	wantDelivery(t, conn)
 }
 
-// Neither the order of starting matters, nor that the server goes away.
+// TestConnectsWheneverTheServerComes: the order of starting does not matter, and a lost
+// connection is restored.
 func TestConnectsWheneverTheServerComes(t *testing.T) {
 	first := serve(t, -1, nil)
 	url := first.ClientURL()
@@ -131,8 +132,8 @@ func TestConnectsWheneverTheServerComes(t *testing.T) {
 	serve(t, port, nil)
 	await(t, found)
 	await(t, lateFound)
-	carries(t, conn)
-	carries(t, late)
+	wantDelivery(t, conn)
+	wantDelivery(t, late)
 }
 
 func TestWrongFlags(t *testing.T) {
@@ -158,7 +159,7 @@ func TestWrongFlags(t *testing.T) {
 	}
 }
 
-// Where the connection is encrypted, or leads nowhere else, the URL is accepted.
+// TestAcceptedURLs: URLs are accepted if the connection is encrypted or local.
 func TestAcceptedURLs(t *testing.T) {
 	authority, err := peertls.NewAuthority()
 	if err != nil {
@@ -195,6 +196,6 @@ func await(t *testing.T, changed <-chan nats.Status) {
 	select {
 	case <-changed:
 	case <-time.After(patience):
-		t.Fatal("waited in vain")
+		t.Fatal("the status did not change")
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
-// shipped is the configuration that operators are given.
+// shipped is the folder of the configuration for operators.
 const shipped = "../../../deploy/nats/"
 
 // configured starts a server with the permissions of a configuration file.
@@ -47,8 +47,8 @@ func configured(t *testing.T, file string, tls *peertls.Files) string {
 	return s.ClientURL()
 }
 
-// permitted checks that the hub publishes to readers, and that nobody else
-// publishes and nobody subscribes to anything else.
+// permitted checks that readers receive what the hub publishes, and that all other
+// publishing and subscribing is denied.
 func permitted(t *testing.T, hub *nats.Conn, readers map[string]*nats.Conn) {
 	t.Helper()
 	hubErrors := errorsOf(hub)
@@ -148,12 +148,12 @@ func TestShippedPermissions(t *testing.T) {
 	permitted(t, hub, readers)
 	for _, name := range []string{"authn", "store", "nobody"} {
 		if _, err := connect(name); err == nil {
-			t.Errorf("%s is let in", name)
+			t.Errorf("%s can connect", name)
 		}
 	}
 }
 
-// The same permissions for users with nkeys.
+// TestShippedPermissionsWithNkeys checks the same permissions for users with nkeys.
 func TestShippedPermissionsWithNkeys(t *testing.T) {
 	content, err := os.ReadFile(shipped + "permissions.conf")
 	if err != nil {
@@ -189,11 +189,11 @@ func TestShippedPermissionsWithNkeys(t *testing.T) {
 	readers := map[string]*nats.Conn{"frontdoor": connect("frontdoor"), "authz": connect("authz")}
 	permitted(t, connect("watch-hub"), readers)
 	if connect("nobody").IsConnected() {
-		t.Error("an unknown user is let in")
+		t.Error("an unknown user can connect")
 	}
 }
 
-// TestShippedServer reads the whole configuration, with certificates in place.
+// TestShippedServer loads the whole configuration with certificates.
 func TestShippedServer(t *testing.T) {
 	authority, err := peertls.NewAuthority()
 	if err != nil {

@@ -30,24 +30,24 @@ type world struct {
 	server *server.Server
 	bus    *nats.Conn
 
-	mu      sync.Mutex
-	log     []services.Change
-	state   map[string]services.Object
-	through int64
-	floor   int64
-	epoch   string
-	failure error // of the hub
-	replays int
-	asked   chan struct{} // receives at each replay
-	masters []*seal.Master
-	overlap time.Duration // how long a key that was replaced is accepted
-	asks    int           // for keys
+	mu          sync.Mutex
+	log         []services.Change
+	state       map[string]services.Object
+	through     int64
+	floor       int64
+	epoch       string
+	failure     error // of the hub
+	replays     int
+	replayed    chan struct{} // receives at each replay
+	masters     []*seal.Master
+	overlap     time.Duration // how long a replaced key is accepted
+	keyRequests int
 }
 
 func newWorld(t *testing.T) *world {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, state: map[string]services.Object{}, asked: make(chan struct{}, 1000), overlap: time.Minute}
+	w := &world{t: t, ctx: ctx, state: map[string]services.Object{}, replayed: make(chan struct{}, 1000), overlap: time.Minute}
 	w.rotate()
 	w.startServer(server.RANDOM_PORT)
 	t.Cleanup(func() { w.server.Shutdown() })
@@ -74,8 +74,7 @@ func (w *world) startServer(port int) {
 	w.server = s
 }
 
-// happen lets an object change in the world, at the next revision, without
-// telling anybody.
+// happen changes an object at the next revision, without publishing the change.
 func (w *world) happen(kind services.ChangeType, name string) services.Change {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +95,7 @@ func (w *world) happen(kind services.ChangeType, name string) services.Change {
 	return c
 }
 
-// pass lets revisions pass that change nothing of the type.
+// pass adds revisions that do not change the type.
 func (w *world) pass(revisions int64) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,8 +113,8 @@ func (w *world) forget(through int64) {
 	}
 }
 
-// restore undoes what happened after a revision, through which nothing was changed
-// twice. What happens then has revisions that have been used before.
+// restore undoes all changes after a revision, like a restored backup. Later changes get
+// revisions that were used before. Up to the revision, no object may have changed twice.
 func (w *world) restore(through int64, epoch string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +126,7 @@ func (w *world) restore(through int64, epoch string) {
 	}
 }
 
-// fail lets the hub answer with an error; nil ends that.
+// fail sets the error that the hub returns; nil for none.
 func (w *world) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +177,7 @@ func (w *world) sendRaw(subject string, message []byte) {
 	}
 }
 
-// rotate lets the hub use another key.
+// rotate adds a new key, with which the hub seals from now on.
 func (w *world) rotate() {
 	w.t.Helper()
 	master, err := seal.NewMaster(seal.NewSecret())
@@ -194,7 +193,7 @@ func (w *world) rotate() {
 func (w *world) Keys(_ context.Context, r services.KeysRequest) (services.Keys, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asks++
+	w.keyRequests++
 	if w.failure != nil {
 		return services.Keys{}, w.failure
 	}
@@ -223,7 +222,7 @@ func (w *world) Replay(_ context.Context, r services.ReplayRequest) (services.Re
 	defer w.mu.Unlock()
 	w.replays++
 	select {
-	case w.asked <- struct{}{}:
+	case w.replayed <- struct{}{}:
 	default:
 	}
 	if w.failure != nil {
@@ -255,8 +254,7 @@ func (w *world) source() Source {
 	return Source{Bus: w.bus, Hub: w, Silence: testTimeout, Opener: NewOpener(w, nil, slog.New(slog.DiscardHandler))}
 }
 
-// follow starts a stream and lets it reach the present, so that it has no reason
-// of its own to ask the hub.
+// follow starts a stream after a revision.
 func (w *world) follow(source Source, after int64) *follower {
 	w.t.Helper()
 	stream, err := source.Follow(w.ctx, things, after)

@@ -1,11 +1,9 @@
-// Package changes is how services follow what happens to objects: it joins the
-// live messages of the bus with the watch hub's replays into one sequence per
-// resource type, without gaps, duplicates or changes of order, and keeps typed
-// mirrors of resource types on top of that.
+// Package changes lets services follow changes of objects: it merges the live messages of
+// the bus with the watch hub's replays into one sequence per resource type, without gaps,
+// duplicates or reordering, and builds typed mirrors of resource types on it.
 //
-// It decides subjects, messages and when to ask for a replay. It never talks to
-// etcd, never decides what history is kept, and trusts the bus with nothing: a
-// message that is lost, repeated or late only costs a replay, and one that the hub
-// has not sealed (package seal) is refused, counted and never delivered. It serves "Watch
-// procedure" of the specification.
+// It defines subjects and messages, and requests replays. It does not access etcd, and
+// does not rely on the bus: a message that is lost, repeated or late only causes a replay,
+// and one that the hub has not sealed (package seal) is refused and counted. It serves
+// "Watch procedure" of the specification.
 package changes

@@ -20,39 +20,39 @@ import (
 const (
 	defaultBuffer  = 8 << 20
 	defaultSilence = 6 * time.Second
-	// channelLength is how many messages the bus client may be ahead of the inbox.
+	// channelLength is the number of messages that the NATS client buffers before the inbox.
 	channelLength = 1024
-	// flushTimeout bounds the wait for the bus to know a new subscription.
+	// flushTimeout bounds the wait until NATS has registered a new subscription.
 	flushTimeout = 2 * time.Second
-	// maxLeap is how far one message may move a stream without a question to the hub.
-	// An honest hub reports every second, so that its steps are small.
+	// maxLeap is how many revisions one message may advance a stream without confirmation
+	// by a replay. The hub reports progress every second, so its steps are small.
 	maxLeap = 1 << 20
-	// defaultConfirm is longer than one hub lags behind another.
+	// defaultConfirm is longer than one hub may lag behind another.
 	defaultConfirm         = 5 * time.Second
-	firstRetry, slowestTry = 10 * time.Millisecond, time.Second
+	minBackoff, maxBackoff = 10 * time.Millisecond, time.Second
 )
 
-// Source is where changes come from. Its fields are set before its first use.
+// Source is a source of changes. Its fields must be set before its first use.
 type Source struct {
 	Bus *nats.Conn
 	Hub services.WatchHub
-	// Buffer bounds the bytes of messages that wait for a follower; 0 is 8 MiB.
+	// Buffer bounds the messages that wait for a follower, in bytes; 0 is 8 MiB.
 	Buffer int
-	// Silence is how long a follower hears nothing before it asks the hub itself;
-	// 0 is 6 s, twice the hub's pause between two reports of progress.
+	// Silence is how long a follower receives nothing before it requests a replay; 0 is
+	// 6 s, twice the interval at which an idle hub reports its progress.
 	Silence time.Duration
-	// Opener opens the messages; nil makes one for every stream. It is not used on
-	// the bus of this process, which nobody else reaches: nothing is sealed there.
+	// Opener opens sealed messages; nil creates one for every stream. It is not used with
+	// the embedded server of this process, where nothing is sealed.
 	Opener *Opener
-	// confirm is how long the hub may take to confirm a revision that the bus names.
+	// confirm is how long the hub may take to confirm a revision in a message.
 	confirm time.Duration
 }
 
-// Batch is what happened since the batch before.
+// Batch holds the changes since the previous batch.
 type Batch struct {
-	// Changes are in the order of their revisions; none when only Through moved.
+	// Changes are in the order of their revisions; empty if only Through advanced.
 	Changes []services.Change
-	// Through is the revision up to which the sequence is now complete.
+	// Through is the revision up to which the sequence is complete.
 	Through int64
 	// Epoch is that of the revisions, as in services.Page.
 	Epoch string
@@ -65,15 +65,15 @@ type Stream struct {
 	gr     resource.GroupResource
 	inbox  *inbox
 	stop   context.CancelFunc
-	ended  chan struct{} // closed when nothing is received any more
+	ended  chan struct{} // closed when receiving has stopped
 
-	epoch    string // of the position; empty until the hub has told it
+	epoch    string // of the position; empty until the first replay
 	position int64  // complete through here
 	target   int64  // known to exist
-	behind   bool   // a replay is needed before the bus can be trusted again
-	// doubted is since when the hub, when it is asked, does not know the target.
-	doubted time.Time
-	backlog []*nats.Msg
+	behind   bool   // a replay is needed before live messages
+	// unconfirmedSince is the time of the first replay that did not reach the target.
+	unconfirmedSince time.Time
+	backlog          []*nats.Msg
 }
 
 // Follow starts the sequence after a revision. It ends with ctx or Close.
@@ -94,10 +94,10 @@ func (s Source) Follow(ctx context.Context, gr resource.GroupResource, after int
 	return stream, nil
 }
 
-// Replay asks the hub what happened, and again as long as it cannot answer. An
-// error is one that it would give every time, as Expired (410), or that of ctx.
+// Replay requests a replay and retries temporary errors. It returns permanent errors, such
+// as Expired (410), and that of ctx.
 func (s Source) Replay(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {
-	for pauses := retry.NewBackoff(firstRetry, slowestTry); ; {
+	for pauses := retry.NewBackoff(minBackoff, maxBackoff); ; {
 		replay, err := s.Hub.Replay(ctx, r)
 		if ctx.Err() != nil {
 			return services.Replay{}, ctx.Err()
@@ -114,9 +114,9 @@ func (s Source) Replay(ctx context.Context, r services.ReplayRequest) (services.
 // Close ends the stream.
 func (s *Stream) Close() { s.stop() }
 
-// Next waits for the next batch. An Expired (410) error says that the hub no
-// longer holds what comes next: list again and follow from there. Errors of the
-// moment are retried until ctx ends.
+// Next waits for the next batch. The error Expired (410) means that the hub no longer has
+// the next changes: list again and follow from there. Temporary errors are retried until
+// ctx ends.
 func (s *Stream) Next(ctx context.Context) (Batch, error) {
 	silence := time.NewTimer(s.source.Silence)
 	defer silence.Stop()
@@ -150,16 +150,16 @@ func (s *Stream) Next(ctx context.Context) (Batch, error) {
 	}
 }
 
-// Refresh lets Next ask the hub at once how far it has come, instead of waiting
-// for its next report of progress.
+// Refresh makes Next request a replay at once, instead of waiting for the next progress
+// report.
 func (s *Stream) Refresh() {
 	s.inbox.refresh.Store(true)
 	s.inbox.wake()
 }
 
-// catchUp replays until something new is there or nothing is missing any more.
+// catchUp replays until there is a new batch or nothing is missing.
 func (s *Stream) catchUp(ctx context.Context) (Batch, error) {
-	for pauses := retry.NewBackoff(firstRetry, slowestTry); ; {
+	for pauses := retry.NewBackoff(minBackoff, maxBackoff); ; {
 		batch, err := s.replay(ctx)
 		if ctx.Err() != nil {
 			return Batch{}, ctx.Err()
@@ -173,8 +173,8 @@ func (s *Stream) catchUp(ctx context.Context) (Batch, error) {
 	}
 }
 
-// replay asks the hub for what comes next. The batch is empty, with Through 0,
-// when there is nothing new.
+// replay requests one page of changes after the position. Through is 0 if there is nothing
+// new.
 func (s *Stream) replay(ctx context.Context) (Batch, error) {
 	r, err := s.source.Hub.Replay(ctx, services.ReplayRequest{GroupResource: s.gr, After: s.position})
 	if err != nil {
@@ -195,34 +195,34 @@ func (s *Stream) replay(ctx context.Context) (Batch, error) {
 		}
 	}
 	s.position = max(s.position, r.Through)
-	s.behind = r.More || s.doubts()
+	s.behind = r.More || s.awaitsConfirmation()
 	if s.position > before {
 		batch.Through = s.position
 	}
 	return batch, nil
 }
 
-// doubts reports whether the target is still to be waited for. What the hub does
-// not confirm in time is forgotten, so that no message can stop the stream: if it
-// exists all the same, a later message shows it again.
-func (s *Stream) doubts() bool {
+// awaitsConfirmation reports whether the stream has to wait for the target. A target that
+// the hub does not confirm in time is dropped, so that no message can block the stream. If
+// the revision exists after all, a later message names it again.
+func (s *Stream) awaitsConfirmation() bool {
 	switch now := time.Now(); {
 	case s.position >= s.target:
-		s.doubted = time.Time{}
+		s.unconfirmedSince = time.Time{}
 		return false
-	case s.doubted.IsZero():
-		s.doubted = now
+	case s.unconfirmedSince.IsZero():
+		s.unconfirmedSince = now
 		return true
-	case now.Sub(s.doubted) < s.source.confirm:
+	case now.Sub(s.unconfirmedSince) < s.source.confirm:
 		return true
 	}
 	s.source.Opener.refuse(reasonUnconfirmed, Subject(s.gr))
-	s.target, s.doubted = s.position, time.Time{}
+	s.target, s.unconfirmedSince = s.position, time.Time{}
 	return false
 }
 
-// live takes from the bus what follows the position without a gap. The batch is
-// empty, with Through 0, when there is nothing new.
+// live returns the received changes that continue the position without a gap. Through is 0
+// if there is nothing new.
 func (s *Stream) live() Batch {
 	messages, lost := s.inbox.take()
 	s.backlog = append(s.backlog, messages...)
@@ -245,8 +245,8 @@ func (s *Stream) live() Batch {
 	return batch
 }
 
-// changes appends those of a message that are next. What is missed or cannot be
-// read is left to a replay.
+// changes appends the changes of a message that continue the position. A gap or an
+// unreadable message requires a replay.
 func (s *Stream) changes(list []services.Change, message []byte) []services.Change {
 	decoded, err := decodeChanges(message)
 	if err != nil {
@@ -268,8 +268,8 @@ func (s *Stream) changes(list []services.Change, message []byte) []services.Chan
 	return list
 }
 
-// progress moves the position when nothing happened, or finds that something
-// that happened has not arrived.
+// progress advances the position if the type has not changed, or detects that a change was
+// not received.
 func (s *Stream) progress(message []byte) {
 	p, err := rpc.DecodeProgress(message)
 	if err != nil {
@@ -278,10 +278,10 @@ func (s *Stream) progress(message []byte) {
 		return
 	}
 	if p.Epoch != "" && p.Epoch != s.epoch {
-		s.behind = true // the hub knows whether this is another history
+		s.behind = true // the replay returns the current epoch
 		return
 	}
-	// What is not among the heads has not changed since the floor.
+	// Types that are not in Heads have not changed since the floor.
 	head, ok := p.Heads[s.gr]
 	if !ok {
 		head = p.Floor
@@ -302,8 +302,8 @@ func (s *Stream) missing(through int64) {
 	s.target = max(s.target, through)
 }
 
-// subscribe lets one channel receive changes and progress, so that both arrive
-// in the order in which the hub published them.
+// subscribe uses one channel for changes and progress, so that both arrive in the order
+// in which the hub published them.
 func (s *Stream) subscribe(ctx context.Context) error {
 	conn := s.source.Bus
 	messages := make(chan *nats.Msg, channelLength)
@@ -324,7 +324,7 @@ func (s *Stream) subscribe(ctx context.Context) error {
 		subscriptions = append(subscriptions, sub)
 	}
 	if conn.IsConnected() {
-		// A failure shows as a new connection, which causes a replay.
+		// After a failure the connection is restored, which causes a replay.
 		_ = conn.FlushTimeout(flushTimeout)
 	}
 	go func() {
@@ -340,7 +340,7 @@ func (s *Stream) receive(ctx context.Context, messages <-chan *nats.Msg, connect
 	for {
 		select {
 		case m := <-messages:
-			// What is not the hub's ends here: it takes no memory from what is.
+			// Forged messages are dropped here, before they use space in the inbox.
 			ok, missed := true, false
 			if !private {
 				ok, missed = s.source.Opener.open(ctx, s.gr, m)
@@ -353,7 +353,7 @@ func (s *Stream) receive(ctx context.Context, messages <-chan *nats.Msg, connect
 			}
 		case _, ok := <-connected:
 			if !ok {
-				connected = nil // the connection is closed for good
+				connected = nil // the connection is closed permanently
 				continue
 			}
 			s.inbox.lose()
@@ -363,7 +363,7 @@ func (s *Stream) receive(ctx context.Context, messages <-chan *nats.Msg, connect
 	}
 }
 
-// permanent reports whether asking again would be answered in the same way.
+// permanent reports whether a retry would return the same error.
 func permanent(err error) bool {
 	if err == nil {
 		return false

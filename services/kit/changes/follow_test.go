@@ -91,7 +91,7 @@ func TestFollowWaitsForTheHub(t *testing.T) {
 	f := w.follow(w.source(), 0)
 	go func() {
 		for range 3 {
-			<-w.asked
+			<-w.replayed
 		}
 		w.fail(nil)
 	}()
@@ -120,7 +120,7 @@ func TestFollowBoundsWhatWaits(t *testing.T) {
 	for range 100 {
 		w.publish(w.happen(services.Modified, "a"))
 	}
-	// Whoever is here later than this has all of them in the inbox, or dropped.
+	// After the flush, all messages are in the inbox or dropped.
 	if err := w.bus.FlushWithContext(w.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestFollowSurvivesTheBus(t *testing.T) {
 	f := w.follow(w.source(), 0)
 	f.until(1)
 	w.restartServer(func() { w.happen(services.Modified, "a") })
-	f.until(2) // told by nobody
+	f.until(2) // without a message
 	w.publish(w.happen(services.Modified, "a"))
 	f.until(3)
 	f.expect(1, 2, 3)
@@ -170,7 +170,7 @@ func TestFollowAsksAfterSilence(t *testing.T) {
 	w.fail(services.Unavailable("away"))
 	w.happen(services.Modified, "a")
 	for range 2 {
-		<-w.asked
+		<-w.replayed
 	}
 	w.fail(nil)
 	f.until(3)
@@ -210,8 +210,8 @@ func TestFollowEnds(t *testing.T) {
 	}
 }
 
-// TestFollowEndsWithTheHistory: no message and no replay of another history is taken
-// for what comes next.
+// TestFollowEndsWithTheHistory: messages and replays of another epoch do not continue a
+// stream.
 func TestFollowEndsWithTheHistory(t *testing.T) {
 	w := newWorld(t)
 	w.epoch = "one"
@@ -221,7 +221,7 @@ func TestFollowEndsWithTheHistory(t *testing.T) {
 	f := w.follow(w.source(), 0)
 	f.until(3)
 	w.restore(1, "two")
-	w.publish(w.happen(services.Added, "d"), w.happen(services.Added, "e")) // revisions that are known
+	w.publish(w.happen(services.Added, "d"), w.happen(services.Added, "e")) // revisions that were used before
 	w.publishProgress(services.Progress{Through: 3, Heads: map[resource.GroupResource]int64{things: 3}, Epoch: "two"})
 	if batch, err := f.Next(w.ctx); !services.IsReason(err, services.ReasonExpired) {
 		t.Errorf("got %+v, %v; want Expired", batch, err)

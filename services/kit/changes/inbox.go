@@ -7,12 +7,12 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// inbox holds what the bus delivered and the follower has not looked at yet. It
-// is bounded: on overflow it forgets everything, because a replay brings it back.
+// inbox buffers messages between the bus and the follower. It is bounded: on overflow it
+// drops all messages, which causes a replay.
 type inbox struct {
 	limit int // bytes
 	ready chan struct{}
-	// refresh is set when the reader has been asked to look for itself.
+	// refresh is set when the reader is to request a replay.
 	refresh atomic.Bool
 
 	mu       sync.Mutex
@@ -37,7 +37,7 @@ func (b *inbox) put(m *nats.Msg) {
 	b.wake()
 }
 
-// lose notes that messages may be missing.
+// lose records that messages may be missing.
 func (b *inbox) lose() {
 	b.mu.Lock()
 	b.lost = true
@@ -55,7 +55,7 @@ func (b *inbox) take() (messages []*nats.Msg, lost bool) {
 	return messages, lost
 }
 
-// wake tells the reader, once, that there is something to take.
+// wake signals the reader that there is something to take.
 func (b *inbox) wake() {
 	select {
 	case b.ready <- struct{}{}:

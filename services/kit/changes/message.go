@@ -11,8 +11,8 @@ import (
 	"github.com/portico-platform/portico/services/rpc"
 )
 
-// SubjectProgress is the subject of the hub's progress. It has fewer tokens than
-// the subjects of changes, so none of their patterns covers it.
+// SubjectProgress is the subject of the hub's progress reports. It has fewer tokens than
+// the subjects of changes, so it is not one of them.
 const SubjectProgress = "changes.progress"
 
 // Subject returns the subject of the changes of a resource type:
@@ -31,13 +31,13 @@ func Subject(gr resource.GroupResource) string {
 	return "changes." + strings.ReplaceAll(group, ".", "_") + "." + gr.Resource
 }
 
-// A message on the bus is a run of changes of one subject: a repeated Protobuf
-// field of this number, so that runs of any length are made by appending.
+// A message on the bus is a sequence of changes of one type: a repeated Protobuf field with
+// this number, so that changes can be appended to an encoded message.
 const fieldChange protowire.Number = 1
 
 var errMessage = errors.New("not a message of changes")
 
-// AppendChange adds a change to a message, which starts empty.
+// AppendChange appends a change to a message, which is nil at first.
 func AppendChange(message []byte, c services.Change) ([]byte, error) {
 	encoded, err := rpc.EncodeChange(c)
 	if err != nil {
@@ -50,7 +50,7 @@ func AppendChange(message []byte, c services.Change) ([]byte, error) {
 	return protowire.AppendBytes(message, encoded), nil
 }
 
-// decodeChanges reads a message.
+// decodeChanges decodes a message.
 func decodeChanges(message []byte) ([]services.Change, error) {
 	var changes []services.Change
 	for len(message) > 0 {

@@ -14,29 +14,28 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// refreshEvery is how often a waiting reader lets the mirror ask the hub.
+// refreshEvery is the interval at which a waiting reader requests a replay.
 const refreshEvery = 20 * time.Millisecond
 
-// ErrSkip is returned by a MirrorConfig.Decode for objects that the mirror need
-// not hold.
+// ErrSkip is returned by MirrorConfig.Decode for objects that are not mirrored.
 var ErrSkip = errors.New("not mirrored")
 
-// MirrorConfig says what a Mirror holds. All fields but Log and Changed are required.
+// MirrorConfig configures a Mirror. All fields but Log and Changed are required.
 type MirrorConfig[T any] struct {
 	Source        Source
 	Store         services.Reader
 	GroupResource resource.GroupResource
-	// Decode makes the mirrored value of an object. An object whose Decode fails
-	// is not held; failures other than ErrSkip are logged.
+	// Decode returns the mirrored value of an object. An object whose Decode fails is not
+	// mirrored; errors other than ErrSkip are logged.
 	Decode func(services.Object) (T, error)
-	// Changed is called after values have changed, by the goroutine of Run; for
-	// those who keep something computed from the whole mirror.
+	// Changed is called by the goroutine of Run after values have changed, for values that
+	// are computed from the whole mirror.
 	Changed func()
 	Log     *slog.Logger
 }
 
-// Mirror holds one resource type in memory, decoded: it lists, then follows, and
-// lists again when it was away for too long. Reading takes no lock.
+// Mirror holds the decoded objects of one resource type in memory: it lists, then follows,
+// and lists again if it has missed changes that the hub no longer has. Reads take no lock.
 type Mirror[T any] struct {
 	config MirrorConfig[T]
 	ready  chan struct{}
@@ -79,7 +78,7 @@ func NewMirror[T any](config MirrorConfig[T]) *Mirror[T] {
 
 // Run keeps the mirror up to date until ctx ends, and then returns nil.
 func (m *Mirror[T]) Run(ctx context.Context) error {
-	for pauses := retry.NewBackoff(firstRetry, slowestTry); ctx.Err() == nil; {
+	for pauses := retry.NewBackoff(minBackoff, maxBackoff); ctx.Err() == nil; {
 		revision, epoch, err := m.list(ctx)
 		if err == nil {
 			pauses.Reset()
@@ -88,13 +87,13 @@ func (m *Mirror[T]) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		m.config.Log.Warn("mirror starts again", "resource", m.config.GroupResource.String(), "error", err)
+		m.config.Log.Warn("mirror is listing again", "resource", m.config.GroupResource.String(), "error", err)
 		pauses.Pause(ctx)
 	}
 	return nil
 }
 
-// Ready is closed when the mirror has been filled for the first time.
+// Ready is closed after the first list.
 func (m *Mirror[T]) Ready() <-chan struct{} { return m.ready }
 
 // Revision returns the revision that the mirror has reached; 0 before it is ready.
@@ -106,8 +105,8 @@ func (m *Mirror[T]) Get(namespace, name string) (T, bool) {
 	return found.value, ok
 }
 
-// List returns the values of a namespace, or of all when it is empty, in the
-// order of namespace and name.
+// List returns the values of a namespace, or of all namespaces if it is empty, ordered by
+// namespace and name.
 func (m *Mirror[T]) List(namespace string) []T {
 	var values []T
 	m.now.Load().objects.Ascend(held[T]{namespace: namespace}, func(h held[T]) bool {
@@ -120,8 +119,8 @@ func (m *Mirror[T]) List(namespace string) []T {
 	return values
 }
 
-// WaitFor returns when the mirror has reached a revision, or with the error of
-// ctx. It does not wait for the hub's next report of progress.
+// WaitFor returns when the mirror has reached a revision, or with the error of ctx. It
+// requests replays instead of waiting for the next progress report.
 func (m *Mirror[T]) WaitFor(ctx context.Context, revision int64) error {
 	now := m.now.Load()
 	if now.revision >= revision {
@@ -148,8 +147,7 @@ func (m *Mirror[T]) refresh() {
 	}
 }
 
-// list fills the mirror from the store and returns the revision of the list and
-// the epoch that this belongs to.
+// list fills the mirror from the store and returns the revision and epoch of the list.
 func (m *Mirror[T]) list(ctx context.Context) (revision int64, epoch string, err error) {
 	objects := newObjects[T]()
 	request := services.ListRequest{GroupResource: m.config.GroupResource}
@@ -169,7 +167,7 @@ func (m *Mirror[T]) list(ctx context.Context) (revision int64, epoch string, err
 	}
 }
 
-// follow applies what happens after a revision; it returns only with an error.
+// follow applies the changes after a revision; it returns only with an error.
 func (m *Mirror[T]) follow(ctx context.Context, after int64, epoch string) error {
 	stream, err := m.config.Source.Follow(ctx, m.config.GroupResource, after)
 	if err != nil {
@@ -198,13 +196,13 @@ func (m *Mirror[T]) follow(ctx context.Context, after int64, epoch string) error
 	}
 }
 
-// set puts an object into objects, or takes it out when it is not to be held.
+// set stores the value of an object, or removes it if it is not mirrored.
 func (m *Mirror[T]) set(objects *btree.BTreeG[held[T]], o services.Object) {
 	h := held[T]{namespace: o.Key.Namespace, name: o.Key.Name}
 	value, err := m.config.Decode(o)
 	if err != nil {
 		if !errors.Is(err, ErrSkip) {
-			m.config.Log.Warn("an object cannot be read", "object", o.Key.String(), "error", err)
+			m.config.Log.Warn("an object cannot be decoded", "object", o.Key.String(), "error", err)
 		}
 		objects.Delete(h)
 		return
@@ -213,7 +211,7 @@ func (m *Mirror[T]) set(objects *btree.BTreeG[held[T]], o services.Object) {
 	objects.Set(h)
 }
 
-// publish makes objects the mirror's content. Nobody changes them after that.
+// publish makes objects the mirror's content. They must not be changed afterwards.
 func (m *Mirror[T]) publish(objects *btree.BTreeG[held[T]], revision int64) {
 	old := m.now.Load()
 	m.now.Store(&snapshot[T]{objects: objects, revision: revision, replaced: make(chan struct{})})

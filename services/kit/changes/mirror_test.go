@@ -13,7 +13,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// shelf is the world seen as a store, with pages of two objects.
+// shelf is the world as a store with pages of two objects.
 type shelf struct{ *world }
 
 func (s shelf) Get(context.Context, services.GetRequest) (services.Object, error) {
@@ -50,7 +50,7 @@ func (s shelf) List(_ context.Context, r services.ListRequest) (services.Page, e
 
 var _ services.Reader = shelf{}
 
-// decodeName mirrors names; objects called bad and skip are not held.
+// decodeName mirrors names; objects named bad and skip are not mirrored.
 func decodeName(o services.Object) (string, error) {
 	switch o.Key.Name {
 	case "bad":
@@ -152,8 +152,8 @@ func TestMirrorListsAgainWhenHistoryIsGone(t *testing.T) {
 	expectMirror(t, m, "b@2 c@4 d@5")
 }
 
-// TestMirrorListsAgainAfterARestore: the revisions that the mirror has seen come
-// again with another meaning.
+// TestMirrorListsAgainAfterARestore: after a restore, revisions that the mirror has seen
+// are used again for other changes.
 func TestMirrorListsAgainAfterARestore(t *testing.T) {
 	w := newWorld(t)
 	w.epoch = "one"

@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	// askEvery bounds how often messages with unknown keys make a follower ask the
-	// hub for keys, after the first few.
-	askEvery = time.Second
-	askBurst = 5
-	// askTimeout bounds the wait for them.
-	askTimeout = 2 * time.Second
-	// complainEvery bounds how often the log tells of refused messages.
-	complainEvery = 10 * time.Second
-	// alarmFor is how long a refused message shows in the alarm metric.
-	alarmFor = 5 * time.Minute
+	// keyRequestInterval and keyRequestBurst limit the rate at which messages with unknown
+	// keys cause requests for keys, per resource type.
+	keyRequestInterval = time.Second
+	keyRequestBurst    = 5
+	// keyRequestTimeout bounds one request for keys.
+	keyRequestTimeout = 2 * time.Second
+	// logInterval bounds how often refused messages are logged.
+	logInterval = 10 * time.Second
+	// alarmDuration is how long a refused message sets the alarm metric.
+	alarmDuration = 5 * time.Minute
 )
 
-// Why a message is refused, as in the metric.
+// Reasons for refusing a message: the values of the metric's label.
 const (
-	reasonMalformed   = "malformed"   // not sealed, or not readable
+	reasonMalformed   = "malformed"   // not sealed, or cannot be decoded
 	reasonUnknownKey  = "unknown_key" // sealed with a key that the hub does not confirm
 	reasonForged      = "forged"      // not sealed by the hub for this subject
 	reasonUnconfirmed = "unconfirmed" // names a revision that the hub does not confirm
 )
 
-// Opener opens the messages on the bus and refuses those that are not the hub's:
-// it counts them, logs a line now and then, and asks the hub for keys. It is
-// shared by the followers of a process.
+// Opener opens the sealed messages on the bus and refuses those that the hub has not
+// sealed: it counts them and logs at most every logInterval. It requests keys from the hub.
+// It is shared by the followers of a process.
 type Opener struct {
 	hub     services.WatchHub
 	log     *slog.Logger
@@ -48,31 +48,31 @@ type Opener struct {
 	mu    sync.Mutex
 	types map[resource.GroupResource]*typeKeys
 
-	progress memo
-	asking   rate.Sometimes // for the log
+	progress   progressCache
+	failureLog rate.Sometimes // for the log
 
-	complaint struct {
+	refusals struct {
 		sync.Mutex
-		last  time.Time // of a refusal
-		said  time.Time // when the log last told of one
-		count int       // since then
+		last   time.Time // of the last refusal
+		logged time.Time // when one was logged last
+		count  int       // since then
 	}
 }
 
 // typeKeys are the keys of one resource type.
 type typeKeys struct {
-	mu   sync.Mutex
-	keys map[seal.ID]openingKeys
-	asks *rate.Limiter
+	mu      sync.Mutex
+	keys    map[seal.ID]openingKeys
+	limiter *rate.Limiter
 }
 
 type openingKeys struct {
 	changes, progress *seal.Key
-	until             time.Time // zero: without an end
+	until             time.Time // zero: does not expire
 }
 
-// memo is the report of progress that was opened last: every follower gets the same.
-type memo struct {
+// progressCache is the last opened progress report, which every follower receives.
+type progressCache struct {
 	sync.Mutex
 	id            seal.ID
 	sealed, plain []byte
@@ -80,7 +80,7 @@ type memo struct {
 
 // NewOpener returns an Opener that gets its keys from a hub. Metrics may be nil.
 func NewOpener(hub services.WatchHub, metrics prometheus.Registerer, log *slog.Logger) *Opener {
-	o := &Opener{hub: hub, log: log, types: map[resource.GroupResource]*typeKeys{}, asking: rate.Sometimes{Interval: complainEvery}}
+	o := &Opener{hub: hub, log: log, types: map[resource.GroupResource]*typeKeys{}, failureLog: rate.Sometimes{Interval: logInterval}}
 	o.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "portico_changes_refused_total", Help: "Messages on the bus that are not the watch hub's, by the reason of their refusal.",
 	}, []string{"reason"})
@@ -96,17 +96,16 @@ func NewOpener(hub services.WatchHub, metrics prometheus.Registerer, log *slog.L
 }
 
 func (o *Opener) alarm() float64 {
-	o.complaint.Lock()
-	defer o.complaint.Unlock()
-	if !o.complaint.last.IsZero() && time.Since(o.complaint.last) < alarmFor {
+	o.refusals.Lock()
+	defer o.refusals.Unlock()
+	if !o.refusals.last.IsZero() && time.Since(o.refusals.last) < alarmDuration {
 		return 1
 	}
 	return 0
 }
 
-// open replaces the content of a sealed message by what is in it. It reports
-// whether the message is the hub's; missed is true when it may be and the hub
-// could not be asked.
+// open decrypts a sealed message in place and reports whether the hub has sealed it.
+// missed is true if that is unknown because the hub did not return its keys.
 func (o *Opener) open(ctx context.Context, gr resource.GroupResource, m *nats.Msg) (ok, missed bool) {
 	id, err := seal.KeyID(m.Data)
 	if err != nil {
@@ -135,7 +134,7 @@ func (o *Opener) open(ctx context.Context, gr resource.GroupResource, m *nats.Ms
 	return true, false
 }
 
-func (p *memo) open(key *seal.Key, id seal.ID, message []byte) ([]byte, error) {
+func (p *progressCache) open(key *seal.Key, id seal.ID, message []byte) ([]byte, error) {
 	p.Lock()
 	defer p.Unlock()
 	if p.sealed != nil && p.id == id && bytes.Equal(p.sealed, message) {
@@ -149,13 +148,13 @@ func (p *memo) open(key *seal.Key, id seal.ID, message []byte) ([]byte, error) {
 	return plain, err
 }
 
-// keys returns the keys of a name, and asks the hub for them when they are not
-// known. Missed is true when it could not answer.
+// keys returns the keys with an ID, and requests them from the hub if they are unknown.
+// missed is true if the request failed.
 func (o *Opener) keys(ctx context.Context, gr resource.GroupResource, id seal.ID) (keys openingKeys, known, missed bool) {
 	o.mu.Lock()
 	t := o.types[gr]
 	if t == nil {
-		t = &typeKeys{asks: rate.NewLimiter(rate.Every(askEvery), askBurst)}
+		t = &typeKeys{limiter: rate.NewLimiter(rate.Every(keyRequestInterval), keyRequestBurst)}
 		o.types[gr] = t
 	}
 	o.mu.Unlock()
@@ -164,16 +163,15 @@ func (o *Opener) keys(ctx context.Context, gr resource.GroupResource, id seal.ID
 	if keys, known = t.keys[id]; known {
 		return keys, keys.until.IsZero() || time.Now().Before(keys.until), false
 	}
-	// A genuine message that falls to this limit is missed by the next report of
-	// progress.
-	if !t.asks.Allow() {
+	// If the limit drops a genuine message, the next progress report reveals the gap.
+	if !t.limiter.Allow() {
 		return keys, false, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, keyRequestTimeout)
 	defer cancel()
 	answer, err := o.hub.Keys(ctx, services.KeysRequest{GroupResource: gr, ID: id[:]})
 	if err != nil {
-		o.asking.Do(func() { o.log.Warn("the keys of the bus cannot be had", "resource", gr.String(), "error", err) })
+		o.failureLog.Do(func() { o.log.Warn("requesting the keys of the bus failed", "resource", gr.String(), "error", err) })
 		return keys, false, true
 	}
 	t.keys = o.read(gr, answer)
@@ -181,18 +179,18 @@ func (o *Opener) keys(ctx context.Context, gr resource.GroupResource, id seal.ID
 	return keys, known, false
 }
 
-// read makes the hub's answer the keys that are known.
+// read parses the keys in a response of the hub. Invalid ones are skipped.
 func (o *Opener) read(gr resource.GroupResource, answer services.Keys) map[seal.ID]openingKeys {
 	known := map[seal.ID]openingKeys{}
 	for _, k := range answer.Keys {
 		changes, err := seal.NewKey(Subject(gr), k.Changes, k.Public)
 		if err != nil || len(k.ID) != seal.IDBytes {
-			o.log.Warn("a key of the bus is of no use", "resource", gr.String(), "error", err)
+			o.log.Warn("a key of the bus is invalid", "resource", gr.String(), "error", err)
 			continue
 		}
 		progress, err := seal.NewKey(SubjectProgress, k.Progress, k.Public)
 		if err != nil {
-			o.log.Warn("a key of the bus is of no use", "resource", gr.String(), "error", err)
+			o.log.Warn("a key of the bus is invalid", "resource", gr.String(), "error", err)
 			continue
 		}
 		keys := openingKeys{changes: changes, progress: progress}
@@ -204,18 +202,18 @@ func (o *Opener) read(gr resource.GroupResource, answer services.Keys) map[seal.
 	return known
 }
 
-// refuse counts a message that is not the hub's, and says so now and then.
+// refuse counts a refused message, and logs at most every logInterval.
 func (o *Opener) refuse(reason, subject string) {
 	o.refused.WithLabelValues(reason).Inc()
-	o.complaint.Lock()
-	defer o.complaint.Unlock()
+	o.refusals.Lock()
+	defer o.refusals.Unlock()
 	now := time.Now()
-	o.complaint.last = now
-	o.complaint.count++
-	if now.Sub(o.complaint.said) < complainEvery {
+	o.refusals.last = now
+	o.refusals.count++
+	if now.Sub(o.refusals.logged) < logInterval {
 		return
 	}
 	o.log.Warn("messages on the bus refused: they are not from the watch hub",
-		"reason", reason, "subject", subject, "refused", o.complaint.count)
-	o.complaint.said, o.complaint.count = now, 0
+		"reason", reason, "subject", subject, "refused", o.refusals.count)
+	o.refusals.logged, o.refusals.count = now, 0
 }

@@ -19,7 +19,7 @@ import (
 // far is a revision that etcd will not reach.
 const far = 1 << 60
 
-// watched is a source whose metrics and log a test looks at.
+// watched is a source with metrics and a log for the test.
 type watched struct {
 	Source
 	metrics *prometheus.Registry
@@ -36,7 +36,7 @@ func (x watched) refused(reason string) float64 {
 	return testutil.ToFloat64(x.Opener.refused.WithLabelValues(reason))
 }
 
-// flushed returns when the bus has everything that was published.
+// flushed returns when NATS has received all published messages.
 func (w *world) flushed() {
 	w.t.Helper()
 	if err := w.bus.FlushWithContext(w.ctx); err != nil {
@@ -62,7 +62,7 @@ func encodedProgress(t *testing.T, p services.Progress) []byte {
 	return message
 }
 
-// forgery is a change that did not happen, right behind a genuine one.
+// forgery returns a change that did not happen, whose Previous is after.
 func forgery(after, revision int64) services.Change {
 	return services.Change{Type: services.Added, Previous: after, Object: services.Object{
 		Key:      resource.Key{GroupResource: things, Namespace: "ns", Name: "forged"},
@@ -70,8 +70,8 @@ func forgery(after, revision int64) services.Change {
 	}}
 }
 
-// TestForgeriesAreRefused sends what somebody can make who reaches the bus but is
-// not the hub, and then goes on with the genuine stream.
+// TestForgeriesAreRefused sends messages that an attacker with access to the bus can
+// create, and then continues the genuine stream.
 func TestForgeriesAreRefused(t *testing.T) {
 	w := newWorld(t)
 	x := w.watched()
@@ -93,12 +93,12 @@ func TestForgeriesAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.sendRaw(subject, message)                     // under a key of one's own
-		id := w.masters[0].ID()                         // and saying that it is the hub's
+		w.sendRaw(subject, message)                     // with the attacker's key
+		id := w.masters[0].ID()                         // with the hub's key ID
 		copy(message[1:], id[:])                        //
 		w.sendRaw(subject, message)                     //
-		w.sendRaw(subject, genuine[:len(genuine)-1])    // cut
-		w.sendRaw(subject, append(genuine[:60:60], 77)) // and shorter than any message
+		w.sendRaw(subject, genuine[:len(genuine)-1])    // truncated
+		w.sendRaw(subject, append(genuine[:60:60], 77)) // shorter than any message
 	}
 	send(Subject(things), change)
 	send(Subject(things), encoded(t, forgery(2, far)))
@@ -128,7 +128,7 @@ func TestForgeriesAreRefused(t *testing.T) {
 	}
 }
 
-// TestRepeatedMessagesChangeNothing repeats what the hub has sealed itself.
+// TestRepeatedMessagesChangeNothing replays genuine messages of the hub.
 func TestRepeatedMessagesChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	x := w.watched()
@@ -143,8 +143,8 @@ func TestRepeatedMessagesChangeNothing(t *testing.T) {
 	last := messages[2]
 	w.sendRaw(Subject(things), messages[0])
 	f.until(2)
-	// Out of order, and again and again: whoever has a gap asks the hub, and then has
-	// seen all of it.
+	// Out of order and repeatedly: the gap causes a replay, after which all of them are
+	// old.
 	for _, message := range [][]byte{last, messages[1], messages[0], last, messages[1]} {
 		w.sendRaw(Subject(things), message)
 		w.sendRaw(SubjectProgress, old)
@@ -157,8 +157,8 @@ func TestRepeatedMessagesChangeNothing(t *testing.T) {
 	f.expect(1, 2, 3, 4, 5)
 }
 
-// TestRevisionsAreConfirmed sends revisions that do not exist under the hub's own
-// key: as a hub would that has gone wrong.
+// TestRevisionsAreConfirmed sends revisions that do not exist, sealed with the hub's key,
+// as a faulty hub would.
 func TestRevisionsAreConfirmed(t *testing.T) {
 	for name, send := range map[string]func(*world){
 		"change":             func(w *world) { w.send(Subject(things), encoded(w.t, forgery(1, far))) },
@@ -184,7 +184,7 @@ func TestRevisionsAreConfirmed(t *testing.T) {
 			w.flushed()
 			w.publish(w.happen(services.Modified, "a"))
 			f.until(2)
-			// Next returns for this one only after the doubt is over.
+			// Next returns for this one only after the unconfirmed target was dropped.
 			for x.refused(reasonUnconfirmed) == 0 {
 				w.publish(w.happen(services.Modified, "a"))
 				f.until(f.w.now())
@@ -207,8 +207,8 @@ func (w *world) now() int64 {
 	return w.through
 }
 
-// TestKeysAreReplaced seals with one key after the other: what was under way is
-// opened with the old one, and later messages with it are refused.
+// TestKeysAreReplaced rotates the key: messages in flight are opened with the old key, and
+// messages with it after its lifetime are refused.
 func TestKeysAreReplaced(t *testing.T) {
 	w := newWorld(t)
 	w.overlap = 200 * time.Millisecond
@@ -238,13 +238,12 @@ func TestKeysAreReplaced(t *testing.T) {
 	w.publish(w.happen(services.Modified, "a"))
 	f.until(5)
 	f.expect(1, 2, 3, 4, 5)
-	if w.asks > 3 {
-		t.Errorf("the hub was asked for keys %d times", w.asks)
+	if w.keyRequests > 3 {
+		t.Errorf("the hub was asked for keys %d times", w.keyRequests)
 	}
 }
 
-// TestKeysThatCannotBeHad: while the hub does not answer, followers wait for it, and
-// afterwards they have missed nothing.
+// TestKeysThatCannotBeHad: followers wait while the hub is unavailable, and miss nothing.
 func TestKeysThatCannotBeHad(t *testing.T) {
 	w := newWorld(t)
 	x := w.watched()
@@ -256,7 +255,7 @@ func TestKeysThatCannotBeHad(t *testing.T) {
 	w.publish(w.happen(services.Modified, "a"))
 	go func() {
 		for range 3 {
-			<-w.asked
+			<-w.replayed
 		}
 		w.fail(nil)
 	}()
@@ -266,7 +265,7 @@ func TestKeysThatCannotBeHad(t *testing.T) {
 	f.expect(1, 2, 3)
 }
 
-// TestFloodsAreDropped sends more forgeries than any buffer holds.
+// TestFloodsAreDropped sends more forged messages than any buffer holds.
 func TestFloodsAreDropped(t *testing.T) {
 	w := newWorld(t)
 	x := w.watched()
@@ -303,8 +302,8 @@ func TestFloodsAreDropped(t *testing.T) {
 	f.expect(1, 2)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.asks > 30 {
-		t.Errorf("%d questions for keys", w.asks)
+	if w.keyRequests > 30 {
+		t.Errorf("%d requests for keys", w.keyRequests)
 	}
 	if lines := strings.Count(x.log.String(), "\n"); lines > 10 {
 		t.Errorf("%d lines in the log", lines)

@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// source is the one Source of a process, made when it is used first.
+// source is the Source of a process, created on first use.
 var source = &run.Contract[Source]{Name: "changes", Dial: newSource}
 
 // Use returns the Source of this process. A service that calls it needs

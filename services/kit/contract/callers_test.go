@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// ledger is a store of one quota, and answers everything else with nothing.
+// ledger is a store with one quota. Its other methods return empty results.
 type ledger struct {
 	services.Store
 	services.WatchHub
@@ -77,7 +77,7 @@ func (*ledger) Validate(context.Context, services.AdmissionRequest) (services.Ad
 	return services.AdmissionResponse{}, nil
 }
 
-// contracts are clients of everything.
+// contracts holds clients of all contracts.
 type contracts struct {
 	store     services.Store
 	hub       services.WatchHub
@@ -86,7 +86,7 @@ type contracts struct {
 	admission services.Admission
 }
 
-// site is a process that offers all contracts, and the authority of its peers.
+// site is a process that offers all contracts, with the CA of its peers.
 type site struct {
 	t         *testing.T
 	authority *peertls.Authority
@@ -160,7 +160,7 @@ func (s *site) as(names ...string) (c contracts) {
 	return c
 }
 
-// calls are all methods; those about a resource type are called for it.
+// calls returns calls of all methods; those with a resource type use gr.
 func (c contracts) calls(gr resource.GroupResource) map[string]func(context.Context) error {
 	key := resource.Key{GroupResource: gr, Namespace: "ns", Name: "q"}
 	content := services.Content{JSON: []byte(storedQuota), UID: "uid", Labels: map[string]string{"a": "b"}}
@@ -209,8 +209,8 @@ func (c contracts) calls(gr resource.GroupResource) map[string]func(context.Cont
 	}
 }
 
-// allowed is the table once more, written from what the services do. A word is a
-// method, or method:resource for methods about a resource type.
+// allowed is the expected table, written independently of services.Callers. A word is a
+// method, or method:resource for methods with a resource type.
 var allowed = map[string]string{
 	"authn": "Revision Get:secrets Get:serviceaccounts Get:pods",
 	"authz": "Revision Get:roles List:roles Replay:roles Keys:roles Get:clusterrolebindings List:clusterrolebindings Replay:clusterrolebindings Keys:clusterrolebindings",
@@ -221,8 +221,8 @@ var allowed = map[string]string{
 	"store": "", "watch-hub": "", "csr-signer": "", "token-cleaner": "", "lifecycle": "", "nobody": "",
 }
 
-// TestEveryServiceIsHeldToItsTypes asks every method about many types with the
-// certificate of every service.
+// TestEveryServiceIsHeldToItsTypes calls every method for many types with the certificate
+// of every service.
 func TestEveryServiceIsHeldToItsTypes(t *testing.T) {
 	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
 		t.Run(v.Name, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestEveryServiceIsHeldToItsTypes(t *testing.T) {
 				{Resource: "secrets"}, {Resource: "pods"}, {Resource: "services"}, {Resource: "namespaces"}, {Resource: "serviceaccounts"},
 				{Resource: "resourcequotas"}, {Resource: "configmaps"}, {Group: rbac, Resource: "roles"}, {Group: rbac, Resource: "clusterrolebindings"},
 				{Group: v.Group("storage."), Resource: "storageclasses"},
-				// Near misses of what some may read.
+				// Similar to types that some services may read.
 				{Group: "portico", Resource: "sealing-keys"}, {Group: "core", Resource: "secrets"}, {Group: "rbac.authorization.", Resource: "roles"},
 				{Group: "evil.example", Resource: "roles"}, {Group: "evil.example", Resource: "resourcequotas"}, {Resource: ""},
 			}
@@ -270,7 +270,8 @@ func check(t *testing.T, c contracts, service string, types []resource.GroupReso
 	}
 }
 
-// A process of several services may do what any of them may, and no more.
+// TestSeveralNamesInOneCertificate: a process of several services has the permissions of
+// each of them, and no others.
 func TestSeveralNamesInOneCertificate(t *testing.T) {
 	both := newSite(t, &ledger{}).as("authn", "authz")
 	for resourceType, want := range map[resource.GroupResource]bool{
@@ -282,7 +283,8 @@ func TestSeveralNamesInOneCertificate(t *testing.T) {
 	}
 }
 
-// Admission updates what quotas say is in use, and nothing else of them.
+// TestAdmissionChangesOnlyWhatIsInUse: admission may update status.used of a quota, and
+// nothing else.
 func TestAdmissionChangesOnlyWhatIsInUse(t *testing.T) {
 	l := &ledger{}
 	site := newSite(t, l)

@@ -1,7 +1,6 @@
-// Package contract declares the contracts as services of the suite offer and use them:
-// each with the flag, the certificate name and the gRPC transport that reach it in
-// another process. How calls are spread, repeated and given up is decided here; what
-// goes over the wire is decided in package rpc.
+// Package contract declares the contracts that services of the suite offer and use, each
+// with the flag, certificate name and gRPC transport for another process. It configures
+// load balancing, retries and cancellation of calls; package rpc defines the encoding.
 package contract
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/portico-platform/portico/services/rpc"
 )
 
-// The contracts, as services offer and use them.
+// The contracts between services.
 var (
 	Store     = declare("store", rpc.NewStore, rpc.RegisterStore)
 	WatchHub  = declare("watch-hub", rpc.NewWatchHub, rpc.RegisterWatchHub)
@@ -24,8 +23,8 @@ var (
 	Admission = declare("admission", rpc.NewAdmission, rpc.RegisterAdmission)
 )
 
-// calls spreads calls over all replicas of a service and lets them wait until one
-// is up. What changes nothing is asked again when a connection is lost under way.
+// calls is the gRPC service config: round robin over all replicas, and calls wait until
+// one is ready. Calls that change nothing are retried if the connection is lost.
 const calls = `{
 	"loadBalancingConfig": [{"round_robin": {}}],
 	"methodConfig": [{"name": [{}], "waitForReady": true}, {
@@ -45,8 +44,8 @@ const calls = `{
 	}]
 }`
 
-// repeatable reports whether a call of a method changes nothing, as the retry policy
-// of calls says it too.
+// repeatable reports whether a method changes nothing. It must match the retry policy in
+// calls.
 func repeatable(method string) bool {
 	switch service, name, _ := strings.Cut(strings.TrimPrefix(method, "/portico.v1."), "/"); service {
 	case "Store":
@@ -57,8 +56,8 @@ func repeatable(method string) bool {
 	return false
 }
 
-// declare returns a contract whose flag, peer and certificate have one name:
-// that of the service that offers it.
+// declare returns a contract. Its flag, peer and certificate have the name of the service
+// that offers it.
 func declare[T any](name string, client func(grpc.ClientConnInterface) T, serve func(grpc.ServiceRegistrar, T)) *run.Contract[T] {
 	return &run.Contract[T]{
 		Name:  name,

@@ -1,6 +1,5 @@
-// Package etcd is how a service gets its connection to etcd: the embedded one of
-// its process, or the cluster that --etcd-servers names. It decides how to
-// connect, and nothing about what is kept there. It serves "Persistence".
+// Package etcd connects a service to etcd: the embedded one of the process, or the cluster
+// of --etcd-servers. It does not define what is stored there. It serves "Persistence".
 package etcd
 
 import (
@@ -26,8 +25,8 @@ const (
 	keepaliveWait  = 5 * time.Second
 	// connectWait bounds one attempt to connect.
 	connectWait = 3 * time.Second
-	// maxRequest lets requests that are too large for etcd reach it, so that it is
-	// etcd that says so.
+	// maxRequest is larger than etcd's own limit, so that etcd rejects requests that are
+	// too large.
 	maxRequest = 16 << 20
 	maxAnswer  = 1 << 30
 )
@@ -40,14 +39,14 @@ func Flags(fs *pflag.FlagSet) {
 	fs.StringSlice("etcd-servers", nil, "`URLs` of the etcd servers, as in https://host:2379, with commas between; http only on this machine")
 	run.Required(fs, "etcd-servers")
 	fs.String("etcd-cafile", "", "`file` with the certificates of the authorities that sign the etcd servers' certificates")
-	fs.String("etcd-certfile", "", "`file` with the certificate to show to etcd")
+	fs.String("etcd-certfile", "", "`file` with the client certificate for etcd")
 	fs.String("etcd-keyfile", "", "`file` with the key of that certificate")
 	expiry.Flags(fs, expiry.Authorities, "etcd-cafile")
 	expiry.Flags(fs, expiry.Own, "etcd-certfile")
 }
 
-// DialOptions are those of every connection to etcd: requests that were not sent are
-// known, and an etcd that comes back is found soon, however long it was away.
+// DialOptions returns the options of every connection to etcd: they track which requests
+// were sent, and bound the reconnect backoff to half a second.
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithStatsHandler(tracker{}),
@@ -58,8 +57,8 @@ func DialOptions() []grpc.DialOption {
 	}
 }
 
-// dial makes a client without waiting for the servers. The kit watches over its
-// connection, so the client library keeps quiet.
+// dial returns a client without waiting for the servers. Node.Monitor logs the state of
+// its connection, so the client library does not log.
 func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
 	servers, err := n.Flags.GetStringSlice("etcd-servers")
 	if err != nil {
@@ -83,9 +82,9 @@ func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// Security returns the TLS settings that the servers' URLs and the flags ask for;
-// nil for plain connections. The certificate file is read at every handshake.
-// An error of run.ErrUsage for settings that do not fit together.
+// Security returns the TLS configuration for the servers' URLs and the flags, nil for plain
+// connections. The certificate file is read at every handshake. The error is run.ErrUsage if
+// the settings contradict each other.
 func Security(servers []string, fs *pflag.FlagSet) (*tls.Config, error) {
 	secure := 0
 	for _, server := range servers {

@@ -33,8 +33,8 @@ func use(t *testing.T, args ...string) (client *clientv3.Client, err error) {
 	return client, err
 }
 
-// The handshake is what this package is about: the client trusts the CA that it
-// was given and shows its certificate. What comes after is the client library's.
+// TestConnectsWithMutualTLS checks the handshake: the client verifies the server with the
+// CA and presents its certificate. Everything later is up to the client library.
 func TestConnectsWithMutualTLS(t *testing.T) {
 	authority, err := peertls.NewAuthority()
 	if err != nil {
@@ -64,7 +64,8 @@ func TestConnectsWithMutualTLS(t *testing.T) {
 	}
 }
 
-// listen accepts TLS connections and tells whose certificate they showed.
+// listen accepts a TLS connection and sends the name in the client's certificate to a
+// channel.
 func listen(t *testing.T, files peertls.Files) (address string, callers <-chan string) {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
@@ -120,9 +121,9 @@ func TestDoesNotWaitForTheServer(t *testing.T) {
 	}
 }
 
-// A request that fails without a connection has certainly not been sent; one that fails
-// on a connection may have been.
-func TestWhatWasNotSentIsKnown(t *testing.T) {
+// TestUnsentRequestsAreKnown: a request that fails without a connection was not sent; one
+// that fails on a connection may have been.
+func TestUnsentRequestsAreKnown(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func TestWhatWasNotSentIsKnown(t *testing.T) {
 		defer cancel()
 		sending, ctx := etcd.Track(ctx)
 		if _, err := client.Txn(ctx).Then(clientv3.OpPut("a", "b")).Commit(); err == nil {
-			t.Fatal("there is an answer")
+			t.Fatal("got a response")
 		}
 		return sending.Never()
 	}
@@ -150,8 +151,8 @@ func TestWhatWasNotSentIsKnown(t *testing.T) {
 	}
 }
 
-// breaking is a server that takes one request and breaks the connection, and all later
-// ones at once.
+// breaking is a server that closes the first connection after one request, and later
+// connections at once.
 func breaking(listener net.Listener) {
 	breakFirst(listener)
 	for {

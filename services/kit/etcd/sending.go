@@ -7,23 +7,23 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// Sending knows whether a request has left this process.
+// Sending records whether a request has left this process.
 type Sending struct{ seen, sent atomic.Bool }
 
-// Never reports whether etcd has certainly seen nothing of a request that has failed:
-// there was no connection to send it over.
+// Never reports whether a failed request was certainly not sent, because there was no
+// connection.
 func (s *Sending) Never() bool { return s.seen.Load() && !s.sent.Load() }
 
 type sendingKey struct{}
 
-// Track returns a context for one request, and what knows of its sending. Requests to
-// an etcd in this process always count as sent.
+// Track returns a context for one request, and the record of its sending. Requests to an
+// etcd in this process always count as sent.
 func Track(ctx context.Context) (*Sending, context.Context) {
 	s := new(Sending)
 	return s, context.WithValue(ctx, sendingKey{}, s)
 }
 
-// tracker sees for Track what the connection to etcd does.
+// tracker is the stats handler that updates the records of Track.
 type tracker struct{}
 
 // TagRPC implements stats.Handler.

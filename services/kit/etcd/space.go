@@ -1,7 +1,7 @@
 package etcd
 
-// NoSpace is the error of a write that was refused because there is no room for
-// it. Nothing was written. Reads and deletions are not refused.
+// NoSpace is the error of a write that was rejected for lack of space. Nothing was written.
+// Reads and deletions are not rejected.
 type NoSpace struct {
 	Reason string
 }

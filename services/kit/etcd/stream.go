@@ -7,11 +7,10 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// OwnStream returns a context for one watch, and for asking how far that watch
-// has come. etcd answers all watches of a stream at once: not while one of them
-// lags, and also one that was opened after the question and has seen nothing yet.
-// The client lets watches with equal metadata share a stream, so that a watch
-// whose progress counts needs metadata of its own.
+// OwnStream returns a context for a watch that uses progress requests. etcd responds for
+// all watches of a stream at once: it delays the response while one of them lags, and
+// includes watches that were created after the request. The client shares a stream between
+// watches with equal metadata, so the context has unique metadata.
 func OwnStream(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "portico-watch", rand.Text())
 }

@@ -1,5 +1,5 @@
-// Package kittest runs an implementation of a contract as the suite does: in this
-// process, or as a process of its own that others reach over gRPC with mutual TLS.
+// Package kittest runs an implementation of a contract for tests: directly, or as a
+// service that is called over gRPC with mutual TLS.
 package kittest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
-// LocalAndRemote runs a suite against the implementation that open makes, directly and
-// over gRPC.
+// LocalAndRemote runs a suite with the implementation that open returns, directly and over
+// gRPC.
 func LocalAndRemote[T any](t *testing.T, contract *run.Contract[T], open func(*testing.T) T, suite func(*testing.T, func(*testing.T) T)) {
 	t.Run("direct", func(t *testing.T) { suite(t, open) })
 	t.Run("remote", func(t *testing.T) {
@@ -19,15 +19,15 @@ func LocalAndRemote[T any](t *testing.T, contract *run.Contract[T], open func(*t
 	})
 }
 
-// Remote returns a client of impl: what a front door in another process would
-// use. It ends with the test.
+// Remote returns a client of impl, as used by a front door in another process. It is closed
+// at the end of the test.
 func Remote[T any](t testing.TB, contract *run.Contract[T], impl T) T {
 	t.Helper()
 	return RemoteOver(t, contract, impl, func(address string) string { return address })
 }
 
-// RemoteOver is Remote with something between the two: between is given the address
-// of the service and returns where the client connects.
+// RemoteOver is Remote with a proxy: between gets the address of the service and returns
+// the address to which the client connects.
 func RemoteOver[T any](t testing.TB, contract *run.Contract[T], impl T, between func(address string) string) T {
 	t.Helper()
 	authority, err := peertls.NewAuthority()
@@ -52,7 +52,7 @@ func RemoteOver[T any](t testing.TB, contract *run.Contract[T], impl T, between 
 	return client
 }
 
-// start runs a service as a process of its own would, until the test ends.
+// start runs a service as in a process of its own, until the end of the test.
 func start(t testing.TB, authority *peertls.Authority, s run.Service, args ...string) *run.Running {
 	t.Helper()
 	files, err := authority.Issue(t.TempDir(), s.Name)

@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/retry"
 )
 
-// A loop that tries until it works or its context ends.
+// A loop that retries until it succeeds or its context ends.
 func ExampleBackoff() {
 	left := 2
 	try := func() error {

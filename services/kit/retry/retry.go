@@ -1,5 +1,5 @@
-// Package retry waits between the tries of something that may work later. It decides
-// how long; what is tried, and which errors are worth another try, is the caller's.
+// Package retry provides the pauses between retries. The caller decides what is retried and
+// which errors are temporary.
 package retry
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Pause waits for d. It reports whether d has passed before ctx ended.
+// Pause waits for d. It returns false if ctx ends before.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -21,21 +21,21 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Backoff makes pauses that double from a first one up to a limit. Each is up to half
-// longer or shorter, so that many who wait for the same thing do not all try again at
-// once. It belongs to one goroutine.
+// Backoff returns pauses that double from a first one up to a limit. Each is randomly up to
+// half longer or shorter, so that many clients do not retry at the same time. It must be
+// used by one goroutine only.
 type Backoff struct{ pauses *backoff.ExponentialBackOff }
 
-// NewBackoff returns a Backoff whose pauses are between about first and most.
+// NewBackoff returns a Backoff with pauses from first to most, plus or minus half.
 func NewBackoff(first, most time.Duration) *Backoff {
 	return &Backoff{&backoff.ExponentialBackOff{InitialInterval: first, MaxInterval: most, Multiplier: 2, RandomizationFactor: 0.5}}
 }
 
-// Next returns how long to wait before the next try.
+// Next returns the next pause.
 func (b *Backoff) Next() time.Duration { return b.pauses.NextBackOff() }
 
-// Pause waits before the next try. It reports whether to try: not when ctx has ended.
+// Pause waits for the next pause. It returns false if ctx ends before.
 func (b *Backoff) Pause(ctx context.Context) bool { return Pause(ctx, b.Next()) }
 
-// Reset makes the next pause the first again: a try has worked.
+// Reset makes the next pause the first one again. It is called after a success.
 func (b *Backoff) Reset() { b.pauses.Reset() }

@@ -18,16 +18,16 @@ func TestPause(t *testing.T) {
 			t.Errorf("a pause of a second took %s", time.Since(start))
 		}
 		if retry.Pause(ctx, time.Hour) || time.Since(start) != time.Minute {
-			t.Errorf("a pause went on until %s, the context ended after a minute", time.Since(start))
+			t.Errorf("a pause lasted until %s, the context ended after a minute", time.Since(start))
 		}
 		if retry.Pause(ctx, 0) {
-			t.Error("a pause says to go on although the context has ended")
+			t.Error("a pause returned true although the context has ended")
 		}
 	})
 }
 
-// TestBackoff checks every pause against its bounds: half to one and a half of what
-// doubling gives.
+// TestBackoff checks every pause against its bounds: half to one and a half times the
+// doubled value.
 func TestBackoff(t *testing.T) {
 	const first, most = 100 * time.Millisecond, time.Second
 	b := retry.NewBackoff(first, most)

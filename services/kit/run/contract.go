@@ -8,23 +8,24 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Contract is a named thing of type T that one service offers and others use:
-// the implementation in this process when there is one, else a client of the one
-// that flags name. It is an immutable value, declared once beside its transport.
+// Contract is a named interface or value of type T that one service offers and others use:
+// the implementation in this process if there is one, else a client for another process.
+// It is immutable and declared once, beside its transport.
 type Contract[T any] struct {
 	Name string
-	// Flags registers how to reach it elsewhere; nil when it has to be in this process.
+	// Flags registers the flags for reaching it in another process; nil if it must be in
+	// this process.
 	Flags func(fs *pflag.FlagSet)
-	// Dial connects to it elsewhere, by those flags. It must not wait for the
-	// other side: starting order is free.
+	// Dial connects to it in another process, by those flags. It must not wait for the
+	// other process: services may start in any order.
 	Dial func(ctx context.Context, n *Node) (T, error)
-	// Serve puts an implementation on this process's gRPC server; nil when it is
-	// not carried by gRPC.
+	// Serve registers an implementation with this process's gRPC server; nil if it is not
+	// available over gRPC.
 	Serve func(s grpc.ServiceRegistrar, impl T)
 }
 
-// Offer makes impl the implementation for this process and, when the process
-// listens, for others. It is called from Service.Start, once.
+// Offer registers impl as the implementation for this process and, if the process has
+// --rpc-address, for others. It is called once, from Service.Start.
 func (c *Contract[T]) Offer(n *Node, impl T) {
 	n.process.offered[c.Name] = impl
 	if server := n.process.transport.server; server != nil && c.remote() {
@@ -32,9 +33,8 @@ func (c *Contract[T]) Offer(n *Node, impl T) {
 	}
 }
 
-// Use returns the implementation offered in this process, else a client. The
-// client is shared by the process and closed when it ends. It is called from
-// Service.Start.
+// Use returns the implementation offered in this process, else a client, which the process
+// shares and closes on exit. It is called from Service.Start.
 func (c *Contract[T]) Use(ctx context.Context, n *Node) (T, error) {
 	if impl, ok := n.process.offered[c.Name]; ok {
 		return impl.(T), nil

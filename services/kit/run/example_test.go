@@ -7,8 +7,8 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// Two services in one process. The second uses what the first offers; were it in
-// another process, the contract's Dial would reach it.
+// Two services in one process. The second uses what the first offers; in separate
+// processes, the contract's Dial would connect them.
 func ExampleStart() {
 	greeting := &run.Contract[func() string]{Name: "greeting"}
 	greeter := run.Service{

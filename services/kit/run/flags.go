@@ -13,16 +13,16 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// settings are the parsed flags that the kit itself looks at.
+// settings holds the parsed flags that the kit itself uses.
 type settings struct {
 	flags      *pflag.FlagSet
 	vocabulary vocabulary.Vocabulary
-	// log makes the logger of a service.
+	// log returns the logger of a service.
 	log func(service string) *slog.Logger
 }
 
-// parse reads the arguments of an app. It writes the manual page to help, or asks
-// another process for its health, and returns nil and no settings, when they ask for it.
+// parse parses the arguments of an app. With --help it writes the manual page to help, with
+// --check-health it checks another process; in both cases it returns no settings.
 func parse(app App, args []string, help io.Writer) (*settings, error) {
 	sections, err := flagSections(app)
 	if err != nil {
@@ -77,11 +77,10 @@ func newSettings(all *pflag.FlagSet) (*settings, error) {
 	return s, nil
 }
 
-// isEmpty reports whether a flag's value, of any type, says nothing.
+// isEmpty reports whether a flag's value, of any type, is empty.
 func isEmpty(value string) bool { return value == "" || value == "[]" }
 
-// text returns the value of a flag of the kit; empty when the process does not
-// have it.
+// text returns the value of a flag of the kit, empty if the process does not have the flag.
 func (s *settings) text(name string) string {
 	f := s.flags.Lookup(name)
 	if f == nil {
@@ -109,17 +108,17 @@ func flagSections(app App) ([]manual.Section, error) {
 func anywhere() *pflag.FlagSet {
 	fs := pflag.NewFlagSet("anywhere", pflag.ContinueOnError)
 	fs.BoolP("help", "h", false, "print this and exit")
-	fs.String("vocabulary", "platform", "`names` that the API speaks: platform (the specification's) or k8s (stock clients'); stays the same for the life of the data")
-	fs.String("log-level", "info", "least `level` to log: debug, info, warn or error")
+	fs.String("vocabulary", "platform", "vocabulary of API `names`: platform (the specification's) or k8s (stock clients'); fixed for the life of the data")
+	fs.String("log-level", "info", "minimum `level` to log: debug, info, warn or error")
 	fs.String("log-format", "text", "`format` of log lines, on standard error: text or json")
-	fs.Bool("memory-release", true, "return memory to the system when the process has come to rest, at the price of a garbage collection after a burst")
-	fs.String("check-health", "", "ask the process with this --status-`address` whether it is ready, and exit: with 0 when it is, else with 1. For images without a shell")
-	fs.String("status-address", "", "`address` to answer /livez, /readyz and /metrics on, in plain HTTP; empty: nowhere")
+	fs.Bool("memory-release", true, "return unused memory to the system when the process is idle, which costs a garbage collection after a burst")
+	fs.String("check-health", "", "check /readyz of the process with this --status-`address` and exit with 0 if it is ready, else with 1. For images without a shell")
+	fs.String("status-address", "", "`address` that serves /livez, /readyz and /metrics over plain HTTP; empty: none")
 	return fs
 }
 
-// elsewhere returns the flags about what is in other processes: what services
-// need and none of the app offers, and how contracts are carried.
+// elsewhere returns the flags for other processes: for contracts that the app needs and
+// does not offer, and for the transport.
 func elsewhere(app App) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("elsewhere", pflag.ContinueOnError)
 	offers, dials, here := false, false, map[string]bool{}
@@ -144,8 +143,8 @@ func elsewhere(app App) *pflag.FlagSet {
 	return fs
 }
 
-// shareFlags lets several services declare the same flag: the first declaration
-// holds, so the others must not mean something else.
+// shareFlags removes repeated declarations of a flag by several services. They must have
+// the same type and default; the help text of the first is used.
 func shareFlags(sections []manual.Section) error {
 	first := map[string]*pflag.Flag{}
 	var err error

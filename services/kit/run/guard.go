@@ -41,7 +41,7 @@ func measured(m *prometheus.Registry) grpc.UnaryServerInterceptor {
 	}
 }
 
-// guard refuses calls that the table does not allow.
+// guard refuses calls that services.Callers does not allow.
 type guard struct {
 	callers    map[string][]services.Caller
 	vocabulary vocabulary.Vocabulary
@@ -62,9 +62,9 @@ func (g guard) intercept(ctx context.Context, r any, info *grpc.UnaryServerInfo,
 	return next(ctx, r)
 }
 
-// allow looks up a gRPC method, as in /portico.v1.Store/Get, and the resource type
-// that the request names. It returns the member that the caller may change; empty
-// is any.
+// allow reports whether a caller with these names may call a gRPC method, as in
+// /portico.v1.Store/Get, for the resource type of the request. part is the field that the
+// caller may change; empty means any.
 func (g guard) allow(names []string, fullMethod string, request any) (part string, ok bool) {
 	service, method, _ := strings.Cut(strings.TrimPrefix(fullMethod, "/"), "/")
 	if service == healthpb.Health_ServiceDesc.ServiceName {
@@ -87,8 +87,8 @@ func (g guard) allow(names []string, fullMethod string, request any) (part strin
 	return part, ok
 }
 
-// covers reports whether a request is about one of the types. A request without a
-// type is covered only by the row that names none.
+// covers reports whether the resource type of a request is one of the types; nil covers
+// every request, also those without a type.
 func (g guard) covers(types []resource.GroupResource, request any) bool {
 	if types == nil {
 		return true
@@ -100,8 +100,8 @@ func (g guard) covers(types []resource.GroupResource, request any) bool {
 	})
 }
 
-// typeOf returns the built-in resource type that a request is about; false when
-// there is none, or when it is said with more than the guard understands.
+// typeOf returns the built-in resource type of a request; false if it has none, or if its
+// key has fields that the guard does not know.
 func typeOf(request any) (resource.GroupResource, bool) {
 	switch m := request.(type) {
 	case interface{ GetKey() *pb.Key }:
@@ -115,8 +115,8 @@ func typeOf(request any) (resource.GroupResource, bool) {
 	return resource.GroupResource{}, false
 }
 
-// onlyFields reports whether no other fields of a message have a value. A field that
-// is added to the names of types makes another type of them until it is known here.
+// onlyFields reports whether no other fields of a message are set. A field that is added to
+// the protocol could change the meaning of a key, so it must be added here first.
 func onlyFields(m proto.Message, known ...protoreflect.Name) bool {
 	only := len(m.ProtoReflect().GetUnknown()) == 0
 	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
@@ -126,7 +126,7 @@ func onlyFields(m proto.Message, known ...protoreflect.Name) bool {
 	return only
 }
 
-// callerNames returns the services that the caller's certificate names.
+// callerNames returns the service names in the caller's certificate.
 func callerNames(ctx context.Context) []string {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -139,7 +139,7 @@ func callerNames(ctx context.Context) []string {
 	return peertls.Services(info.State)
 }
 
-// recovered turns a panic into an error of one call; the process goes on.
+// recovered turns a panic into an error of the call.
 func recovered(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
 		defer func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// A type that is named with more than the guard understands is none that it knows.
+// TestTypesWithFurtherFieldsAreRefused: a key with unknown fields matches no type.
 func TestTypesWithFurtherFieldsAreRefused(t *testing.T) {
 	g := guard{callers: services.Callers(), vocabulary: vocabulary.Platform()}
 	key := &pb.Key{Resource: "secrets", Namespace: "ns", Name: "a"}
@@ -33,6 +33,6 @@ func TestTypesWithFurtherFieldsAreRefused(t *testing.T) {
 		}
 	}
 	if _, ok := g.allow([]string{"frontdoor"}, "/portico.v1.Store/Get", &pb.GetRequest{Key: further}); !ok {
-		t.Error("the front door is held to types")
+		t.Error("the front door is restricted to types")
 	}
 }

@@ -14,31 +14,31 @@ import (
 // Check is one named health check of a process.
 type Check struct {
 	Name string
-	// Live is true for a check that /livez looks at too; the others say only
-	// whether the process is ready.
+	// Live is true for checks that are part of /livez too; the others are part of /readyz
+	// only.
 	Live bool
-	// Probe returns nil when all is well. It has probeTime for it.
+	// Probe returns nil if the check passes. Its timeout is probeTime.
 	Probe func(ctx context.Context) error
-	// Note returns what a verbose answer adds while all is well. Everybody may read it.
+	// Note returns what a verbose response adds while the check passes. Any client may read it.
 	// It may be nil.
 	Note func() string
 
 	running *probing
 }
 
-// probeTime bounds one check: who asks for health wants to know now.
+// probeTime bounds one check: health endpoints must respond soon.
 const probeTime = 2 * time.Second
 
-// probing lets all who ask at a time share one run of a check, so that runs which do
-// not come back are not many.
+// probing lets concurrent requests share one run of a check, so that there is at most one
+// stuck run per check.
 type probing struct {
 	mu   sync.Mutex
 	done chan struct{} // closed when the run is over; nil when there is none
 	err  error
 }
 
-// Run returns the outcome of the check. It takes probeTime at most: a check that has
-// not answered by then, or whose last run has not come back, has failed.
+// Run returns the result of the check after at most probeTime: a run that takes longer,
+// also one that was started before, has failed.
 func (c Check) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -52,7 +52,7 @@ func (c Check) Run(ctx context.Context) error {
 		done = make(chan struct{})
 		p.done = done
 		go func() {
-			// The run is not only for the one who asked first.
+			// The run is shared, so it does not end with the first request.
 			probe, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
 			defer cancel()
 			err := c.Probe(probe)
@@ -80,7 +80,7 @@ type Health struct {
 	checks []Check
 }
 
-// Add registers a check. Names are unique by the care of the services.
+// Add registers a check. Services must use unique names.
 func (h *Health) Add(c Check) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,8 +95,8 @@ func (h *Health) Checks() []Check {
 	return slices.Clone(h.checks)
 }
 
-// Handler answers /livez, /readyz and /healthz, and single checks below them,
-// with verbose and exclude. Reasons of failures are logged and not told.
+// Handler serves /livez, /readyz and /healthz, and single checks below them, with the
+// parameters verbose and exclude. Reasons of failures are logged and not returned.
 func (h *Health) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, endpoint := range []string{"livez", "readyz", "healthz"} {
@@ -115,7 +115,7 @@ func (h *Health) Handler() http.Handler {
 	return mux
 }
 
-// of returns the checks that an endpoint looks at.
+// of returns the checks of an endpoint.
 func (h *Health) of(endpoint string) []Check {
 	checks := h.Checks()
 	if endpoint != "livez" {
@@ -124,7 +124,7 @@ func (h *Health) of(endpoint string) []Check {
 	return slices.DeleteFunc(checks, func(c Check) bool { return !c.Live })
 }
 
-// logger is the process's; a Health without a process has none.
+// logger returns the process's logger; without a process, one that discards everything.
 func (h *Health) logger() *slog.Logger {
 	if h.log == nil {
 		return slog.New(slog.DiscardHandler)
@@ -132,7 +132,7 @@ func (h *Health) logger() *slog.Logger {
 	return h.log
 }
 
-// answer runs the checks of an endpoint. What counts for machines is the status code: 200 or 500.
+// answer runs the checks of an endpoint and responds with 200 if all pass, else 500.
 func (h *Health) answer(w http.ResponseWriter, r *http.Request, endpoint string, checks []Check) {
 	query := r.URL.Query()
 	report, failed := h.probe(r, checks, query["exclude"])
@@ -158,7 +158,7 @@ func (c Check) note() string {
 	return ": " + c.Note()
 }
 
-// runAll runs the checks at the same time and returns their outcomes in their order.
+// runAll runs the checks concurrently and returns their results in order.
 func runAll(ctx context.Context, checks []Check, excluded []string) []error {
 	outcomes := make([]error, len(checks))
 	var group sync.WaitGroup
@@ -171,7 +171,7 @@ func runAll(ctx context.Context, checks []Check, excluded []string) []error {
 	return outcomes
 }
 
-// probe writes a line for each check.
+// probe runs the checks and returns a report with a line for each.
 func (h *Health) probe(r *http.Request, checks []Check, excluded []string) (report string, failed bool) {
 	var lines strings.Builder
 	outcomes := runAll(r.Context(), checks, excluded)

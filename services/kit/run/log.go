@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// lineHandler writes records as lines for people that programs can still read:
+// lineHandler writes records as readable lines that programs can parse:
 //
 //	2026-11-20T10:26:55.123Z INFO  store: mirror is ready revision=12
 type lineHandler struct {
@@ -20,14 +20,14 @@ type lineHandler struct {
 	attrs   slog.Handler // writes the attributes, as key=value, to out.line
 }
 
-// lineWriter is what the handlers of all services share: one line at a time.
+// lineWriter is shared by the handlers of all services. mu guards line and writes.
 type lineWriter struct {
 	mu   sync.Mutex
 	line bytes.Buffer
 	to   io.Writer
 }
 
-// newLogs returns the maker of a process's loggers, one per service.
+// newLogs returns a function that returns the logger of a service.
 func newLogs(to io.Writer, format string, level slog.Level) (func(service string) *slog.Logger, error) {
 	switch format {
 	case "text":
@@ -51,7 +51,7 @@ func (h lineHandler) Handle(ctx context.Context, r slog.Record) error {
 	line := &h.out.line
 	line.Reset()
 	fmt.Fprintf(line, "%s %-5s %s: %s ", r.Time.UTC().Format("2006-01-02T15:04:05.000Z"), r.Level, h.service, oneLine(r.Message))
-	r.Time = time.Time{} // the attributes' handler leaves a zero time out
+	r.Time = time.Time{} // the attributes' handler omits a zero time
 	if err := h.attrs.Handle(ctx, r); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (h lineHandler) WithGroup(name string) slog.Handler {
 	return h
 }
 
-// withoutHead drops what the line begins with.
+// withoutHead drops the level and the message, which are at the start of the line.
 func withoutHead(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && (a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
 		return slog.Attr{}

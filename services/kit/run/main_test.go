@@ -69,8 +69,8 @@ func TestAWrongCallEndsWithOneLine(t *testing.T) {
 	}
 }
 
-// TestCheckHealth asks a process for the health of another one, as an image without a
-// shell does.
+// TestCheckHealth checks the health of a process with --check-health, as an image without
+// a shell does.
 func TestCheckHealth(t *testing.T) {
 	var sick atomic.Bool
 	patient := run.Service{Name: "patient", Start: func(_ context.Context, n *run.Node) error {
@@ -101,6 +101,6 @@ func TestCheckHealth(t *testing.T) {
 	asked.Stop()
 	c := process("--check-health=" + address)
 	if err := c.Run(); c.ProcessState.ExitCode() != 1 {
-		t.Errorf("of a process that is away: %v", err)
+		t.Errorf("of a stopped process: %v", err)
 	}
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Node is what a service sees of the process that it runs in.
+// Node is a service's view of its process.
 type Node struct {
 	// Service is the name of the service that this view belongs to.
 	Service string
 	Log     *slog.Logger
-	// Vocabulary is the process's choice of names.
+	// Vocabulary is the vocabulary of API names of the process.
 	Vocabulary vocabulary.Vocabulary
 	// Flags are the parsed flags of the process.
 	Flags *pflag.FlagSet
@@ -32,28 +32,28 @@ type Node struct {
 	Health *Health
 
 	process *process
-	ctx     context.Context // ends when the loops shall end
+	ctx     context.Context // of the loops
 	cancel  context.CancelFunc
 	loops   *sync.WaitGroup
 	stops   []func(context.Context)
 }
 
-// process is what all nodes of one process share.
+// process is shared by all nodes of one process.
 type process struct {
 	transport *transport
 	offered   map[string]any // by the contract's name; only touched during the start
 	exits     []func()
 	closing   []func() // called when the stop begins
-	// stopDelay is how long the process serves on after it was told to stop.
+	// stopDelay is how long the process continues to serve after a signal.
 	stopDelay time.Duration
 	started   atomic.Bool // all services have started
 	expiry    *expiry.Watch
 	failed    chan error
-	// abandon ends a start that is under way.
+	// abandon cancels a start in progress.
 	abandon context.CancelCauseFunc
 }
 
-// fail reports that the process cannot go on. The first report counts.
+// fail reports a fatal error. Only the first one is kept.
 func (p *process) fail(err error) {
 	select {
 	case p.failed <- err:
@@ -81,26 +81,24 @@ func (n *Node) Go(what string, loop func(ctx context.Context) error) {
 // WatchCertificates watches the expiry of certificates that no marked flag names.
 func (n *Node) WatchCertificates(s expiry.Source) { n.process.expiry.Add(s) }
 
-// DelayStop lets the process serve on for a while after it was told to stop, so that
-// whoever watches its readiness can turn to others first. The longest delay of all
-// services counts. begun is called when the process has been told.
+// DelayStop makes the process continue to serve for d after a signal, so that load
+// balancers can remove it first. The longest delay of all services is used. begun is
+// called when the delay begins.
 func (n *Node) DelayStop(d time.Duration, begun func()) {
 	n.process.stopDelay = max(n.process.stopDelay, d)
 	n.process.closing = append(n.process.closing, begun)
 }
 
-// OnStop registers what has to be done when the service stops, before the
-// context of its loops ends; the last one registered runs first. ctx bounds the
-// time for it.
+// OnStop registers a function that is called when the service stops, before the context of
+// its loops ends; the last one registered is called first. ctx bounds its time.
 func (n *Node) OnStop(f func(ctx context.Context)) { n.stops = append(n.stops, f) }
 
-// OnExit registers what has to be done when all services of the process have
-// stopped, such as closing a connection that they share; the last one registered
-// runs first.
+// OnExit registers a function that is called when all services of the process have
+// stopped, such as closing a shared connection; the last one registered is called first.
 func (n *Node) OnExit(f func()) { n.process.exits = append(n.process.exits, f) }
 
-// Default gives a flag a value that holds unless the user gave one. Flags that
-// this process does not have are ignored.
+// Default sets the value of a flag unless the user has set it. Flags that the process does
+// not have are ignored.
 func (n *Node) Default(flag, value string) error {
 	f := n.Flags.Lookup(flag)
 	if f == nil || f.Changed {
@@ -109,8 +107,8 @@ func (n *Node) Default(flag, value string) error {
 	return f.Value.Set(value)
 }
 
-// stop ends the service: its stop functions, then its loops. It returns early,
-// and says so in the log, when the time is over.
+// stop calls the stop functions of the service and then ends its loops. It returns when ctx
+// ends, with a log line if the service has not stopped.
 func (n *Node) stop(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
@@ -125,6 +123,6 @@ func (n *Node) stop(ctx context.Context) {
 	case <-ended:
 	case <-ctx.Done():
 		n.cancel()
-		n.Log.Warn("not stopped in time, left behind")
+		n.Log.Warn("not stopped in time")
 	}
 }

@@ -22,8 +22,7 @@ const (
 	annotationRequired = "required"
 )
 
-// PeerFlag registers where a service of the suite is, when it is in another
-// process: --<service>-address.
+// PeerFlag registers --<service>-address, the address of a service in another process.
 func PeerFlag(fs *pflag.FlagSet, service string) {
 	name := service + "-address"
 	fs.String(name, "", fmt.Sprintf("`address` of the %s service: host:port, several with commas between, or a gRPC target such as dns:///%s:7443", service, service))
@@ -31,8 +30,7 @@ func PeerFlag(fs *pflag.FlagSet, service string) {
 	Required(fs, name)
 }
 
-// Required marks a flag of fs that must have a value. Processes that do not have
-// the flag need not give it.
+// Required marks a flag of fs as required.
 func Required(fs *pflag.FlagSet, name string) {
 	_ = fs.SetAnnotation(name, annotationRequired, []string{"true"})
 }
@@ -41,11 +39,11 @@ func isRequired(f *pflag.Flag) bool { return f.Annotations[annotationRequired] !
 
 func isPeerFlag(f *pflag.Flag) bool { return f.Annotations[annotationPeer] != nil }
 
-// DialPeer returns a connection to the service that PeerFlag's flag locates. It
-// does not wait for the service. The connection ends with the process, and is one
-// of its readiness checks. Once the process has started, calls to a service that is
-// away fail at once; repeatable says of which methods calls may be given up even after
-// they were sent. The options come on top.
+// DialPeer returns a connection to the service at the address of PeerFlag's flag. It does
+// not wait for the service. The connection is closed on exit and is a readiness check of
+// the process. After the start, calls to an unavailable service fail at once; repeatable
+// reports whether calls of a method may be canceled after they were sent. The options
+// override the defaults.
 func (n *Node) DialPeer(service string, repeatable func(method string) bool, options ...grpc.DialOption) (grpc.ClientConnInterface, error) {
 	flag := n.Flags.Lookup(service + "-address")
 	if flag == nil || n.process.transport.identity == nil {
@@ -77,8 +75,8 @@ func (n *Node) DialPeer(service string, repeatable func(method string) bool, opt
 	return watch.Conn(conn), nil
 }
 
-// Monitor keeps a connection up, logs when it is lost and found again, and makes
-// it a readiness check of that name.
+// Monitor keeps a connection open, logs when it is lost and restored, and registers it as
+// a readiness check of that name.
 func (n *Node) Monitor(name string, conn *grpc.ClientConn) {
 	n.Health.Add(Check{Name: name, Probe: func(context.Context) error { return reachable(conn) }})
 	n.Go("connection to "+name, func(ctx context.Context) error {
@@ -91,7 +89,7 @@ func (n *Node) Monitor(name string, conn *grpc.ClientConn) {
 				n.Log.Info("connected", "to", name)
 				lost = false
 			case state == connectivity.TransientFailure && !lost:
-				n.Log.Warn("cannot connect, trying again", "to", name, "address", conn.Target())
+				n.Log.Warn("cannot connect, retrying", "to", name, "address", conn.Target())
 				lost = true
 			}
 			if !conn.WaitForStateChange(ctx, state) {
@@ -108,7 +106,7 @@ func reachable(conn *grpc.ClientConn) error {
 	return nil
 }
 
-// peerTarget reads the value of a PeerFlag.
+// peerTarget returns the gRPC target of a PeerFlag's value.
 func peerTarget(value string) (target string, resolvers []grpc.DialOption) {
 	if strings.Contains(value, "://") {
 		return value, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
-// gate is a store whose Revision waits until it is let go.
+// gate is a store whose Revision blocks until letGo is closed.
 type gate struct {
 	services.Store
 	entered, letGo chan struct{}
@@ -139,7 +139,7 @@ func TestStrangersDoNotGetThrough(t *testing.T) {
 	if !services.IsReason(err, services.ReasonTimeout) {
 		t.Errorf("another authority's certificate: got error %v", err)
 	}
-	// Who answers under the store's address must be the store.
+	// The server at the store's address must have a certificate of the store.
 	impostor := serve(t, openGate(), issue(t, authority, "store", "other"), "127.0.0.1:0")
 	files := issue(t, authority, "frontdoor")
 	if _, err := dial(t, files, impostor.RPCAddress()).Revision(within(t, 10*time.Second)); err != nil {
@@ -159,8 +159,8 @@ func TestAPanicIsAnErrorOfOneCall(t *testing.T) {
 	}
 }
 
-// TestCallsToAnAbsentPeer waits for a peer that has just gone, and no longer: after
-// that calls fail at once and say who is away, until the peer is back.
+// TestCallsToAnAbsentPeer: calls wait shortly for a peer that has just stopped. After that
+// they fail at once and name the peer, until it is back.
 func TestCallsToAnAbsentPeer(t *testing.T) {
 	authority := newAuthority(t)
 	files := issue(t, authority, "store")
@@ -198,7 +198,7 @@ func TestCallsToAnAbsentPeer(t *testing.T) {
 	}
 }
 
-// TestAStartWaitsForItsPeer lets a process start before the service that it needs.
+// TestAStartWaitsForItsPeer starts a process before the service that it needs.
 func TestAStartWaitsForItsPeer(t *testing.T) {
 	authority := newAuthority(t)
 	first := serve(t, openGate(), issue(t, authority, "store"), "127.0.0.1:0")
@@ -225,7 +225,7 @@ func TestAStartWaitsForItsPeer(t *testing.T) {
 	select {
 	case err := <-answered:
 		t.Fatalf("the start did not wait: %v", err)
-	case <-time.After(2500 * time.Millisecond): // longer than calls of a started process wait
+	case <-time.After(2500 * time.Millisecond): // longer than the calls of a started process wait
 	}
 	serve(t, openGate(), issue(t, authority, "store"), address)
 	if err := <-answered; err != nil {
@@ -233,9 +233,8 @@ func TestAStartWaitsForItsPeer(t *testing.T) {
 	}
 }
 
-// TestASilentPeerIsNoticed talks to the peer over a way that stops carrying anything
-// and stays open: what waits is answered within seconds, and a write that may have
-// been executed is not called unexecuted.
+// TestASilentPeerIsNoticed connects to the peer through a proxy that stops forwarding and
+// keeps connections open: waiting calls fail within seconds.
 func TestASilentPeerIsNoticed(t *testing.T) {
 	authority := newAuthority(t)
 	g := newGate()
@@ -254,7 +253,7 @@ func TestASilentPeerIsNoticed(t *testing.T) {
 		t.Errorf("got error %v", err)
 	}
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it was noticed after %v", took)
+		t.Errorf("the call failed after %v", took)
 	}
 	way.silence(false)
 	close(g.letGo)
@@ -282,8 +281,8 @@ func TestCallsInProgressEndBeforeTheProcess(t *testing.T) {
 	<-stopped
 }
 
-// TestAWriteInProgressIsNotGivenUp lets a write go on that a stopping peer still works
-// at, although no new calls can be made: nobody knows what became of it otherwise.
+// TestAWriteInProgressIsNotGivenUp: a write that a stopping peer still executes is not
+// canceled, although new calls are refused: otherwise its outcome would be unknown.
 func TestAWriteInProgressIsNotGivenUp(t *testing.T) {
 	authority := newAuthority(t)
 	g := newGate()
@@ -325,7 +324,7 @@ func TestCertificatesAreRenewedByTheirFiles(t *testing.T) {
 	if _, err := dial(t, issue(t, renewed, "frontdoor"), server.RPCAddress()).Revision(within(t, 10*time.Second)); err != nil {
 		t.Errorf("with a certificate of the new authority: %v", err)
 	}
-	// Half a renewal changes nothing.
+	// A certificate without its key is not used.
 	if err := os.WriteFile(storeFiles.Key, []byte("half written"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +333,7 @@ func TestCertificatesAreRenewedByTheirFiles(t *testing.T) {
 	}
 }
 
-func TestWrongCarriageFlags(t *testing.T) {
+func TestWrongTransportFlags(t *testing.T) {
 	authority := newAuthority(t)
 	files := issue(t, authority, "authz")
 	user := run.Service{Name: "user", Needs: []run.Dependency{contract.Store}, Start: func(context.Context, *run.Node) error { return nil }}
@@ -349,7 +348,7 @@ func TestWrongCarriageFlags(t *testing.T) {
 		{user, []string{"--store-address=x:1", files.Flags()[0]}, "--peer-cert-file is required"},
 		{user, []string{"--rpc-address=x:1"}, "--rpc-address"}, // it offers nothing
 		{store, []string{"--rpc-address=127.0.0.1:0"}, "--peer-ca-file is required"},
-		{store, files.Flags(), "--peer-ca-file is of no use without --rpc-address"},
+		{store, files.Flags(), "--peer-ca-file has no effect without --rpc-address"},
 		{store, append(files.Flags(), "--rpc-address=127.0.0.1:0"), `the certificate is for ["authz"], but this process offers store`},
 		{store, []string{"--rpc-address=127.0.0.1:0", "--peer-ca-file=/none", "--peer-cert-file=/none", "--peer-key-file=/none"}, "--peer-cert-file"},
 		{store, []string{"--unheard-of"}, "--unheard-of"},

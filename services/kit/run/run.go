@@ -26,7 +26,7 @@ import (
 // stopTimeout bounds how long the services of a process may take to stop.
 const stopTimeout = 15 * time.Second
 
-// ErrUsage marks errors about how the process was called: exit status 2.
+// ErrUsage marks errors of the command line: exit status 2.
 var ErrUsage = errors.New("usage")
 
 // Usagef returns an ErrUsage with a formatted one-line message.
@@ -39,11 +39,11 @@ type usageError string
 func (e usageError) Error() string        { return string(e) }
 func (e usageError) Is(target error) bool { return target == ErrUsage }
 
-// Main runs the app with the process's arguments until it is told to stop, and
-// exits: 0 after SIGTERM or SIGINT or --help, 1 after a failure, 2 when it was
-// called in a wrong way. A second signal ends the process at once.
+// Main runs the app with the process's arguments until a signal, and exits: with 0 after
+// SIGTERM, SIGINT or --help, 1 after a failure, 2 after a usage error. A second signal ends
+// the process at once.
 func Main(app App) {
-	if pool, err := buffers.NewPool(); err == nil { // before anything is connected
+	if pool, err := buffers.NewPool(); err == nil { // before any connection is made
 		experimental.SetDefaultBufferPool(pool)
 	}
 	dns.SetMinResolutionInterval(2 * time.Second) // replicas with new addresses are found soon
@@ -69,14 +69,14 @@ func exitStatus(name string, err error) int {
 func Run(ctx context.Context, app App, args []string) error {
 	running, err := Start(ctx, app, args)
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrUsage) {
-		return nil // told to stop while starting
+		return nil // stopped while starting
 	}
 	if err != nil || running == nil {
 		return err
 	}
-	resting, done := context.WithCancel(ctx)
+	idle, done := context.WithCancel(ctx)
 	if release, err := running.base.Flags.GetBool("memory-release"); err == nil && release {
-		go memory.Tidy(resting)
+		go memory.Tidy(idle)
 	}
 	select {
 	case <-ctx.Done():
@@ -88,14 +88,14 @@ func Run(ctx context.Context, app App, args []string) error {
 	return err
 }
 
-// announce says that the process is about to stop, and goes on serving as long as its
-// services have asked for. The error is that of a service that failed meanwhile.
+// announce begins the stop and continues to serve for the delay that services have
+// requested. The error is that of a service that failed meanwhile.
 func (r *Running) announce() error {
 	r.begin()
 	if r.process.stopDelay <= 0 {
 		return nil
 	}
-	r.base.Log.Info("about to stop, serving on", "for", r.process.stopDelay)
+	r.base.Log.Info("stopping after a delay", "for", r.process.stopDelay)
 	timer := time.NewTimer(r.process.stopDelay)
 	defer timer.Stop()
 	select {
@@ -106,7 +106,7 @@ func (r *Running) announce() error {
 	}
 }
 
-// begin begins the stop: the process is not ready from now on.
+// begin begins the stop: the process is no longer ready.
 func (r *Running) begin() {
 	r.closed.Do(func() {
 		close(r.closing)
@@ -120,7 +120,7 @@ func (r *Running) begin() {
 type Running struct {
 	process *process
 	nodes   []*Node
-	base    Node // what the nodes have in common; its log speaks for the process
+	base    Node // template of the nodes; its log is that of the process
 	log     func(service string) *slog.Logger
 	status  *statusPage
 	stop    sync.Once
@@ -128,8 +128,8 @@ type Running struct {
 	closing chan struct{} // closed when the stop begins
 }
 
-// Start starts the services in order and returns when all are ready. When one
-// fails, those before it are stopped. It returns nil and no error after --help.
+// Start starts the services in order and returns when all are ready. If one fails, those
+// started before are stopped. It returns nil and no error after --help.
 func Start(ctx context.Context, app App, args []string) (*Running, error) {
 	settings, err := parse(app, args, os.Stdout)
 	if err != nil || settings == nil {
@@ -188,8 +188,8 @@ func newRunning(app App, s *settings) (*Running, error) {
 	return r, err
 }
 
-// start starts one service. It gives up when ctx ends, or when a service that
-// was started before fails.
+// start starts one service. It returns an error when ctx ends, or when a service that was
+// started before fails.
 func (r *Running) start(ctx context.Context, s Service) error {
 	n := r.base
 	n.Service, n.Log, n.loops = s.Name, r.log(s.Name), &sync.WaitGroup{}
@@ -219,11 +219,10 @@ func (r *Running) stopping() error {
 	}
 }
 
-// Failed returns the channel on which the first failure of a running service arrives.
+// Failed returns the channel of the first failure of a running service.
 func (r *Running) Failed() <-chan error { return r.process.failed }
 
-// RPCAddress returns where the process's services are offered to others; empty
-// when they are not.
+// RPCAddress returns the address of the process's gRPC server, empty if it has none.
 func (r *Running) RPCAddress() string {
 	if r.process.transport.listener == nil {
 		return ""
@@ -231,7 +230,7 @@ func (r *Running) RPCAddress() string {
 	return r.process.transport.listener.Addr().String()
 }
 
-// StatusAddress returns where health and metrics are; empty when nowhere.
+// StatusAddress returns the address of health and metrics, empty if there is none.
 func (r *Running) StatusAddress() string {
 	if r.status.listener == nil {
 		return ""
@@ -239,9 +238,9 @@ func (r *Running) StatusAddress() string {
 	return r.status.listener.Addr().String()
 }
 
-// Stop ends, in this order: being ready, calls of other processes, the services
-// in the reverse of their start, what they share, the status page. It returns
-// when all have ended or the time for it is over.
+// Stop ends, in this order: readiness, calls of other processes, the services in reverse
+// order of their start, shared connections, the status page. It returns after at most
+// stopTimeout.
 func (r *Running) Stop() {
 	r.stop.Do(func() {
 		began := time.Now()

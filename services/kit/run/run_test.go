@@ -15,7 +15,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// diary is what happened, in order.
+// diary records events in order.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -36,7 +36,7 @@ func (d *diary) want(t *testing.T, lines ...string) {
 	}
 }
 
-// noted is a service that notes its life.
+// noted returns a service that records its start and stop.
 func (d *diary) noted(name string) run.Service {
 	return run.Service{Name: name, Start: func(_ context.Context, n *run.Node) error {
 		d.note("%s starts", name)
@@ -110,7 +110,7 @@ func TestAPanickingLoopEndsTheProcess(t *testing.T) {
 	}
 }
 
-// A service that waits for something while starting does not wait for ever when
+// TestAFailingLoopAbandonsTheStart: a service that waits while starting is canceled when
 // one that was started before fails.
 func TestAFailingLoopAbandonsTheStart(t *testing.T) {
 	failing := run.Service{Name: "failing", Start: func(_ context.Context, n *run.Node) error {

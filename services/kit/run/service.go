@@ -1,10 +1,9 @@
-// Package run is the kit that every service of the suite is started with: how
-// services are declared as values, find each other in one process or over the
-// network, take flags, log, report health and stop in order.
+// Package run starts and stops the services of a process. Services are declared as values,
+// find each other in one process or over the network, and share flags, logs, health checks
+// and metrics.
 //
-// It decides composition and the life of a process. It never knows what a
-// service does. It serves "What the
-// service does" of the specification.
+// It knows nothing about what a service does. It serves "What the service does" of the
+// specification.
 package run
 
 import (
@@ -15,22 +14,21 @@ import (
 
 // Service is one service of the suite, as a value.
 type Service struct {
-	// Name is the field's word for it, as in --help, logs and certificates.
+	// Name is the name in --help, logs and certificates.
 	Name string
 	// About is one line for --help.
 	About string
 	// Offers are the contracts that Start offers.
 	Offers []Dependency
-	// Needs are the contracts that Start uses. What no service of the process
-	// offers is reached by the flags of the contract.
+	// Needs are the contracts that Start uses. Those that no service of the process offers
+	// are reached by the flags of the contract.
 	Needs []Dependency
-	// Flags registers the service's own flags; nil when it has none. Services of
-	// one process may register the same flag, alike, and share it: so values are
-	// read from Node.Flags.
+	// Flags registers the service's own flags; nil if it has none. Services of one process
+	// may register the same flag with the same type and default. Values are read from
+	// Node.Flags.
 	Flags func(fs *pflag.FlagSet)
-	// Start returns when the service is ready. What goes on after that runs in
-	// Node.Go. ctx is for starting only: it ends when Start has returned or
-	// starting is given up.
+	// Start returns when the service is ready. Background loops are started with Node.Go.
+	// ctx is for starting only: it ends when Start returns or starting is canceled.
 	Start func(ctx context.Context, n *Node) error
 }
 

@@ -12,8 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// statusPage answers for the process on --status-address: health and metrics, for
-// a service that has no other HTTP endpoint.
+// statusPage serves health and metrics of the process on --status-address.
 type statusPage struct {
 	listener net.Listener // nil when there is no address
 	server   *http.Server
@@ -35,8 +34,8 @@ func newStatusPage(address string, h *Health, m *prometheus.Registry) (*statusPa
 	return page, nil
 }
 
-// serve begins before the services start: whoever looks sees a process that is
-// live and not ready yet.
+// serve is called before the services start, so that the process is live and not ready
+// while it starts.
 func (p *statusPage) serve(fail func(error)) {
 	if p.listener == nil {
 		return
@@ -48,7 +47,7 @@ func (p *statusPage) serve(fail func(error)) {
 	}()
 }
 
-// stop comes last: a process that drains can be seen draining.
+// stop is called last, so that health and metrics are available while the process drains.
 func (p *statusPage) stop(ctx context.Context) {
 	if p.listener == nil {
 		return

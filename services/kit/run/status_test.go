@@ -25,7 +25,7 @@ func eventually(t *testing.T, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("waited in vain")
+			t.Fatal("the condition does not hold within 10 s")
 		}
 	}
 }
@@ -102,8 +102,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestAStuckCheck is answered in time, together with all others, and is not run
-// again as long as it has not come back.
+// TestAStuckCheck: a stuck check fails in time, together with all others, and is not run
+// again while it is stuck.
 func TestAStuckCheck(t *testing.T) {
 	var h run.Health
 	var runs atomic.Int64
@@ -112,7 +112,7 @@ func TestAStuckCheck(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		h.Add(run.Check{Name: name, Probe: func(context.Context) error {
 			runs.Add(1)
-			<-release // whatever the context says
+			<-release // ignores the context
 			return nil
 		}})
 	}
@@ -138,11 +138,11 @@ func TestAStuckCheck(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 	if n := runs.Load(); n != 3 {
-		t.Errorf("three checks that do not come back were run %d times", n)
+		t.Errorf("three stuck checks were run %d times", n)
 	}
 }
 
-// TestStopDelay serves on after the process was told to stop, and is not ready.
+// TestStopDelay: after the signal the process continues to serve, and is not ready.
 func TestStopDelay(t *testing.T) {
 	ctx, tell := context.WithCancel(t.Context())
 	begun, stopped := make(chan struct{}), make(chan struct{})

@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// maxMessage bounds a message either way: a page of a list is the largest.
+	// maxMessage bounds a message in either direction, in bytes. The largest are pages of
+	// lists.
 	maxMessage = 64 << 20
-	// drainTimeout bounds how long calls in progress may take to end at a stop.
+	// drainTimeout bounds the wait for calls in progress at a stop.
 	drainTimeout = 5 * time.Second
-	// A quiet connection is probed, so that a peer that vanished without a word
-	// is noticed within seconds.
+	// Idle connections are probed, so that a lost peer is detected within seconds.
 	keepaliveEvery = 10 * time.Second
 	keepaliveWait  = 5 * time.Second
-	// connectionAge makes clients look for new replicas now and then.
+	// connectionAge makes clients reconnect and resolve new replicas from time to time.
 	connectionAge = 10 * time.Minute
 )
 
-// peerFlags registers how a process that offers contracts to others, or uses
-// contracts of others, listens and proves who it is.
+// peerFlags registers the flags for offering contracts to other processes and for mutual
+// TLS.
 func peerFlags(fs *pflag.FlagSet, offers bool) {
 	if offers {
-		fs.String("rpc-address", "", "`address` to offer this process's services on (gRPC with mutual TLS); empty: they are not offered to other processes")
+		fs.String("rpc-address", "", "`address` that serves this process's contracts to other processes (gRPC with mutual TLS); empty: none")
 	}
 	fs.String("peer-ca-file", "", "`file` with the certificates of the authorities that sign the services' certificates")
 	fs.String("peer-cert-file", "", "`file` with this process's certificate; its DNS names are the names of the services in the process. Read again when it changes, as are the CA and the key")
@@ -46,11 +46,11 @@ func peerFlags(fs *pflag.FlagSet, offers bool) {
 	expiry.Flags(fs, expiry.Own, "peer-cert-file")
 }
 
-// transport is how contracts cross from this process and to it.
+// transport is the gRPC transport between this process and others.
 type transport struct {
-	identity *peertls.Identity // nil when nothing is carried
+	identity *peertls.Identity // nil if there are no other processes
 	address  string
-	server   *grpc.Server // nil when the process does not listen
+	server   *grpc.Server // nil without --rpc-address
 	health   *health.Server
 	listener net.Listener
 }
@@ -67,7 +67,7 @@ func newTransport(s *settings, m *prometheus.Registry) (*transport, error) {
 		case used && !given:
 			return nil, Usagef("--%s is required: services reach each other over mutual TLS", name)
 		case !used && given:
-			return nil, Usagef("--%s is of no use without --rpc-address", name)
+			return nil, Usagef("--%s has no effect without --rpc-address", name)
 		}
 	}
 	if !used {
@@ -87,8 +87,8 @@ func newTransport(s *settings, m *prometheus.Registry) (*transport, error) {
 	return c, nil
 }
 
-// checkNames refuses a certificate that callers would refuse: better one clear
-// line here than a failing handshake everywhere else.
+// checkNames returns a usage error if the certificate lacks the name of an offered
+// contract, because callers would reject it in the handshake.
 func (c *transport) checkNames(offers []Dependency) error {
 	if c.server == nil {
 		return nil
@@ -102,7 +102,7 @@ func (c *transport) checkNames(offers []Dependency) error {
 	return nil
 }
 
-// listen begins to answer others. It comes last: when all services are ready.
+// listen starts serving. It is called when all services are ready.
 func (c *transport) listen(fail func(error)) (err error) {
 	if c.server == nil {
 		return nil
@@ -121,8 +121,8 @@ func (c *transport) listen(fail func(error)) (err error) {
 	return nil
 }
 
-// stop ends what others have asked: calls in progress may finish, new ones are
-// sent away.
+// stop stops serving: calls in progress may finish within drainTimeout, new ones are
+// refused.
 func (c *transport) stop(ctx context.Context) {
 	if c.server == nil {
 		return
@@ -143,9 +143,9 @@ func (c *transport) stop(ctx context.Context) {
 	}
 }
 
-// newServer makes the process's gRPC server. Its interceptors, outermost first:
-// measured, so that refused calls count too; the guard, before any code of a
-// service; recovered, around that code only.
+// newServer returns the process's gRPC server. Its interceptors, outermost first:
+// measured, so that refused calls count too; the guard, before any code of a service;
+// recovered, around that code only.
 func newServer(i *peertls.Identity, g guard, log *slog.Logger, m *prometheus.Registry) *grpc.Server {
 	return grpc.NewServer(
 		grpc.Creds(i.Server()),

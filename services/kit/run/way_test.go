@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// way forwards connections, unless it is silent: then it keeps them and carries
-// nothing, as a host that vanished.
+// way is a proxy. While it is silent, it keeps connections open and forwards nothing, like
+// a lost host.
 type way struct {
 	address string
 	mu      sync.Mutex

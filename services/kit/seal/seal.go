@@ -1,8 +1,8 @@
-// Package seal protects the messages on the bus: each is encrypted for those who
-// may read its subject and signed by the hub. It decides the form of a sealed
-// message and how keys are made from the master that the hubs share. It does not
-// keep, hand out or rotate keys, and does no I/O. It serves "Watch procedure" of
-// the specification.
+// Package seal encrypts and signs the messages on the bus: each is encrypted for the
+// readers of its subject and signed by the hub. It defines the format of a sealed message
+// and how keys are derived from the master secret that the hubs share. It does not store,
+// distribute or rotate keys, and does no I/O. It serves "Watch procedure" of the
+// specification.
 //
 // A sealed message is
 //
@@ -10,13 +10,12 @@
 //
 // The ciphertext is AES-256-GCM under a key of the subject, with version, key id
 // and subject as additional data. The signature is Ed25519 over the SHA-256 of
-// subject, version, key id, nonce and content. Every subject has a key of its own, so
-// that a reader of one type opens nothing of another; and because readers share
-// the key of a subject, it is the signature that shows that the hub is the sender.
+// subject, version, key id, nonce and content. Every subject has its own key, so that a
+// reader of one type cannot open messages of another. Readers share the key of a subject,
+// so only the signature proves that the hub is the sender.
 //
-// The order of messages is not part of the seal: changes carry revisions, and
-// each names the one before it, so that a message that is repeated, late or
-// missing is recognized by its content.
+// A seal does not protect the order of messages: changes have revisions, and each names the
+// previous one, so that receivers detect messages that are repeated, late or missing.
 package seal
 
 import (
@@ -34,13 +33,13 @@ const (
 	version = 1
 	// IDBytes is the length of a key id.
 	IDBytes = 8
-	// SecretBytes is the length of a master and of the keys made from it.
+	// SecretBytes is the length of a master secret and of the keys derived from it.
 	SecretBytes = 32
 
 	nonceBytes  = 12
 	headerBytes = 1 + IDBytes + nonceBytes
 	tagBytes    = 16
-	// Overhead is how much longer than its content a sealed message is.
+	// Overhead is the size of a sealed message minus that of its content.
 	Overhead = headerBytes + ed25519.SignatureSize + tagBytes
 )
 
@@ -50,10 +49,10 @@ var (
 	ErrForged    = errors.New("not sealed by the hub for this subject")
 )
 
-// ID names a master and every key made from it.
+// ID identifies a master and all keys derived from it.
 type ID [IDBytes]byte
 
-// Master is the secret that hubs share, from which all other keys are made.
+// Master is the secret that hubs share, from which all other keys are derived.
 type Master struct {
 	secret []byte
 	id     ID
@@ -86,23 +85,23 @@ func NewMaster(secret []byte) (*Master, error) {
 	return m, nil
 }
 
-// derive makes a key for one purpose.
+// derive derives a key for one purpose.
 func (m *Master) derive(purpose string, length int) ([]byte, error) {
 	return hkdf.Key(sha256.New, m.secret, nil, "portico bus 1 "+purpose, length)
 }
 
-// ID returns the name of the master.
+// ID returns the ID of the master.
 func (m *Master) ID() ID { return m.id }
 
 // Public returns the key that verifies the signatures.
 func (m *Master) Public() []byte { return []byte(m.signer.Public().(ed25519.PublicKey)) }
 
-// Secret returns the secret that opens the messages of a subject, and no others.
+// Secret returns the key of a subject, which opens only its messages.
 func (m *Master) Secret(subject string) ([]byte, error) {
 	return m.derive("subject "+subject, SecretBytes)
 }
 
-// Sealer seals messages with one master. It is used by one goroutine at a time.
+// Sealer seals messages with one master. It is not safe for concurrent use.
 type Sealer struct {
 	master *Master
 	aeads  map[string]cipher.AEAD // by subject
@@ -114,8 +113,8 @@ func NewSealer(m *Master) *Sealer { return &Sealer{master: m, aeads: map[string]
 // Master returns the master that the sealer seals with.
 func (s *Sealer) Master() *Master { return s.master }
 
-// Seal appends the sealed message to buffer, which must not overlap content. The
-// memory behind content, as far as its capacity reaches, is overwritten.
+// Seal appends the sealed message to buffer, which must not overlap content. It may
+// overwrite the memory after content, up to its capacity.
 func (s *Sealer) Seal(buffer []byte, subject string, content []byte) ([]byte, error) {
 	aead := s.aeads[subject]
 	if aead == nil {
@@ -157,7 +156,7 @@ func NewKey(subject string, secret, public []byte) (*Key, error) {
 	return &Key{subject: subject, aead: aead, public: public}, nil
 }
 
-// KeyID returns which key a message says that it was sealed with.
+// KeyID returns the key ID in a message, which is not verified.
 func KeyID(message []byte) (ID, error) {
 	if len(message) < Overhead || message[0] != version {
 		return ID{}, ErrMalformed
@@ -165,9 +164,9 @@ func KeyID(message []byte) (ID, error) {
 	return ID(message[1 : 1+IDBytes]), nil
 }
 
-// Open returns the content of a message; it shares its memory, which is
-// overwritten. The cheaper check comes first, so that who has no key at all costs
-// little.
+// Open returns the content of a message, which is decrypted in place. Decryption, which is
+// cheaper than the verification of the signature, comes first, so that forged messages
+// cost little.
 func (k *Key) Open(message []byte) ([]byte, error) {
 	if len(message) < Overhead || message[0] != version {
 		return nil, ErrMalformed
@@ -196,13 +195,13 @@ func newAEAD(secret []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// additional is what the AEAD authenticates beside the content: version, key id
-// and subject. The nonce is authenticated by itself.
+// additional returns the additional data of the AEAD: version, key ID and subject. The
+// nonce is authenticated by the AEAD itself.
 func additional(header []byte, subject string) []byte {
 	return append(append(make([]byte, 0, 1+IDBytes+len(subject)), header[:1+IDBytes]...), subject...)
 }
 
-// digest is what the hub signs.
+// digest returns the hash that the hub signs.
 func digest(header []byte, subject string, content []byte) []byte {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "portico bus 1 %d %s", len(subject), subject)

@@ -67,7 +67,7 @@ func TestOpensWhatWasSealed(t *testing.T) {
 	}
 }
 
-// Two hubs that share a master open each other's messages.
+// TestTheSecretIsAllThatHubsShare: two hubs with the same secret open each other's messages.
 func TestTheSecretIsAllThatHubsShare(t *testing.T) {
 	secret := NewSecret()
 	one, err := NewMaster(secret)
@@ -107,7 +107,7 @@ func TestRefusesWhatTheHubDidNotSeal(t *testing.T) {
 	check("with a byte more", key, append(bytes.Clone(message), 0))
 	check("in clear", key, []byte("content"))
 
-	// A subject's key moved to another subject changes nothing: the subject is
+	// With the key of another subject the message does not open: the subject is
 	// authenticated too.
 	secret, err := m.Secret(subject)
 	if err != nil {
@@ -120,7 +120,7 @@ func TestRefusesWhatTheHubDidNotSeal(t *testing.T) {
 	check("the same key under another subject", moved, message)
 }
 
-// Who may read a subject has its key, and still cannot speak for the hub.
+// TestReadersCannotForge: readers of a subject have its key, but cannot sign as the hub.
 func TestReadersCannotForge(t *testing.T) {
 	m := newMaster(t)
 	secret, err := m.Secret(subject)

@@ -10,20 +10,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Controller lets a worker look at every object when it appears, when it changes
-// and when the worker has asked to see it again. All fields are required.
+// Controller reconciles every object when it is added, when it changes and after the delay
+// that Reconcile returns. All fields are required.
 type Controller struct {
 	Name     string
 	Informer cache.SharedIndexInformer
-	// Reconcile does what has to be done about one object, which it must not
-	// change. It returns how long to wait before it wants to see the object again;
-	// 0 when there is nothing to wait for. After an error it sees it again soon.
+	// Reconcile reconciles one object, which it must not modify. It returns the delay after
+	// which it is called again for the object, 0 for its next change only. After an error
+	// it is retried with backoff.
 	Reconcile func(ctx context.Context, object *unstructured.Unstructured) (time.Duration, error)
 	Clock     clock.WithTicker
 	Log       *slog.Logger
 }
 
-// Run works until ctx ends, and then returns nil.
+// Run runs the controller until ctx ends, and then returns nil.
 func (c Controller) Run(ctx context.Context) error {
 	queue := newQueue[string](c.Name, c.Clock, c.Log)
 	key := func(o *unstructured.Unstructured) string { return cache.MetaObjectToName(o).String() }

@@ -22,14 +22,15 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// credentialGroup is the group of credential plugins that speak the specification's names
-// (section "ExecCredential"). Those of the original client-go runs itself.
+// credentialGroup is the API group of credential plugins in the vocabulary of the
+// specification (section "ExecCredential"). client-go itself runs those of the k8s
+// vocabulary.
 var credentialGroup = vocabulary.Platform().Group("client.authentication.")
 
 // pluginTime bounds one run of a plugin.
 const pluginTime = time.Minute
 
-// credential is what a plugin answers.
+// credential is the ExecCredential that a plugin returns.
 type credential struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -42,7 +43,7 @@ type credential struct {
 	pair *tls.Certificate
 }
 
-// plugin runs a credential plugin when its last answer has expired or was refused.
+// plugin runs a credential plugin when its last credential has expired or was rejected.
 type plugin struct {
 	command *api.ExecConfig
 	info    []byte // KUBERNETES_EXEC_INFO
@@ -51,8 +52,8 @@ type plugin struct {
 	last *credential
 }
 
-// takePlugin takes the plugin of the specification's group out of a context's user; nil
-// when it has none.
+// takePlugin removes the plugin of credentialGroup from a context's user and returns it,
+// nil if there is none.
 func takePlugin(file *api.Config, context string) (*plugin, error) {
 	c := file.Contexts[context]
 	if c == nil || file.AuthInfos[c.AuthInfo] == nil {
@@ -76,7 +77,7 @@ func takePlugin(file *api.Config, context string) (*plugin, error) {
 	return &plugin{command: command, info: info}, err
 }
 
-// attach lets a client use what the plugin answers.
+// attach configures a client to use the plugin's credentials.
 func (p *plugin) attach(config *rest.Config) error {
 	secured, err := rest.TLSConfigFor(config)
 	if err != nil {
@@ -120,7 +121,7 @@ func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// refused makes the next request ask the plugin again.
+// refused makes the next request run the plugin again.
 func (p *plugin) refused(c *credential) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +130,7 @@ func (p *plugin) refused(c *credential) {
 	}
 }
 
-// get returns the credential that is good now.
+// get returns the cached credential, or a new one if it has expired.
 func (p *plugin) get(ctx context.Context) (*credential, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,7 +165,7 @@ func (p *plugin) run(ctx context.Context) (*credential, error) {
 	return c, c.check(p.command.APIVersion)
 }
 
-// check reads the certificate and refuses an answer that is not whole.
+// check parses the certificate and returns an error for an incomplete credential.
 func (c *credential) check(apiVersion string) error {
 	switch s := c.Status; {
 	case c.Kind != "ExecCredential" || c.APIVersion != apiVersion:

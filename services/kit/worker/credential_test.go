@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// TestCredentialPlugin: a plugin that speaks the specification's names is asked once, told
-// of the cluster, and asked again when its token is refused.
+// TestCredentialPlugin: a plugin of the specification's group is run once, with the cluster
+// info, and again when its token is rejected.
 func TestCredentialPlugin(t *testing.T) {
 	dir := t.TempDir()
 	var good string
@@ -86,6 +86,6 @@ func TestCredentialPlugin(t *testing.T) {
 		}
 	}
 	if _, err := ask(`echo '{"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential","status":{"token":"x"}}'`)(); err == nil {
-		t.Error("an answer in other names was taken")
+		t.Error("a credential of another API group was accepted")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// A controller reconciles the keys of a queue. A key that is added again while it
-// waits is reconciled once; one that asks for it comes again later.
+// A controller reconciles the keys of a queue. A key that is added again while it waits is
+// reconciled once; one whose reconcile returns a delay is reconciled again after it.
 func ExampleQueue() {
 	ctx, stop := context.WithCancel(context.Background())
 	queue := worker.NewQueue[string]("example", slog.New(slog.DiscardHandler))
@@ -20,7 +20,7 @@ func ExampleQueue() {
 		tries++
 		fmt.Println("reconcile", key)
 		if tries == 1 {
-			return time.Millisecond, nil // look again soon
+			return time.Millisecond, nil // reconcile again soon
 		}
 		stop()
 		return 0, nil

@@ -6,8 +6,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// FuzzKubeconfig reads kubeconfig files: each is refused, or gives what a worker asks a
-// server with. Nothing in it is run or connected to.
+// FuzzKubeconfig parses kubeconfig files: each is rejected or yields a valid client
+// configuration. Nothing in it is run or connected to.
 func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nkind: Config\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {

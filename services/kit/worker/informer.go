@@ -14,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// NewInformer returns an informer of the objects that a client sees, with a field
-// selector that may be empty. It retries by itself until its context ends.
+// NewInformer returns an informer of the objects of a client, with a field selector that may
+// be empty. It retries until its context ends.
 func NewInformer(client dynamic.ResourceInterface, fieldSelector string) cache.SharedIndexInformer {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -30,16 +30,17 @@ func NewInformer(client dynamic.ResourceInterface, fieldSelector string) cache.S
 	return cache.NewSharedIndexInformer(ListThenWatch(source), &unstructured.Unstructured{}, 0, cache.Indexers{})
 }
 
-// ListThenWatch keeps a reflector from watches that begin with the list: these mark
-// its end with an annotation in one fixed vocabulary, which the API may not speak.
+// ListThenWatch makes a reflector list and then watch, instead of streaming the list by a
+// watch: client-go recognizes the end of a streamed list by an annotation of the k8s
+// vocabulary, which the API may not use.
 func ListThenWatch(source *cache.ListWatch) cache.ListerWatcher { return listWatch{source} }
 
 type listWatch struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is how client-go asks.
+// IsWatchListSemanticsUnSupported is called by client-go.
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// Ready returns a health check of a worker: its informer has seen everything.
+// Ready returns a health check that passes when an informer has synced.
 func Ready(name string, informer cache.SharedIndexInformer) run.Check {
 	return run.Check{Name: name, Probe: func(context.Context) error {
 		if !informer.HasSynced() {

@@ -13,25 +13,25 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The delays between attempts at one key, doubling from the first to the longest.
+// The delays between retries of one key, doubling from the first to the longest.
 const (
 	firstDelay   = 20 * time.Millisecond
 	longestDelay = 10 * time.Second
 )
 
-// ErrLater says that a key has to be looked at again, with growing delay, although
-// nothing went wrong: the work waits for others.
+// ErrLater makes a queue retry a key with backoff and without a log line, because
+// reconciling it waits for other controllers or clients.
 var ErrLater = errors.New("waiting for others")
 
-// Queue holds the keys that a controller has to look at: each once, however often
-// it was added, and by one goroutine at a time.
+// Queue holds the keys that a controller has to reconcile: each once, however often it was
+// added, and in one goroutine at a time.
 type Queue[K comparable] struct {
 	name  string
 	queue workqueue.TypedRateLimitingInterface[K]
 	log   *slog.Logger
 }
 
-// NewQueue returns an empty queue of the controller with that name.
+// NewQueue returns an empty queue of the named controller.
 func NewQueue[K comparable](name string, log *slog.Logger) *Queue[K] {
 	return newQueue[K](name, clock.RealClock{}, log)
 }
@@ -42,14 +42,14 @@ func newQueue[K comparable](name string, now clock.WithTicker, log *slog.Logger)
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name, Clock: now})}
 }
 
-// Add puts keys into the queue, to be looked at now.
+// Add adds keys to the queue.
 func (q *Queue[K]) Add(keys ...K) {
 	for _, key := range keys {
 		q.queue.Add(key)
 	}
 }
 
-// Follow adds the key of each object that an informer sees come, change or go.
+// Follow adds the key of each object that is added, updated or deleted in an informer.
 func (q *Queue[K]) Follow(informer cache.SharedIndexInformer, key func(*unstructured.Unstructured) K) error {
 	add := func(object any) {
 		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
@@ -65,8 +65,8 @@ func (q *Queue[K]) Follow(informer cache.SharedIndexInformer, key func(*unstruct
 	return err
 }
 
-// Run looks at the keys, several at a time, until ctx ends. An error means another
-// attempt later; a duration, that there is something to see after that time.
+// Run reconciles keys in several goroutines until ctx ends. A key is retried with backoff
+// after an error, and reconciled again after the returned delay if that is not 0.
 func (q *Queue[K]) Run(ctx context.Context, workers int, reconcile func(ctx context.Context, key K) (time.Duration, error)) {
 	stop := context.AfterFunc(ctx, q.queue.ShutDown)
 	defer stop()
@@ -86,12 +86,12 @@ func (q *Queue[K]) Run(ctx context.Context, workers int, reconcile func(ctx cont
 	group.Wait()
 }
 
-// settle puts the key back if there is more to do.
+// settle adds the key again after an error or for a later time.
 func (q *Queue[K]) settle(ctx context.Context, key K, again time.Duration, err error) {
 	defer q.queue.Done(key)
 	if err != nil {
 		if !errors.Is(err, ErrLater) && ctx.Err() == nil {
-			q.log.Warn("will be tried again", "controller", q.name, "key", key, "error", err)
+			q.log.Warn("reconciling failed, retrying", "controller", q.name, "key", key, "error", err)
 		}
 		q.queue.AddRateLimited(key)
 		return

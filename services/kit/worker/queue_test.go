@@ -12,7 +12,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// TestQueue runs a queue whose keys want different things.
+// TestQueue runs a queue with keys that are reconciled once, again, later and with errors.
 func TestQueue(t *testing.T) {
 	var log strings.Builder
 	q := worker.NewQueue[string]("test", slog.New(slog.NewTextHandler(&log, nil)))

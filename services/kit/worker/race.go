@@ -5,12 +5,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// terminating is the cause that the API gives for taking nothing into a namespace that
-// is on its way out.
+// terminating is the cause of the error for creating an object in a terminating namespace.
 const terminating metav1.CauseType = "NamespaceTerminating"
 
-// IgnoreRace makes nothing of having been late with a write: others made the object, it is
-// gone, or its namespace is going. One that has changed meanwhile is for later.
+// IgnoreRace returns nil for errors of a write that lost a race: the object already exists,
+// is gone, or its namespace is terminating. It returns ErrLater for a conflict.
 func IgnoreRace(err error) error {
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err), apierrors.HasStatusCause(err, terminating):

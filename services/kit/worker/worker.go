@@ -1,8 +1,6 @@
-// Package worker is how the workers of the suite reach the public API: over HTTPS,
-// as clients like any other, with a kubeconfig that says where it is and who they
-// are. It decides how a worker connects, watches and is switched on. It never
-// decides what a worker does, and no other service uses it. It serves "What the
-// service does" of the specification.
+// Package worker provides the controllers of the suite with clients, informers and queues.
+// Workers are clients of the public API like any other: over HTTPS, with a kubeconfig. Only
+// workers use this package. It serves "What the service does" of the specification.
 package worker
 
 import (
@@ -19,21 +17,21 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/expiry"
 )
 
-// API says where the public API is and who the workers of the process are to it:
-// a context of the kubeconfig that has a worker's name is for that worker alone.
-// Nothing is connected before the first request, so that workers may start before
-// the front door.
+// API is the kubeconfig of the workers in the process. A context with a worker's name is
+// used by that worker only. No connection is made before the first request, so that
+// workers may start before the front door.
 var API = &run.Contract[*api.Config]{Name: "api", Flags: flags, Dial: dial}
 
-// How fast one worker may ask: far above what it needs, below what hurts others.
+// The client-side rate limit of one worker: far above its needs, and low enough to protect
+// other clients.
 const (
 	requestsPerSecond = 200
 	burst             = 400
 )
 
 func flags(fs *pflag.FlagSet) {
-	fs.String("kubeconfig", "", "file that tells the workers where the API is and who they are")
-	fs.StringSlice("controllers", []string{"*"}, "workers that run: * for those on by default, name to turn one on, -name to turn one off")
+	fs.String("kubeconfig", "", "kubeconfig file of the workers, with the address of the API and their credentials")
+	fs.StringSlice("controllers", []string{"*"}, "controllers to run: * for those on by default, name to turn one on, -name to turn one off")
 }
 
 func dial(_ context.Context, n *run.Node) (*api.Config, error) {
@@ -68,7 +66,7 @@ func watchCertificates(n *run.Node, path string, config *api.Config) {
 	}
 }
 
-// Client returns the worker's own client of the API.
+// Client returns a client of the API for the worker.
 func Client(ctx context.Context, n *run.Node) (dynamic.Interface, error) {
 	config, err := Config(ctx, n)
 	if err != nil {
@@ -77,8 +75,8 @@ func Client(ctx context.Context, n *run.Node) (dynamic.Interface, error) {
 	return dynamic.NewForConfig(config)
 }
 
-// Config returns what the worker's own clients are made with, for a worker that
-// needs more than one. The caller may change it.
+// Config returns the worker's client configuration, for workers with several clients. The
+// caller may modify it.
 func Config(ctx context.Context, n *run.Node) (*rest.Config, error) {
 	file, err := API.Use(ctx, n)
 	if err != nil {
@@ -87,7 +85,7 @@ func Config(ctx context.Context, n *run.Node) (*rest.Config, error) {
 	return configFor(file, n.Service)
 }
 
-// configFor returns what the clients of one worker are made with.
+// configFor returns the client configuration of one worker.
 func configFor(file *api.Config, service string) (*rest.Config, error) {
 	own := file.CurrentContext
 	if file.Contexts[service] != nil {
@@ -112,8 +110,8 @@ func configFor(file *api.Config, service string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Enabled reports whether --controllers turns a worker on. The last word about a
-// name wins over *.
+// Enabled reports whether --controllers turns a controller on. The last entry with the
+// name has precedence, also over *.
 func Enabled(n *run.Node, name string, byDefault bool) bool {
 	list, _ := n.Flags.GetStringSlice("controllers")
 	for _, word := range slices.Backward(list) {

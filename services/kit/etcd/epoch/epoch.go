@@ -1,16 +1,14 @@
-// Package epoch notices that etcd is no longer the store that it was: restored
-// from an older backup, or replaced by another cluster. An epoch is one unbroken
-// history of revisions; it ends when etcd's revision goes back or the cluster's id
-// changes.
+// Package epoch detects that etcd was restored from an older backup or replaced by another
+// cluster. An epoch is one unbroken history of revisions; it ends when etcd's revision
+// decreases or the cluster ID changes.
 //
-// A key outside of the objects names the epoch. Every linearizable read of it
-// proves that history is unbroken up to that read, so that whoever needs the
-// newest revision anyway reads this key. Whoever finds a break begins a new epoch:
-// it first raises etcd's revision beyond everything that was seen of the epoch
-// before, so that no revision has two meanings, and then writes the key.
+// A key outside of the objects names the epoch. Every linearizable read of it proves that
+// history is unbroken up to that read, so reads of the newest revision use this key. A
+// process that detects a break begins a new epoch: it first raises etcd's revision above
+// all revisions that were seen in the previous epoch, so that no revision has two meanings,
+// and then writes the key.
 //
-// It decides when history is broken and where the new one begins. It never reads
-// or writes objects. It serves "Read consistency" and "Persistence" of the
+// It never reads or writes objects. It serves "Read consistency" and "Persistence" of the
 // specification.
 package epoch
 
@@ -33,54 +31,53 @@ const (
 	Key = "/portico/epoch"
 	// raiseKey is written to raise etcd's revision.
 	raiseKey = "/portico/epoch-raise"
-	// margin is how far a new epoch begins beyond what this process has seen of the
-	// one before: other processes may have seen more.
+	// margin is the distance of a new epoch from the newest revision that this process has
+	// seen in the previous one: other processes may have seen newer ones.
 	margin = 2_000
-	// maxRaise bounds how many revisions are skipped. When more are missing, the
-	// epochs overlap, and only followers that compare epochs are safe.
+	// maxRaise bounds the number of skipped revisions. If more are missing, revisions of
+	// the epochs overlap, and only followers that compare epochs are safe.
 	maxRaise = 1 << 20
-	// raisers is how many writes that raise the revision are in flight: etcd syncs
-	// its log once for all of them.
+	// raisers is the number of concurrent writes that raise the revision: etcd syncs its
+	// log once for all of them.
 	raisers = 1_000
 )
 
 // Epoch is one unbroken history of etcd.
 type Epoch struct {
-	// ID is random; the zero value is no epoch.
+	// ID is random; empty means no epoch.
 	ID string `json:"id"`
-	// Cluster is the id of the etcd cluster in which it began.
+	// Cluster is the ID of the etcd cluster in which it began.
 	Cluster uint64 `json:"cluster"`
-	// After is the revision after which it began. Revisions up to it, where they
-	// are held at all, mean something else to those who saw the epoch before. The
-	// first epoch of a store begins after 0.
+	// After is the revision after which it began. Revisions up to it may have had another
+	// meaning in the previous epoch. The first epoch of a store begins after 0.
 	After int64 `json:"after"`
 }
 
-// Config is what a Keeper needs.
+// Config configures a Keeper.
 type Config struct {
 	KV  clientv3.KV
 	Log *slog.Logger
-	// Broken is called as soon as a break is found, before the new epoch begins,
-	// and also when another process was first to begin it. It must not block.
+	// Broken is called when a break is detected, before the new epoch begins, and also
+	// when another process has begun it. It must not block.
 	Broken func()
 }
 
-// Keeper knows the epoch of one process.
+// Keeper tracks the epoch for one process.
 type Keeper struct {
 	config Config
 
-	// settling is held by the one who begins a new epoch.
+	// settling is held while a new epoch is begun. Lock order: settling, mu.
 	settling sync.Mutex
 
 	mu     sync.Mutex
 	known  Epoch
-	seen   int64 // newest revision that this process has seen in the known epoch
-	proven int64 // newest one that was read together with the known epoch
-	raise  int64 // while history is broken: the revision to raise etcd to
-	why    string
+	seen   int64  // newest revision that this process has seen in the known epoch
+	proven int64  // newest revision that was read together with the known epoch
+	raise  int64  // while history is broken: the target revision of etcd
+	why    string // why history is broken, empty if it is not
 }
 
-// New returns a Keeper that knows no epoch yet.
+// New returns a Keeper without an epoch.
 func New(config Config) *Keeper {
 	if config.Broken == nil {
 		config.Broken = func() {}
@@ -88,15 +85,14 @@ func New(config Config) *Keeper {
 	return &Keeper{config: config}
 }
 
-// Saw notes a revision that came with a change of the store.
+// Saw records the revision of a change in the store.
 func (k *Keeper) Saw(revision int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.seen = max(k.seen, revision)
 }
 
-// Broken returns why history is broken while no new epoch has begun; nil when all
-// is well.
+// Broken returns why history is broken while no new epoch has begun, else nil.
 func (k *Keeper) Broken() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -106,9 +102,8 @@ func (k *Keeper) Broken() error {
 	return errors.New(k.why)
 }
 
-// Read returns etcd's newest revision and the epoch that it belongs to, read
-// linearizably after the call began. When history is broken it begins a new epoch
-// first.
+// Read returns etcd's newest revision and its epoch from a linearizable read. If history
+// is broken, it first begins a new epoch.
 func (k *Keeper) Read(ctx context.Context) (Epoch, int64, error) {
 	for {
 		k.mu.Lock()
@@ -135,13 +130,13 @@ func (k *Keeper) Read(ctx context.Context) (Epoch, int64, error) {
 			}
 			continue
 		}
-		if k.judge(reading{known, seen, found, answer.Header.Revision, answer.Header.ClusterId}) {
+		if k.accept(reading{known, seen, found, answer.Header.Revision, answer.Header.ClusterId}) {
 			return found, answer.Header.Revision, nil
 		}
 	}
 }
 
-// reading is what was known before a read of the key, and what was read.
+// reading is the state before a read of the key, and the result of the read.
 type reading struct {
 	known    Epoch
 	seen     int64
@@ -150,10 +145,10 @@ type reading struct {
 	cluster  uint64
 }
 
-// judge reports whether a reading is the state of the known epoch, or of one that
-// it can take for known. It returns false when history is broken, or when the
-// reading has been overtaken by another.
-func (k *Keeper) judge(r reading) bool {
+// accept reports whether a reading continues the known epoch, or is of an epoch that
+// becomes the known one. It returns false if history is broken, or if another reading was
+// accepted in the meantime.
+func (k *Keeper) accept(r reading) bool {
 	k.mu.Lock()
 	if k.known != r.known || k.why != "" {
 		k.mu.Unlock()
@@ -173,7 +168,7 @@ func (k *Keeper) judge(r reading) bool {
 	if why != "" {
 		k.why, k.raise = why, max(k.seen, k.proven, r.revision)+margin
 		k.mu.Unlock()
-		k.config.Log.Error("the history of etcd is broken, everything is read anew", "reason", why)
+		k.config.Log.Error("the history of etcd is broken, everything is read again", "reason", why)
 		k.config.Broken()
 		return false
 	}
@@ -184,13 +179,14 @@ func (k *Keeper) judge(r reading) bool {
 	k.seen, k.proven = max(k.seen, r.revision), max(k.proven, r.revision)
 	k.mu.Unlock()
 	if replaced {
-		k.config.Log.Warn("a new epoch of the store has begun, everything is read anew", "epoch", r.found.ID, "after", r.found.After)
+		k.config.Log.Warn("a new epoch of the store has begun, everything is read again", "epoch", r.found.ID, "after", r.found.After)
 		k.config.Broken()
 	}
 	return true
 }
 
-// settle begins a new epoch. What it has done when it fails is not done again.
+// settle begins a new epoch. After an error it can be called again and continues from the
+// current revision.
 func (k *Keeper) settle(ctx context.Context) error {
 	k.settling.Lock()
 	defer k.settling.Unlock()
@@ -234,10 +230,10 @@ func (k *Keeper) settle(ctx context.Context) error {
 	if found, err = parse(answer.Kvs); err == nil && found == next {
 		k.begun(next, answer.Header.Revision)
 	}
-	return err // when another process was faster, the next call looks at its epoch
+	return err // if another process was first, the next call reads its epoch
 }
 
-// begun takes an epoch for the known one.
+// begun makes an epoch the known one.
 func (k *Keeper) begun(e Epoch, revision int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -267,7 +263,7 @@ func (k *Keeper) raiseTo(ctx context.Context, revision, target int64) (int64, er
 	all.Wait()
 	for _, err := range failures {
 		if err != nil {
-			return 0, err // one says it for all
+			return 0, err // the others are similar
 		}
 	}
 	return max(revision, slices.Max(reached)), nil
@@ -284,7 +280,7 @@ func (k *Keeper) write(ctx context.Context, modified int64, e Epoch) error {
 	return err
 }
 
-// parse returns the epoch that the key holds; the zero value when it does not exist.
+// parse returns the epoch of the key, the zero value if the key does not exist.
 func parse(kvs []*mvccpb.KeyValue) (e Epoch, err error) {
 	if len(kvs) == 0 {
 		return Epoch{}, nil

@@ -13,8 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// world is an etcd that can be put back: one key, and a revision that every put
-// raises. The tests of the store and of the end-to-end suite use a real one.
+// world is a fake etcd that can be restored: one key, and a revision that every put
+// increments. The tests of the store and the end-to-end tests use a real one.
 type world struct {
 	clientv3.KV
 	mu       sync.Mutex
@@ -81,7 +81,7 @@ func (x *txn) Commit() (*clientv3.TxnResponse, error) {
 	return &clientv3.TxnResponse{Header: w.header(), Succeeded: true}, nil
 }
 
-// put back puts an earlier state in the place of the present one.
+// backup is an earlier state, for restore.
 type backup struct {
 	revision, modified int64
 	value              []byte
@@ -215,9 +215,8 @@ func TestManyFindTheSameBreak(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeSkipped: with too many revisions missing the epochs overlap, and
-// it still is another one.
-func TestWhatCannotBeSkipped(t *testing.T) {
+// TestTooManyRevisionsToSkip: revisions of the epochs overlap, but the epoch is a new one.
+func TestTooManyRevisionsToSkip(t *testing.T) {
 	w := &world{cluster: 7, revision: 1}
 	one, two := w.keeper(nil), w.keeper(nil)
 	first, _ := read(t, one)

@@ -1,7 +1,6 @@
-// Package fake is a small cluster in memory, for the tests of services that read:
-// a store to read from and a hub that tells what happened, without etcd and
-// without a bus. It is right about revisions and order and simple in all else; it
-// never expires, never fails and is never used outside of tests.
+// Package fake is an in-memory cluster for tests of services that read: a store and a
+// watch hub, without etcd and NATS. Revisions and order are as in the real ones; it never
+// compacts and never fails. Only tests use it.
 package fake
 
 import (
@@ -20,10 +19,10 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// askEvery is how often followers ask the hub, in place of a bus.
-const askEvery = 2 * time.Millisecond
+// pollInterval is how often followers request a replay, because there is no bus.
+const pollInterval = 2 * time.Millisecond
 
-// Cluster holds objects and what happened to them.
+// Cluster holds objects and their changes.
 type Cluster struct {
 	bus *nats.Conn
 
@@ -33,11 +32,10 @@ type Cluster struct {
 	revision int64
 }
 
-// New returns an empty cluster, which ends with the test.
+// New returns an empty cluster, which is closed at the end of the test.
 func New(t testing.TB) *Cluster {
 	t.Helper()
-	// A connection that waits for a server forever: followers find that they hear
-	// nothing and ask the hub.
+	// The connection never has a server: followers receive nothing and request replays.
 	bus, err := nats.Connect("nats://127.0.0.1:1", nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1))
 	if err != nil {
 		t.Fatal(err)
@@ -46,9 +44,9 @@ func New(t testing.TB) *Cluster {
 	return &Cluster{bus: bus, objects: map[resource.Key]services.Object{}, revision: 1}
 }
 
-// Source lets mirrors follow the cluster.
+// Source returns the source of changes for mirrors.
 func (c *Cluster) Source() changes.Source {
-	return changes.Source{Bus: c.bus, Hub: c, Silence: askEvery}
+	return changes.Source{Bus: c.bus, Hub: c, Silence: pollInterval}
 }
 
 // Put creates or replaces an object, given as YAML, and returns the revision.
@@ -78,7 +76,7 @@ func (c *Cluster) Put(t testing.TB, gr resource.GroupResource, manifest string) 
 	return c.note(kind, services.Object{Key: key, UID: m.UID, JSON: json, Labels: m.Labels})
 }
 
-// Delete removes an object and returns the revision.
+// Delete deletes an object and returns the revision.
 func (c *Cluster) Delete(key resource.Key) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +148,7 @@ func (c *Cluster) Replay(_ context.Context, r services.ReplayRequest) (services.
 	return replay, nil
 }
 
-// Keys implements services.WatchHub. There are none, because there is no bus.
+// Keys implements services.WatchHub. It returns none, because nothing is sealed.
 func (c *Cluster) Keys(context.Context, services.KeysRequest) (services.Keys, error) {
 	return services.Keys{}, nil
 }

@@ -12,7 +12,7 @@ import (
 // Service offers the cluster to the services that are started after it.
 func (c *Cluster) Service() run.Service {
 	return run.Service{
-		Name: "fake", About: "a small cluster in memory",
+		Name: "fake", About: "an in-memory cluster",
 		Offers: []run.Dependency{contract.Store, contract.WatchHub, bus.Conn},
 		Start: func(_ context.Context, n *run.Node) error {
 			contract.Store.Offer(n, readOnly{c})
@@ -23,7 +23,7 @@ func (c *Cluster) Service() run.Service {
 	}
 }
 
-// readOnly is the cluster as a store: only tests change it.
+// readOnly is the cluster as a read-only store: only tests change it.
 type readOnly struct{ services.Reader }
 
 func (readOnly) Create(context.Context, services.CreateRequest) (services.Object, error) {
@@ -38,6 +38,6 @@ func (readOnly) Delete(context.Context, services.DeleteRequest) (services.Object
 	return services.Object{}, errReadOnly()
 }
 
-func errReadOnly() error { return services.BadRequest("the cluster of this test is only read") }
+func errReadOnly() error { return services.BadRequest("the cluster of this test is read-only") }
 
 var _ services.Store = readOnly{}

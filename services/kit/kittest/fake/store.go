@@ -8,8 +8,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Store returns the cluster as a store that can be written to, for the tests of the
-// service that writes.
+// Store returns the cluster as a writable store, for tests of services that write.
 func (c *Cluster) Store() services.Store { return writable{c} }
 
 type writable struct{ *Cluster }
@@ -51,7 +50,7 @@ func (w writable) Delete(_ context.Context, r services.DeleteRequest) (services.
 	return o, nil
 }
 
-// expect returns an object if it is there and fulfils the preconditions.
+// expect returns an object if it exists and meets the preconditions.
 func (w writable) expect(key resource.Key, revision int64, uid string) (services.Object, error) {
 	o, exists := w.objects[key]
 	switch {
@@ -63,7 +62,7 @@ func (w writable) expect(key resource.Key, revision int64, uid string) (services
 	return o, nil
 }
 
-// write keeps an object with its next revision in place.
+// write stores an object with its new resourceVersion.
 func (w writable) write(kind services.ChangeType, key resource.Key, c services.Content) (services.Object, error) {
 	at, err := tree.MetadataOffset(c.JSON)
 	if err != nil {

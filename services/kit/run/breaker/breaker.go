@@ -1,10 +1,9 @@
-// Package breaker lets calls to a service that is away fail at once, instead of
-// keeping those who wait for them. A service is away when no connection to it is
-// ready for a while; a connection whose other end does not answer, as that of a
-// paused process or of a host that vanished, is closed within seconds.
+// Package breaker is a circuit breaker: calls to an unavailable service fail at once. A
+// service is unavailable when no connection to it has been ready for a second. A
+// connection whose peer does not respond, such as a paused process or a lost host, is
+// closed within seconds.
 //
-// It decides when to give up and never what that means: a refused call has
-// certainly not been executed, and says so.
+// A refused call was certainly not executed, and its error says so.
 package breaker
 
 import (
@@ -24,37 +23,37 @@ import (
 	"github.com/portico-platform/portico/services/rpc"
 )
 
-// patience is how long calls wait for a service that has just been lost.
+// patience is how long calls wait after the last connection was lost.
 const patience = time.Second
 
-// Config describes the service that is called.
+// Config configures a Breaker.
 type Config struct {
-	// Service is its name, for messages and metrics.
+	// Service is the name of the service, for errors and metrics.
 	Service string
-	// Credentials are shown to it.
+	// Credentials are those of the connections.
 	Credentials credentials.TransportCredentials
-	// Armed reports whether calls may be refused already; until then they wait.
+	// Armed reports whether calls may be refused; until then they wait.
 	Armed func() bool
-	// Repeatable reports whether a call of a method may be given up after it was
-	// sent, because it changes nothing.
+	// Repeatable reports whether calls of a method may be canceled after they were sent,
+	// because they change nothing.
 	Repeatable func(method string) bool
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
 }
 
-// Breaker watches over the connections to one service.
+// Breaker monitors the connections to one service.
 type Breaker struct {
 	config  Config
 	refused prometheus.Counter
 	error   error       // of refused calls
 	open    atomic.Bool // calls are refused
-	suspect atomic.Bool // a connection has been closed because nobody answered
+	suspect atomic.Bool // a connection was closed because its peer did not respond
 
 	mu    sync.Mutex
-	calls map[*call]struct{} // under way
+	calls map[*call]struct{} // in flight
 }
 
-// New returns a Breaker that lets calls through.
+// New returns a closed Breaker: calls are made.
 func New(c Config) *Breaker {
 	b := &Breaker{config: c, calls: map[*call]struct{}{}, error: rpc.Refusal(c.Service),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "portico_peer_refused_calls_total",
@@ -72,7 +71,7 @@ func New(c Config) *Breaker {
 	return b
 }
 
-// Options are what a client of the service needs to be watched over.
+// Options returns the dial options of a monitored client.
 func (b *Breaker) Options() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithContextDialer(b.dial),
@@ -87,7 +86,7 @@ const (
 	givenUp
 )
 
-// call is one that is under way.
+// call is a call in flight.
 type call struct {
 	cancel     context.CancelCauseFunc
 	state      atomic.Int32
@@ -98,11 +97,11 @@ type callKey struct{}
 
 var errAway = errors.New("the service is away")
 
-// Conn returns the connection with its calls watched over.
+// Conn returns the connection with its calls guarded by the breaker.
 func (b *Breaker) Conn(conn *grpc.ClientConn) grpc.ClientConnInterface { return guarded{conn, b} }
 
-// guarded is a connection whose calls are refused while the service is away; those
-// that wait are given up when it turns out to be.
+// guarded is a connection whose calls are refused while the service is unavailable.
+// Waiting calls are canceled when it becomes unavailable.
 type guarded struct {
 	*grpc.ClientConn
 	breaker *Breaker
@@ -132,7 +131,7 @@ func (b *Breaker) add(c *call) {
 	b.mu.Lock()
 	b.calls[c] = struct{}{}
 	b.mu.Unlock()
-	if b.open.Load() { // since it was looked at
+	if b.open.Load() { // opened after the check in Invoke
 		b.giveUp(c)
 	}
 }
@@ -143,15 +142,15 @@ func (b *Breaker) remove(c *call) {
 	delete(b.calls, c)
 }
 
-// giveUp ends a call unless it may have been executed.
+// giveUp cancels a call unless it may have been executed.
 func (b *Breaker) giveUp(c *call) {
 	if c.state.CompareAndSwap(waiting, givenUp) || c.repeatable {
 		c.cancel(errAway)
 	}
 }
 
-// sending notes which calls are sent: gRPC asks for their credentials when it has
-// chosen a connection.
+// sending records which calls are sent: gRPC requests per-call credentials after it has
+// picked a connection.
 type sending struct{}
 
 // GetRequestMetadata implements credentials.PerRPCCredentials.
@@ -166,9 +165,9 @@ func (sending) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]
 // RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (sending) RequireTransportSecurity() bool { return true }
 
-// Watch follows the state of the connection until ctx ends.
+// Watch monitors the state of the connection until ctx ends.
 func (b *Breaker) Watch(ctx context.Context, conn *grpc.ClientConn) {
-	var lost time.Time // when the service was last seen to be lost; zero while it is there
+	var lost time.Time // when the connection was lost; zero while it is ready
 	for ctx.Err() == nil {
 		state := conn.GetState()
 		if state == connectivity.Ready {
@@ -195,7 +194,7 @@ func (b *Breaker) Watch(ctx context.Context, conn *grpc.ClientConn) {
 	}
 }
 
-// away refuses calls from now on, and gives up those that wait.
+// away opens the breaker and cancels waiting calls.
 func (b *Breaker) away() {
 	b.open.Store(true)
 	b.mu.Lock()
@@ -205,7 +204,7 @@ func (b *Breaker) away() {
 	}
 }
 
-// dial opens a connection that is closed when the other end stops answering.
+// dial opens a connection that is closed when the peer stops responding.
 func (b *Breaker) dial(ctx context.Context, address string) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", address)
@@ -217,7 +216,7 @@ func (b *Breaker) dial(ctx context.Context, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// watched is a connection whose end can be waited for.
+// watched is a connection with a channel that is closed with it.
 type watched struct {
 	net.Conn
 	once   sync.Once

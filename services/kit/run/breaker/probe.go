@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// probePause is the pause between two questions to a peer, and probeWait how long
-	// it has to answer. Any process that runs answers at once.
+	// probePause is the interval of health checks, and probeWait their timeout. A running
+	// process responds at once.
 	probePause = 500 * time.Millisecond
 	probeWait  = 2 * time.Second
 )
 
-// probe asks the peer of a connection whether it is there, over a connection of its
-// own, and closes the other one when there is no answer: what waits on it can go
-// elsewhere then. gRPC's own probes take three times as long.
+// probe checks the health of the peer of a connection over a separate connection, and
+// closes the probed one if there is no response, so that its calls can use another
+// replica. gRPC's own keepalive takes three times as long.
 func (b *Breaker) probe(c *watched, address string) {
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(b.config.Credentials.Clone()),
 		grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(0))
 	if err != nil {
-		return // gRPC's own probes are left
+		return // gRPC's own keepalive remains
 	}
 	defer conn.Close()
 	health := healthpb.NewHealthClient(conn)
@@ -44,8 +44,8 @@ func (b *Breaker) probe(c *watched, address string) {
 	}
 }
 
-// answers reports whether the peer says anything at all. A question is repeated when
-// it is this process that was not there.
+// answers reports whether the peer responds at all. The check is repeated if this process
+// was suspended.
 func answers(c *watched, health healthpb.HealthClient) bool {
 	for {
 		asked := time.Now()

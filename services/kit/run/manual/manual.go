@@ -47,13 +47,13 @@ func (p Page) Print(w io.Writer) {
 		}
 	}
 	fmt.Fprint(w, `SIGNALS
-    SIGTERM and SIGINT stop the process: work in progress may end first. A second one
+    SIGTERM and SIGINT stop the process after work in progress has ended. A second one
     ends it at once.
 
 EXIT STATUS
     0  stopped by a signal, or --help
     1  a service failed
-    2  called in a wrong way: unknown, missing or contradictory flags
+    2  usage error: unknown, missing or contradictory flags
 `)
 }
 
@@ -80,7 +80,7 @@ func (p Page) printSection(w io.Writer, s Section) {
 	fmt.Fprintln(w)
 }
 
-// hasDefault reports whether a flag's default says more than "nothing".
+// hasDefault reports whether a flag has a default other than the zero value.
 func hasDefault(f *pflag.Flag) bool {
 	switch f.DefValue {
 	case "", "false", "0", "0s", "[]":
@@ -89,7 +89,7 @@ func hasDefault(f *pflag.Flag) bool {
 	return true
 }
 
-// printWrapped writes a text in lines of at most Width.
+// printWrapped writes a text in lines of at most Width characters.
 func printWrapped(w io.Writer, indent, text string) {
 	line := indent
 	for _, word := range strings.Fields(text) {

@@ -1,5 +1,5 @@
-// Package memory gives memory back to the system when a process has come to rest. It
-// decides when that is worth a collection, and never limits what a process may use.
+// Package memory returns memory to the system when a process is idle, if that is worth a
+// garbage collection. It does not limit memory.
 package memory
 
 import (
@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	// lookEvery is the pause between two looks at the memory.
-	lookEvery = 5 * time.Second
-	// soon is how far ahead memory is kept: what would be used again that soon is
-	// not worth giving back.
+	// checkInterval is the interval of checks.
+	checkInterval = 5 * time.Second
+	// soon is the time within which memory that will be reused is kept.
 	soon = time.Minute
-	// worthwhile is the least that is given back.
+	// worthwhile is the minimum that is released, in bytes.
 	worthwhile = 32 << 20
 )
 
-// memory is what the runtime says of the heap, in bytes.
+// memory holds the runtime's metrics of the heap, in bytes.
 type memory struct {
 	held      uint64 // from the system
 	live      uint64 // at the last collection
@@ -36,46 +35,46 @@ func readMemory() memory {
 	return memory{held: value(0) + value(1) + value(2), live: value(3), allocated: value(4)}
 }
 
-// housekeeper gives memory back to the system when the process has come to rest.
-// The runtime keeps what it needs until the next collection, about as much again as
-// is live: right under load, and a waste when nothing is allocated for minutes.
+// housekeeper releases memory to the system when the process is idle. The runtime keeps
+// the memory that it needs until the next collection, about as much as is live: useful
+// under load, and wasted if nothing is allocated for minutes.
 type housekeeper struct {
 	read     func() memory
-	giveBack func() // collects, and returns all that is free
+	giveBack func() // collects garbage, and returns all free memory
 	last     memory
-	// stays is what could not be given back the last time: small free pieces.
-	stays uint64
+	// fragmented is the free memory that could not be released the last time.
+	fragmented uint64
 }
 
-// run looks after the memory until ctx ends.
+// run checks at every checkInterval until ctx ends.
 func (h *housekeeper) run(ctx context.Context) {
 	h.last = h.read()
-	ticks := time.NewTicker(lookEvery)
+	ticks := time.NewTicker(checkInterval)
 	defer ticks.Stop()
 	for {
 		select {
 		case <-ticks.C:
-			h.look()
+			h.check()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// look gives memory back when much of it will not be used soon, by what was
-// allocated since the last look.
-func (h *housekeeper) look() {
+// check releases memory if much of it will not be used soon, judging by the allocations
+// since the last check.
+func (h *housekeeper) check() {
 	now := h.read()
-	needed := (now.allocated - h.last.allocated) * uint64(soon/lookEvery)
-	if now.held > now.live+needed+h.stays+worthwhile {
+	needed := (now.allocated - h.last.allocated) * uint64(soon/checkInterval)
+	if now.held > now.live+needed+h.fragmented+worthwhile {
 		h.giveBack()
 		now = h.read()
-		h.stays = now.held - min(now.live, now.held)
+		h.fragmented = now.held - min(now.live, now.held)
 	}
 	h.last = now
 }
 
-// Tidy looks after the memory of the process until ctx ends.
+// Tidy releases unused memory of the process until ctx ends.
 func Tidy(ctx context.Context) { newHousekeeper().run(ctx) }
 
 func newHousekeeper() *housekeeper {

@@ -17,17 +17,17 @@ func TestHousekeeper(t *testing.T) {
 		what      string
 		held      uint64
 		allocated uint64 // since the step before
-		want      int    // how often memory has been given back
+		want      int    // how often memory has been released
 	}{
 		{"little is free", 130 * mib, 0, 0},
 		{"much is free, and will be used soon", 250 * mib, 20 * mib, 0},
 		{"much is free, and hardly anything happens", 250 * mib, 4 * mib, 1},
-		{"what could not be given back is not tried again", 141 * mib, 0, 1},
+		{"what could not be released is not tried again", 141 * mib, 0, 1},
 		{"much is free again", 200 * mib, 0, 2},
 	} {
 		now.held, now.live, now.allocated = step.held, 100*mib, now.allocated+step.allocated
-		if h.look(); given != step.want {
-			t.Errorf("%s: given back %d times, want %d", step.what, given, step.want)
+		if h.check(); given != step.want {
+			t.Errorf("%s: released %d times, want %d", step.what, given, step.want)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	runtime.GC() // frees the memory, and keeps it
 	h.last = h.read()
 	before := h.last.held
-	h.look()
+	h.check()
 	if after := h.read().held; after+200<<20 > before {
 		t.Errorf("%d MiB are held, %d MiB before", after>>20, before>>20)
 	}

@@ -22,14 +22,14 @@ const (
 	clockSkew         = 5 * time.Minute
 )
 
-// Authority signs peer certificates: for tests, and for deployments that have no
-// other authority. It lives in memory.
+// Authority is an in-memory CA that signs peer certificates, for tests and for deployments
+// without another CA.
 type Authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer
 }
 
-// NewAuthority makes an authority with a new key.
+// NewAuthority returns an authority with a new key.
 func NewAuthority() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -48,9 +48,9 @@ func NewAuthority() (*Authority, error) {
 	return &Authority{cert: cert, key: key}, err
 }
 
-// Issue signs a certificate for a process and writes the three files to dir,
-// named after the first name. The names are those of the services in the process;
-// host names and addresses may follow, for servers that are not of the suite.
+// Issue signs a certificate for a process and writes CA, certificate and key to dir, in
+// files named after the first name. The names are those of the services in the process;
+// host names and addresses may follow, for servers that are not part of the suite.
 func (a *Authority) Issue(dir string, names ...string) (Files, error) {
 	if len(names) == 0 {
 		return Files{}, errors.New("a peer certificate needs a name")

@@ -1,11 +1,9 @@
-// Package peertls is the mutual TLS between processes of the suite. A process
-// proves with one certificate which services it is: every service in it is one of
-// the certificate's DNS names, and both ends look at those names and never at
-// host names or addresses. So the CA must sign for nobody but the suite.
+// Package peertls is the mutual TLS between processes of the suite. The DNS names of a
+// process's certificate are the names of its services. Both ends verify these names, and
+// never host names or addresses, so the CA must sign only for the suite.
 //
-// It decides whether a peer is who it says; never what that peer may do (package
-// run asks services.Callers). It serves "What the
-// service does" of the specification.
+// It authenticates peers; package run authorizes their calls by services.Callers. It
+// serves "What the service does" of the specification.
 package peertls
 
 import (
@@ -22,24 +20,24 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/reload"
 )
 
-// Files names the PEM files of one process.
+// Files holds the paths of the PEM files of one process.
 type Files struct {
 	CA   string // certificates of the authorities that sign peers
 	Cert string // this process's certificate, and intermediates after it
 	Key  string
 }
 
-// Identity is what a process proves who it is with. It reads its files again at
-// every handshake, so that certificates are renewed by replacing the files.
+// Identity is the certificate, key and CA of a process. It reads its files again at every
+// handshake, so that certificates are renewed by replacing the files.
 type Identity struct{ files *reload.Files[material] }
 
-// material is what the files mean.
+// material is the parsed content of the files.
 type material struct {
 	roots *x509.CertPool
 	pair  tls.Certificate
 }
 
-// Load reads the files for the first time.
+// Load reads the files.
 func Load(files Files, log *slog.Logger) (*Identity, error) {
 	read, err := reload.Open(reload.Config[material]{
 		What: "peer certificate", Paths: []string{files.CA, files.Cert, files.Key}, Parse: parse, Log: log,
@@ -58,11 +56,11 @@ func parse(content [][]byte) (m material, err error) {
 	return m, nil
 }
 
-// Services returns the names that the process's own certificate gives it.
+// Services returns the DNS names of the process's own certificate.
 func (i *Identity) Services() []string { return i.files.Get().pair.Leaf.DNSNames }
 
-// Server returns the credentials of a listening process: it takes no connection
-// without a certificate of the CA.
+// Server returns the credentials of a server. It rejects clients without a certificate of
+// the CA.
 func (i *Identity) Server() credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -72,18 +70,18 @@ func (i *Identity) Server() credentials.TransportCredentials {
 				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{m.pair},
 				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: m.roots,
 				NextProtos:             []string{"h2"},
-				SessionTicketsDisabled: true, // so that a peer always shows what it is now
+				SessionTicketsDisabled: true, // so that every handshake verifies the current certificate
 			}, nil
 		},
 	})
 }
 
-// Client returns the credentials for calling a service, wherever it is.
+// Client returns the credentials for calling a service, at any address.
 func (i *Identity) Client(service string) credentials.TransportCredentials {
 	return &client{TransportCredentials: i.dialing(service), identity: i, service: service}
 }
 
-// Services returns the names of the services that a verified peer is.
+// Services returns the service names of a verified peer.
 func Services(state tls.ConnectionState) []string {
 	if len(state.VerifiedChains) == 0 {
 		return nil
@@ -91,8 +89,8 @@ func Services(state tls.ConnectionState) []string {
 	return state.VerifiedChains[0][0].DNSNames
 }
 
-// client makes its TLS configuration anew for every handshake: unlike a server's,
-// a client's trusted CAs cannot be exchanged in a tls.Config.
+// client creates a TLS configuration for every handshake: unlike a server's, a client's
+// tls.Config cannot replace its CAs.
 type client struct {
 	credentials.TransportCredentials
 	identity *Identity

@@ -1,6 +1,6 @@
-// Package readiness asks another process on its status address whether it is ready. It
-// serves containers that have no shell to ask with, and decides nothing. It serves
-// "Health endpoints" of the specification.
+// Package readiness checks the readiness of another process at its status address, for
+// health checks of containers without a shell. It serves "Health endpoints" of the
+// specification.
 package readiness
 
 import (
@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// patience is longer than a process takes for its checks.
+// patience is longer than a process's health checks may take.
 const patience = 3 * time.Second
 
-// Ask returns nil when the process with a status address is ready.
+// Ask returns nil if the process with the status address is ready.
 func Ask(address string) error {
 	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get((&url.URL{Scheme: "http", Host: address, Path: "/readyz"}).String())

@@ -1,6 +1,5 @@
-// Package reload keeps what a process read from files, such as certificates, up to
-// date with them: a certificate is renewed by replacing its files. The content
-// decides, not the time of the files, so replacing them by any means is noticed.
+// Package reload reads files such as certificates again when they are replaced. It compares
+// contents and not modification times, so that it detects every kind of replacement.
 package reload
 
 import (
@@ -12,28 +11,28 @@ import (
 	"time"
 )
 
-// Config says what is read and how.
+// Config configures Files.
 type Config[T any] struct {
-	// What the files hold, for the log.
+	// What describes the files, for the log.
 	What string
 	// Paths of the files. They are parsed together.
 	Paths []string
-	// Parse makes the value of the files' content, which is in the order of Paths.
+	// Parse returns the value of the files' contents, which are in the order of Paths.
 	Parse func(content [][]byte) (T, error)
-	// Every is how often the files are looked at, at most; 0: at every Get.
+	// Every is the minimum interval between reads; 0: read at every Get.
 	Every time.Duration
 	Log   *slog.Logger
 }
 
-// Files is a value that follows files. Any goroutine may use it.
+// Files is a value that is parsed from files. It is safe for concurrent use.
 type Files[T any] struct {
 	config Config[T]
 
 	mu      sync.Mutex
 	checked time.Time
-	content [][]byte // what current was made of
+	content [][]byte // of current
 	current T
-	refused [][]byte // the last content that could not be used: logged once
+	refused [][]byte // the last invalid content, to log it once
 }
 
 // Open reads the files for the first time.
@@ -49,8 +48,8 @@ func Open[T any](c Config[T]) (*Files[T], error) {
 	return &Files[T]{config: c, checked: time.Now(), content: content, current: current}, nil
 }
 
-// Get returns what the files hold now, or held last when they cannot be used, as
-// while only one of a certificate and its key has been replaced.
+// Get returns the value of the files, or the previous one while they are invalid, such as
+// while only the certificate and not its key has been replaced.
 func (f *Files[T]) Get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/reload"
 )
 
-// pair is two files that belong together: they can be used when they are equal.
+// pair is two files that are valid if they are equal.
 type pair struct {
 	t    *testing.T
 	dir  string
@@ -23,7 +23,7 @@ func newPair(t *testing.T) *pair { return &pair{t: t, dir: t.TempDir()} }
 
 func (p *pair) write(name, content string) {
 	p.t.Helper()
-	// Replaced with the time of the file before, as cp -p and some backups do.
+	// With the modification time of the previous file, as cp -p does.
 	path := filepath.Join(p.dir, name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		p.t.Fatal(err)
@@ -54,7 +54,7 @@ func TestFilesAreFollowed(t *testing.T) {
 	p.write("a", "1")
 	p.write("b", "2")
 	if _, err := reload.Open(p.config()); err == nil {
-		t.Fatal("files that do not belong together are taken")
+		t.Fatal("files that do not match are accepted")
 	}
 	p.write("b", "1")
 	files, err := reload.Open(p.config())
