@@ -8,11 +8,11 @@ import "context"
 type Admission interface {
 	// Mutate lets the plugins change the object, in their order. The error is a
 	// *Status when a plugin rejects the request. The warnings and annotations of the
-	// response count in either case.
+	// response are valid in either case.
 	Mutate(ctx context.Context, r AdmissionRequest) (AdmissionResponse, error)
 
-	// Validate lets the plugins reject the final object. The Object of the answer
-	// is always nil. The error, and what counts beside it, are as in Mutate.
+	// Validate lets the plugins reject the final object. The Object of the response is
+	// always nil. The error, and the warnings and annotations beside it, are as in Mutate.
 	Validate(ctx context.Context, r AdmissionRequest) (AdmissionResponse, error)
 }
 
@@ -36,8 +36,8 @@ type AdmissionRequest struct {
 	Resource    string
 	Subresource string
 	// Kind is that of the objects, and KindGroup and KindVersion where it is defined:
-	// an Eviction of policy is sent to pods/eviction. An empty KindVersion stands for
-	// Group and Version.
+	// an Eviction of policy is sent to pods/eviction. If KindVersion is empty, the kind is
+	// of Group and Version.
 	Kind        string
 	KindGroup   string
 	KindVersion string

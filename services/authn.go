@@ -8,15 +8,15 @@ import (
 // Authn authenticates requests (section "Authentication"). It is modeled on
 // TokenReview. Only the front door may call it.
 type Authn interface {
-	// Authenticate returns the identity that the credentials prove. Unauthorized (401)
-	// if a credential is invalid, or if there is none and anonymous access is off.
+	// Authenticate returns the user of the credentials. Unauthorized (401) if a credential
+	// is invalid, or if there is none and anonymous access is off.
 	Authenticate(ctx context.Context, c Credentials) (Authentication, error)
 }
 
-// Credentials is everything in a request that may identify its sender.
+// Credentials is everything in a request that may identify the user.
 type Credentials struct {
-	// Certificates is the chain that the TLS client presented, leaf first, DER. The
-	// handshake proved only possession of the key: authn verifies the chain.
+	// Certificates is the chain that the TLS client presented, leaf first, DER. The TLS
+	// handshake proves only possession of the key; authn verifies the chain.
 	Certificates [][]byte
 	// BearerToken is the token of the Authorization header; empty if there is none.
 	BearerToken string

@@ -2,8 +2,8 @@ package services
 
 import "context"
 
-// ForEach reads a whole collection at one revision, page by page, and hands over
-// each object. It returns that revision.
+// ForEach lists a collection page by page at one revision and calls visit for each object.
+// It returns the revision, or the first error.
 func ForEach(ctx context.Context, store Reader, r ListRequest, visit func(Object) error) (int64, error) {
 	for {
 		page, err := store.List(ctx, r)

@@ -2,13 +2,14 @@ package services
 
 import "context"
 
-// maxAttempts bounds RetryLost. Every attempt that is lost means that somebody else's
-// write went through.
+// maxAttempts bounds RetryLost. Every lost attempt means that another client's write
+// succeeded.
 const maxAttempts = 100
 
-// RetryLost calls a compare-and-swap that begins with the newest state, again and again
-// while lost reports that its error is another writer's success. It returns the last
-// error, also that of a lost attempt when ctx is over or there were too many.
+// RetryLost calls swap, a compare-and-swap that begins by reading the newest state, and
+// retries it while lost reports that its error is a conflict with another writer. It
+// returns the last error, also that of a lost attempt after maxAttempts or when ctx has
+// ended.
 func RetryLost(ctx context.Context, lost func(error) bool, swap func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := swap()

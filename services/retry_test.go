@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRetryLost: only lost attempts are repeated, as long as somebody waits and not
-// without end.
+// TestRetryLost: only lost attempts are retried, until the context ends and at most
+// maxAttempts times.
 func TestRetryLost(t *testing.T) {
 	conflict, other := error(Conflict("", "pods", "a", "x")), errors.New("other")
 	over, cancel := context.WithCancel(t.Context())
@@ -22,7 +22,7 @@ func TestRetryLost(t *testing.T) {
 		"won at last":   {t.Context(), func(n int) error { return map[bool]error{true: conflict}[n < 5] }, 5, nil},
 		"another error": {t.Context(), func(int) error { return other }, 1, other},
 		"never won":     {t.Context(), func(int) error { return conflict }, maxAttempts, conflict},
-		"nobody waits":  {over, func(int) error { return conflict }, 1, conflict},
+		"canceled":      {over, func(int) error { return conflict }, 1, conflict},
 	} {
 		calls := 0
 		err := RetryLost(x.ctx, IsConflict, func() error { calls++; return x.err(calls) })

@@ -164,7 +164,7 @@ const (
 // number of the others if they exceed the limits.
 func Invalid(group, kind, name string, causes []StatusCause) *Status {
 	var text strings.Builder
-	told := 0
+	listed := 0
 	for i, c := range causes {
 		if i == maxCauses || i > 0 && text.Len()+len(c.Field)+len(c.Message) > maxCauseBytes {
 			break
@@ -173,16 +173,16 @@ func Invalid(group, kind, name string, causes []StatusCause) *Status {
 			text.WriteString(", ")
 		}
 		text.WriteString(c.Field + ": " + c.Message)
-		told++
+		listed++
 	}
-	if more := len(causes) - told; more > 0 {
+	if more := len(causes) - listed; more > 0 {
 		fmt.Fprintf(&text, ", and %d more", more)
 	}
 	list := text.String()
 	if len(causes) > 1 {
 		list = "[" + list + "]"
 	}
-	causes = causes[:told:told]
+	causes = causes[:listed:listed]
 	of := kind
 	if group != "" {
 		of = kind + "." + group

@@ -114,8 +114,8 @@ type Keys struct {
 	Keys []BusKey
 }
 
-// BusKey opens messages on the bus (services/kit/seal). It cannot make any: for that
-// the hub's private key is needed too.
+// BusKey opens messages on the bus (services/kit/seal). It cannot seal any: that requires
+// the hub's private key.
 type BusKey struct {
 	ID []byte // 8 bytes
 	// Changes opens messages about the resource type, Progress those about progress.

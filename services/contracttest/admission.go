@@ -10,10 +10,10 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// AdmissionExample is what the implementation under test is set up to know.
+// AdmissionExample holds the requests that the implementation under test is set up for.
 type AdmissionExample struct {
 	Admitted services.AdmissionRequest
-	// Rejected is refused by Mutate or, if it lets it pass, by Validate.
+	// Rejected is rejected by Mutate or by Validate.
 	Rejected services.AdmissionRequest
 }
 

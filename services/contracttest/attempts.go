@@ -9,9 +9,9 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// attempts are the three writes of an object, as one shape: each asks for the write of
-// a key with what Attempt identifies it. The object is there, at a revision, for all
-// but the create.
+// attempts returns the writes of an object as functions of one type: each writes a key
+// with an Attempt that identifies the write. For all but the create, the object exists at
+// the given revision.
 func (c storeCase) attempts() map[string]func(context.Context, resource.Key, int64, services.Attempt) (services.Object, error) {
 	return map[string]func(context.Context, resource.Key, int64, services.Attempt) (services.Object, error){
 		"create": func(ctx context.Context, key resource.Key, _ int64, a services.Attempt) (services.Object, error) {
@@ -29,7 +29,7 @@ func (c storeCase) attempts() map[string]func(context.Context, resource.Key, int
 	}
 }
 
-// prepare makes the object that a write needs, and the Attempt of the write.
+// prepare creates the object that a write needs, and returns the Attempt of the write.
 func (c storeCase) prepare(t *testing.T, verb string) (key resource.Key, revision int64, a services.Attempt) {
 	t.Helper()
 	key = c.key("ns", verb)
@@ -44,8 +44,8 @@ func (c storeCase) prepare(t *testing.T, verb string) (key resource.Key, revisio
 	return key, revision, a
 }
 
-// storeRepeats repeats writes that were applied, at once and after other writers have
-// come: the answer stays the same, and nothing is written.
+// storeRepeats repeats writes that were applied, immediately and after other writes: the
+// response is the same, and nothing is written.
 func storeRepeats(t *testing.T, c storeCase) {
 	for verb, write := range c.attempts() {
 		t.Run(verb, func(t *testing.T) {
@@ -57,7 +57,7 @@ func storeRepeats(t *testing.T, c storeCase) {
 			a.Repeated = true
 			for _, change := range []func() error{
 				func() error { return nil },
-				func() error { // the object is there, and someone else's
+				func() error { // the object exists and was written by another client
 					if o, err := c.store.Get(c.ctx, services.GetRequest{Key: key}); err == nil {
 						_, err = c.store.Update(c.ctx, services.UpdateRequest{Key: key, Revision: o.Revision, Content: c.content(key, "theirs")})
 						return err
@@ -88,7 +88,7 @@ func storeRepeats(t *testing.T, c storeCase) {
 	}
 }
 
-// storeFences asks about writes that were never applied: from then on they cannot be.
+// storeFences repeats writes that were never applied: from then on they never are.
 func storeFences(t *testing.T, c storeCase) {
 	for verb, write := range c.attempts() {
 		t.Run(verb, func(t *testing.T) {

@@ -7,11 +7,11 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// AuthnExample is what the implementation under test is set up to know.
+// AuthnExample holds the credentials that the implementation under test is set up for.
 type AuthnExample struct {
 	Valid services.Credentials // of User
 	User  services.UserInfo
-	// Invalid credentials are present and prove nothing.
+	// Invalid credentials are present but not valid.
 	Invalid services.Credentials
 }
 
@@ -31,11 +31,11 @@ func Authn(t *testing.T, open func(*testing.T) services.Authn, example AuthnExam
 		_, err := authn.Authenticate(t.Context(), example.Invalid)
 		wantReason(t, err, services.ReasonUnauthorized)
 	})
-	t.Run("a token that is no text is unauthorized", func(t *testing.T) {
+	t.Run("a token that is not valid UTF-8 is unauthorized", func(t *testing.T) {
 		_, err := authn.Authenticate(t.Context(), services.Credentials{BearerToken: "\xff\xfe\x00"})
 		wantReason(t, err, services.ReasonUnauthorized)
 	})
-	t.Run("a certificate that is none is unauthorized", func(t *testing.T) {
+	t.Run("a certificate that cannot be parsed is unauthorized", func(t *testing.T) {
 		_, err := authn.Authenticate(t.Context(), services.Credentials{Certificates: [][]byte{[]byte("not DER")}})
 		wantReason(t, err, services.ReasonUnauthorized)
 	})

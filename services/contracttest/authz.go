@@ -6,12 +6,12 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// AuthzExample is what the implementation under test is set up to know.
+// AuthzExample holds the requests that the implementation under test is set up for.
 type AuthzExample struct {
 	Allowed services.Attributes
-	// Refused is answered with no: denied, or no opinion.
+	// Refused is not allowed: denied, or no opinion.
 	Refused services.Attributes
-	// Rules is about a user who has rules in that namespace.
+	// Rules is for a user who has rules in the namespace.
 	Rules services.RulesRequest
 }
 
@@ -28,22 +28,22 @@ func Authz(t *testing.T, open func(*testing.T) services.Authz, example AuthzExam
 		}
 		return d
 	}
-	t.Run("what is allowed is answered with yes", func(t *testing.T) {
+	t.Run("an allowed request is allowed", func(t *testing.T) {
 		if d := decide(t, example.Allowed); !d.Allowed {
 			t.Errorf("got %+v", d)
 		}
 	})
-	t.Run("what is not is a decision and no error", func(t *testing.T) {
+	t.Run("a refused request is a decision and not an error", func(t *testing.T) {
 		if d := decide(t, example.Refused); d.Allowed {
 			t.Errorf("got %+v", d)
 		}
 	})
-	t.Run("nobody may do nothing in particular", func(t *testing.T) {
+	t.Run("an empty request is not allowed", func(t *testing.T) {
 		if d := decide(t, services.Attributes{}); d.Allowed {
 			t.Errorf("got %+v", d)
 		}
 	})
-	t.Run("rules tell what a user may do", func(t *testing.T) {
+	t.Run("rules list what a user may do", func(t *testing.T) {
 		rules, err := authz.Rules(t.Context(), example.Rules)
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// customKey is a key of the custom type that has the names of the case's type.
+// customKey returns a key of the custom type with the same group and resource as the
+// case's built-in type.
 func (c storeCase) customKey(namespace, name string) resource.Key {
 	key := c.key(namespace, name)
 	key.Custom = true

@@ -11,8 +11,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Remote returns a client of impl over gRPC on the loopback interface. It ends with
-// the test.
+// Remote returns a client of impl over gRPC on the loopback interface, which is closed at
+// the end of the test.
 func Remote[T any](t testing.TB, register func(grpc.ServiceRegistrar, T), client func(grpc.ClientConnInterface) T, impl T) T {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

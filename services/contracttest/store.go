@@ -17,26 +17,26 @@ import (
 // storeTimeout bounds every case of the suite.
 const storeTimeout = 30 * time.Second
 
-// Store is the conformance suite of services.Store. It is run on an empty store
-// and leaves objects behind; a wait for a future revision should be short there.
+// Store is the conformance suite of services.Store. It needs an empty store and leaves
+// objects behind. The store's timeout of waits for a future revision should be short.
 func Store(t *testing.T, open func(t *testing.T) services.Store) {
 	store := open(t)
 	cases := []struct {
 		name string
 		run  func(*testing.T, storeCase)
 	}{
-		{"what is created can be read", storeCreates},
+		{"a created object can be read", storeCreates},
 		{"a name is taken once", storeRefusesTakenNames},
 		{"an update replaces one revision", storeUpdates},
 		{"a deletion returns the last state", storeDeletes},
 		{"a deletion has preconditions", storeChecksPreconditions},
-		{"what is too large is not stored", storeRefusesLargeObjects},
-		{"what cannot be stored is refused", storeRefusesBadRequests},
+		{"too large objects are not stored", storeRefusesLargeObjects},
+		{"invalid requests are refused", storeRefusesBadRequests},
 		{"lists are ordered and bounded to their namespace", storeListsInOrder},
 		{"pages show one state", storePages},
 		{"pages are bounded in bytes", storeBoundsPages},
 		{"selectors select", storeSelects},
-		{"reads are as fresh as asked for", storeReadsFresh},
+		{"reads are as fresh as requested", storeReadsFresh},
 		{"an exact list shows the past", storeListsThePast},
 		{"writers do not lose each other's writes", storeSwaps},
 		{"custom types are kept apart", storeKeepsCustomApart},
@@ -64,7 +64,7 @@ func (c storeCase) key(namespace, name string) resource.Key {
 	return resource.Key{GroupResource: c.gr, Namespace: namespace, Name: name}
 }
 
-// content is an object with a label and a field of the same value.
+// content returns an object with a label and a field of the same value.
 func (c storeCase) content(key resource.Key, value string) services.Content {
 	return services.Content{
 		JSON:   fmt.Appendf(nil, `{"kind":"Thing","metadata":{"name":%q,"namespace":%q},"spec":{"value":%q}}`, key.Name, key.Namespace, value),
@@ -73,7 +73,7 @@ func (c storeCase) content(key resource.Key, value string) services.Content {
 	}
 }
 
-// large is an object of a size in bytes.
+// large returns an object with padding of a size in bytes.
 func (c storeCase) large(key resource.Key, size int) services.Content {
 	content := c.content(key, "large")
 	content.JSON = fmt.Appendf(nil, `{"metadata":{"name":%q},"padding":%q}`, key.Name, strings.Repeat("x", size))

@@ -12,7 +12,7 @@ import (
 	"github.com/portico-platform/portico/services/rpc"
 )
 
-// The smallest implementations that keep their contracts, to try the suites on.
+// Minimal implementations of the contracts, to test the suites.
 
 type oneToken struct{ user services.UserInfo }
 
@@ -46,7 +46,7 @@ func (o oneName) Validate(_ context.Context, r services.AdmissionRequest) (servi
 	return services.AdmissionResponse{}, nil
 }
 
-// ways returns how a suite can open an implementation: directly, and over gRPC.
+// ways returns functions that open an implementation directly and over gRPC.
 func ways[T any](register func(grpc.ServiceRegistrar, T), client func(grpc.ClientConnInterface) T, impl T) map[string]func(*testing.T) T {
 	return map[string]func(*testing.T) T{
 		"direct": func(*testing.T) T { return impl },

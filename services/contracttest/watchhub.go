@@ -17,8 +17,8 @@ import (
 // hubTimeout bounds every case of the suite.
 const hubTimeout = 30 * time.Second
 
-// HubSetup is a hub under test and what makes things happen for it. The funcs
-// end the test when they fail.
+// HubSetup is a hub under test, with functions that write to the store that it follows.
+// They end the test when they fail.
 type HubSetup struct {
 	Hub services.WatchHub
 	// Write stores an object with one label and one selectable field, named
@@ -26,7 +26,7 @@ type HubSetup struct {
 	Write func(key resource.Key, value string) int64
 	// Delete removes an object and returns the revision.
 	Delete func(key resource.Key) int64
-	// Forget lets nobody hold the changes up to a revision any more.
+	// Forget compacts the changes up to a revision.
 	Forget func(through int64)
 }
 
@@ -37,13 +37,13 @@ func WatchHub(t *testing.T, open func(t *testing.T) HubSetup) {
 		name string
 		run  func(*testing.T, hubCase)
 	}{
-		{"changes tell what happened", hubTells},
+		{"changes have type, object and old labels", hubDescribesChanges},
 		{"changes are replayed after a revision", hubReplaysAfter},
 		{"pages join without gaps", hubPages},
-		{"a quiet type is seen through too", hubSeesQuietTypes},
-		{"a revision of the future waits", hubAcceptsTheFuture},
+		{"changes of other types advance a quiet type", hubAdvancesQuietTypes},
+		{"a future revision is accepted", hubAcceptsTheFuture},
 		{"each type has keys of its own", hubKeys},
-		{"what is forgotten has expired", hubForgets}, // last: it forgets for all
+		{"compacted changes have expired", hubForgets}, // last: it affects all types
 	}
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -65,8 +65,8 @@ func (c hubCase) key(namespace, name string) resource.Key {
 	return resource.Key{GroupResource: c.gr, Namespace: namespace, Name: name}
 }
 
-// replay returns the changes in (after, through]; the hub hears of them in its
-// own time. It checks that each page continues the one before.
+// replay returns the changes in (after, through], which the hub may learn with a delay.
+// It checks that each page continues the previous one.
 func (c hubCase) replay(t *testing.T, after, through int64, limit int) (changes []services.Change, pages int) {
 	t.Helper()
 	position := after
@@ -93,7 +93,7 @@ func (c hubCase) replay(t *testing.T, after, through int64, limit int) (changes 
 	return changes, pages
 }
 
-func hubTells(t *testing.T, c hubCase) {
+func hubDescribesChanges(t *testing.T, c hubCase) {
 	key := c.key("ns", "a")
 	added := c.Write(key, "one")
 	modified := c.Write(key, "two")
@@ -137,7 +137,7 @@ func hubTells(t *testing.T, c hubCase) {
 	}
 }
 
-// valued is the labels or fields of an object of HubSetup.Write.
+// valued returns the labels or fields of an object of HubSetup.Write.
 func valued(value string) map[string]string {
 	if value == "" {
 		return nil
@@ -177,11 +177,11 @@ func hubPages(t *testing.T, c hubCase) {
 	}
 }
 
-func hubSeesQuietTypes(t *testing.T, c hubCase) {
+func hubAdvancesQuietTypes(t *testing.T, c hubCase) {
 	first := c.Write(c.key("ns", "a"), "one")
 	other := resource.Key{GroupResource: resource.GroupResource{Resource: "others"}, Name: "b"}
 	custom := c.key("ns", "a")
-	custom.Custom = true // a custom type of the same names is another type
+	custom.Custom = true // a custom type of the same group and resource is another type
 	c.Write(custom, "three")
 	if changes, _ := c.replay(t, first, c.Write(other, "two"), 0); len(changes) > 0 {
 		t.Errorf("changes of another type: %+v", changes)

@@ -1,6 +1,6 @@
-// Package golden runs test cases that are kept in files: input and output together in
-// YAML, or whole answers. With -update a test writes what the cases give into the
-// files; read the difference before it is committed. It is imported by tests alone.
+// Package golden runs golden-file tests: input and output together in YAML, or whole
+// outputs. With -update a test writes the actual outputs to the files; review the diff
+// before it is committed. Only tests import it.
 package golden
 
 import (
@@ -15,10 +15,10 @@ import (
 )
 
 // update is set by go test -update.
-var update = flag.Bool("update", false, "write what the test cases give into their files")
+var update = flag.Bool("update", false, "write the actual outputs of the test cases to their files")
 
 // Run runs all cases in the YAML files of testdata. A file holds cases by name; run
-// returns a case with the outputs that its inputs give.
+// returns the case with its actual outputs.
 func Run[Case any](t *testing.T, run func(t *testing.T, name string, c Case) Case) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -50,7 +50,7 @@ func Run[Case any](t *testing.T, run func(t *testing.T, name string, c Case) Cas
 	}
 }
 
-// File compares with a file of testdata.
+// File compares got with a file of testdata.
 func File(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)

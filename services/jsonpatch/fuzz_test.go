@@ -27,7 +27,7 @@ func FuzzApply(f *testing.F) {
 		}
 		operations, err := jsonpatch.DecodePatch(patch)
 		if err != nil {
-			t.Fatalf("accepted what is no patch: %v", err)
+			t.Fatalf("accepted an invalid patch: %v", err)
 		}
 		if len(operations) > 16 || len(object) > 1<<10 {
 			return // it is applied in batches
@@ -37,7 +37,7 @@ func FuzzApply(f *testing.F) {
 			options := jsonpatch.NewApplyOptions()
 			options.AccumulatedCopySizeLimit = MaxBytes
 			if want, err = operations.ApplyWithOptions(object, options); err != nil {
-				t.Fatalf("accepted what the library refuses: %v", err)
+				t.Fatalf("accepted a patch that the library rejects: %v", err)
 			}
 		}
 		if !bytes.Equal(got, want) {

@@ -103,7 +103,7 @@ func Unprocessable(why string) *services.Status {
 		Details: &services.StatusDetails{Causes: []services.StatusCause{{Message: why}}}}
 }
 
-// Why returns what is wrong with a patch that Apply refused, beyond its message.
+// Why returns the cause in an error of Apply, empty if it has none.
 func Why(err error) string {
 	if status := services.AsStatus(err); status.Details != nil && len(status.Details.Causes) > 0 {
 		return status.Details.Causes[0].Message

@@ -14,8 +14,8 @@ import (
 type Item struct {
 	Used Amounts
 	pod  *pod // nil for other objects
-	// unasked are the amounts that some container of the pod does not request.
-	unasked []string
+	// unrequested are the amounts that some container of the pod does not request.
+	unrequested []string
 }
 
 // stored is an object of a type that Weighs, with its spec undecoded.
@@ -54,8 +54,8 @@ func (c Counter) weigh(gr names.GroupResource, o *stored, item *Item) error {
 		if err := json.Unmarshal(o.Spec, item.pod); err != nil {
 			return err
 		}
-		item.pod.settle()
-		item.unasked = item.pod.unasked()
+		item.pod.derive()
+		item.unrequested = item.pod.unrequested()
 		if phase := o.Status.Phase; phase != "Succeeded" && phase != "Failed" { // else it no longer uses anything
 			item.Used = item.Used.Plus(c.ofPod(item.pod))
 		}
@@ -66,14 +66,14 @@ func (c Counter) weigh(gr names.GroupResource, o *stored, item *Item) error {
 		}
 		item.Used = item.Used.Plus(s.amounts())
 	case claims:
-		var asked claim
-		if err := json.Unmarshal(o.Spec, &asked); err != nil {
+		var requested claim
+		if err := json.Unmarshal(o.Spec, &requested); err != nil {
 			return err
 		}
 		if class := o.Metadata.Annotations[c.vocabulary.Qualified("volume.beta", "storage-class")]; class != "" {
-			asked.StorageClassName = class
+			requested.StorageClassName = class
 		}
-		item.Used = item.Used.Plus(asked.amounts(c.perClass))
+		item.Used = item.Used.Plus(requested.amounts(c.perClass))
 	}
 	return nil
 }
@@ -102,21 +102,21 @@ func (s *service) amounts() Amounts {
 
 // claim is the spec of a PersistentVolumeClaim.
 type claim struct {
-	StorageClassName string `json:"storageClassName"`
-	Resources        wants  `json:"resources"`
+	StorageClassName string       `json:"storageClassName"`
+	Resources        requirements `json:"resources"`
 }
 
 func (c *claim) amounts(perClass string) Amounts {
 	used := Amounts{}
-	storage, asked := c.Resources.Requests["storage"]
-	if asked {
+	storage, requested := c.Resources.Requests["storage"]
+	if requested {
 		used["requests.storage"] = storage
 	}
 	if c.StorageClassName == "" {
 		return used
 	}
 	used[c.StorageClassName+perClass+"persistentvolumeclaims"] = *resource.NewQuantity(1, resource.DecimalSI)
-	if asked {
+	if requested {
 		used[c.StorageClassName+perClass+"requests.storage"] = storage
 	}
 	return used
@@ -133,7 +133,7 @@ func (i Item) In(q *Quota) bool {
 // in a quota with these limits, and does not.
 func (i Item) Lacking(hard Amounts) []string {
 	var lacking []string
-	for _, name := range i.unasked {
+	for _, name := range i.unrequested {
 		if _, limited := hard[name]; limited {
 			lacking = append(lacking, name)
 		}

@@ -24,17 +24,17 @@ type pod struct {
 	isBestEffort, isCrossNamespace bool
 }
 
-// settle computes the derived fields.
-func (p *pod) settle() { p.isBestEffort, p.isCrossNamespace = p.bestEffort(), p.crossesNamespaces() }
+// derive computes the derived fields.
+func (p *pod) derive() { p.isBestEffort, p.isCrossNamespace = p.bestEffort(), p.crossesNamespaces() }
 
-// unasked returns, in order, the amounts that some container does not request, of those
-// that a quota may require of each.
-func (p *pod) unasked() []string {
+// unrequested returns, in order, the amounts that a quota may require of every container
+// and that some container does not request.
+func (p *pod) unrequested() []string {
 	missing := map[string]bool{}
 	for _, c := range slices.Concat(p.Containers, p.InitContainers) {
-		asked := c.Resources.amounts()
+		requested := c.Resources.amounts()
 		for _, name := range []string{"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"} {
-			if _, ok := asked[name]; !ok {
+			if _, ok := requested[name]; !ok {
 				missing[name] = true
 			}
 		}
@@ -43,11 +43,11 @@ func (p *pod) unasked() []string {
 }
 
 type container struct {
-	Resources wants `json:"resources"`
+	Resources requirements `json:"resources"`
 }
 
-// wants is what a container requests.
-type wants struct {
+// requirements are the requests and limits of a container or a claim.
+type requirements struct {
 	Requests Amounts `json:"requests"`
 	Limits   Amounts `json:"limits"`
 }
@@ -67,7 +67,7 @@ type podTerm struct {
 // ofPod returns what a pod uses: the sum over its containers, or one of its init
 // containers if that is more, plus its overhead.
 func (c Counter) ofPod(p *pod) Amounts {
-	total := wants{Requests: Amounts{}, Limits: Amounts{}}
+	total := requirements{Requests: Amounts{}, Limits: Amounts{}}
 	for _, each := range p.Containers {
 		total.Requests.add(each.Resources.Requests)
 		total.Limits.add(each.Resources.Limits)
@@ -89,7 +89,7 @@ func (c Counter) ofPod(p *pod) Amounts {
 }
 
 // amounts returns the requests under all their names in quotas.
-func (w wants) amounts() Amounts {
+func (w requirements) amounts() Amounts {
 	all := Amounts{}
 	for name, q := range w.Requests {
 		switch {
@@ -141,9 +141,9 @@ func (s Scope) selects(value string) bool {
 // bestEffort reports whether no container requests or limits CPU or memory.
 func (p *pod) bestEffort() bool {
 	return !slices.ContainsFunc(slices.Concat(p.Containers, p.InitContainers), func(c container) bool {
-		for _, asked := range []Amounts{c.Resources.Requests, c.Resources.Limits} {
+		for _, requested := range []Amounts{c.Resources.Requests, c.Resources.Limits} {
 			for _, name := range []string{"cpu", "memory"} {
-				if q, ok := asked[name]; ok && !q.IsZero() {
+				if q, ok := requested[name]; ok && !q.IsZero() {
 					return true
 				}
 			}

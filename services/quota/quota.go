@@ -169,12 +169,12 @@ func (c Counter) Counted(name string) (names.GroupResource, bool) {
 
 // computed reports whether an amount is a compute resource of pods.
 func (c Counter) computed(name string) bool {
-	asked := strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.")
+	requested := strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.")
 	switch {
-	case asked == "cpu", asked == "memory", asked == "ephemeral-storage", strings.HasPrefix(asked, "hugepages-"):
+	case requested == "cpu", requested == "memory", requested == "ephemeral-storage", strings.HasPrefix(requested, "hugepages-"):
 		return true
 	}
-	return strings.HasPrefix(name, "requests.") && c.extended(asked)
+	return strings.HasPrefix(name, "requests.") && c.extended(requested)
 }
 
 // extended reports whether a container resource is an extended resource.

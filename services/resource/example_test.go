@@ -6,7 +6,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// An object has one path, from which its key can be read again.
+// An object has one path, from which its key can be parsed.
 func ExampleParsePath() {
 	key := resource.Key{GroupResource: resource.GroupResource{Group: "apps", Resource: "deployments"}, Namespace: "shop", Name: "web"}
 	again, err := resource.ParsePath(key.Path())
@@ -14,7 +14,7 @@ func ExampleParsePath() {
 	// Output: true <nil>
 }
 
-// A selector looks at labels and at the fields that a type lets clients select by.
+// A selector matches labels and the selectable fields of a type.
 func ExampleSelector_Matches() {
 	s, err := resource.ParseSelector("app in (web,api)", "metadata.namespace=shop")
 	if err != nil {

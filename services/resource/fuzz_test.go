@@ -10,8 +10,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// FuzzParsePath looks for etcd keys that are parsed as another object than the one that
-// they are written for.
+// FuzzParsePath checks that no etcd key is parsed as the key of another object.
 func FuzzParsePath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path string) {
 		k, err := ParsePath(path)

@@ -87,8 +87,8 @@ func admissionRequestIn(m *pb.AdmissionRequest) services.AdmissionRequest {
 	}
 }
 
-// admissionAnswer puts a refusal into the answer when there is more to say beside it,
-// because the error of a call carries nothing else.
+// admissionAnswer returns a refusal as part of the response if it has warnings or
+// annotations, because a gRPC error cannot carry them.
 func admissionAnswer(r services.AdmissionResponse, err error) (*pb.AdmissionResponse, error) {
 	m := &pb.AdmissionResponse{Object: r.Object, Warnings: r.Warnings, AuditAnnotations: r.AuditAnnotations}
 	switch {

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// settleWithin is how long the client asks what became of a write whose answer is
-	// lost. It is more than a store takes to find out.
-	settleWithin = 8 * time.Second
-	// askWithin bounds one such question, so that a replica that does not answer is
-	// not waited for until the end. Asking twice does no harm.
-	askWithin = 3 * time.Second
-	askWait   = 100 * time.Millisecond
+	// settleTimeout bounds how long the client tries to determine the outcome of a write
+	// whose response was lost. It is longer than a store takes to determine it.
+	settleTimeout = 8 * time.Second
+	// askTimeout bounds one such call, so that another replica is tried if one does not
+	// respond. Repeating the call is harmless.
+	askTimeout  = 3 * time.Second
+	askInterval = 100 * time.Millisecond
 )
 
-// write makes one write. When its answer is lost, the client asks the store, which
-// may be another replica, what became of it.
+// write executes one write. If its response is lost, the client repeats the call with
+// Repeated set, to the same or another replica, which returns the outcome.
 func (c *storeClient) write(ctx context.Context, key resource.Key, a services.Attempt,
 	call func(context.Context, *pb.Attempt, grpc.CallOption) (*pb.Object, error),
 ) (services.Object, error) {
@@ -41,27 +41,28 @@ func (c *storeClient) write(ctx context.Context, key resource.Key, a services.At
 		return c.object(ctx, key, m, err)
 	}
 	cause := err
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	a.Repeated = true
 	for {
-		asking, cancel := context.WithTimeout(ctx, askWithin)
+		asking, cancel := context.WithTimeout(ctx, askTimeout)
 		m, err := call(asking, attemptOut(a), grpc.Peer(&sent))
 		cancel()
-		// A question that was not asked is no answer, although it is one to a first call.
+		// A refused call reveals nothing about the first one, although its error looks like
+		// a response.
 		if err == nil || !Refused(err) && (!lost(err) || !away(err)) {
 			return c.object(ctx, key, m, err)
 		}
 		select {
-		case <-time.After(askWait):
+		case <-time.After(askInterval):
 		case <-ctx.Done():
 			return services.Object{}, services.OutcomeUnknown("store: %s; then: %s", status.Convert(cause).Message(), status.Convert(err).Message())
 		}
 	}
 }
 
-// lost reports whether a call has failed without an answer of the implementation, so
-// that it may have been done.
+// lost reports whether a call failed without a response of the implementation, so that it
+// may have been executed.
 func lost(err error) bool {
 	s := status.Convert(err)
 	for _, detail := range s.Details() {
@@ -69,7 +70,7 @@ func lost(err error) bool {
 			return false
 		}
 	}
-	switch s.Code() { // of what is refused before it begins
+	switch s.Code() { // of calls that are refused before they are executed
 	case codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
 		return false
 	case codes.ResourceExhausted:
@@ -78,14 +79,14 @@ func lost(err error) bool {
 	return true
 }
 
-// away reports whether the store may be reached when it is called again.
+// away reports whether the call may succeed if it is retried.
 func away(err error) bool {
 	code := status.Code(err)
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.Canceled
 }
 
-// see notes a revision that the store has answered with.
-func (c *storeClient) see(revision int64) {
+// saw records a revision in a response of the store.
+func (c *storeClient) saw(revision int64) {
 	for seen := c.seen.Load(); revision > seen && !c.seen.CompareAndSwap(seen, revision); {
 		seen = c.seen.Load()
 	}

@@ -14,8 +14,8 @@ import (
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
-// cutStore is a store behind a connection that is cut when the first write is on its
-// way: the answer is lost, then the service is away for a while, then it is back.
+// cutStore is a store whose connection breaks during the first write: the response is lost,
+// then the service is unavailable for some calls, then it is available again.
 type cutStore struct {
 	pb.StoreClient
 	away  int
@@ -38,8 +38,8 @@ func (s *cutStore) Create(_ context.Context, r *pb.CreateRequest, options ...grp
 	return &pb.Object{Key: r.GetKey(), Revision: 7, Json: r.GetContent().GetJson()}, nil
 }
 
-// TestARefusedQuestionIsNoAnswer: after the answer to a write is lost, that the store
-// cannot be asked does not mean that the write was not applied.
+// TestARefusedQuestionIsNoAnswer: when the response to a write is lost, an unavailable
+// store does not mean that the write was not applied.
 func TestARefusedQuestionIsNoAnswer(t *testing.T) {
 	store := &cutStore{away: 2}
 	c := &storeClient{peer: store}

@@ -11,13 +11,12 @@ import (
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
-// EncodeChange returns a change as a message for the bus.
+// EncodeChange encodes a change for the bus.
 func EncodeChange(c services.Change) ([]byte, error) {
 	return proto.Marshal(changeOut(c))
 }
 
-// DecodeChange reads a message of EncodeChange. The Change does not share memory
-// with it.
+// DecodeChange decodes a message of EncodeChange. The Change does not share memory with it.
 func DecodeChange(message []byte) (services.Change, error) {
 	var m pb.Change
 	if err := proto.Unmarshal(message, &m); err != nil {
@@ -26,7 +25,7 @@ func DecodeChange(message []byte) (services.Change, error) {
 	return changeIn(&m)
 }
 
-// EncodeProgress returns the hub's progress as a message for the bus.
+// EncodeProgress encodes a progress report for the bus.
 func EncodeProgress(p services.Progress) ([]byte, error) {
 	m := &pb.Progress{Through: p.Through, Floor: p.Floor, Epoch: p.Epoch}
 	for gr, revision := range p.Heads {
@@ -35,7 +34,7 @@ func EncodeProgress(p services.Progress) ([]byte, error) {
 	return proto.Marshal(m)
 }
 
-// DecodeProgress reads a message of EncodeProgress.
+// DecodeProgress decodes a message of EncodeProgress.
 func DecodeProgress(message []byte) (services.Progress, error) {
 	var m pb.Progress
 	if err := proto.Unmarshal(message, &m); err != nil {
@@ -57,8 +56,8 @@ func changeOut(c services.Change) *pb.Change {
 	}
 }
 
-// changeIn refuses types it does not know: a watcher must not guess what
-// happened to an object.
+// changeIn returns an error for unknown change types: a watcher must not guess what a
+// change means.
 func changeIn(m *pb.Change) (services.Change, error) {
 	if m.GetType() < pb.ChangeType_ADDED || m.GetType() > pb.ChangeType_DELETED {
 		return services.Change{}, errUnknownChange

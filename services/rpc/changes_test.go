@@ -40,7 +40,7 @@ func TestBusMessagesAreChecked(t *testing.T) {
 	}
 }
 
-// What a decoder accepts survives another trip.
+// FuzzDecodeChange: decoded changes survive encoding and decoding.
 func FuzzDecodeChange(f *testing.F) {
 	var change services.Change
 	fill(reflect.ValueOf(&change).Elem())

@@ -12,7 +12,7 @@ import (
 	"github.com/portico-platform/portico/services/rpc"
 )
 
-// readers lets everybody read and nobody write.
+// readers allows every user to read and none to write.
 type readers struct{}
 
 func (readers) Authorize(_ context.Context, a services.Attributes) (services.Decision, error) {
@@ -27,9 +27,8 @@ func (readers) Rules(context.Context, services.RulesRequest) (services.Rules, er
 	return services.Rules{Resource: []services.ResourceRule{{Verbs: []string{"get", "list", "watch"}, APIGroups: all, Resources: all}}}, nil
 }
 
-// An implementation of Authz behind a gRPC server, and a client of it. Between real
-// processes both ends use mutual TLS: services/kit/run does that, or credentials of
-// your own.
+// An implementation of Authz behind a gRPC server, and a client of it. Between processes
+// use mutual TLS, with services/kit/run or your own credentials.
 func Example() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
-// The silent services answer nothing. They embed their contracts for the methods that
-// they do not name.
+// The silent services return zero values. They embed their contracts for other methods.
 type (
 	silentStore     struct{ services.Store }
 	silentHub       struct{ services.WatchHub }
@@ -71,7 +70,7 @@ func (silentAdmission) Validate(context.Context, services.AdmissionRequest) (ser
 	return services.AdmissionResponse{}, nil
 }
 
-// served collects what the contracts register.
+// served collects the registered gRPC services.
 type served struct {
 	descriptions []*grpc.ServiceDesc
 	servers      []any
@@ -81,8 +80,8 @@ func (s *served) RegisterService(d *grpc.ServiceDesc, server any) {
 	s.descriptions, s.servers = append(s.descriptions, d), append(s.servers, server)
 }
 
-// FuzzRequests sends bytes as the request of every method of every contract: each is
-// answered or refused with a status.
+// FuzzRequests sends arbitrary bytes as the request of every method of every contract: each
+// returns a response or a status.
 func FuzzRequests(f *testing.F) {
 	var all served
 	RegisterStore(&all, silentStore{})
@@ -95,15 +94,15 @@ func FuzzRequests(f *testing.F) {
 			for _, m := range d.Methods {
 				decode := func(into any) error { return proto.Unmarshal(message, into.(proto.Message)) }
 				if _, err := m.Handler(all.servers[i], t.Context(), decode, nil); err != nil && err.Error() == "" {
-					t.Errorf("%s/%s: an error without words", d.ServiceName, m.MethodName)
+					t.Errorf("%s/%s: an error without a message", d.ServiceName, m.MethodName)
 				}
 			}
 		}
 	})
 }
 
-// FuzzStatus reads the details of errors as they come from other services: whatever
-// they say, the text stays and travels once more.
+// FuzzStatus decodes arbitrary error details: message, code and reason survive encoding and
+// decoding.
 func FuzzStatus(f *testing.F) {
 	f.Fuzz(func(t *testing.T, detail []byte) {
 		var m porticov1.Status

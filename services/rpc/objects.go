@@ -6,8 +6,8 @@ import (
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
-// This file translates what several contracts share. For every X, xOut makes the
-// message and xIn reads it. Reading never fails: a missing message is a zero value.
+// This file converts types that several contracts share. For every X, xOut returns the
+// message and xIn converts it back. xIn never fails: a missing message is a zero value.
 
 func groupResourceOut(gr resource.GroupResource) *pb.GroupResource {
 	return &pb.GroupResource{Group: gr.Group, Resource: gr.Resource, Custom: gr.Custom}
@@ -64,7 +64,7 @@ func userIn(m *pb.UserInfo) services.UserInfo {
 	return u
 }
 
-// each translates a list; nothing stays nil.
+// each converts a list; an empty list becomes nil.
 func each[From, To any](list []From, translate func(From) To) []To {
 	if len(list) == 0 {
 		return nil

@@ -14,22 +14,20 @@ import (
 
 type partKey struct{}
 
-// WithPart returns the context of a call whose caller may change only one member of
-// an object, as in status.used. The server of the contract enforces it.
+// WithPart returns the context of a call whose caller may change only one field of an
+// object, such as status.used. The server of the contract enforces it.
 func WithPart(ctx context.Context, part string) context.Context {
 	return context.WithValue(ctx, partKey{}, part)
 }
 
-// callersPart returns the member that the caller may change; empty when there is no
-// such limit.
+// callersPart returns the field that the caller may change, empty if any.
 func callersPart(ctx context.Context) string {
 	part, _ := ctx.Value(partKey{}).(string)
 	return part
 }
 
-// onlyPart returns an update that changes nothing but one member of the object;
-// Forbidden when r changes more. The revision of the update makes sure that what it
-// was compared with is what it replaces.
+// onlyPart returns r if it changes only one field of the object, else Forbidden. The
+// revision of the update ensures that it replaces the state that it was compared with.
 func (s storeServer) onlyPart(ctx context.Context, r services.UpdateRequest, part string) (services.UpdateRequest, error) {
 	stored, err := s.impl.Get(ctx, services.GetRequest{Key: r.Key})
 	if err != nil {
@@ -42,8 +40,8 @@ func (s storeServer) onlyPart(ctx context.Context, r services.UpdateRequest, par
 	if err := errors.Join(decodeExactly(stored.JSON, &before), decodeExactly(r.Content.JSON, &after)); err != nil {
 		return r, services.BadRequest("%s: %v", r.Key, err)
 	}
-	// What is stored is what has been compared: a member that is given twice is
-	// stored once.
+	// The compared tree is stored, and not the bytes of the request, which may contain a
+	// member twice.
 	if r.Content.JSON, err = json.Marshal(after); err != nil {
 		return r, err
 	}
@@ -58,14 +56,14 @@ func (s storeServer) onlyPart(ctx context.Context, r services.UpdateRequest, par
 	return r, nil
 }
 
-// decodeExactly keeps numbers as they are written.
+// decodeExactly decodes JSON and preserves numbers as text.
 func decodeExactly(object []byte, into *map[string]any) error {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	decoder.UseNumber()
 	return decoder.Decode(into)
 }
 
-// remove takes a member, named by its path, out of an object.
+// remove removes the member at a path from an object.
 func remove(object map[string]any, path []string) {
 	for _, member := range path[:len(path)-1] {
 		object, _ = object[member].(map[string]any)

@@ -9,9 +9,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Refusal returns the error of a call that has not been made because the service is
-// away: the whole Status goes with it, so that whoever asked knows that it is safe to
-// ask again.
+// Refusal returns the error of a call that was not made because the service is
+// unavailable. It contains the Status, so that the caller knows that a retry is safe.
 func Refusal(service string) error {
 	s := services.Unavailable("%s cannot be reached", service)
 	plain := status.New(codes.Unavailable, s.Message)
@@ -22,14 +21,14 @@ func Refusal(service string) error {
 	return &refused{detailed.Err()}
 }
 
-// refused is the error of a call that has not been made.
+// refused is the error of a call that was not made.
 type refused struct{ error }
 
 // GRPCStatus returns the status of the error, as gRPC's own errors do.
 func (r *refused) GRPCStatus() *status.Status { return status.Convert(r.error) }
 
-// Refused reports whether err says that a call has not been made because the service
-// is away. It says nothing about earlier calls for the same thing.
+// Refused reports whether err is a Refusal. It says nothing about earlier calls of the same
+// write.
 func Refused(err error) bool {
 	var r *refused
 	return errors.As(err, &r)

@@ -14,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
-// echo implements every contract: it keeps the request and gives the answer that
-// it was told to.
+// echo implements every contract: it records the request and returns the configured
+// response.
 type echo struct {
 	request, answer any
 	err             error
@@ -80,8 +80,8 @@ func (e *echo) Validate(_ context.Context, r services.AdmissionRequest) (service
 	return answer[services.AdmissionResponse](e, r)
 }
 
-// carries checks that a method carries every field of its request and answer.
-func carries[Request, Answer any](t *testing.T, e *echo, call func(context.Context, Request) (Answer, error), adjust ...func(*Answer)) {
+// wantRoundTrip checks that a method transports every field of its request and response.
+func wantRoundTrip[Request, Answer any](t *testing.T, e *echo, call func(context.Context, Request) (Answer, error), adjust ...func(*Answer)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -105,7 +105,7 @@ func carries[Request, Answer any](t *testing.T, e *echo, call func(context.Conte
 	}
 }
 
-// fill gives every field a value that is not zero.
+// fill sets every field to a non-zero value.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -141,11 +141,11 @@ func fill(v reflect.Value) {
 func TestStoreCarriesEveryField(t *testing.T) {
 	e := &echo{}
 	store := contracttest.Remote[services.Store](t, rpc.RegisterStore, rpc.NewStore, e)
-	carries(t, e, store.Get)
-	carries(t, e, store.List)
-	carries(t, e, store.Create)
-	carries(t, e, store.Update)
-	carries(t, e, store.Delete)
+	wantRoundTrip(t, e, store.Get)
+	wantRoundTrip(t, e, store.List)
+	wantRoundTrip(t, e, store.Create)
+	wantRoundTrip(t, e, store.Update)
+	wantRoundTrip(t, e, store.Delete)
 	e.answer = int64(42)
 	if got, err := store.Revision(t.Context()); got != 42 || err != nil {
 		t.Errorf("got revision %d, %v", got, err)
@@ -155,23 +155,23 @@ func TestStoreCarriesEveryField(t *testing.T) {
 func TestWatchHubCarriesEveryField(t *testing.T) {
 	e := &echo{}
 	hub := contracttest.Remote[services.WatchHub](t, rpc.RegisterWatchHub, rpc.NewWatchHub, e)
-	carries(t, e, hub.Replay)
-	carries(t, e, hub.Keys)
+	wantRoundTrip(t, e, hub.Replay)
+	wantRoundTrip(t, e, hub.Keys)
 }
 
 func TestAuthnCarriesEveryField(t *testing.T) {
 	e := &echo{}
-	carries(t, e, contracttest.Remote[services.Authn](t, rpc.RegisterAuthn, rpc.NewAuthn, e).Authenticate)
+	wantRoundTrip(t, e, contracttest.Remote[services.Authn](t, rpc.RegisterAuthn, rpc.NewAuthn, e).Authenticate)
 }
 
 func TestAuthzCarriesEveryField(t *testing.T) {
 	e := &echo{}
 	authz := contracttest.Remote[services.Authz](t, rpc.RegisterAuthz, rpc.NewAuthz, e)
-	carries(t, e, authz.Authorize, func(d *services.Decision) { d.Denied = false })
-	carries(t, e, authz.Rules)
+	wantRoundTrip(t, e, authz.Authorize, func(d *services.Decision) { d.Denied = false })
+	wantRoundTrip(t, e, authz.Rules)
 }
 
-// explaining is an admission that refuses, and says why beside the refusal.
+// explaining is an admission that rejects requests with warnings and annotations.
 type explaining struct{ services.AdmissionResponse }
 
 func (e explaining) Mutate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
@@ -182,7 +182,8 @@ func (e explaining) Validate(ctx context.Context, r services.AdmissionRequest) (
 	return e.Mutate(ctx, r)
 }
 
-// TestRefusalsOfAdmissionKeepTheirNotes: warnings and annotations travel with a refusal.
+// TestRefusalsOfAdmissionKeepTheirNotes: warnings and annotations are transported with a
+// refusal.
 func TestRefusalsOfAdmissionKeepTheirNotes(t *testing.T) {
 	for _, notes := range []services.AdmissionResponse{{}, {Warnings: []string{"a", "b"}}, {AuditAnnotations: map[string]string{"k": "v"}}} {
 		admission := contracttest.Remote[services.Admission](t, rpc.RegisterAdmission, rpc.NewAdmission, explaining{notes})
@@ -198,8 +199,8 @@ func TestRefusalsOfAdmissionKeepTheirNotes(t *testing.T) {
 func TestAdmissionCarriesEveryField(t *testing.T) {
 	e := &echo{}
 	admission := contracttest.Remote[services.Admission](t, rpc.RegisterAdmission, rpc.NewAdmission, e)
-	carries(t, e, admission.Mutate)
-	carries(t, e, admission.Validate, func(r *services.AdmissionResponse) { r.Object = nil })
+	wantRoundTrip(t, e, admission.Mutate)
+	wantRoundTrip(t, e, admission.Validate, func(r *services.AdmissionResponse) { r.Object = nil })
 }
 
 func TestAnswersThatBreakTheContractAreFaults(t *testing.T) {

@@ -12,9 +12,8 @@ import (
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
-// errorOut returns what a server answers for an error of its implementation: the
-// whole Status, as a detail of a gRPC status whose code serves only those who
-// look at the wire.
+// errorOut returns the gRPC error for an error of the implementation: the whole Status is a
+// detail; the gRPC code is informative only.
 func errorOut(err error) error {
 	s := services.AsStatus(err)
 	plain := status.New(codeOf(s), s.Message)
@@ -24,9 +23,9 @@ func errorOut(err error) error {
 	return plain.Err()
 }
 
-// errorIn returns what a client answers for an error of a call: the Status that
-// the implementation gave, or else one about the transport. A call that its own
-// caller has given up answers as a direct call would.
+// errorIn returns the error for a gRPC error: the Status of the implementation, or else one
+// about the transport. If the caller's context has ended, it is the context's error, as in
+// a direct call.
 func errorIn(ctx context.Context, peer string, err error) error {
 	s := status.Convert(err)
 	for _, detail := range s.Details() {
@@ -48,7 +47,7 @@ func errorIn(ctx context.Context, peer string, err error) error {
 	return faultf("%s: %s", peer, s.Message())
 }
 
-// faultf is the Status of a peer that did not keep to its contract.
+// faultf returns the Status for a peer that violated its contract.
 func faultf(format string, args ...any) *services.Status {
 	return services.AsStatus(fmt.Errorf(format, args...))
 }

@@ -63,7 +63,7 @@ func (s storeServer) Create(ctx context.Context, m *pb.CreateRequest) (*pb.Objec
 
 func (s storeServer) Update(ctx context.Context, m *pb.UpdateRequest) (*pb.Object, error) {
 	r := services.UpdateRequest{Key: keyIn(m.GetKey()), Revision: m.GetRevision(), Content: contentIn(m.GetContent()), Attempt: attemptIn(m.GetAttempt())}
-	// A repeated write is never applied anew, only its outcome is looked up.
+	// A repeated write is not applied again; only its outcome is determined.
 	if part := callersPart(ctx); part != "" && !r.Attempt.Repeated {
 		var err error
 		if r, err = s.onlyPart(ctx, r, part); err != nil {
@@ -81,7 +81,7 @@ func (s storeServer) Delete(ctx context.Context, m *pb.DeleteRequest) (*pb.Objec
 
 type storeClient struct {
 	peer pb.StoreClient
-	// seen is the newest revision in an answer so far.
+	// seen is the newest revision in a response so far.
 	seen atomic.Int64
 }
 
@@ -103,7 +103,7 @@ func (c *storeClient) List(ctx context.Context, r services.ListRequest) (service
 	if err != nil {
 		return services.Page{}, errorIn(ctx, "store", err)
 	}
-	c.see(m.GetRevision())
+	c.saw(m.GetRevision())
 	return services.Page{
 		Revision: m.GetRevision(), Objects: each(m.GetObjects(), objectIn),
 		Next: m.GetNext(), Remaining: m.GetRemaining(), Epoch: m.GetEpoch(),
@@ -115,7 +115,7 @@ func (c *storeClient) Revision(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, errorIn(ctx, "store", err)
 	}
-	c.see(m.GetRevision())
+	c.saw(m.GetRevision())
 	return m.GetRevision(), nil
 }
 
@@ -143,7 +143,7 @@ func (c *storeClient) Delete(ctx context.Context, r services.DeleteRequest) (ser
 	})
 }
 
-// object checks that an answer is about the object that was asked for.
+// object converts a response and checks that it is the requested object.
 func (c *storeClient) object(ctx context.Context, asked resource.Key, m *pb.Object, err error) (services.Object, error) {
 	if err != nil {
 		return services.Object{}, errorIn(ctx, "store", err)
@@ -152,7 +152,7 @@ func (c *storeClient) object(ctx context.Context, asked resource.Key, m *pb.Obje
 	if o.Key != asked {
 		return services.Object{}, faultf("store: asked for %s, answered %s", asked, o.Key)
 	}
-	c.see(o.Revision)
+	c.saw(o.Revision)
 	return o, nil
 }
 
@@ -167,7 +167,7 @@ func readOut(r services.Read) *pb.Read {
 	return &pb.Read{Mode: pb.ReadMode(r.Mode), Revision: r.Revision}
 }
 
-// readIn refuses modes it does not know: guessing would answer with stale data.
+// readIn returns BadRequest for unknown modes: a guess could return stale data.
 func readIn(m *pb.Read) (services.Read, error) {
 	if m.GetMode() < pb.ReadMode_MOST_RECENT || m.GetMode() > pb.ReadMode_EXACT {
 		return services.Read{}, services.BadRequest("unknown read mode %d", m.GetMode())

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// deepest is the nesting up to which DecodePlain reads.
-	deepest = 200
-	// MaxDepth is the nesting of objects and lists up to which an object is accepted.
-	// Kubernetes stops at 10,000, where its JSON decoder does. No real type comes near
+	// plainDepth is the maximum nesting that DecodePlain decodes.
+	plainDepth = 200
+	// MaxDepth is the maximum nesting of objects and lists in an accepted object. In
+	// Kubernetes it is 10,000, the limit of the JSON decoder. No real type comes near
 	// either, and the smaller limit bounds every cost that grows with depth times size.
 	MaxDepth = 500
-	// maxDecoded is what Decode reads: room for managedFields, which nest as deep as
-	// the object that they describe, and for the lists that objects are sent in.
+	// maxDecoded is the maximum nesting that Decode accepts: it leaves room for
+	// managedFields, which nest as deeply as their object, and for lists of objects.
 	maxDecoded = MaxDepth + 64
 )
 
-// Decode reads an object's JSON; integers become int64. The error is a DepthError, or
-// that of the library which reads what DecodePlain does not.
+// Decode decodes an object's JSON; integers become int64. The error is a DepthError, or
+// that of the library, which decodes what DecodePlain does not.
 func Decode(raw []byte) (map[string]any, error) {
 	if object, ok := DecodePlain(raw); ok {
 		return object, nil
@@ -37,10 +37,9 @@ func Decode(raw []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// DecodePlain is Decode for what most JSON is, several times faster than a library. It
-// is not ok with text that is not JSON, with members that are given twice, with broken
-// characters and with very deep trees. The strings of the object share one copy of
-// the text.
+// DecodePlain is Decode for most JSON, several times faster than the library. ok is false
+// for invalid JSON, duplicate members, invalid UTF-8 and nesting beyond plainDepth. The
+// strings of the object share one copy of the text.
 func DecodePlain(raw []byte) (object map[string]any, ok bool) {
 	p := parser{text: string(raw)}
 	p.space()
@@ -59,9 +58,8 @@ func (e DepthError) Error() string {
 	return fmt.Sprintf("exceeded the maximum nesting depth of %d", e.Limit)
 }
 
-// CheckDepth returns a DepthError for JSON that is nested more deeply than Decode
-// accepts. It reads the text once, allocates nothing, and leaves it to a decoder to
-// find out whether the text is JSON at all.
+// CheckDepth returns a DepthError for JSON that is nested more deeply than Decode accepts.
+// It scans the text once, allocates nothing, and does not validate the JSON.
 func CheckDepth(raw []byte) error {
 	depth, quoted := 0, false
 	for i := 0; i < len(raw); i++ {
@@ -82,7 +80,7 @@ func CheckDepth(raw []byte) error {
 	return nil
 }
 
-// CheckValue is CheckDepth for a value that something else than Decode has read.
+// CheckValue is CheckDepth for a value that was not decoded by Decode.
 func CheckValue(value any) error { return checkValue(value, maxDecoded) }
 
 func checkValue(value any, left int) error {
@@ -128,7 +126,8 @@ func (p *parser) space() {
 	}
 }
 
-// take skips a character and the space around it, if it is the next one.
+// take consumes a character and the space around it, and reports whether it was the next
+// one.
 func (p *parser) take(c byte) bool {
 	p.space()
 	if p.peek() != c {
@@ -166,7 +165,7 @@ func (p *parser) word(w string) bool {
 }
 
 func (p *parser) object(depth int) (map[string]any, bool) {
-	if depth++; depth > deepest || !p.take('{') {
+	if depth++; depth > plainDepth || !p.take('{') {
 		return nil, false
 	}
 	object := map[string]any{}
@@ -192,7 +191,7 @@ func (p *parser) object(depth int) (map[string]any, bool) {
 }
 
 func (p *parser) list(depth int) ([]any, bool) {
-	if depth++; depth > deepest || !p.take('[') {
+	if depth++; depth > plainDepth || !p.take('[') {
 		return nil, false
 	}
 	list := []any{}
@@ -214,7 +213,7 @@ func (p *parser) list(depth int) ([]any, bool) {
 	}
 }
 
-// string reads plain text as it is, and has the library read what is escaped.
+// string parses a string. The library decodes those with escapes.
 func (p *parser) string() (string, bool) {
 	if p.peek() != '"' {
 		return "", false

@@ -9,16 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// Encode returns an object's JSON, members sorted by name, as encoding/json writes
-// it; it knows only what decoded JSON is made of, and is several times faster for
-// that. The error names what is not JSON; it is a DepthError for an object that Decode
-// would not read.
+// Encode returns an object's JSON with members sorted by name, byte for byte as
+// encoding/json does, but several times faster for the types of decoded JSON. The error is
+// a DepthError for an object that Decode would not accept; other errors name the type that
+// cannot be encoded.
 func Encode(object map[string]any) ([]byte, error) {
 	return appendObject(make([]byte, 0, 2048), object, maxDecoded)
 }
 
-// EncodeNew is Encode for an object that is to be accepted, without managedFields: a
-// DepthError when it is nested more deeply than MaxDepth.
+// EncodeNew is Encode for an object of a request, without managedFields. The error is a
+// DepthError if it is nested more deeply than MaxDepth.
 func EncodeNew(object map[string]any) ([]byte, error) {
 	return appendObject(make([]byte, 0, 2048), object, MaxDepth)
 }
@@ -26,7 +26,7 @@ func EncodeNew(object map[string]any) ([]byte, error) {
 // Append appends the JSON of a value to dst. Errors are those of Encode.
 func Append(dst []byte, value any) ([]byte, error) { return appendValue(dst, value, maxDecoded) }
 
-// appendValue appends a value of which at most left levels are accepted.
+// appendValue appends a value that is nested at most left levels deep.
 func appendValue(dst []byte, value any, left int) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
@@ -44,7 +44,7 @@ func appendValue(dst []byte, value any, left int) ([]byte, error) {
 	case []any:
 		return appendList(dst, v, left)
 	}
-	other, err := json.Marshal(value) // structs that the service itself puts in
+	other, err := json.Marshal(value) // structs that the service itself inserts
 	if err != nil {
 		return dst, fmt.Errorf("%T cannot be encoded: %w", value, err)
 	}
@@ -90,7 +90,8 @@ func appendList(dst []byte, list []any, left int) (_ []byte, err error) {
 	return append(dst, ']'), nil
 }
 
-// appendFloat writes whole numbers without an exponent, like the decoder reads them.
+// appendFloat appends a number as encoding/json does, or returns an error for NaN and
+// infinities.
 func appendFloat(dst []byte, f float64) ([]byte, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return dst, fmt.Errorf("%v is not a number in JSON", f)
@@ -99,7 +100,7 @@ func appendFloat(dst []byte, f float64) ([]byte, error) {
 	return append(dst, other...), err
 }
 
-// appendString writes plain text as it is, and leaves the rest to the library.
+// appendString appends a quoted string. The library encodes those that need escapes.
 func appendString(dst []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c >= utf8.RuneSelf {

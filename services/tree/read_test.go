@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestReaders: what is absent, or of another kind, reads as nothing.
+// TestReaders: absent values and values of other types return zero values.
 func TestReaders(t *testing.T) {
 	object, err := Decode([]byte(`{"a":{"b":{"text":"x","n":3,"list":["p",1,"q",{"c":"d"}]}},"null":null}`))
 	if err != nil {
@@ -36,7 +36,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestReadersAllocateNothing: they are on the path of every write.
+// TestReadersAllocateNothing: readers are called several times per write.
 func TestReadersAllocateNothing(t *testing.T) {
 	object := map[string]any{"metadata": map[string]any{"name": "a", "list": []any{"x"}}}
 	if n := testing.AllocsPerRun(100, func() {
@@ -48,7 +48,7 @@ func TestReadersAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestSplices: what is inserted stands first in the metadata, and is read back.
+// TestSplices: fields are inserted as the first ones of the metadata.
 func TestSplices(t *testing.T) {
 	const object = `{"a":{"metadata":{"x":1}},"metadata":{"name":"a"}}`
 	if got, want := string(WithResourceVersion([]byte(object), 7)), `{"a":{"metadata":{"x":1}},"metadata":{"resourceVersion":"7","name":"a"}}`; got != want {

@@ -55,8 +55,8 @@ func intoObject(object []byte, i int) (int, error) {
 	return len(object) - len(rest) + 1, nil
 }
 
-// InsertResourceVersion returns a copy of an object's JSON with
-// metadata.resourceVersion inserted at the offset that MetadataOffset has returned.
+// InsertResourceVersion returns a copy of an object's JSON with metadata.resourceVersion
+// inserted at an offset of MetadataOffset.
 func InsertResourceVersion(object []byte, offset int, revision int64) []byte {
 	const name = `"resourceVersion":"`
 	out := make([]byte, 0, len(object)+len(name)+22)
@@ -67,8 +67,8 @@ func InsertResourceVersion(object []byte, offset int, revision int64) []byte {
 	return append(out, object[offset:]...)
 }
 
-// WithResourceVersion returns the JSON of an object without a resourceVersion with
-// that of a revision; the JSON itself when it is no object with metadata.
+// WithResourceVersion inserts the resourceVersion of a revision into the JSON of an object
+// that has none. JSON without metadata is returned unchanged.
 func WithResourceVersion(object []byte, revision int64) []byte {
 	at, err := MetadataOffset(object)
 	if err != nil {
@@ -77,8 +77,8 @@ func WithResourceVersion(object []byte, revision int64) []byte {
 	return InsertResourceVersion(object, at, revision)
 }
 
-// WithManagedFields returns the JSON of an object without managedFields with these put
-// first into its metadata; nil are none.
+// WithManagedFields inserts managedFields into the JSON of an object that has none. With
+// nil the JSON is returned unchanged.
 func WithManagedFields(object []byte, managedFields any) ([]byte, error) {
 	if managedFields == nil {
 		return object, nil

@@ -1,7 +1,6 @@
-// Package tree reads and edits objects, whatever their type: as trees of map[string]any,
-// []any and scalars (string, int64, float64, bool, nil), as JSON decoding makes them, and
-// in a few places directly as JSON. It decodes and encodes, reads members, copies and
-// compares. It knows nothing of what members mean, but where the metadata are.
+// Package tree decodes, encodes, reads, copies and compares objects of any type, as trees
+// of map[string]any, []any and scalars (string, int64, float64, bool, nil), and in a few
+// places directly as JSON. Of the fields of objects it knows only the metadata.
 package tree
 
 import "reflect"
@@ -31,7 +30,8 @@ func Copy(value any) any {
 	return value
 }
 
-// Equal compares two values, at a fraction of the cost of reflection.
+// Equal reports whether two values are deeply equal, at a fraction of the cost of
+// reflection.
 func Equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -72,7 +72,8 @@ func Equal(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// Object returns the member that is an object, which it makes when there is none.
+// Object returns the member of parent with this name as an object. If it is not an object,
+// it is replaced by an empty one.
 func Object(parent map[string]any, name string) map[string]any {
 	child, ok := parent[name].(map[string]any)
 	if !ok {

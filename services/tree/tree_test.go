@@ -13,7 +13,7 @@ var samples = []string{
 	`{"":"","é":1}`, `{"a":1,"a":2}`, `{"a":01}`, `{"a":1.}`, `{"a":tru}`, `{"a":1}x`, `{"a":1,}`, `{"a":[1,]}`, `{"a"`, `null`, `[]`, `{"a":"` + "\xff" + `"}`, `{"a":1e999}`,
 }
 
-// agree compares Decode with the library, where it answers.
+// agree compares DecodePlain with the library, where ok is true.
 func agree(t *testing.T, raw []byte) {
 	t.Helper()
 	got, ok := DecodePlain(raw)

@@ -1,8 +1,7 @@
-// Package vocabulary is the one table of names that differ between the
-// specification and the original. A service asks it wherever such a name is
-// needed; it is chosen once, at start, and stays the same for the life of the
-// data. No byte of a message is ever rewritten: names are right when they are
-// made. It serves the naming convention at the head of the specification.
+// Package vocabulary is the table of names that differ between the specification and
+// Kubernetes. It is chosen at the first start and fixed for the life of the data. Every
+// service takes such names from it; messages are never rewritten between vocabularies. It
+// serves the naming convention at the head of the specification.
 package vocabulary
 
 import (
@@ -10,8 +9,7 @@ import (
 	"strings"
 )
 
-// Vocabulary is one choice of names. The zero value is not usable: take Platform
-// or K8s, or Parse a flag.
+// Vocabulary is one set of names. The zero value is not usable: use Platform, K8s or Parse.
 type Vocabulary struct {
 	// Name is the value of --vocabulary.
 	Name string
@@ -19,34 +17,35 @@ type Vocabulary struct {
 	Protobuf string
 	// Extension is the prefix of schema extensions, as in x-platform-list-type.
 	Extension string
-	// NamespaceFinalizer holds a namespace, in its spec.finalizers, until its
-	// contents are gone.
+	// NamespaceFinalizer is the entry of spec.finalizers that keeps a namespace until its
+	// contents are deleted.
 	NamespaceFinalizer string
-	// ApprovalCondition reports whether a custom type in a protected group is approved of.
+	// ApprovalCondition is the type of the condition that reports whether a custom type in
+	// a protected group is approved.
 	ApprovalCondition string
-	// InitialEventsEnd annotates the bookmark that closes the initial events of a watch.
+	// InitialEventsEnd is the annotation of the bookmark after the initial events of a watch.
 	InitialEventsEnd string
-	// TokenIssuer issues service account tokens that are bound to an audience, unless
-	// a flag names another; LegacyTokenIssuer those that are kept in secrets.
+	// TokenIssuer is the default issuer of bound service account tokens; LegacyTokenIssuer
+	// is the issuer of those in Secrets.
 	TokenIssuer, LegacyTokenIssuer string
-	// APIService is the Service in the default namespace by which the API is found.
+	// APIService is the name of the API's Service in the default namespace.
 	APIService string
 	// Domain qualifies plain names, as in platform.io/legacy-unknown.
 	Domain string
 	// Definitions is the prefix of schema names in published documents.
 	Definitions string
-	// groupSuffix ends the names of the API groups that the maker owns.
+	// groupSuffix is the suffix of the API groups that differ between vocabularies.
 	groupSuffix string
-	// namespacePrefix starts the names of the system namespaces, and of what the
-	// service puts into every namespace.
+	// namespacePrefix is the prefix of the system namespaces, and of the objects that the
+	// service creates in every namespace.
 	namespacePrefix string
-	// domainSuffix ends qualified domains that are not API groups, as in
+	// domainSuffix is the suffix of qualified domains that are not API groups, as in
 	// bootstrap.platform.io/token.
 	domainSuffix string
 
 	// Signers are the names of the built-in certificate signers.
 	Signers Signers
-	// Differences of behaviour where the specification and the original differ.
+	// Behaviour holds other differences between the specification and Kubernetes.
 	Behaviour Behaviour
 }
 
@@ -55,7 +54,7 @@ type Signers struct {
 	Client, NodeClient, NodeServing, LegacyUnknown string
 }
 
-// Behaviour is where the specification and the original behave otherwise.
+// Behaviour holds the differences of behaviour between the specification and Kubernetes.
 type Behaviour struct {
 	// CreatedStatus is the HTTP status of a successful create.
 	CreatedStatus int
@@ -65,17 +64,17 @@ type Behaviour struct {
 	EmptyManagedFieldsReset bool
 	// ResetOwnsChanges gives the fields changed together with a reset to the requester.
 	ResetOwnsChanges bool
-	// ScaleTracksOwners records who owns the replicas that are set through scale.
+	// ScaleTracksOwners records the field manager of replicas that are set through scale.
 	ScaleTracksOwners bool
 	// CustomAge gives custom types without columns the column Age, not Created At.
 	CustomAge bool
 	// ClusterInfoFullToken signs cluster-info with the whole token, not its secret part.
 	ClusterInfoFullToken bool
-	// DenyEscalatingExec says whether that admission plugin exists.
+	// DenyEscalatingExec makes that admission plugin available.
 	DenyEscalatingExec bool
-	// SpecifiedNames accepts fields by the names that the specification has for them too.
+	// SpecifiedNames also accepts the field names of the specification.
 	SpecifiedNames bool
-	// BareItems leaves kind and apiVersion out of the items of lists of built-in types.
+	// BareItems omits kind and apiVersion from the items of lists of built-in types.
 	BareItems bool
 }
 
@@ -94,7 +93,7 @@ func Platform() Vocabulary {
 	}
 }
 
-// K8s is the original vocabulary, for stock clients.
+// K8s is the vocabulary of Kubernetes, for stock clients.
 func K8s() Vocabulary {
 	return Vocabulary{
 		Name: "k8s", Protobuf: "application/vnd.kubernetes.protobuf", Extension: "x-kubernetes-",
@@ -109,7 +108,7 @@ func K8s() Vocabulary {
 	}
 }
 
-// Parse returns the vocabulary of a --vocabulary flag.
+// Parse returns the vocabulary for the value of --vocabulary.
 func Parse(name string) (Vocabulary, error) {
 	switch name {
 	case "platform":
@@ -120,9 +119,9 @@ func Parse(name string) (Vocabulary, error) {
 	return Vocabulary{}, fmt.Errorf("unknown vocabulary %q: use platform or k8s", name)
 }
 
-// Group returns the API group with the short name that this project writes in
-// code and data: one of the maker's is written without its domain and with a
-// closing dot ("certificates."), all others as they are ("apps", "").
+// Group returns the API group with the short name that code and data of this project use:
+// a group whose suffix depends on the vocabulary is written without the suffix and with a
+// trailing dot ("certificates."), all others as they are ("apps", "").
 func (v Vocabulary) Group(short string) string {
 	if stem, ok := strings.CutSuffix(short, "."); ok {
 		return stem + v.groupSuffix
@@ -138,31 +137,32 @@ func (v Vocabulary) ShortGroup(group string) string {
 	return group
 }
 
-// DefinitionFinalizer holds a CustomResourceDefinition until the objects of its
-// types are gone.
+// DefinitionFinalizer returns the finalizer that keeps a CustomResourceDefinition until
+// the objects of its types are deleted.
 func (v Vocabulary) DefinitionFinalizer() string {
 	return "customresourcecleanup." + v.Group("apiextensions.")
 }
 
-// TokenVolume begins the names of volumes with which pods get the token of their account.
+// TokenVolume returns the name prefix of the service account token volumes of pods.
 func (v Vocabulary) TokenVolume() string { return v.namespacePrefix + "api-access-" }
 
-// ClaimFinalizer and VolumeFinalizer hold a PersistentVolumeClaim while a pod uses it,
-// and a PersistentVolume while a claim is bound to it.
+// ClaimFinalizer returns the finalizer that keeps a PersistentVolumeClaim while a pod uses
+// it.
 func (v Vocabulary) ClaimFinalizer() string { return v.Qualified("", "pvc-protection") }
 
-// VolumeFinalizer: see ClaimFinalizer.
+// VolumeFinalizer returns the finalizer that keeps a PersistentVolume while a claim is
+// bound to it.
 func (v Vocabulary) VolumeFinalizer() string { return v.Qualified("", "pv-protection") }
 
-// Namespace returns a system namespace: of "system", "public" or "node-lease".
+// Namespace returns the name of a system namespace, by "system", "public" or "node-lease".
 func (v Vocabulary) Namespace(role string) string { return v.namespacePrefix + role }
 
-// RootCertificate returns the name of the ConfigMap that tells, in every namespace,
-// whom to trust for the API.
+// RootCertificate returns the name of the ConfigMap with the CA certificates of the API in
+// every namespace.
 func (v Vocabulary) RootCertificate() string { return v.namespacePrefix + "root-ca.crt" }
 
-// Qualified returns a name in the maker's domain, as in platform.io/<name>, or
-// with a sub-domain, as in bootstrap.platform.io/<name>.
+// Qualified returns a name in the domain of the vocabulary, as in platform.io/<name>, or in
+// a subdomain, as in bootstrap.platform.io/<name>.
 func (v Vocabulary) Qualified(subdomain, name string) string {
 	if subdomain == "" {
 		return v.Domain + "/" + name

@@ -11,8 +11,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// ClusterServices resolves services as nodes of the cluster do: by cluster IP, or by
-// external name.
+// ClusterServices returns a Resolver that reads Services from the store and returns their
+// cluster IP or external name.
 func ClusterServices(store services.Reader) Resolver {
 	return func(ctx context.Context, namespace, name string, port int32) (string, error) {
 		key := resource.Key{GroupResource: resource.GroupResource{Resource: "services"}, Namespace: namespace, Name: name}

@@ -1,8 +1,7 @@
-// Package webhook calls webhooks: over HTTPS, at a URL or a service of the cluster,
-// trusting the certificates of their configuration. It decides where a webhook is and
-// what a valid response is. The content is the caller's: admission reviews from
-// admission, conversion reviews from the front door. It serves "Admission plugins" and
-// "Removals" of the specification.
+// Package webhook calls webhooks over HTTPS, at a URL or a Service, verified by the CA
+// bundle of their configuration. The content of requests is up to the caller: admission
+// reviews of admission, conversion reviews of the front door. It serves "Admission
+// plugins" and "Removals" of the specification.
 package webhook
 
 import (
@@ -57,8 +56,7 @@ type Client struct {
 	err    error // invalid configuration
 }
 
-// New returns a client with the user agent agent. Errors of the configuration are
-// returned by the first Post.
+// New returns a client with a user agent. Errors of the configuration are returned by Post.
 func New(c Config, find Resolver, agent string) *Client {
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(c.CABundle) > 0 {
@@ -109,8 +107,8 @@ func (s *Service) url() string {
 	return url
 }
 
-// Post sends a request as JSON and decodes the response, of at most limit bytes, into
-// reply. The request carries its timeout.
+// Post sends a request as JSON and decodes the response into reply. The timeout is also
+// sent as a query parameter.
 func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error {
 	if c.err != nil {
 		return c.err

@@ -1,6 +1,5 @@
-// Package growth is for tests of how the cost of a function grows with its input: it
-// tells a quadratic function from a linear one by processor time, on a machine that may
-// be busy with something else.
+// Package growth tests how the cost of a function grows with its input: it distinguishes
+// quadratic functions from linear ones by processor time, also on a busy machine.
 package growth
 
 import (
@@ -10,25 +9,25 @@ import (
 )
 
 const (
-	// tolerated is by how much the cost may grow when the input doubles: a linear one
-	// grows twofold, a quadratic one fourfold. Sorting, caches that become too small and
-	// busy machines account for the rest. A suspicion is confirmed by growth beyond
-	// confirmed at several larger sizes.
+	// tolerated is the factor by which the cost may grow when the input doubles: a linear
+	// one doubles, a quadratic one quadruples. Sorting, exceeded CPU caches and other load
+	// account for the rest. A larger growth is confirmed by factors above confirmed at
+	// larger sizes.
 	tolerated, confirmed = 2.6, 3.0
-	// negligible is too little to measure: more items are tried.
+	// negligible is too short to measure; larger sizes are tried.
 	negligible = 8 * time.Millisecond
-	// enough is too much to try larger sizes.
+	// enough is too long to try larger sizes.
 	enough = time.Second
 )
 
-// Sizes are what is tried: From and twice as much and, while the cost of that is
-// negligible, more, up to Most and twice as much.
+// Sizes bound the sizes that are tried: From and 2*From and, while the cost is negligible,
+// larger ones, up to Most and 2*Most.
 type Sizes struct{ From, Most int }
 
 // Superlinear reports whether the cost of a function grows faster than its input, and
-// the last ratio of costs that was measured. prepare returns the function for an input of
-// a size, and its own cost does not count. A suspicion is looked at again with more items
-// and more runs. The function must not start goroutines that do the work.
+// returns the last measured ratio of costs. prepare returns the function for an input of a
+// size; its own cost does not count. A suspicious ratio is measured again with larger inputs
+// and more runs. The function must do its work in the calling goroutine.
 func Superlinear(sizes Sizes, prepare func(n int) func()) (ratio float64, superlinear bool) {
 	limit, n := tolerated, sizes.From
 	for runs := 1; runs <= 5; runs++ {
@@ -52,7 +51,7 @@ func Superlinear(sizes Sizes, prepare func(n int) func()) (ratio float64, superl
 	return ratio, true
 }
 
-// Cost returns the processor time of a function: the least of several runs.
+// Cost returns the processor time of a function: the minimum of several runs.
 func Cost(runs int, f func()) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Fault is what happens to one connection, once.
+// Fault is a failure of one connection, which happens once.
 type Fault struct {
-	// Match selects what the client sends: the fault begins with a piece of it that
-	// holds Match. Empty matches every piece.
+	// Match selects a piece of what the client sends: the fault begins with a piece that
+	// contains Match. Empty matches every piece.
 	Match string
-	// Least is the smallest number of bytes of a piece that matches. It tells a request
-	// from what the protocol exchanges by itself.
+	// Least is the minimum size of a piece that matches, in bytes. It distinguishes requests
+	// from frames that the protocol exchanges by itself.
 	Least int
-	// After is the number of matching pieces that pass before.
+	// After is the number of matching pieces that pass before the fault.
 	After int
 	// Kind is what is lost.
 	Kind Kind
-	// Hold is how long the connection stays silent before it breaks. During that time
-	// the server has the request and the client has no answer.
+	// Hold is how long the connection stays open and silent before it breaks. During that
+	// time the server has the request and the client has no response.
 	Hold time.Duration
 }
 
@@ -27,7 +27,7 @@ type Fault struct {
 type Kind int
 
 const (
-	Answer  Kind = iota // the server has the request, the client gets no answer
+	Answer  Kind = iota // the server gets the request, the client gets no response
 	Request             // the server never gets the request
 	// Late breaks the client's connection, and the server gets the request when
 	// Deliver is called.
@@ -41,14 +41,14 @@ func (p *Proxy) Lose(f Fault) {
 	p.faults = append(p.faults, &f)
 }
 
-// Armed reports whether there are faults that have not happened yet.
+// Armed reports whether there are faults that have not happened.
 func (p *Proxy) Armed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.faults) > 0
 }
 
-// Disarm forgets the faults that have not happened yet.
+// Disarm removes the faults that have not happened.
 func (p *Proxy) Disarm() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *Proxy) Lost() int {
 	return p.lost
 }
 
-// Deliver lets the server have the requests of all faults of the kind Late.
+// Deliver sends the requests of all faults of kind Late to the server.
 func (p *Proxy) Deliver() error {
 	p.mu.Lock()
 	late := p.late
@@ -76,7 +76,7 @@ func (p *Proxy) Deliver() error {
 	return nil
 }
 
-// hit returns the fault that begins with what a client sends; nil for none.
+// hit returns the fault that begins with a piece that a client sends, nil if there is none.
 func (p *Proxy) hit(sent []byte) *Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()

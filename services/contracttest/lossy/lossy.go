@@ -13,15 +13,15 @@ import (
 
 // Proxy forwards connections from a loopback address to a target.
 type Proxy struct {
-	listener net.Listener
-	target   string
-	carriers sync.WaitGroup
-	closed   chan struct{}
+	listener   net.Listener
+	target     string
+	goroutines sync.WaitGroup
+	closed     chan struct{}
 
 	mu      sync.Mutex
 	conns   map[net.Conn]struct{}
 	cut     bool          // new connections are closed at once
-	delay   time.Duration // before what has been read is passed on
+	delay   time.Duration // before bytes are forwarded
 	answers int64         // bytes that still pass from the target; negative: all
 	flowing chan struct{} // closed while bytes may pass
 
@@ -30,7 +30,7 @@ type Proxy struct {
 	late   []func() error
 }
 
-// New returns a proxy to an address, which loses nothing yet. It ends with the test.
+// New returns a proxy to an address, without faults. It is closed at the end of the test.
 func New(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,20 +40,20 @@ func New(t testing.TB, target string) *Proxy {
 	p := &Proxy{listener: listener, target: target, closed: make(chan struct{}), conns: map[net.Conn]struct{}{},
 		answers: -1, flowing: make(chan struct{})}
 	close(p.flowing)
-	p.carriers.Go(func() {
+	p.goroutines.Go(func() {
 		for {
 			near, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			p.carriers.Go(func() { p.join(near) })
+			p.goroutines.Go(func() { p.join(near) })
 		}
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
 		close(p.closed)
 		p.Cut()
-		p.carriers.Wait()
+		p.goroutines.Wait()
 	})
 	return p
 }
@@ -69,8 +69,7 @@ func (p *Proxy) LoseAnswers(after int64) {
 	p.answers = after
 }
 
-// BlackHole holds back all bytes in both directions until Heal: neither end learns
-// why it hears nothing.
+// BlackHole holds back all bytes in both directions until Heal. Connections stay open.
 func (p *Proxy) BlackHole() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +80,7 @@ func (p *Proxy) BlackHole() {
 	}
 }
 
-// Delay holds back for a time what is read from either end, until Heal.
+// Delay delays all bytes in both directions, until Heal.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,9 +102,8 @@ func (p *Proxy) Reset() {
 	p.closeAll()
 }
 
-// Heal ends LoseAnswers, BlackHole, Delay and Cut; what was held back is delivered.
-// Connections that may have lost answers are closed, because neither end could make
-// sense of what would follow.
+// Heal ends LoseAnswers, BlackHole, Delay and Cut; bytes that were held back are delivered.
+// Connections that may have lost bytes are closed, because their streams are corrupt.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +124,7 @@ func (p *Proxy) closeAll() {
 	}
 }
 
-// wait waits until bytes may pass. It reports false when the proxy has ended.
+// wait waits until bytes may pass. It returns false when the proxy is closed.
 func (p *Proxy) wait() bool {
 	p.mu.Lock()
 	flowing, delay := p.flowing, p.delay
@@ -148,7 +146,7 @@ func (p *Proxy) wait() bool {
 	}
 }
 
-// allowed returns how many of n bytes from the target pass.
+// allowed returns how many of n bytes from the target are forwarded.
 func (p *Proxy) allowed(n int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +158,7 @@ func (p *Proxy) allowed(n int) int {
 	return int(passing)
 }
 
-// hold registers connections. It reports false when the proxy refuses them.
+// hold registers connections. It returns false while the proxy refuses them.
 func (p *Proxy) hold(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/services/contracttest/lossy"
 )
 
-// echo starts a server that sends back what it gets.
+// echo starts a server that echoes its input.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +34,7 @@ func start(t *testing.T) *lossy.Proxy {
 	return lossy.New(t, echo(t))
 }
 
-// ask sends a text and returns what comes back within a short time.
+// ask sends a text and returns the response, as far as it arrives within 300 ms.
 func ask(t *testing.T, conn net.Conn, text string) string {
 	t.Helper()
 	_ = conn.SetDeadline(time.Now().Add(300 * time.Millisecond))
@@ -107,7 +107,8 @@ func TestCutEndsWithHeal(t *testing.T) {
 	}
 }
 
-// recorder starts a server that answers "ok" to each piece and tells what it got.
+// recorder starts a server that responds "ok" to each piece and sends the pieces to a
+// channel.
 func recorder(t *testing.T) (address string, got <-chan string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -141,8 +142,8 @@ func recorder(t *testing.T) (address string, got <-chan string) {
 	return l.Addr().String(), pieces
 }
 
-// TestFaultsOfOneConnection loses one request in each way: the client never gets an
-// answer, and the server gets the request at once, never, or when it is delivered.
+// TestFaultsOfOneConnection loses one request with each kind of fault: the client never
+// gets a response, and the server gets the request at once, never, or on Deliver.
 func TestFaultsOfOneConnection(t *testing.T) {
 	for kind, arrives := range map[lossy.Kind]string{lossy.Answer: "at once", lossy.Request: "never", lossy.Late: "late"} {
 		t.Run(arrives, func(t *testing.T) {

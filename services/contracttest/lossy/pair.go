@@ -10,15 +10,15 @@ import (
 // dialTimeout bounds how long the proxy waits for its target.
 const dialTimeout = 5 * time.Second
 
-// pair is a connection of a client, and the one to the target that it is joined to.
+// pair is a connection of a client and the corresponding one to the target.
 type pair struct {
 	proxy     *Proxy
 	near, far net.Conn
 	mu        sync.Mutex
-	muted     bool // nothing from the target reaches the client any more
+	muted     bool // bytes from the target are discarded
 }
 
-// join connects a client to the target until either closes its end.
+// join connects a client to the target until either closes the connection.
 func (p *Proxy) join(near net.Conn) {
 	defer near.Close()
 	if !p.hold(near) {
@@ -44,7 +44,7 @@ func (p *Proxy) join(near net.Conn) {
 	back.Wait()
 }
 
-// up carries what the client sends.
+// up forwards bytes of the client.
 func (c *pair) up() {
 	keep := false
 	defer func() {
@@ -75,7 +75,7 @@ func (c *pair) up() {
 			if _, err := c.far.Write(buffer[:n]); err != nil {
 				return
 			}
-			if f != nil { // only now, so that the server has the request however busy the machine is
+			if f != nil { // only after the write, so that the server has the request
 				time.AfterFunc(f.Hold, func() {
 					_ = c.near.Close()
 					_ = c.far.Close()
@@ -88,7 +88,7 @@ func (c *pair) up() {
 	}
 }
 
-// down carries what the target sends, and ends with the target's connection.
+// down forwards bytes of the target until the target closes the connection.
 func (c *pair) down() {
 	defer c.near.Close()
 	defer c.far.Close()
@@ -104,8 +104,8 @@ func (c *pair) down() {
 	}
 }
 
-// answer gives the client what the target has sent, unless the client is to get
-// nothing. It reports false when the client is gone.
+// answer forwards bytes of the target to the client, unless the client is muted. It
+// returns false if the client has disconnected.
 func (c *pair) answer(sent []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package porticov1 is the generated code of portico.proto: the messages and
-// services that carry the contracts. Package rpc is its only user and says what
-// the messages mean; nothing here is written by hand but the proto file.
+// Package porticov1 is the generated code of portico.proto: the messages and gRPC services
+// of the contracts. Package rpc converts the messages. Only the proto file is written by
+// hand.
 package porticov1
