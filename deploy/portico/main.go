@@ -1,7 +1,6 @@
-// Command portico is the all-in-one: every service of the suite in one process,
-// with etcd and NATS embedded unless others are named. The list below is all
-// there is to it; what each entry does stands in its own folder, and the same
-// services run as processes of their own with the same code.
+// Command portico is the all-in-one: every service of the suite in one process, with
+// embedded etcd and NATS unless flags name others. It only lists the services, which also
+// run as separate processes with the same code.
 package main
 
 import (
@@ -41,7 +40,7 @@ func main() {
 	run.Main(app(os.Args[1:]))
 }
 
-// app lists the services in the order of their start; they stop in the reverse.
+// app lists the services in the order of their start; they stop in reverse order.
 func app(args []string) run.App {
 	services := []run.Service{home.Service()}
 	if !given(args, "--etcd-servers") {
@@ -64,10 +63,10 @@ func app(args []string) run.App {
 	)
 	return run.App{
 		Name: "portico",
-		About: "A cluster API service: typed resources over HTTPS, kept in etcd, watched over NATS. " +
-			"This is the whole suite in one process, with etcd and NATS in it; --etcd-servers and --nats-url " +
-			"name an etcd cluster and NATS servers to use in their place. The command pki makes the certificates " +
-			"of a suite of separate processes, backup and restore save what is stored and put it back: portico pki --help, portico backup --help.",
+		About: "A cluster API service: typed resources over HTTPS, stored in etcd, watched over NATS. " +
+			"This is the whole suite in one process, with embedded etcd and NATS; --etcd-servers and --nats-url " +
+			"name an etcd cluster and NATS servers to use instead. The command pki creates the certificates " +
+			"of a suite of separate processes, backup and restore save and restore the stored objects: portico pki --help, portico backup --help.",
 		Services: services,
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestInOneProcess runs the end-to-end bodies against the all-in-one inside the
-// test's own process, in both vocabularies.
+// TestInOneProcess runs the end-to-end tests against an all-in-one in the test's own
+// process, in both vocabularies.
 func TestInOneProcess(t *testing.T) {
 	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
 		t.Run(v.Name, func(t *testing.T) {
@@ -53,8 +53,7 @@ func start(t *testing.T, v vocabulary.Vocabulary) *cluster.Cluster {
 	return cluster
 }
 
-// TestWrongCalls tries command lines that make no sense: each ends with a usage
-// error.
+// TestWrongCalls: each invalid command line is a usage error.
 func TestWrongCalls(t *testing.T) {
 	for name, args := range map[string][]string{
 		"unknown flag":            {"--nothing"},
