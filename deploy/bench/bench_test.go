@@ -48,7 +48,7 @@ func TestBodiesAreNumberedInPlace(t *testing.T) {
 		}
 	}
 	if _, err := number([]byte(`{"note":"tick-"}`)); err == nil {
-		t.Error("a body without a number was taken")
+		t.Error("a body without a number was accepted")
 	}
 }
 
@@ -68,10 +68,10 @@ func TestOnlyChooses(t *testing.T) {
 		t.Errorf("got %d scenarios and %v", len(chosen), err)
 	}
 	if _, err := choose(scenarios(), "nothing of the kind"); err == nil || !strings.Contains(err.Error(), "create pods, 64 clients") {
-		t.Errorf("got %v, want an error that tells the names", err)
+		t.Errorf("got %v, want an error that lists the names", err)
 	}
 	if _, err := choose(nil, "("); err == nil {
-		t.Error("a malformed expression was taken")
+		t.Error("a malformed expression was accepted")
 	}
 }
 
@@ -79,7 +79,7 @@ func TestEveryScenarioIsNamedAndHasGoals(t *testing.T) {
 	seen := map[string]bool{}
 	for _, sc := range scenarios() {
 		if seen[sc.name] || sc.run == nil || sc.part == "" || len(sc.goals) == 0 {
-			t.Errorf("%q is there twice or has no part, no load or no goal", sc.name)
+			t.Errorf("%q is a duplicate or has no part, no load or no goal", sc.name)
 		}
 		seen[sc.name] = true
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/deploy/bench/internal/wire"
 )
 
-// each runs work several times at once and returns the first error, which ends the
+// each runs work n times concurrently and returns the first error, which cancels the
 // others.
 func each(ctx context.Context, n int, work func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -27,10 +27,10 @@ func each(ctx context.Context, n int, work func(ctx context.Context, i int) erro
 	return context.Cause(ctx)
 }
 
-// clients are connections that send requests at the same time.
+// clients are connections that send requests concurrently.
 type clients []*wire.Conn
 
-// connect makes a connection per client. They end with ctx.
+// connect opens a connection per client. They are closed when ctx ends.
 func (t *target) connect(ctx context.Context, n int) (clients, error) {
 	all := make(clients, n)
 	for i := range all {
@@ -43,11 +43,11 @@ func (t *target) connect(ctx context.Context, n int) (clients, error) {
 	return all, nil
 }
 
-// operation is one request of a client; it returns how many bytes came back.
+// operation is one request of a client; it returns the size of the response.
 type operation func(client int, c *wire.Conn) (int64, error)
 
-// load has all clients do operations until next says that there are no more, and
-// notes how long each took.
+// load runs operations on all clients while next returns true, and records their
+// latencies.
 func (all clients) load(ctx context.Context, next func() bool, do operation) (figures.Samples, error) {
 	var lock sync.Mutex
 	var total figures.Samples
@@ -74,13 +74,13 @@ func (all clients) load(ctx context.Context, next func() bool, do operation) (fi
 	return total, err
 }
 
-// during returns a next that ends after some time.
+// during returns a function that returns true for a time d.
 func during(d time.Duration) func() bool {
 	end := time.Now().Add(d)
 	return func() bool { return time.Now().Before(end) }
 }
 
-// times returns a next that ends after so many operations.
+// times returns a function that returns true n times.
 func times(n int) func() bool {
 	var left atomic.Int64
 	left.Store(int64(n))

@@ -1,11 +1,9 @@
-// Command bench measures a cluster API service from outside: what reads, lists,
-// watches and writes cost the server in CPU time and memory, how many it does and
-// how long they take.
+// Command bench measures a cluster API service from outside: CPU time, memory, throughput
+// and latency of reads, lists, watches and writes.
 //
-// It starts Portico and, beside it, the reference server with etcd, and measures
-// them in turns within one run, so that both meet the same machine; or it measures
-// whatever answers at -url. It decides what is measured and sets the figures beside
-// the goals of the project; it explains nothing and fails on none of them.
+// It starts Portico and the reference server with etcd, and measures them alternately in
+// one run, under the same conditions; or it measures a server at -url. It compares the
+// figures with the goals of the project, and does not fail if they are missed.
 package main
 
 import (
@@ -43,20 +41,20 @@ type settings struct {
 
 func main() {
 	s := settings{}
-	flag.StringVar(&s.portico, "portico", "", "the all-in-one to start and measure")
-	flag.StringVar(&s.peer, "peer", "", "folder with the programs apiserver and etcd to start and measure beside it")
-	flag.StringVar(&s.url, "url", "", "measure what answers at this base URL (https)")
+	flag.StringVar(&s.portico, "portico", "", "program of the all-in-one to start and measure")
+	flag.StringVar(&s.peer, "peer", "", "folder with the programs apiserver and etcd to start and measure as the peer")
+	flag.StringVar(&s.url, "url", "", "measure a running server at this base URL (https)")
 	flag.StringVar(&s.token, "token", "", "bearer token for -url")
-	flag.Func("pid", "process behind -url, for CPU and memory; more than one with commas", s.addProcesses)
-	flag.StringVar(&s.only, "only", "", "measure only what this regular expression finds in its name")
-	flag.BoolVar(&s.markdown, "markdown", false, "report in Markdown")
-	flag.IntVar(&s.pods, "pods", 10000, "how many pods there are to get, list and watch")
-	flag.IntVar(&s.creates, "creates", 3000, "how many objects each measurement of creates makes")
-	flag.IntVar(&s.watchers, "watchers", 1000, "how many watchers follow the changes")
-	flag.IntVar(&s.rate, "rate", 100, "how many changes per second they follow")
-	flag.DurationVar(&s.duration, "duration", 5*time.Second, "how long everything goes on that is not counted")
-	flag.DurationVar(&s.settle, "settle", 150*time.Second, "how long the servers rest before their memory is looked at")
-	flag.IntVar(&s.rounds, "rounds", 3, "how often each measurement is repeated, in turns; the median counts")
+	flag.Func("pid", "process IDs of the server at -url, for CPU and memory; separated by commas", s.addProcesses)
+	flag.StringVar(&s.only, "only", "", "measure only scenarios whose name matches this regular expression")
+	flag.BoolVar(&s.markdown, "markdown", false, "write the report in Markdown")
+	flag.IntVar(&s.pods, "pods", 10000, "number of pods to get, list and watch")
+	flag.IntVar(&s.creates, "creates", 3000, "number of objects that each measurement of creates makes")
+	flag.IntVar(&s.watchers, "watchers", 1000, "number of watchers of the changes")
+	flag.IntVar(&s.rate, "rate", 100, "number of changes per second to watch")
+	flag.DurationVar(&s.duration, "duration", 5*time.Second, "duration of measurements without a fixed number of operations")
+	flag.DurationVar(&s.settle, "settle", 150*time.Second, "how long the servers are idle before their memory is measured")
+	flag.IntVar(&s.rounds, "rounds", 3, "number of alternating runs of each measurement; the median is reported")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -77,7 +75,7 @@ func (s *settings) addProcesses(list string) error {
 	return nil
 }
 
-// summary says in a line what makes figures comparable.
+// summary describes the conditions of the measurement in one line.
 func (s *settings) summary(targets []*target) string {
 	var servers []string
 	for _, t := range targets {
@@ -126,8 +124,7 @@ func run(ctx context.Context, s *settings) (err error) {
 	return errors.Join(append(failures, report.Print(os.Stdout))...)
 }
 
-// begin starts the targets; those that it returns with an error have to be stopped,
-// too.
+// begin starts the targets. Targets that are returned with an error must be stopped too.
 func begin(ctx context.Context, s *settings, work string) (targets []*target, err error) {
 	for _, start := range starters(s, work) {
 		t, err := start(ctx)
@@ -151,7 +148,7 @@ func names(targets []*target) (all []string) {
 	return all
 }
 
-// choose keeps the scenarios whose names match.
+// choose returns the scenarios whose names match.
 func choose(all []scenario, only string) (chosen []scenario, err error) {
 	match, err := regexp.Compile(only)
 	if err != nil {
@@ -170,17 +167,17 @@ func choose(all []scenario, only string) (chosen []scenario, err error) {
 	return chosen, nil
 }
 
-// prepare makes the pods if a scenario wants them, and lets the servers rest.
+// prepare creates the pods if a scenario needs them, and waits until the servers are idle.
 func prepare(ctx context.Context, s *settings, selected []scenario, targets []*target) error {
-	wanted := false
+	needed := false
 	for _, sc := range selected {
-		wanted = wanted || sc.pods
+		needed = needed || sc.pods
 	}
-	if !wanted {
+	if !needed {
 		return nil
 	}
 	for _, t := range targets {
-		fmt.Fprintf(os.Stderr, "%-8s takes %d pods\n", t.name, s.pods)
+		fmt.Fprintf(os.Stderr, "%-8s creating %d pods\n", t.name, s.pods)
 		if err := t.fill(ctx, s.pods); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
@@ -188,7 +185,7 @@ func prepare(ctx context.Context, s *settings, selected []scenario, targets []*t
 	return settle(ctx, s, targets)
 }
 
-// alternate runs one scenario against all targets in turns.
+// alternate runs one scenario against all targets alternately.
 func alternate(ctx context.Context, s *settings, sc scenario, targets []*target) ([][]figures.Result, error) {
 	all := make([][]figures.Result, len(targets))
 	for range s.rounds {
@@ -201,7 +198,7 @@ func alternate(ctx context.Context, s *settings, sc scenario, targets []*target)
 	return all, nil
 }
 
-// once runs a scenario once; its connections end with it.
+// once runs a scenario once and then closes its connections.
 func once(ctx context.Context, s *settings, sc scenario, t *target, results *[]figures.Result) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// sampling is how often a server's memory is looked at during a measurement.
+	// sampling is the interval of samples of a server's memory during a measurement.
 	sampling = 5 * time.Millisecond
-	// A server is quiet when it uses less than a twentieth of a core, and a
-	// measurement waits for that for a while.
+	// A server is idle when it uses less than quietBelow of CPU time in quietFor. A
+	// measurement waits for that for at most quietWithin.
 	quietFor, quietBelow, quietWithin = 200 * time.Millisecond, 10 * time.Millisecond, 20 * time.Second
 )
 
@@ -23,8 +23,8 @@ type measurement struct {
 	result   figures.Result
 }
 
-// measure runs a load and looks at the server's processes meanwhile. What has to
-// be made ready for the load is made before, and does not count.
+// measure runs a load and measures the server's processes meanwhile. Preparations of the
+// load are made before and are not measured.
 func (m *measurement) measure(ctx context.Context, load func() (figures.Samples, error)) error {
 	if err := m.quiet(ctx); err != nil {
 		return err
@@ -39,8 +39,8 @@ func (m *measurement) measure(ctx context.Context, load func() (figures.Samples,
 	return err
 }
 
-// quiet waits until the server has done what earlier requests left it to do. One
-// that never comes to rest is measured as it is.
+// quiet waits until the server has finished background work of earlier requests, for at
+// most quietWithin.
 func (t *target) quiet(ctx context.Context) error {
 	for end := time.Now().Add(quietWithin); time.Now().Before(end); {
 		before := cpu(t.pids...)
@@ -63,8 +63,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// watchMemory begins to sample the memory; what it returns ends that and tells the
-// highest sum seen.
+// watchMemory starts sampling the memory. The returned function stops it and returns the
+// maximum.
 func (t *target) watchMemory() (peak func() int64) {
 	stop, highest := make(chan struct{}), make(chan int64)
 	go func() {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Where the objects are. Pods that are read are apart from those that are written,
-// so that a list has the length that it should have.
+// The paths of the objects. Pods that are read are in another namespace than those that
+// are written, so that lists have a fixed length.
 const (
 	pods          = "/api/v1/namespaces/default/pods"
 	changes       = "/api/v1/namespaces/default/configmaps"
@@ -21,8 +21,8 @@ const (
 	neverNumbered = mark + "0000000000"
 )
 
-// pod is a pod of about 3 KiB, as a controller would make it; some 6 KiB when
-// the server has added defaults and managed fields.
+// pod returns a pod of about 3 KiB, as a controller would create it; about 6 KiB with
+// defaults and managedFields.
 func pod(name string, i int) []byte {
 	env := make([]string, 30)
 	for j := range env {
@@ -35,13 +35,13 @@ func pod(name string, i int) []byte {
 		name, i%50, i%7, neverNumbered, i%100, strings.Join(env, ","))
 }
 
-// configMap is a small one.
+// configMap returns a small ConfigMap.
 func configMap(name string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"%s","labels":{"app":"web"}},
 		"data":{"note":"%s","level":"info"}}`, name, neverNumbered)
 }
 
-// deployment is one of 70 fields, to apply.
+// deployment returns a Deployment with 70 fields, to apply.
 func deployment(name string) []byte {
 	env := make([]string, 20)
 	for j := range env {
@@ -59,8 +59,8 @@ func deployment(name string) []byte {
 		"readinessProbe":{"httpGet":{"path":"/ready","port":8080},"periodSeconds":5,"timeoutSeconds":2,"failureThreshold":3},"env":[%s]}]}}}}`, name, strings.Join(env, ","))
 }
 
-// numbered is a body that holds a number, which can be changed in place: bodies
-// are not made anew for each request.
+// numbered is a body with a number that is changed in place, so that requests need no new
+// body.
 type numbered struct {
 	text []byte
 	at   int
@@ -74,7 +74,7 @@ func number(text []byte) (numbered, error) {
 	return numbered{text, at + len(mark)}, nil
 }
 
-// set writes the number and returns the whole.
+// set writes the number into the body and returns the body.
 func (b numbered) set(n int64) []byte {
 	for i := digits - 1; i >= 0; i-- {
 		b.text[b.at+i] = byte('0' + n%10)
@@ -83,8 +83,8 @@ func (b numbered) set(n int64) []byte {
 	return b.text
 }
 
-// version finds the resourceVersion in an answer: the first, which is the object's
-// or the list's own.
+// version returns the first resourceVersion in a response, which is that of the object or
+// of the list.
 func version(answer []byte) string {
 	found := regexp.MustCompile(`"resourceVersion":\s*"([^"]*)"`).FindSubmatch(answer)
 	if found == nil {

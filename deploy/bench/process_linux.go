@@ -24,8 +24,7 @@ func cpu(pids ...int) (total time.Duration) {
 	return total
 }
 
-// processClock is the id of the clock that counts a process's CPU time, made as
-// clock_getcpuclockid(3) makes it.
+// processClock returns the ID of a process's CPU-time clock, like clock_getcpuclockid(3).
 func processClock(pid int) int32 { return int32(^pid<<3 | 2) }
 
 // resident returns the resident bytes of processes.

@@ -4,8 +4,7 @@ package main
 
 import "time"
 
-// Elsewhere than on Linux nothing is known of other processes: rates and latencies
-// are measured all the same.
+// On systems other than Linux only throughput and latency are measured.
 
 func cpu(...int) time.Duration { return 0 }
 func resident(...int) int64    { return 0 }

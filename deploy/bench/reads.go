@@ -13,7 +13,7 @@ import (
 	"github.com/portico-platform/portico/deploy/bench/internal/wire"
 )
 
-// fillers is how many clients make the pods ready.
+// fillers is the number of clients that create the pods.
 const fillers = 16
 
 func podName(i int) string { return fmt.Sprintf("pod-%06d", i) }
@@ -23,8 +23,7 @@ func (t *target) fill(ctx context.Context, n int) error {
 	return t.everyPod(ctx, n, func(c *wire.Conn, i int) error { return ensure(c, pods, pod(podName(i), i)) })
 }
 
-// touch changes every pod, so that nothing is kept that was encoded for an earlier
-// list.
+// touch changes every pod, so that no encoding of an earlier list is cached.
 func (t *target) touch(ctx context.Context, n int) error {
 	t.touched++
 	clear(t.listed)
@@ -45,8 +44,8 @@ func (t *target) everyPod(ctx context.Context, n int, do func(c *wire.Conn, i in
 	})
 }
 
-// settle notes the targets' memory when they have had time to give back what the
-// creation of the pods took.
+// settle records the targets' memory after they had time to release what the creation of
+// the pods needed.
 func settle(ctx context.Context, s *settings, targets []*target) error {
 	if err := pause(ctx, s.settle); err != nil {
 		return err
@@ -60,22 +59,21 @@ func settle(ctx context.Context, s *settings, targets []*target) error {
 	return nil
 }
 
-// rest looks at the memory and does nothing. What counts is what was noted before
-// anything else was done.
+// rest reports the memory that was recorded before all other measurements.
 func rest(ctx context.Context, m *measurement) error {
 	err := m.measure(ctx, func() (figures.Samples, error) { return figures.Samples{}, nil })
 	m.result.Memory = m.atRest
 	return err
 }
 
-// lists reads all pods, by several clients at a time, once each.
+// lists lists all pods with several concurrent clients, once each.
 func lists(clients int, accept string) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
 		return m.list(ctx, clients, func() func() bool { return times(clients) }, accept)
 	}
 }
 
-// firstList reads all pods in a form that was not asked for since they changed.
+// firstList lists all pods in a media type that was not requested since they changed.
 func firstList(accept string) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
 		if m.listed[accept] {
@@ -87,8 +85,7 @@ func firstList(accept string) func(context.Context, *measurement) error {
 	}
 }
 
-// repeatedList reads all pods one time after the other, in a form that was asked
-// for before.
+// repeatedList lists all pods repeatedly, in a media type that was requested before.
 func repeatedList(accept string) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
 		if !m.listed[accept] {
@@ -100,8 +97,8 @@ func repeatedList(accept string) func(context.Context, *measurement) error {
 	}
 }
 
-// leastPerPod is what a pod takes in any form, with which truncated lists are told.
-const leastPerPod = 200
+// minPodBytes is the minimum size of a pod in any media type, to detect truncated lists.
+const minPodBytes = 200
 
 func (m *measurement) list(ctx context.Context, n int, next func() func() bool, accept string) error {
 	all, err := m.connect(ctx, n)
@@ -112,7 +109,7 @@ func (m *measurement) list(ctx context.Context, n int, next func() func() bool, 
 	return m.measure(ctx, func() (figures.Samples, error) {
 		return all.load(ctx, next(), func(_ int, c *wire.Conn) (int64, error) {
 			size, err := c.Do(wire.Request{Method: http.MethodGet, Path: pods, Accept: accept}, nil)
-			if err == nil && size < int64(m.settings.pods)*leastPerPod {
+			if err == nil && size < int64(m.settings.pods)*minPodBytes {
 				err = fmt.Errorf("a list of only %d bytes", size)
 			}
 			return size, err
@@ -139,13 +136,13 @@ func get(clients int) func(context.Context, *measurement) error {
 	}
 }
 
-// The two ways to have a watch begin with what there is.
+// The two ways to start a watch with the existing objects.
 const (
 	plainWatch   = "?watch=1"
 	streamedList = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 )
 
-// watchStart opens a watch and reads until it has told every pod.
+// watchStart opens watches and reads the initial events of all pods.
 func watchStart(query string) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
 		return m.measure(ctx, func() (figures.Samples, error) {
@@ -164,8 +161,7 @@ func watchStart(query string) func(context.Context, *measurement) error {
 	}
 }
 
-// startWatch is one such watch, on a connection of its own, with whose end the
-// server learns that it is over.
+// startWatch opens one watch on its own connection, which is closed to end the watch.
 func (m *measurement) startWatch(ctx context.Context, query string) (took time.Duration, size int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

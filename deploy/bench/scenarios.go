@@ -14,18 +14,17 @@ const (
 	writes = "Writes"
 )
 
-// scenario is one thing to measure: what is done, and what should come out beside
-// the peer.
+// scenario is one measurement: the load and its goals.
 type scenario struct {
 	name  string
 	part  string
-	pods  bool // it wants the pods to be there
+	pods  bool // it needs the pods
 	run   func(ctx context.Context, m *measurement) error
 	goals []figures.Goal
 }
 
-// scenarios is everything that is measured, in this order: first what wants servers
-// that have done nothing yet but take the pods, last what adds objects.
+// scenarios returns all measurements in order: first those that need servers that have
+// only created the pods, last those that add objects.
 func scenarios() []scenario {
 	names := vocabulary.K8s()
 	json, protobuf := "application/json", names.Protobuf

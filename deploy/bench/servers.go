@@ -7,7 +7,7 @@ import (
 	"github.com/portico-platform/portico/deploy/internal/servers"
 )
 
-// starters returns what starts the targets, in the order in which they are measured.
+// starters returns functions that start the targets, in the order of measurement.
 func starters(s *settings, work string) (all []func(context.Context) (*target, error)) {
 	if s.portico != "" {
 		all = append(all, func(ctx context.Context) (*target, error) { return start(ctx, servers.StartPortico, s.portico, work) })

@@ -14,19 +14,19 @@ import (
 	"github.com/portico-platform/portico/deploy/internal/servers"
 )
 
-// patience bounds what is waited for: the start of a target, the last of the
-// changes to its watchers.
+// patience bounds waits: for the start of a target, and for the last changes to its
+// watchers.
 const patience = time.Minute
 
-// target is a server that is measured.
+// target is a measured server.
 type target struct {
 	name, url, token, version string
 	server                    *servers.Server // unless it was running before
 	pids                      []int
 
-	created atomic.Int64    // how many objects were created under numbered names
-	touched int64           // how often all pods were changed
-	listed  map[string]bool // the media types in which these pods were listed since
+	created atomic.Int64    // number of objects with numbered names
+	touched int64           // how often touch was called
+	listed  map[string]bool // the media types of lists since then
 	atRest  int64           // resident memory with the pods, before anything else
 }
 
@@ -40,8 +40,8 @@ func (t *target) stop() {
 	}
 }
 
-// await waits until the target is ready and the namespace default is there, makes
-// the namespace for writes, and asks for the version.
+// await waits until the target is ready and the namespace default exists, reads the
+// version, and creates the namespace for writes.
 func (t *target) await(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -59,15 +59,15 @@ func (t *target) await(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var told struct{ GitVersion string }
-	if err := json.Unmarshal(body, &told); err != nil {
+	var version struct{ GitVersion string }
+	if err := json.Unmarshal(body, &version); err != nil {
 		return err
 	}
-	t.version = told.GitVersion
+	t.version = version.GitVersion
 	return t.make(ctx, namespaces, []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+written+`"}}`))
 }
 
-// dial makes a connection that ends with ctx.
+// dial opens a connection that is closed when ctx ends.
 func (t *target) dial(ctx context.Context) (*wire.Conn, error) {
 	c, err := wire.Dial(ctx, t.url, t.token)
 	if err != nil {
@@ -77,7 +77,7 @@ func (t *target) dial(ctx context.Context) (*wire.Conn, error) {
 	return c, nil
 }
 
-// get reads something once, on a connection of its own.
+// get sends one GET on a connection of its own.
 func (t *target) get(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -88,7 +88,7 @@ func (t *target) get(ctx context.Context, path string) ([]byte, error) {
 	return read(c, path)
 }
 
-// make creates an object unless there is one of its name.
+// make creates an object unless it exists, on a connection of its own.
 func (t *target) make(ctx context.Context, path string, body []byte) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,14 +99,14 @@ func (t *target) make(ctx context.Context, path string, body []byte) error {
 	return ensure(c, path, body)
 }
 
-// read returns a body as a whole.
+// read returns the whole body of a GET.
 func read(c *wire.Conn, path string) ([]byte, error) {
 	var body []byte
 	_, err := c.Do(wire.Request{Method: http.MethodGet, Path: path}, func(piece []byte) { body = append(body, piece...) })
 	return body, err
 }
 
-// ensure creates an object unless there is one of its name.
+// ensure creates an object unless it exists.
 func ensure(c *wire.Conn, path string, body []byte) error {
 	_, err := c.Do(wire.Request{Method: http.MethodPost, Path: path, Body: body}, nil)
 	var answer *wire.StatusError

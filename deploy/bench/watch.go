@@ -18,17 +18,17 @@ import (
 const (
 	// streamsPerConnection is how many watchers share a connection.
 	streamsPerConnection = 100
-	// sampled is which part of the watchers measures latency.
+	// One in sampled watchers measures latency.
 	sampled = 50
-	// changers is how many clients make the changes, so that a slow answer does
-	// not hold up the next change.
+	// changers is the number of clients that make the changes, so that a slow response
+	// does not delay the next change.
 	changers = 16
 	stamp    = `"sent":"`
 )
 
-// watch has many watchers follow changes that come at a steady rate. An operation
-// is one change delivered to one watcher; its latency counts from when the change
-// was due.
+// watch runs many watchers while objects change at a constant rate. An operation is one
+// change delivered to one watcher; its latency is measured from the scheduled time of the
+// change.
 func watch(ctx context.Context, m *measurement) error {
 	list, err := m.get(ctx, changes)
 	if err != nil {
@@ -42,9 +42,9 @@ func watch(ctx context.Context, m *measurement) error {
 	if err != nil {
 		return err
 	}
-	rooms := make([]room, len(connections))
+	groups := make([]watchGroup, len(connections))
 	for i := range m.settings.watchers {
-		r := &rooms[i/streamsPerConnection]
+		r := &groups[i/streamsPerConnection]
 		r.conn = connections[i/streamsPerConnection]
 		w := &watcher{sampled: i%sampled == 0}
 		if err := r.open(w, version(list)); err != nil {
@@ -52,25 +52,25 @@ func watch(ctx context.Context, m *measurement) error {
 		}
 		r.watchers = append(r.watchers, w)
 	}
-	return m.measure(ctx, func() (figures.Samples, error) { return m.perform(ctx, makers, rooms) })
+	return m.measure(ctx, func() (figures.Samples, error) { return m.perform(ctx, makers, groups) })
 }
 
-// perform makes the changes while all watchers follow, until they have seen all.
-func (m *measurement) perform(ctx context.Context, makers clients, rooms []room) (figures.Samples, error) {
+// perform makes the changes and waits until all watchers have seen all of them.
+func (m *measurement) perform(ctx context.Context, makers clients, groups []watchGroup) (figures.Samples, error) {
 	count := int(m.settings.duration.Seconds() * float64(m.settings.rate))
 	ctx, cancel := context.WithTimeoutCause(ctx, m.settings.duration+patience, errors.New("not everything was delivered in time"))
 	defer cancel()
-	err := each(ctx, len(rooms)+1, func(ctx context.Context, i int) error {
-		if i == len(rooms) {
+	err := each(ctx, len(groups)+1, func(ctx context.Context, i int) error {
+		if i == len(groups) {
 			return change(ctx, makers, m.settings.rate, count)
 		}
-		stop := context.AfterFunc(ctx, rooms[i].conn.Close)
+		stop := context.AfterFunc(ctx, groups[i].conn.Close)
 		defer stop()
-		return rooms[i].follow(count)
+		return groups[i].follow(count)
 	})
 	var all figures.Samples
 	resumed := 0
-	for _, r := range rooms {
+	for _, r := range groups {
 		resumed += r.resumed
 		for _, w := range r.watchers {
 			all.Operations += w.events
@@ -84,21 +84,21 @@ func (m *measurement) perform(ctx context.Context, makers clients, rooms []room)
 	return all, err
 }
 
-// room is the watchers that share a connection.
-type room struct {
+// watchGroup holds the watchers that share a connection.
+type watchGroup struct {
 	conn     *wire.Conn
 	watchers []*watcher
 	resumed  int
 }
 
-func (r *room) open(w *watcher, version string) error {
+func (r *watchGroup) open(w *watcher, version string) error {
 	path := changes + "?watch=1&resourceVersion=" + version
 	return r.conn.Open(wire.Request{Method: http.MethodGet, Path: path}, w.take)
 }
 
-// follow reads until every watcher has seen so many events. A server may end the
-// watch of one that it finds slow, who then resumes as any client would.
-func (r *room) follow(count int) error {
+// follow reads until every watcher has seen count events. A watch that the server ends, for
+// example because the watcher is slow, is resumed.
+func (r *watchGroup) follow(count int) error {
 	for {
 		next := r.behind(count)
 		if next == nil {
@@ -106,7 +106,7 @@ func (r *room) follow(count int) error {
 		}
 		if next.ended {
 			if bytes.Contains(next.last, []byte(`"type":"ERROR"`)) || len(next.last) == 0 {
-				return fmt.Errorf("a watch ended for good: %s", next.last)
+				return fmt.Errorf("a watch ended with an error: %s", next.last)
 			}
 			next.ended = false
 			r.resumed++
@@ -120,9 +120,9 @@ func (r *room) follow(count int) error {
 	}
 }
 
-// behind returns a watcher that has not seen so many events, one whose watch has
-// ended before others.
-func (r *room) behind(count int) (found *watcher) {
+// behind returns a watcher that has seen fewer than count events, preferably one whose
+// watch has ended; nil if there is none.
+func (r *watchGroup) behind(count int) (found *watcher) {
 	for _, w := range r.watchers {
 		if w.events < count && (found == nil || w.ended) {
 			found = w
@@ -131,7 +131,7 @@ func (r *room) behind(count int) (found *watcher) {
 	return found
 }
 
-// change makes new config maps at a rate; each carries the time when it was due.
+// change creates ConfigMaps at a rate; each contains its scheduled time.
 func change(ctx context.Context, makers clients, rate, count int) error {
 	began := time.Now()
 	var turn atomic.Int64
@@ -153,8 +153,8 @@ func change(ctx context.Context, makers clients, rate, count int) error {
 	})
 }
 
-// watcher counts the events of one watch, which are lines. Some also look when
-// each was sent; all to do so would measure the client.
+// watcher counts the events of one watch, which are lines. Only some measure latency,
+// because parsing all events would measure the client.
 type watcher struct {
 	sampled   bool
 	ended     bool
@@ -162,7 +162,7 @@ type watcher struct {
 	bytes     int64
 	latencies []time.Duration
 	last      []byte // complete line
-	line      []byte // so much as has come of the next
+	line      []byte // received part of the next line
 }
 
 func (w *watcher) take(piece []byte) {
@@ -188,7 +188,7 @@ func (w *watcher) take(piece []byte) {
 	}
 }
 
-// sentAt finds in the last event when it was sent, for a watcher that looks.
+// sentAt returns the scheduled time in the last event, if the watcher is sampled.
 func (w *watcher) sentAt() (time.Time, bool) {
 	if !w.sampled {
 		return time.Time{}, false

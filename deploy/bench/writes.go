@@ -12,11 +12,11 @@ import (
 const (
 	mergePatchType = "application/merge-patch+json"
 	applyType      = "application/apply-patch+yaml"
-	// applying is how one applies: also over what others own.
-	applying = "?fieldManager=bench&force=true"
+	// applyQuery are the parameters of an apply, with force.
+	applyQuery = "?fieldManager=bench&force=true"
 )
 
-// bodies make the objects of one kind that are written, and a merge patch of it.
+// bodies returns the written objects of one kind, and a merge patch for them.
 type bodies struct {
 	path  string
 	of    func(name string) []byte
@@ -32,7 +32,8 @@ func mapBodies() bodies {
 	return bodies{writtenMaps, configMap, `{"data":{"note":"` + neverNumbered + `"}}`}
 }
 
-// create makes new objects: as many on every server, so that all hold the same.
+// create creates the same number of objects on every server, so that all have equal
+// contents.
 func create(n int, kind bodies) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
 		all, err := m.connect(ctx, n)
@@ -54,8 +55,8 @@ func create(n int, kind bodies) func(context.Context, *measurement) error {
 	}
 }
 
-// own makes each client an object of its own and returns its path and how it stands.
-func (m *measurement) own(all clients, kind bodies) (paths []string, standing [][]byte, err error) {
+// own creates an object for each client and returns their paths and current states.
+func (m *measurement) own(all clients, kind bodies) (paths []string, current [][]byte, err error) {
 	for i, c := range all {
 		name := fmt.Sprintf("own-%d", i)
 		if err := ensure(c, kind.path, kind.of(name)); err != nil {
@@ -65,34 +66,33 @@ func (m *measurement) own(all clients, kind bodies) (paths []string, standing []
 		if err != nil {
 			return nil, nil, err
 		}
-		paths, standing = append(paths, kind.path+"/"+name), append(standing, body)
+		paths, current = append(paths, kind.path+"/"+name), append(current, body)
 	}
-	return paths, standing, nil
+	return paths, current, nil
 }
 
-// put replaces objects: each client its own, with what the last answer told,
-// resourceVersion and all, and one value changed.
+// put replaces each client's own object by the last response with one value changed.
 func put(n int, kind bodies) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
 		all, err := m.connect(ctx, n)
 		if err != nil {
 			return err
 		}
-		paths, standing, err := m.own(all, kind)
+		paths, current, err := m.own(all, kind)
 		if err != nil {
 			return err
 		}
 		answers := make([][]byte, n)
 		return m.measure(ctx, func() (figures.Samples, error) {
 			return all.load(ctx, during(m.settings.duration), func(i int, c *wire.Conn) (int64, error) {
-				body, err := number(standing[i])
+				body, err := number(current[i])
 				if err != nil {
 					return 0, err
 				}
 				answer := answers[i][:0]
 				size, err := c.Do(wire.Request{Method: http.MethodPut, Path: paths[i], Body: body.set(m.created.Add(1))},
 					func(piece []byte) { answer = append(answer, piece...) })
-				standing[i], answers[i] = answer, standing[i]
+				current[i], answers[i] = answer, current[i]
 				return size, err
 			})
 		})
@@ -124,8 +124,8 @@ func mergePatch(n int, kind bodies) func(context.Context, *measurement) error {
 	}
 }
 
-// apply applies each client's own Deployment, with one value changed each time or
-// with none. In the end it looks whether the server wrote when it should.
+// apply applies each client's own Deployment, with one value changed each time or with no
+// change. At the end it checks whether the resourceVersion has changed accordingly.
 func apply(n int, changing bool) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
 		all, err := m.connect(ctx, n)
@@ -138,7 +138,7 @@ func apply(n int, changing bool) func(context.Context, *measurement) error {
 			if own[i], err = number(deployment(name)); err != nil {
 				return err
 			}
-			requests[i] = wire.Request{Method: http.MethodPatch, Path: writtenApps + "/" + name + applying, Type: applyType, Body: own[i].text}
+			requests[i] = wire.Request{Method: http.MethodPatch, Path: writtenApps + "/" + name + applyQuery, Type: applyType, Body: own[i].text}
 			if _, err := c.Do(requests[i], nil); err != nil {
 				return err
 			}

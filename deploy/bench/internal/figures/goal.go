@@ -2,24 +2,24 @@ package figures
 
 import "fmt"
 
-// Goal is what a figure has to be: beside the peer's, or by itself.
+// Goal is a bound of a figure, relative to the peer's or absolute.
 type Goal struct {
 	metric   Metric
 	least    bool // else at most
-	absolute bool // else as a part of the peer's
+	absolute bool // else a ratio to the peer's
 	value    float64
 }
 
-// AtLeast wants a figure to be so many times the peer's.
+// AtLeast requires a figure of at least ratio times the peer's.
 func AtLeast(m Metric, ratio float64) Goal { return Goal{metric: m, least: true, value: ratio} }
 
-// AtMost wants a figure to be no more than such a part of the peer's.
+// AtMost requires a figure of at most ratio times the peer's.
 func AtMost(m Metric, ratio float64) Goal { return Goal{metric: m, value: ratio} }
 
-// Below wants a figure to be no more than a value, whatever the peer's is.
+// Below requires a figure of at most value, regardless of the peer's.
 func Below(m Metric, value float64) Goal { return Goal{metric: m, absolute: true, value: value} }
 
-// String is the goal as a report tells it.
+// String returns the goal for a report.
 func (g Goal) String() string {
 	switch {
 	case g.absolute:
@@ -30,7 +30,7 @@ func (g Goal) String() string {
 	return fmt.Sprintf("≤ %.3g", g.value)
 }
 
-// met reports whether a figure is what it has to be beside the peer's.
+// met reports whether a figure meets the goal, given the peer's.
 func (g Goal) met(own, peer float64) bool {
 	switch {
 	case g.absolute:

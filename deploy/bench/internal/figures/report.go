@@ -9,18 +9,18 @@ import (
 	"text/tabwriter"
 )
 
-// Report is what comes out: per part the goals, where there is a peer to hold
-// against, and then every figure of everything that was measured.
+// Report is the result of a benchmark: the goals of each part, if there is a peer to
+// compare with, and then all figures of all measurements.
 type Report struct {
-	// Summary says under what conditions it was measured.
+	// Summary describes the conditions of the measurement.
 	Summary string
-	// Servers are the names of those that were measured, the peer last.
+	// Servers are the names of the measured servers, the peer last.
 	Servers  []string
 	Lines    []Line
 	Markdown bool
 }
 
-// Line is one thing that was measured, with the results of each server.
+// Line is one measurement, with the results of each server.
 type Line struct {
 	Name, Part string
 	Goals      []Goal
@@ -45,7 +45,7 @@ func (r *Report) Print(w io.Writer) error {
 	return err
 }
 
-// goals are the rows of one part: own figure, the peer's, and what should be.
+// goals returns the rows of one part: own figure, the peer's, and the goal.
 func (r *Report) goals(part string) [][]string {
 	rows := [][]string{{"measurement", "figure", r.Servers[0], r.Servers[1], "ratio", "goal", "met"}}
 	for _, l := range r.Lines {
@@ -71,7 +71,7 @@ func ratio(a, b float64) string {
 	return fmt.Sprintf("%.2f", a/b)
 }
 
-// figures are a row for each measurement and server.
+// figures returns a row for each measurement and server.
 func (r *Report) figures() [][]string {
 	head := []string{"measurement", "server"}
 	for m := range metrics {
@@ -94,7 +94,7 @@ func (r *Report) figures() [][]string {
 	return rows
 }
 
-// table writes rows, the first of which is the head.
+// table writes rows, of which the first is the header.
 func (r *Report) table(out *bytes.Buffer, title string, rows [][]string) {
 	if !r.Markdown {
 		fmt.Fprintf(out, "\n%s\n", strings.ToUpper(title))
@@ -102,7 +102,7 @@ func (r *Report) table(out *bytes.Buffer, title string, rows [][]string) {
 		for _, row := range rows {
 			fmt.Fprintln(columns, strings.Join(row, "\t"))
 		}
-		_ = columns.Flush() // a buffer takes everything
+		_ = columns.Flush() // writes to a buffer do not fail
 		return
 	}
 	fmt.Fprintf(out, "\n### %s\n\n", title)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// runs are three runs of 100 operations, one of them much slower than the others.
+// runs returns three runs of 100 operations, one of them much slower than the others.
 func runs(took, server time.Duration, memory int64) []Result {
 	latencies := make([]time.Duration, 100)
 	for i := range latencies {

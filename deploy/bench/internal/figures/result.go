@@ -1,10 +1,10 @@
-// Package figures is what a benchmark finds out and how it is told: the result of
-// a run, the figures that are taken from it, the goals of the project for them, and
-// the report that sets one server beside the other.
+// Package figures holds the results of benchmarks: the result of a run, the figures that
+// are computed from it, the goals of the project for them, and the report that compares
+// two servers.
 //
-// It decides what a figure is, how several runs become one, and when a goal is met.
-// It never measures anything, and a goal that is missed is no error to it. It serves
-// the project's own targets; the specification names none.
+// It defines figures, their medians over several runs, and when a goal is met. It measures
+// nothing, and a missed goal is not an error. The goals are the project's own; the
+// specification has none.
 package figures
 
 import (
@@ -17,30 +17,30 @@ import (
 // Samples are the operations of one run.
 type Samples struct {
 	Operations int
-	Latencies  []time.Duration // of all of them, or of some
+	Latencies  []time.Duration // of all operations, or of a sample
 	Bytes      int64           // received
 }
 
-// Result is one run of something that is measured.
+// Result is one run of a measurement.
 type Result struct {
 	Samples
 	Elapsed time.Duration
-	// The CPU time used meanwhile: by the server, by the load, by the rest of the machine.
+	// The CPU time during the run: of the server, of the load, of the rest of the machine.
 	Server, Load, Others time.Duration
-	// The server's resident memory: at its highest meanwhile, and before anything
-	// was measured.
+	// The server's resident memory in bytes: the maximum during the run, and before all
+	// measurements.
 	Memory, AtRest int64
 }
 
-// String tells all figures in a line.
+// String returns all figures in one line.
 func (r Result) String() string {
-	var told []string
+	var parts []string
 	for m := range metrics {
 		if m.applies(r) {
-			told = append(told, m.String()+" "+m.text(m.of(r)))
+			parts = append(parts, m.String()+" "+m.text(m.of(r)))
 		}
 	}
-	return strings.Join(told, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // Metric is a figure of a result.
@@ -54,20 +54,19 @@ const (
 	ServerCPU                // for each operation
 	LoadCPU                  // for each operation, of the load itself
 	Size                     // bytes received for each operation
-	Memory                   // resident, at its highest
-	Growth                   // of it since the server was at rest
-	Others                   // cores that neither server nor load used
-	metrics                  // how many there are
+	Memory                   // maximum resident memory
+	Growth                   // of the memory since the server was idle
+	Others                   // cores used by other processes
+	metrics                  // the number of metrics
 )
 
-// String is the figure's name in a report.
+// String returns the figure's name in a report.
 func (m Metric) String() string {
 	return [...]string{"per second", "p50", "p99", "server CPU per operation", "load CPU per operation",
 		"size", "memory", "memory growth", "others' cores"}[m]
 }
 
-// applies reports whether a result has the figure: without operations there is
-// nothing to say of one.
+// applies reports whether a result has the figure: most figures need operations.
 func (m Metric) applies(r Result) bool {
 	switch m {
 	case Growth:
@@ -104,7 +103,7 @@ func (m Metric) of(r Result) float64 {
 	return 0
 }
 
-// overall is the median of the figure over several runs.
+// overall returns the median of the figure over several runs.
 func (m Metric) overall(results []Result) float64 {
 	var all []float64
 	for _, r := range results {
@@ -147,7 +146,7 @@ func (r Result) quantile(q float64) float64 {
 	return float64(sorted[int(q*float64(len(sorted)-1))])
 }
 
-// brief rounds to three digits.
+// brief rounds to three significant digits.
 func brief(d time.Duration) time.Duration {
 	for unit := time.Nanosecond; unit < time.Minute; unit *= 10 {
 		if d < 1000*unit {

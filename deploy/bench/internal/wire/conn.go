@@ -1,12 +1,11 @@
-// Package wire is the client that a benchmark loads a server with: HTTP/2 over TLS
-// with as little of its own as there can be, so that what is measured is the server
-// and not its client, with which it shares the machine. A connection belongs to one
-// goroutine, which writes requests and reads frames; bodies are counted and handed
-// on as they arrive, in the buffer they were read into.
+// Package wire is the HTTP/2 client of the benchmark. It has minimal overhead, because it
+// shares the machine with the measured server. A connection is used by one goroutine, which
+// writes requests and reads frames; bodies are counted and passed on in the buffer of the
+// frame.
 //
-// It announces the windows and frame sizes of Go's own client, so that servers
-// behave as they do towards usual clients. It decides nothing about what is sent,
-// never decodes a body, and looks at no certificate. It serves the section "Limits".
+// It announces the windows and frame sizes of Go's own client, so that servers behave as
+// with usual clients. It never decodes a body, and does not verify certificates. It serves
+// the section "Limits".
 package wire
 
 import (
@@ -25,7 +24,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// What Go's own client announces.
+// The values that Go's own client announces.
 const (
 	streamWindow     = 4 << 20
 	connectionWindow = 1 << 30
@@ -33,12 +32,12 @@ const (
 )
 
 const (
-	// refill is how much of a stream's window may be used before more is granted.
+	// refill is how much of a stream's window may be used before a window update is sent.
 	refill = streamWindow / 4
-	// patience bounds how long a server may take over one answer.
+	// patience bounds the time of one response.
 	patience = 2 * time.Minute
-	// said is how much of the text of an error is kept.
-	said = 300
+	// maxErrorText bounds the text of an error response, in bytes.
+	maxErrorText = 300
 )
 
 // Request is one request. Accept and Type may be empty, for JSON.
@@ -48,7 +47,8 @@ type Request struct {
 	Body         []byte
 }
 
-// Conn is a connection to a server. Its methods are for one goroutine, but Close.
+// Conn is a connection to a server. Its methods except Close must be called by one
+// goroutine.
 type Conn struct {
 	authority, token string
 	net              *tls.Conn
@@ -61,7 +61,7 @@ type Conn struct {
 	streams map[uint32]*stream
 	granted int64 // of the connection's window, not yet used by the server
 
-	// What the server allows.
+	// Limits of the server.
 	window, initialWindow int64
 	maxFrame              int
 }
@@ -82,7 +82,7 @@ func Dial(ctx context.Context, base, token string) (*Conn, error) {
 	}
 	connection := raw.(*tls.Conn)
 	if got := connection.ConnectionState().NegotiatedProtocol; got != http2.NextProtoTLS {
-		return nil, fmt.Errorf("%s speaks %q, not HTTP/2", base, got)
+		return nil, fmt.Errorf("%s negotiates %q, not HTTP/2", base, got)
 	}
 	c := &Conn{
 		authority: u.Host, token: token, net: connection, out: bufio.NewWriterSize(connection, 64<<10),
@@ -122,13 +122,12 @@ func (c *Conn) greet() error {
 	return c.out.Flush()
 }
 
-// Close ends the connection and with it whatever reads from it.
+// Close closes the connection and aborts pending reads.
 func (c *Conn) Close() { _ = c.net.NetConn().Close() }
 
-// Do sends a request and returns when the answer is complete. The sink is given
-// the body piece by piece, and nil when it is over; it must not keep the pieces.
-// Without a sink they are only counted. It returns how many bytes the body had. Every answer but a 2xx is
-// an error.
+// Do sends a request and returns the size of the response body when it is complete. The
+// sink is called with each piece of the body, which it must not keep, and with nil at the
+// end; it may be nil. Every response other than 2xx is an error.
 func (c *Conn) Do(r Request, sink func(piece []byte)) (size int64, err error) {
 	s, err := c.begin(r, sink)
 	for err == nil && !s.over {
@@ -143,8 +142,8 @@ func (c *Conn) Do(r Request, sink func(piece []byte)) (size int64, err error) {
 	return s.size, nil
 }
 
-// Open sends a request whose answer goes on, and returns when it has begun. What
-// comes then is read by Follow.
+// Open sends a request with a streamed response, and returns when the response has begun.
+// Follow reads its body.
 func (c *Conn) Open(r Request, sink func(piece []byte)) error {
 	s, err := c.begin(r, sink)
 	for err == nil && !s.over && (s.status == 0 || s.status >= 300) {
@@ -159,15 +158,15 @@ func (c *Conn) Open(r Request, sink func(piece []byte)) error {
 	return nil
 }
 
-// Follow reads what comes for the opened requests, for as long as more says that
-// there is more to come. Their sinks learn when one of them ends.
+// Follow reads the responses of the opened requests while more returns true. A sink is
+// called with nil when its response ends.
 func (c *Conn) Follow(more func() bool) error {
 	if err := c.net.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
 	for more() {
 		if len(c.streams) == 0 {
-			return errors.New("the server has ended all answers")
+			return errors.New("the server has ended all responses")
 		}
 		if err := c.read(); err != nil {
 			return err
@@ -176,7 +175,7 @@ func (c *Conn) Follow(more func() bool) error {
 	return nil
 }
 
-// begin starts a request that is answered within patience.
+// begin starts a request whose response must arrive within patience.
 func (c *Conn) begin(r Request, sink func([]byte)) (*stream, error) {
 	if err := c.net.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
@@ -184,8 +183,7 @@ func (c *Conn) begin(r Request, sink func([]byte)) (*stream, error) {
 	return c.start(r, sink)
 }
 
-// start writes a request, as far as the server's windows let it, and waits for
-// them otherwise.
+// start writes a request, and waits for window updates of the server if necessary.
 func (c *Conn) start(r Request, sink func([]byte)) (*stream, error) {
 	s := &stream{id: c.next, sink: sink, window: c.initialWindow}
 	c.next += 2
@@ -213,7 +211,7 @@ func (c *Conn) start(r Request, sink func([]byte)) (*stream, error) {
 	return s, c.out.Flush()
 }
 
-// wait reads until a window may have opened.
+// wait reads one frame, which may open a window.
 func (c *Conn) wait(s *stream) error {
 	if err := c.out.Flush(); err != nil {
 		return err
@@ -222,7 +220,7 @@ func (c *Conn) wait(s *stream) error {
 		return err
 	}
 	if s.over {
-		return fmt.Errorf("answered before the request was complete: %d %s", s.status, s.text)
+		return fmt.Errorf("got a response before the request was complete: %d %s", s.status, s.text)
 	}
 	return nil
 }
@@ -231,7 +229,7 @@ func (c *Conn) wait(s *stream) error {
 func (c *Conn) fields(r Request) []byte {
 	c.header.Reset()
 	put := func(name, value string) {
-		_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value}) // a buffer takes everything
+		_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value}) // writes to a buffer do not fail
 	}
 	put(":method", r.Method)
 	put(":scheme", "https")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// serve answers /echo with the request's body, /large with many bytes, /stream
-// with a line per token received, and anything else with 404.
+// serve starts a server that serves /echo with the request's body, /large with many bytes
+// and /stream with the received lines, and returns a connection to it.
 func serve(t *testing.T, lines <-chan string) *Conn {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -47,7 +47,7 @@ func serve(t *testing.T, lines <-chan string) *Conn {
 	return c
 }
 
-// large is more than the windows that both sides announce for a stream.
+// large is more than the stream windows that both sides announce.
 const large = 3 * streamWindow
 
 func TestBodiesOfAnySizePassBothWays(t *testing.T) {
@@ -75,7 +75,7 @@ func TestErrorsTellTheirText(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := c.Do(Request{Method: "POST", Path: "/echo", Body: []byte("x")}, nil); err != nil {
-		t.Errorf("the connection is of no more use: %v", err)
+		t.Errorf("the connection is unusable: %v", err)
 	}
 }
 
@@ -108,6 +108,6 @@ func TestManyAnswersGoOnAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Follow(func() bool { return true }); err == nil {
-		t.Error("followed on when everything was over")
+		t.Error("Follow returned no error after the end of all responses")
 	}
 }

@@ -8,19 +8,19 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// stream is one request and its answer.
+// stream is one request and its response.
 type stream struct {
 	id     uint32
 	sink   func([]byte)
-	window int64 // what the server takes of the request
-	used   int64 // what it has used of the answer's window
+	window int64 // remaining window of the request body
+	used   int64 // used window of the response body
 	status int
 	size   int64
 	text   []byte // of an error
 	over   bool
 }
 
-// failure returns the error that an answer is, if it is one.
+// failure returns a StatusError unless the response is 2xx.
 func (s *stream) failure() error {
 	if s.status >= 200 && s.status < 300 {
 		return nil
@@ -28,7 +28,7 @@ func (s *stream) failure() error {
 	return &StatusError{Code: s.status, Text: string(s.text)}
 }
 
-// StatusError is an answer other than 2xx, with the beginning of its text.
+// StatusError is a response other than 2xx, with the beginning of its body.
 type StatusError struct {
 	Code int
 	Text string
@@ -36,7 +36,7 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Text) }
 
-// read reads one frame and does what it asks for.
+// read reads and handles one frame.
 func (c *Conn) read() error {
 	frame, err := c.frames.ReadFrame()
 	if err != nil {
@@ -72,13 +72,13 @@ func (c *Conn) read() error {
 func (c *Conn) data(f *http2.DataFrame) error {
 	s := c.streams[f.StreamID]
 	if s == nil {
-		return errors.New("data for no stream")
+		return errors.New("data for an unknown stream")
 	}
 	piece, whole := f.Data(), int64(f.Length)
 	s.size += int64(len(piece))
 	switch {
 	case s.status >= 300:
-		s.text = append(s.text, piece[:min(len(piece), said-len(s.text))]...)
+		s.text = append(s.text, piece[:min(len(piece), maxErrorText-len(s.text))]...)
 	case s.sink != nil:
 		s.sink(piece)
 	}
@@ -88,7 +88,8 @@ func (c *Conn) data(f *http2.DataFrame) error {
 	return c.grant(s, whole)
 }
 
-// grant gives back the window that a frame has used, now and then.
+// grant sends window updates after a quarter of a stream's window or half of the
+// connection's was used.
 func (c *Conn) grant(s *stream, used int64) error {
 	s.used += used
 	c.granted -= used
@@ -109,7 +110,7 @@ func (c *Conn) grant(s *stream, used int64) error {
 func (c *Conn) headers(f *http2.MetaHeadersFrame) error {
 	s := c.streams[f.StreamID]
 	if s == nil {
-		return errors.New("headers for no stream")
+		return errors.New("headers for an unknown stream")
 	}
 	if value := f.PseudoValue("status"); value != "" {
 		status, err := strconv.Atoi(value)
@@ -146,7 +147,7 @@ func (c *Conn) settings(f *http2.SettingsFrame) error {
 	return c.answer(c.frames.WriteSettingsAck())
 }
 
-// answer sends what was just written, if that went well.
+// answer flushes a written frame, or returns the error of writing it.
 func (c *Conn) answer(err error) error {
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 // Command apiserver is the reference server, built from its published module for
-// make bench-peer. It is a module of its own, outside the workspace: nothing of it
-// is ever part of Portico.
+// make bench-peer. It is a module of its own, outside the workspace, and not a part of
+// Portico.
 package main
 
 import (

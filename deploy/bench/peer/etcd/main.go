@@ -1,5 +1,5 @@
-// Command etcd is the store of the reference server: one member on a loopback
-// address, with the settings that etcd has by default.
+// Command etcd is the store of the reference server: one member on a loopback address,
+// with etcd's default settings.
 package main
 
 import (
