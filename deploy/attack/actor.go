@@ -14,13 +14,13 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
-// Actor is somebody who sends requests.
+// Actor is a user who sends requests.
 type Actor struct {
 	*cluster.Cluster
 	target *Target
 }
 
-// As returns an actor with a bearer token; empty is nobody's.
+// As returns an actor with a bearer token; empty is anonymous.
 func (t *Target) As(token string) *Actor {
 	c := *t.Admin
 	c.Token = token
@@ -30,7 +30,7 @@ func (t *Target) As(token string) *Actor {
 // Root returns the administrator.
 func (t *Target) Root() *Actor { return t.As(t.Admin.Token) }
 
-// Send sends one request with a JSON body and returns the answer. A server error is
+// Send sends one request with a JSON body and returns the response. A server error is
 // counted as unexpected; see Provoke.
 func (a *Actor) Send(ctx context.Context, method, path, body string) (cluster.Answer, error) {
 	return a.Do(ctx, cluster.Request{Method: method, Path: path, Body: body})
@@ -45,12 +45,12 @@ func (a *Actor) Do(ctx context.Context, r cluster.Request) (cluster.Answer, erro
 	return answer, err
 }
 
-// Provoke is Do for requests whose answer may rightly be a server error.
+// Provoke is Do for requests for which a server error is acceptable.
 func (a *Actor) Provoke(ctx context.Context, r cluster.Request) (cluster.Answer, error) {
 	return a.Cluster.Do(ctx, r)
 }
 
-// Must sends a request that has to succeed, and decodes the answer unless into is nil.
+// Must sends a request that has to succeed, and decodes the response unless into is nil.
 func (a *Actor) Must(ctx context.Context, r cluster.Request, into any) error {
 	answer, err := a.Do(ctx, r)
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *Actor) Must(ctx context.Context, r cluster.Request, into any) error {
 	return json.Unmarshal([]byte(answer.Body), into)
 }
 
-// Create posts an object to a collection and has to succeed.
+// Create creates an object in a collection, which has to succeed.
 func (a *Actor) Create(ctx context.Context, path, body string) error {
 	return a.Must(ctx, cluster.Request{Method: http.MethodPost, Path: path, Body: body}, nil)
 }
@@ -73,21 +73,21 @@ func (a *Actor) Create(ctx context.Context, path, body string) error {
 // Unique returns a name that no other trial uses.
 func Unique(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:10]) }
 
-// Namespace makes a namespace of a new name.
+// Namespace creates a namespace with a unique name and returns the name.
 func (t *Target) Namespace(ctx context.Context) (string, error) {
 	name := Unique("attack")
 	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q,"labels":{"attack":%q}}}`, name, name)
 	return name, t.Root().Create(ctx, "/api/v1/namespaces", body)
 }
 
-// User is somebody with a real token and a namespace of their own.
+// User is a user with a valid token and a namespace of their own.
 type User struct {
 	*Actor
 	Name, Account, Namespace string
 }
 
-// User makes a user: a service account whose token is bound to rules, JSON as in a
-// ClusterRole, in the whole cluster. No rules are none.
+// User creates a service account with a token and a ClusterRoleBinding for rules, which are
+// JSON as in a ClusterRole. Empty rules grant nothing.
 func (t *Target) User(ctx context.Context, rules string) (*User, error) {
 	namespace, err := t.Namespace(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ func (t *Target) grant(ctx context.Context, namespace, rules string) error {
 	return t.Root().Create(ctx, "/apis/"+group+"/v1/clusterrolebindings", binding)
 }
 
-// awaitRules waits until authorization knows of the user's rules.
+// awaitRules waits until authorization applies the user's rules.
 func (u *User) awaitRules(ctx context.Context) error {
 	group := u.Vocabulary.Group("authorization.")
 	body := fmt.Sprintf(`{"apiVersion":%q,"kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"verb":"get","group":%q,"resource":"marks"}}}`,
@@ -148,7 +148,7 @@ func Rule(verbs, groups, resources string) string {
 	return fmt.Sprintf(`{"verbs":%s,"apiGroups":%s,"resources":%s}`, list(verbs), list(groups), list(resources))
 }
 
-// Eventually asks until the answer is yes, an error, or time is up.
+// Eventually waits until a condition holds or returns an error, for at most limit.
 func Eventually(ctx context.Context, limit time.Duration, what string, holds func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -176,7 +176,7 @@ func Wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tally collects unexpected server errors, and the tokens that logs may not hold.
+// tally collects unexpected server errors, and the tokens that must not be in logs.
 type tally struct {
 	mu     sync.Mutex
 	count  int
@@ -190,7 +190,7 @@ func (t *tally) issued(token string) {
 	t.tokens = append(t.tokens, token)
 }
 
-// leaked reports whether a text holds one of the tokens.
+// leaked reports whether a text contains one of the tokens.
 func (t *tally) leaked(text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

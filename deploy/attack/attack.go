@@ -1,11 +1,10 @@
-// Package attack runs trials against a whole suite: each trial is one way in which
-// an attacker or a fault could do harm, and says whether the suite withstood it. A
-// session runs them while an administrator's probe reads and writes all the time,
-// and reports what they cost: memory, slow requests, unexpected errors, panics.
+// Package attack runs trials against a whole suite: each trial is one attack or fault, and
+// returns an error if the suite did not withstand it. A session runs them while a probe
+// reads and writes continuously as an administrator, and reports memory, slow requests,
+// unexpected errors and panics.
 //
-// It knows nothing of how the suite is built or started: a Target says where it is.
-// All load is bounded in count and time and goes to loopback addresses only. The
-// trials themselves are in package trials.
+// A Target describes a running suite. All load is bounded in count and time and goes to
+// loopback addresses only. The trials are in the packages below.
 package attack
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
-// Target is a running suite as an attacker and its administrator reach it.
+// Target is a running suite as seen by an attacker and by its administrator.
 type Target struct {
 	// Admin is the suite as seen by an administrator.
 	Admin *cluster.Cluster
@@ -26,23 +25,23 @@ type Target struct {
 	Address string
 	// Dir is a folder for files of the trials, private to the session.
 	Dir string
-	// ClientAuthority signs certificates of users, ProxyAuthority those of front
-	// proxies: the suite trusts both for that and nothing else. ProxyName is the
-	// only common name that a front proxy may have.
+	// ClientAuthority signs certificates of users, ProxyAuthority those of front proxies.
+	// The suite trusts each for that purpose only. ProxyName is the only accepted common
+	// name of a front proxy.
 	ClientAuthority, ProxyAuthority *peertls.Authority
 	ProxyName                       string
 	// Processes are those of the suite.
 	Processes []Process
-	// Peers is what lies between separate processes; nil for the all-in-one.
+	// Peers describes the connections between separate processes; nil for the all-in-one.
 	Peers *Peers
-	// Large makes trials use their full counts; otherwise they are sized for a
+	// Large makes trials use their full counts; otherwise they use smaller ones, for a
 	// machine that runs other tests at the same time.
 	Large bool
 
 	tally tally
 }
 
-// Peers is what separate processes have between them.
+// Peers describes the connections between separate processes.
 type Peers struct {
 	// Authority signs the certificates of the services.
 	Authority *peertls.Authority
@@ -57,28 +56,28 @@ type Peers struct {
 // Trial is one attack or fault.
 type Trial struct {
 	Name string
-	// Finding is the entry of the security review that the trial stands for.
+	// Finding is the entry of the security review that the trial tests.
 	Finding string
 	// Separate trials need the services to be processes of their own.
 	Separate bool
-	// Disruptive trials stop a part of the suite on purpose: the probe's figures do
-	// not count meanwhile.
+	// Disruptive trials stop a part of the suite on purpose: the probe's figures are
+	// ignored meanwhile.
 	Disruptive bool
-	// Run returns nil when the suite withstood.
+	// Run returns nil if the suite withstood the attack.
 	Run func(ctx context.Context, t *Target) error
 }
 
-// Outcome is what became of a trial.
+// Outcome is the result of a trial.
 type Outcome struct {
 	Trial Trial
 	Took  time.Duration
 	Err   error
-	// Growth is by how much the high-water mark of the memory of all processes
-	// rose, in bytes.
+	// Growth is the increase of the high-water mark of the memory of all processes, in
+	// bytes.
 	Growth int64
 }
 
-// patience bounds one trial: none may hang, whatever the suite does.
+// patience bounds the time of one trial.
 const patience = 90 * time.Second
 
 // attempt runs one trial.

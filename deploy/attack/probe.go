@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// probeEvery is the time from one pair of requests of the probe to the next.
+	// probeEvery is the interval of pairs of requests.
 	probeEvery = 50 * time.Millisecond
-	// probePatience bounds a single one of them.
+	// probePatience bounds one request.
 	probePatience = 20 * time.Second
 )
 
-// probe is an administrator who reads and writes all the time.
+// probe reads and writes continuously as an administrator.
 type probe struct {
 	admin *Actor
 	path  string
@@ -63,8 +63,8 @@ func (p *probe) run(ctx context.Context) {
 	}
 }
 
-// measure sends one request. A request that began or ended while the suite was
-// disrupted on purpose does not count.
+// measure sends one request. Requests that began or ended during a disruptive trial are
+// ignored.
 func (p *probe) measure(ctx context.Context, into *Figures, r cluster.Request) {
 	p.mu.Lock()
 	before := p.trial

@@ -18,16 +18,16 @@ type Process struct {
 	Log string
 }
 
-// Pause stops the process until Resume, as a machine that hangs does.
+// Pause stops the process until Resume, like a hanging machine.
 func (p Process) Pause() error { return syscall.Kill(p.PID, syscall.SIGSTOP) }
 
-// Resume lets a paused process go on.
+// Resume continues a paused process.
 func (p Process) Resume() error { return syscall.Kill(p.PID, syscall.SIGCONT) }
 
-// kill ends the process at once.
+// kill kills the process.
 func (p Process) kill() error { return syscall.Kill(p.PID, syscall.SIGKILL) }
 
-// status returns a figure of /proc/<pid>/status, in bytes; 0 where there is none.
+// status returns a value of /proc/<pid>/status in bytes, 0 if there is none.
 func (p Process) status(name string) int64 {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
 	if err != nil {
@@ -42,16 +42,16 @@ func (p Process) status(name string) int64 {
 	return 0
 }
 
-// Resident returns the memory that the process holds now, in bytes; 0 where the system
-// does not say. Pages of files, such as the program and etcd's database, do not count:
-// the system takes them back when it needs memory.
+// Resident returns the resident memory of the process in bytes, 0 if it is unknown. Pages
+// of files, such as the program and etcd's database, are not included: the system reclaims
+// them when it needs memory.
 func (p Process) Resident() int64 { return p.status("RssAnon") + p.status("RssShmem") }
 
-// HighWater returns the most memory that the process has held, in bytes, with pages of
+// HighWater returns the maximum resident memory of the process in bytes, including pages of
 // files.
 func (p Process) HighWater() int64 { return p.status("VmHWM") }
 
-// Panics returns the lines of its log that speak of a panic or of a fatal error.
+// Panics returns the lines of its log with panics, fatal errors and data races.
 func (p Process) Panics() (lines []string) {
 	content, err := os.ReadFile(p.Log)
 	if err != nil {
@@ -68,7 +68,7 @@ func (p Process) Panics() (lines []string) {
 	return lines
 }
 
-// Process returns the process that runs a service: of that name, or the only one.
+// Process returns the process of a service; for the all-in-one, the only process.
 func (t *Target) Process(name string) Process {
 	for _, p := range t.Processes {
 		if p.Name == name {
@@ -78,7 +78,7 @@ func (t *Target) Process(name string) Process {
 	return t.Processes[0]
 }
 
-// Resident returns the memory that all processes hold now, in bytes.
+// Resident returns the resident memory of all processes, in bytes.
 func (t *Target) Resident() (sum int64) {
 	for _, p := range t.Processes {
 		sum += p.Resident()

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Limits are what the suite has to keep while it is attacked.
+// Limits are the bounds that the suite has to keep during attacks.
 type Limits struct {
-	// Memory is the most that all processes together may hold, in bytes.
+	// Memory is the maximum resident memory of all processes together, in bytes.
 	Memory int64
-	// Slowest is the longest that a request of the administrator may take.
+	// Slowest is the maximum latency of the administrator's requests.
 	Slowest time.Duration
 }
 
-// emergency is how much memory all processes may hold, in multiples of the limit,
-// before they are killed to save the machine.
+// emergency is the memory of a process, in multiples of the limit, at which it is killed to
+// protect the machine.
 const emergency = 3
 
-// Session runs trials against one target, and watches the target meanwhile.
+// Session runs trials against one target, and monitors the target meanwhile.
 type Session struct {
 	target  *Target
 	limits  Limits
@@ -31,11 +31,11 @@ type Session struct {
 	guards  sync.WaitGroup
 	mu      sync.Mutex
 	killed  bool
-	held    int64 // the most that all processes held at one moment, in bytes
+	held    int64 // maximum memory of all processes at one time, in bytes
 	results []Outcome
 }
 
-// Start begins a session: the probe and the guard of the memory run until Close.
+// Start starts a session: the probe and the memory guard run until Close.
 func Start(ctx context.Context, target *Target, limits Limits) (*Session, error) {
 	probe, err := newProbe(ctx, target)
 	if err != nil {
@@ -57,14 +57,13 @@ func (s *Session) Try(ctx context.Context, trial Trial) Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o.Err != nil && s.killed {
-		o.Err = fmt.Errorf("%w (the target was killed because it took the machine's memory)", o.Err)
+		o.Err = fmt.Errorf("%w (the target was killed because it used too much memory)", o.Err)
 	}
 	s.results = append(s.results, o)
 	return o
 }
 
-// guard looks at what the processes hold, and kills those that would take the machine
-// with them.
+// guard samples the memory of the processes, and kills those that endanger the machine.
 func (s *Session) guard(ctx context.Context) {
 	ticks := time.NewTicker(50 * time.Millisecond)
 	defer ticks.Stop()
@@ -108,28 +107,27 @@ func (s *Session) Close() *Report {
 	return r
 }
 
-// Report is what a session found.
+// Report is the result of a session.
 type Report struct {
 	Limits   Limits
 	Outcomes []Outcome
-	// Held is the most memory that all processes held at one moment, in bytes, looked
-	// at twenty times a second.
+	// Held is the maximum memory of all processes at one time in bytes, sampled every
+	// 50 ms.
 	Held int64
-	// Memory is the high-water mark of each process, in bytes. The marks are of
-	// different moments.
+	// Memory is the high-water mark of each process in bytes, which are of different times.
 	Memory map[string]int64
-	// ServerErrors counts answers of 500 and above that no trial provoked.
+	// ServerErrors counts responses of 500 and above that no trial provoked.
 	ServerErrors int
 	FirstErrors  []string
 	Panics       []string
-	// Leaks names the processes whose logs hold a token.
+	// Leaks are the names of processes whose logs contain a token.
 	Leaks []string
 	// Reads and Writes are the administrator's.
 	Reads, Writes Figures
 	ProbeErrors   []string
 }
 
-// Figures are those of the administrator's requests of one kind.
+// Figures summarize the administrator's requests of one kind.
 type Figures struct {
 	Count   int
 	Slowest time.Duration
@@ -137,7 +135,7 @@ type Figures struct {
 	Trial string
 }
 
-// Faults returns what is not as it should be, beside failed trials.
+// Faults returns the violated bounds and other faults, except failed trials.
 func (r *Report) Faults() (faults []string) {
 	if r.Held > r.Limits.Memory {
 		faults = append(faults, fmt.Sprintf("the processes held up to %d MiB, more than %d", r.Held>>20, r.Limits.Memory>>20))
@@ -154,7 +152,7 @@ func (r *Report) Faults() (faults []string) {
 		faults = append(faults, fmt.Sprintf("%d unexpected server errors: %s", r.ServerErrors, strings.Join(r.FirstErrors, "; ")))
 	}
 	for _, name := range r.Leaks {
-		faults = append(faults, "the log of "+name+" holds a token")
+		faults = append(faults, "the log of "+name+" contains a token")
 	}
 	for _, line := range r.Panics {
 		faults = append(faults, "in a log: "+line)
@@ -165,8 +163,7 @@ func (r *Report) Faults() (faults []string) {
 	return faults
 }
 
-// disrupted reports whether nothing but disruptive trials ran, during which the probe
-// does not count.
+// disrupted reports whether only disruptive trials ran, during which the probe is ignored.
 func (r *Report) disrupted() bool {
 	return len(r.Outcomes) > 0 && !slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return !o.Trial.Disruptive })
 }

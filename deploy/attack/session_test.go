@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestReportFindsFaults shows a report everything that makes a session fail.
+// TestReportFindsFaults checks every fault that makes a session fail.
 func TestReportFindsFaults(t *testing.T) {
 	fine := Figures{Count: 5, Slowest: time.Millisecond}
 	good := func() *Report {
@@ -21,7 +21,7 @@ func TestReportFindsFaults(t *testing.T) {
 		"probe did not read":             func(r *Report) { r.Reads.Count = 0 },
 		"1 unexpected server":            func(r *Report) { r.ServerErrors = 1 },
 		"in a log: panic":                func(r *Report) { r.Panics = []string{"panic"} },
-		"the log of a holds":             func(r *Report) { r.Leaks = []string{"a"} },
+		"the log of a contains":          func(r *Report) { r.Leaks = []string{"a"} },
 		"the administrator's probe: 429": func(r *Report) { r.ProbeErrors = []string{"429"} },
 	} {
 		r := good()

@@ -23,10 +23,10 @@ const (
 	SecretsPath = "/api/v1/secrets"
 )
 
-// ErrTaken says that what has to be refused was not.
-var ErrTaken = errors.New("it was taken")
+// ErrAccepted reports that a request that must be refused was accepted.
+var ErrAccepted = errors.New("the request was accepted")
 
-// OpenSchema keeps whatever an object holds.
+// OpenSchema is a schema that keeps unknown fields.
 const OpenSchema = `{"type":"object","x-platform-preserve-unknown-fields":true}`
 
 // Request is short for a request with a JSON body.
@@ -40,7 +40,7 @@ func Expect(ctx context.Context, a *Actor, r cluster.Request, codes ...int) erro
 	return err
 }
 
-// Ask is Expect for a trial that looks at the answer.
+// Ask is Expect for a trial that evaluates the response.
 func Ask(ctx context.Context, a *Actor, r cluster.Request, codes ...int) (cluster.Answer, error) {
 	answer, err := a.Do(ctx, r)
 	if err == nil && !slices.Contains(codes, answer.Code) {
@@ -57,7 +57,7 @@ func ConfigMap(name, more string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q}%s}`, name, more)
 }
 
-// Secret makes a Secret that holds a new word, and returns that word and the path.
+// Secret creates a Secret with a unique word and returns that word and the path.
 func Secret(ctx context.Context, t *Target) (word, path string, err error) {
 	namespace, err := t.Namespace(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func Secret(ctx context.Context, t *Target) (word, path string, err error) {
 	return word, path + "/hidden", t.Root().Create(ctx, path, body)
 }
 
-// Define defines a custom type of a new name and returns the path of its objects in
+// Define defines a custom type with a unique name and returns the path of its objects in
 // a namespace.
 func Define(ctx context.Context, t *Target, namespace, schema string) (path, kind string, err error) {
 	plural := strings.ReplaceAll(Unique("thing"), "-", "") + "s"
@@ -86,14 +86,14 @@ func Define(ctx context.Context, t *Target, namespace, schema string) (path, kin
 	})
 }
 
-// Server is the front door for raw clients.
+// Server returns the front door as a server for raw HTTP clients.
 func Server(t *Target) rawhttp.Server {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(t.Admin.CA)
 	return rawhttp.Server{Address: t.Address, Roots: roots}
 }
 
-// Count is small unless the session is a large one.
+// Count returns small, or large in a large session.
 func Count(t *Target, small, large int) int {
 	if t.Large {
 		return large
@@ -101,8 +101,9 @@ func Count(t *Target, small, large int) int {
 	return small
 }
 
-// Promptly runs something that has to end within a time, and reports how long it took
-// otherwise. The time is far above what is usual: it tells hanging from working.
+// Promptly runs a function that has to end within a time limit. An error reports how long
+// it took. The limit is far above the usual duration, so that only a hanging function
+// exceeds it.
 func Promptly(ctx context.Context, limit time.Duration, what string, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -113,7 +114,8 @@ func Promptly(ctx context.Context, limit time.Duration, what string, f func(ctx 
 	return nil
 }
 
-// Modest runs something that may not make the suite hold much more memory.
+// Modest runs a function and fails if the memory of the suite's processes grows by more
+// than the limit meanwhile.
 func Modest(t *Target, limit int64, f func() error) error {
 	before, most := t.Resident(), int64(0)
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -158,7 +160,7 @@ func Names(ctx context.Context, a *Actor, path string) ([]string, error) {
 	return all, nil
 }
 
-// Sees creates an object and waits until a watch from a revision on shows it.
+// Sees creates an object and waits until a watch that starts at a revision reports it.
 func Sees(ctx context.Context, t *Target, namespace string, from int64) error {
 	response, err := t.Root().Cluster.Send(ctx, cluster.Request{Path: ConfigMaps(namespace) + "?watch=true&resourceVersion=" + strconv.FormatInt(from, 10)})
 	if err != nil {
@@ -180,7 +182,7 @@ func Sees(ctx context.Context, t *Target, namespace string, from int64) error {
 		case name == "real":
 			return nil
 		case name == "future" || event.Type == "ERROR":
-			return fmt.Errorf("the watch shows %s %s", event.Type, name)
+			return fmt.Errorf("the watch reports %s %s", event.Type, name)
 		}
 	}
 }

@@ -1,6 +1,5 @@
-// Package intruder is somebody on the bus who should not be there: with a peer
-// certificate that no service has, they listen to everything, make up changes and
-// repeat what they have heard.
+// Package intruder is an attacker on the bus: with a peer certificate that names no
+// service, it subscribes to everything, forges changes and replays messages.
 package intruder
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/portico-platform/portico/services/rpc"
 )
 
-// keep is how many messages are kept to be repeated.
+// keep is the maximum number of recorded messages.
 const keep = 10_000
 
 // Intruder is a connection to NATS.
@@ -29,8 +28,8 @@ type Intruder struct {
 	heard []*nats.Msg
 }
 
-// Connect joins the bus with a certificate and listens to everything. An error means
-// that the bus does not even let them in.
+// Connect connects to the bus with a certificate and subscribes to everything. An error
+// means that the bus rejected the connection.
 func Connect(address string, files peertls.Files) (*Intruder, error) {
 	conn, err := nats.Connect("tls://"+address, nats.RootCAs(files.CA), nats.ClientCert(files.Cert, files.Key),
 		nats.NoReconnect(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
@@ -56,7 +55,7 @@ func (i *Intruder) hear(m *nats.Msg) {
 	}
 }
 
-// Heard reports whether a text was part of a message.
+// Heard reports whether a received message contains a text.
 func (i *Intruder) Heard(text string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -68,8 +67,8 @@ func (i *Intruder) Heard(text string) bool {
 	return false
 }
 
-// Repeat publishes again whatever was heard on subjects that hold a word, as it was and
-// with a byte changed, and returns how many messages were heard there.
+// Repeat publishes the received messages whose subjects contain a word again, unchanged and
+// with one byte changed, and returns their number.
 func (i *Intruder) Repeat(word string) (n int) {
 	i.mu.Lock()
 	heard := slices.Clone(i.heard)
@@ -90,7 +89,7 @@ func (i *Intruder) Repeat(word string) (n int) {
 	return n
 }
 
-// subjects returns a subject, and the others that hold a word and were heard of.
+// subjects returns a subject, and the other received subjects that contain a word.
 func (i *Intruder) subjects(first, word string) []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -103,8 +102,8 @@ func (i *Intruder) subjects(first, word string) []string {
 	return all
 }
 
-// Forge publishes a change as a hub without any protection would, on a subject and on
-// all others on which changes of the resource were heard.
+// Forge publishes an unsealed change on a subject and on all other subjects on which
+// changes of the resource were received.
 func (i *Intruder) Forge(subject string, change services.Change) error {
 	encoded, err := rpc.EncodeChange(change)
 	if err != nil {
@@ -120,7 +119,7 @@ func (i *Intruder) Forge(subject string, change services.Change) error {
 	return i.conn.Flush()
 }
 
-// Publish sends bytes as they are.
+// Publish publishes arbitrary bytes.
 func (i *Intruder) Publish(subject string, data []byte) error {
 	if err := i.conn.Publish(subject, data); err != nil {
 		return err
@@ -128,5 +127,5 @@ func (i *Intruder) Publish(subject string, data []byte) error {
 	return i.conn.Flush()
 }
 
-// Close leaves the bus.
+// Close closes the connection.
 func (i *Intruder) Close() { i.conn.Close() }

@@ -86,11 +86,11 @@ func TestCheckWatchesFinds(t *testing.T) {
 		return []Snapshot{{revision, map[string]string{"a": a, "b": b}}}
 	}
 	for _, c := range []struct {
-		name    string
-		watches []Watch
-		told    []Event
-		lists   []Snapshot
-		want    string // part of the problem; empty when there is none
+		name         string
+		watches      []Watch
+		acknowledged []Event
+		lists        []Snapshot
+		want         string // part of the problem; empty when there is none
 	}{
 		{"nothing", []Watch{whole, {From: 2, Through: 5, Events: all[2:]}}, all, list(4, "", "y"), ""},
 		{"a gap", []Watch{whole, {Through: 5, Events: []Event{all[0], all[2], all[3]}}}, nil, nil, "missed {Revision:2"},
@@ -98,13 +98,13 @@ func TestCheckWatchesFinds(t *testing.T) {
 		{"a step back", []Watch{{Through: 5, Events: []Event{all[1], all[0]}}}, nil, nil, "after revision 2"},
 		{"a write applied twice", []Watch{{Through: 3, Events: []Event{{1, "a", "x"}, {2, "a", "y"}, {3, "a", "x"}}}}, nil, nil, "took effect before"},
 		{"another value", []Watch{whole, {Through: 1, Events: []Event{{1, "a", "other"}}}}, nil, nil, "another one"},
-		{"a write that no watch saw", []Watch{whole}, []Event{{4, "b", "w"}}, nil, "was told of"},
+		{"a write that no watch saw", []Watch{whole}, []Event{{4, "b", "w"}}, nil, "a client received"},
 		{"a stale list", []Watch{whole}, nil, list(5, "", "y"), "the list at revision 5"},
 		{"a list from the future", []Watch{whole}, nil, list(1, "x", "y"), ""}, // b is not known at 1
 		{"a torn list", []Watch{whole}, nil, list(3, "x", "y"), "the list at revision 3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			problems := strings.Join(CheckWatches(c.watches, c.told, c.lists), "\n")
+			problems := strings.Join(CheckWatches(c.watches, c.acknowledged, c.lists), "\n")
 			if (problems == "") != (c.want == "") || !strings.Contains(problems, c.want) {
 				t.Errorf("got %q, want %q", problems, c.want)
 			}

@@ -1,11 +1,11 @@
-// Package linear checks recorded histories of clients: whether their reads and
-// writes are linearizable, and whether their watches showed each version of each
-// object exactly once. It knows objects as registers: a key holds nothing or a value
-// that no other write has.
+// Package linear checks recorded histories of clients: whether their reads and writes are
+// linearizable, and whether their watches delivered each version of each object exactly
+// once. Objects are modeled as registers: a key holds no value or one that is unique to
+// its write.
 //
-// It serves the promises on consistency: a most-recent read sees every write that was
-// answered before it began, and a write whose outcome its client does not know takes
-// effect at most once, at any later time or never.
+// It tests the consistency guarantees: a most-recent read sees every write that completed
+// before it began, and a write of unknown outcome takes effect at most once, at any later
+// time or never.
 package linear
 
 import (
@@ -23,8 +23,8 @@ import (
 // Kind is what an operation does.
 type Kind int
 
-// Read returns the value. Create fails when there is one, the others when there is
-// none; Update also when the value is not the one it expects.
+// Read returns the value. Create fails if there is a value, the others if there is none;
+// Update also if the value is not the expected one.
 const (
 	Read Kind = iota
 	Create
@@ -33,10 +33,10 @@ const (
 	Delete
 )
 
-// Result is what the client was told.
+// Result is the response to the client.
 type Result int
 
-// Unknown is no answer, or one that does not say whether the write took effect.
+// Unknown is no response, or one that does not determine whether the write took effect.
 const (
 	Unknown Result = iota
 	Done
@@ -50,15 +50,16 @@ type Operation struct {
 	Client int
 	Kind   Kind
 	Key    string
-	// Value is what is written, or was read; Expected is what an update replaces.
+	// Value is the value that is written or was read; Expected is the value that an update
+	// replaces.
 	Value, Expected string
 	Result          Result
-	// Call and Return are when it began and ended. An operation of unknown result
-	// has no end.
+	// Call and Return are when it began and ended. For writes of unknown result, Return is
+	// the maximum.
 	Call, Return time.Duration
 }
 
-// History is what all clients have done. It is safe for use by several of them.
+// History records the operations of all clients. It is safe for concurrent use.
 type History struct {
 	mu         sync.Mutex
 	started    time.Time
@@ -68,24 +69,24 @@ type History struct {
 // NewHistory returns an empty history whose clock starts now.
 func NewHistory() *History { return &History{started: time.Now()} }
 
-// Now is the time of the history.
+// Now returns the time since the start of the history.
 func (h *History) Now() time.Duration { return time.Since(h.started) }
 
-// Add records an operation that has ended now, or of which no answer came.
+// Add records an operation that has ended now.
 func (h *History) Add(o Operation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o.Return = h.Now()
 	if o.Result == Unknown {
 		if o.Kind == Read {
-			return // it has neither effect nor answer
+			return // it has neither an effect nor a result
 		}
 		o.Return = math.MaxInt64
 	}
 	h.operations = append(h.operations, o)
 }
 
-// Operations returns what was recorded, in the order of their beginnings.
+// Operations returns the recorded operations in the order of Call.
 func (h *History) Operations() []Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,18 +97,18 @@ func (h *History) Operations() []Operation {
 
 // Verdict is the result of a check.
 type Verdict struct {
-	// Linearizable is true, or the check ended early when Undecided is.
+	// Linearizable is the result; Undecided is true if the check timed out.
 	Linearizable, Undecided bool
 
 	model porcupine.Model
 	info  porcupine.LinearizationInfo
 }
 
-// Visualize writes a page that shows how far each key's history could be explained.
+// Visualize writes an HTML page that shows the longest linearizable prefix of each key.
 func (v Verdict) Visualize(w io.Writer) error { return porcupine.Visualize(v.model, v.info, w) }
 
-// Check searches an order of all operations that explains every result. It gives up
-// after the time.
+// Check searches for an order of all operations that explains every result, for at most
+// limit.
 func Check(operations []Operation, limit time.Duration) Verdict {
 	var history []porcupine.Operation
 	for _, o := range operations {
@@ -120,7 +121,7 @@ func Check(operations []Operation, limit time.Duration) Verdict {
 	return v
 }
 
-// model is one register per key; the state is its value, empty for none.
+// model returns a model with one register per key; the state is its value, empty for none.
 func model() porcupine.Model {
 	registers := porcupine.NondeterministicModel{
 		Partition: byKey,
@@ -151,7 +152,7 @@ func byKey(history []porcupine.Operation) (parts [][]porcupine.Operation) {
 }
 
 // after returns the values that the key may have after the operation, given the one
-// before; none when the result cannot be.
+// before; none if the result is impossible.
 func (o Operation) after(value string) []string {
 	written, possible := o.effect(value)
 	switch {
@@ -167,7 +168,7 @@ func (o Operation) after(value string) []string {
 		if possible {
 			return []string{written}
 		}
-	case o.Result == Conflict && o.Kind == Patch: // others wrote too often
+	case o.Result == Conflict && o.Kind == Patch: // too many concurrent writes
 		return []string{value}
 	case o.Result == o.refusal(value):
 		return []string{value}
@@ -175,7 +176,7 @@ func (o Operation) after(value string) []string {
 	return nil
 }
 
-// effect returns what a write makes of a value, and whether it may.
+// effect returns the value after a write, and whether the write is possible.
 func (o Operation) effect(value string) (string, bool) {
 	switch o.Kind {
 	case Create:
@@ -190,7 +191,7 @@ func (o Operation) effect(value string) (string, bool) {
 	return value, true
 }
 
-// refusal is why an operation fails on a value; Done when it does not.
+// refusal returns the result with which an operation fails on a value, Done if it succeeds.
 func (o Operation) refusal(value string) Result {
 	switch {
 	case o.Kind == Create && value != "":
@@ -205,7 +206,7 @@ func (o Operation) refusal(value string) Result {
 	return Done
 }
 
-// String returns the operation as the page of a failure shows it.
+// String returns the operation for Visualize.
 func (o Operation) String() string {
 	kind := [...]string{"read", "create", "update", "patch", "delete"}[o.Kind]
 	result := [...]string{"?", "done", "missing", "exists", "conflict"}[o.Result]

@@ -7,33 +7,33 @@ import (
 	"slices"
 )
 
-// Event is one change that a watch has shown.
+// Event is one change that a watch has delivered.
 type Event struct {
 	Revision   int64
 	Key, Value string // the value is empty for a deletion
 }
 
-// Watch is what one watcher has seen of all keys, resumed as often as it was cut.
+// Watch holds the events of one watcher of all keys, across resumed connections.
 type Watch struct {
-	// From is the revision after which it began, Through the one up to which it has
-	// seen everything.
+	// From is the revision after which it began, Through the revision up to which it is
+	// complete.
 	From, Through int64
 	Events        []Event
 }
 
-// Snapshot is a list: what each key held at a revision.
+// Snapshot is a list: the value of each key at a revision.
 type Snapshot struct {
 	Revision int64
 	Values   map[string]string
 }
 
-// maxProblems bounds what a check returns.
+// maxProblems bounds the number of problems that a check returns.
 const maxProblems = 10
 
-// CheckWatches compares what all watchers saw with each other, with the versions that
-// clients were told of and with lists. It returns what does not fit: a gap, a
-// duplicate, a step back, a version that nobody wrote.
-func CheckWatches(watches []Watch, told []Event, lists []Snapshot) (problems []string) {
+// CheckWatches compares the events of all watchers with each other, with the versions in
+// responses to writes and with lists. It returns the inconsistencies: gaps, duplicates,
+// events out of order, and unknown versions.
+func CheckWatches(watches []Watch, acknowledged []Event, lists []Snapshot) (problems []string) {
 	report := func(format string, args ...any) {
 		if len(problems) < maxProblems {
 			problems = append(problems, fmt.Sprintf(format, args...))
@@ -50,12 +50,12 @@ func CheckWatches(watches []Watch, told []Event, lists []Snapshot) (problems []s
 	for _, e := range truth {
 		seen[e.Revision] = e
 	}
-	for _, e := range told {
+	for _, e := range acknowledged {
 		if e.Revision <= from || e.Revision > through {
 			continue
 		}
 		if got, ok := seen[e.Revision]; !ok || got != e {
-			report("a client was told of %+v; the watches show %+v (%v)", e, got, ok)
+			report("a client received %+v; the watches show %+v (%v)", e, got, ok)
 		}
 	}
 	for _, l := range lists {
@@ -66,7 +66,7 @@ func CheckWatches(watches []Watch, told []Event, lists []Snapshot) (problems []s
 	return problems
 }
 
-// merge joins what all have seen into one history.
+// merge merges the events of all watches into one history.
 func merge(watches []Watch, report func(string, ...any)) []Event {
 	all := map[int64]Event{}
 	for i, w := range watches {
@@ -80,7 +80,7 @@ func merge(watches []Watch, report func(string, ...any)) []Event {
 	return slices.SortedFunc(maps.Values(all), func(a, b Event) int { return cmp.Compare(a.Revision, b.Revision) })
 }
 
-// checkOnce finds a value that came back: each write has its own, so a write took
+// checkOnce reports values that occur twice: values are unique to writes, so the write took
 // effect twice.
 func checkOnce(truth []Event, report func(string, ...any)) {
 	seen := map[string]bool{}
@@ -102,7 +102,7 @@ func checkOrder(i int, w Watch, report func(string, ...any)) {
 	}
 }
 
-// checkWhole finds what one watcher has missed.
+// checkWhole reports the events that one watcher has missed.
 func checkWhole(i int, w Watch, truth []Event, report func(string, ...any)) {
 	seen := map[int64]bool{}
 	for _, e := range w.Events {
@@ -115,7 +115,7 @@ func checkWhole(i int, w Watch, truth []Event, report func(string, ...any)) {
 	}
 }
 
-// covered returns the revisions between which every change was watched by somebody.
+// covered returns the range of revisions in which some watcher saw every change.
 func covered(watches []Watch) (from, through int64) {
 	for i, w := range watches {
 		if i == 0 || w.From < from {
@@ -126,8 +126,8 @@ func covered(watches []Watch) (from, through int64) {
 	return from, through
 }
 
-// checkSnapshot compares a list with the history up to its revision. Keys that the
-// history does not name by then are not judged.
+// checkSnapshot compares a list with the history up to its revision. Keys that are not in
+// the history by then are ignored.
 func checkSnapshot(l Snapshot, truth []Event, report func(string, ...any)) {
 	values := map[string]string{}
 	for _, e := range truth {

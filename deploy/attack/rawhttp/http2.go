@@ -17,7 +17,7 @@ import (
 type HTTP2 struct {
 	conn   *tls.Conn
 	framer *http2.Framer
-	mu     sync.Mutex // of what is written
+	mu     sync.Mutex // guards all fields below and writes
 	head   bytes.Buffer
 	encode *hpack.Encoder
 	next   uint32
@@ -26,8 +26,8 @@ type HTTP2 struct {
 	goAway http2.ErrCode
 }
 
-// HTTP2 opens a connection whose streams get a window of this many bytes: with 0,
-// the server can send heads but no bodies.
+// HTTP2 opens a connection whose streams have a receive window of this many bytes: with 0,
+// the server can send headers but no bodies.
 func (s Server) HTTP2(ctx context.Context, window uint32) (*HTTP2, error) {
 	conn, err := s.Dial(ctx, "h2")
 	if err != nil {
@@ -45,7 +45,8 @@ func (s Server) HTTP2(ctx context.Context, window uint32) (*HTTP2, error) {
 	return c, nil
 }
 
-// read acknowledges what has to be and notes how the connection ends.
+// read acknowledges settings and pings, and records the end of streams and of the
+// connection.
 func (c *HTTP2) read() {
 	defer close(c.done)
 	for {
@@ -70,7 +71,7 @@ func (c *HTTP2) read() {
 	}
 }
 
-// Get opens a stream with a GET and returns its number.
+// Get opens a stream with a GET and returns its ID.
 func (c *HTTP2) Get(path, token string) (uint32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,8 +100,8 @@ func (c *HTTP2) Cancel(stream uint32) error {
 	return c.write(func() error { return c.framer.WriteRSTStream(stream, http2.ErrCodeCancel) })
 }
 
-// Continue sends headers that never end, in frames of CONTINUATION, until the
-// server closes or n frames are sent. It returns how many were.
+// Continue sends endless headers in CONTINUATION frames, until the server closes the
+// connection or n frames are sent. It returns the number of sent frames.
 func (c *HTTP2) Continue(n int) (sent int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +120,7 @@ func (c *HTTP2) Continue(n int) (sent int, err error) {
 	return sent, nil
 }
 
-// write does not wait for a server that no longer reads.
+// write writes a frame with a deadline, for servers that no longer read.
 func (c *HTTP2) write(frame func() error) error {
 	_ = c.conn.SetWriteDeadline(time.Now().Add(5 * time.Second))
 	return frame()

@@ -1,7 +1,6 @@
-// Package rawhttp is HTTP as no well-behaved client speaks it: bytes as they are,
-// headers and bodies that never end, streams that nobody reads, requests that are
-// cancelled as soon as they are sent. It sends and measures; what an answer has to
-// be is for its callers to say. Everything it opens is bounded by its context.
+// Package rawhttp is a misbehaving HTTP client: it sends arbitrary bytes, endless headers
+// and bodies, streams that are never read, and requests that are canceled at once. Callers
+// check the responses. All connections are closed when their context ends.
 package rawhttp
 
 import (
@@ -19,19 +18,19 @@ import (
 	"time"
 )
 
-// maxAnswer is how much of an answer is kept.
+// maxAnswer bounds the body of a response, in bytes.
 const maxAnswer = 4 << 20
 
-// Server is whom to talk to.
+// Server is the server to connect to.
 type Server struct {
 	Address string
 	Roots   *x509.CertPool
-	// Certificates are shown to the server.
+	// Certificates are the client certificates.
 	Certificates []tls.Certificate
 }
 
-// Dial opens a TLS connection that speaks one protocol: "http/1.1" or "h2". It is
-// closed with the context.
+// Dial opens a TLS connection with one protocol: "http/1.1" or "h2". It is closed when ctx
+// ends.
 func (s Server) Dial(ctx context.Context, protocol string) (*tls.Conn, error) {
 	host, _, err := net.SplitHostPort(s.Address)
 	if err != nil {
@@ -54,8 +53,8 @@ func (s Server) Dial(ctx context.Context, protocol string) (*tls.Conn, error) {
 	return secure, nil
 }
 
-// Exchange sends bytes as they are over a connection of their own and returns the
-// answers that come until the server closes, or the patience is over.
+// Exchange sends arbitrary bytes over a new connection and returns the responses until the
+// server closes it, or until patience is over.
 func (s Server) Exchange(ctx context.Context, sent string, patience time.Duration) ([]Answer, error) {
 	conn, err := s.Dial(ctx, "http/1.1")
 	if err != nil {
@@ -64,7 +63,7 @@ func (s Server) Exchange(ctx context.Context, sent string, patience time.Duratio
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(conn, sent); err != nil {
-		return nil, nil // refused before all was sent: there may be no answer
+		return nil, nil // refused before all was sent: there may be no response
 	}
 	var answers []Answer
 	reader := bufio.NewReader(conn)
@@ -81,21 +80,21 @@ func (s Server) Exchange(ctx context.Context, sent string, patience time.Duratio
 	}
 }
 
-// Answer is one answer.
+// Answer is one response.
 type Answer struct {
 	Code   int
 	Header http.Header
 	Body   string
 }
 
-// SlowBodies opens connections that send the head of a request and one byte of the
-// body that it announces, and then nothing. It returns how many were opened; they
-// stay open until the context ends or the server closes them.
+// SlowBodies opens connections that send the headers of a request and one byte of its body,
+// and then nothing. It returns the number of opened connections, which stay open until ctx
+// ends or the server closes them.
 func (s Server) SlowBodies(ctx context.Context, n int, head string) (opened int, err error) {
 	return s.many(ctx, n, head+"\r\n\r\n{")
 }
 
-// SlowHeaders opens connections that send half a head and then nothing.
+// SlowHeaders opens connections that send a part of the headers and then nothing.
 func (s Server) SlowHeaders(ctx context.Context, n int) (opened int, err error) {
 	return s.many(ctx, n, "GET /api HTTP/1.1\r\nHost: a\r\nX-Slow: ")
 }
@@ -105,7 +104,7 @@ func (s Server) many(ctx context.Context, n int, start string) (int, error) {
 	var mu sync.Mutex
 	var opened int
 	var errs []error
-	places := make(chan struct{}, 16) // handshakes at a time
+	places := make(chan struct{}, 16) // concurrent handshakes
 	for range n {
 		group.Go(func() {
 			places <- struct{}{}
@@ -130,7 +129,7 @@ func (s Server) many(ctx context.Context, n int, start string) (int, error) {
 	return opened, nil
 }
 
-// Head returns the head of an HTTP/1.1 request, without the empty line.
+// Head returns the request line and headers of an HTTP/1.1 request, without the empty line.
 func Head(method, path string, headers ...string) string {
 	lines := append([]string{method + " " + path + " HTTP/1.1", "Host: localhost"}, headers...)
 	return strings.Join(lines, "\r\n")

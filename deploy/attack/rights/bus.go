@@ -24,8 +24,8 @@ func busTrials() []attack.Trial {
 	}
 }
 
-// intrude joins the bus with a certificate of the peers' authority that names no
-// service. It returns nil when the bus does not let it in, which is as good.
+// intrude connects to the bus with a certificate of the peers' CA that names no service. It
+// returns nil if the bus rejects the connection, which is a success too.
 func intrude(t *attack.Target) (*intruder.Intruder, error) {
 	files, err := t.Peers.Authority.Issue(t.Dir, "nobody")
 	if err != nil {
@@ -38,7 +38,7 @@ func intrude(t *attack.Target) (*intruder.Intruder, error) {
 	return i, nil
 }
 
-// busSecrecy listens while a Secret is written.
+// busSecrecy receives messages while a Secret is written.
 func busSecrecy(ctx context.Context, t *attack.Target) error {
 	i, err := intrude(t)
 	if i == nil || err != nil {
@@ -52,20 +52,20 @@ func busSecrecy(ctx context.Context, t *attack.Target) error {
 	attack.Wait(ctx, time.Second)
 	for _, spelling := range []string{word, base64.StdEncoding.EncodeToString([]byte(word))} {
 		if i.Heard(spelling) {
-			return errors.New("whoever is on the bus reads what Secrets hold")
+			return errors.New("messages on the bus reveal the content of Secrets")
 		}
 	}
 	return nil
 }
 
-// bindings is the type whose changes would be worth forging.
+// bindings returns the type of the forged change.
 func bindings() resource.GroupResource {
 	return resource.GroupResource{Group: "rbac.authorization.platform.io", Resource: "clusterrolebindings"}
 }
 
 const bindingsSubject = "changes.rbac_authorization_platform_io.clusterrolebindings._"
 
-// busForgery makes up a binding to cluster-admin.
+// busForgery forges a binding to cluster-admin.
 func busForgery(ctx context.Context, t *attack.Target) error {
 	mallory, err := t.User(ctx, "")
 	if err != nil {
@@ -84,7 +84,7 @@ func busForgery(ctx context.Context, t *attack.Target) error {
 	body := fmt.Sprintf(`{"apiVersion":"rbac.authorization.platform.io/v1","kind":"ClusterRoleBinding",
 		"metadata":{"name":%q,"uid":%q,"resourceVersion":"%d"},"roleRef":{"apiGroup":"rbac.authorization.platform.io","kind":"ClusterRole","name":"cluster-admin"},
 		"subjects":[{"kind":"ServiceAccount","name":"intruder","namespace":%q}]}`, name, name, revision, mallory.Namespace)
-	// The hub goes on counting meanwhile: the forged revision is one to come.
+	// Revisions increase meanwhile: the forged one is in the future.
 	change := services.Change{Type: services.Added, Previous: current,
 		Object: services.Object{Key: resource.Key{GroupResource: bindings(), Name: name}, Revision: revision, UID: name, JSON: []byte(body)}}
 	if err := i.Forge(bindingsSubject, change); err != nil {
@@ -99,7 +99,7 @@ func busForgery(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// busReplay repeats what was heard when a binding was made, after it was deleted.
+// busReplay replays the messages about a binding after the binding was deleted.
 func busReplay(ctx context.Context, t *attack.Target) error {
 	i, err := intrude(t)
 	if i == nil || err != nil {
@@ -134,8 +134,8 @@ func busReplay(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// busFuture sends changes of revisions that will not come for ages, and bytes that
-// mean nothing: watches have to go on.
+// busFuture sends changes with revisions in the far future, and garbage: watches have to
+// continue.
 func busFuture(ctx context.Context, t *attack.Target) error {
 	i, err := intrude(t)
 	if i == nil || err != nil {

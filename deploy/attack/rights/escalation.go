@@ -1,7 +1,6 @@
-// Package rights holds the trials that try to get what one may not have: rights,
-// secrets, another identity. Each stands for a finding of the security review, or for
-// something that held and has to go on holding. Names are those of the platform
-// vocabulary, which the target has to speak.
+// Package rights holds the trials that try to gain permissions, secrets or another
+// identity. Each tests a finding of the security review, or a protection that the review
+// confirmed. Names are those of the platform vocabulary, which the target has to use.
 package rights
 
 import (
@@ -44,13 +43,13 @@ func escalations() []attack.Trial {
 	}
 }
 
-// builtin is a type that a definition tries to take over.
+// builtin is a built-in type that a definition tries to replace.
 type builtin struct {
 	group, plural, kind, scope string
-	sample                     string // an object beside its metadata; empty makes none
+	sample                     string // fields of an object except its metadata; empty: no object
 }
 
-// builtins are sacrificial: the suite itself does not live on their objects.
+// builtins are types on whose objects the suite itself does not depend.
 func builtins() []builtin {
 	return []builtin{
 		{"storage.platform.io", "storageclasses", "StorageClass", "Cluster", `,"provisioner":"a.example.com/b"`},
@@ -63,7 +62,7 @@ func (b builtin) path(version string) string {
 	return "/apis/" + b.group + "/" + version + "/" + b.plural
 }
 
-// definition returns one over the type. The annotation says that it is approved of.
+// definition returns a definition of the type, with the annotation for approved groups.
 func (b builtin) definition(plural, version string) string {
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.platform.io/v1","kind":"CustomResourceDefinition",
 		"metadata":{"name":"%[1]s.%[2]s","annotations":{"api-approved.platform.io":"https://example.com/1"}},
@@ -74,8 +73,8 @@ func (b builtin) definition(plural, version string) string {
 
 const definer = "create,delete,get,list"
 
-// definitionOverBuiltin defines a custom type in the place of a built-in one, in
-// another version and under another plural. Nothing may be served there.
+// definitionOverBuiltin defines a custom type in the group of a built-in one, in another
+// version and with another plural. It must not be served.
 func definitionOverBuiltin(ctx context.Context, t *attack.Target) error {
 	mallory, err := t.User(ctx, attack.Rule(definer, "apiextensions.platform.io", "customresourcedefinitions"))
 	if err != nil {
@@ -104,8 +103,8 @@ func definitionOverBuiltin(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// definitionDeletesBuiltin makes and deletes attack.Definitions over built-in types, in a
-// version of their own and in the built-in one. The objects have to survive.
+// definitionDeletesBuiltin creates and deletes definitions of built-in types, in another
+// version and in the built-in one. The objects must not be deleted.
 func definitionDeletesBuiltin(ctx context.Context, t *attack.Target) error {
 	mallory, err := t.User(ctx, attack.Rule(definer, "apiextensions.platform.io", "customresourcedefinitions"))
 	if err != nil {
@@ -142,8 +141,7 @@ func definitionDeletesBuiltin(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// deleteDefinition deletes and waits until the definition is gone, or the cleanup
-// has had ample time.
+// deleteDefinition deletes a definition and waits up to 3 s until it is gone.
 func deleteDefinition(ctx context.Context, a *attack.Actor, name string) error {
 	if _, err := a.Send(ctx, http.MethodDelete, attack.Definitions+"/"+name, ""); err != nil {
 		return err
@@ -155,8 +153,8 @@ func deleteDefinition(ctx context.Context, a *attack.Actor, name string) error {
 	return nil
 }
 
-// selfApprovedCertificate asks for a certificate of the masters and approves of it
-// oneself, through a type of one's own over the built-in one.
+// selfApprovedCertificate requests a certificate of system:masters and approves it through
+// a custom type with the names of the built-in one.
 func selfApprovedCertificate(ctx context.Context, t *attack.Target) error {
 	const group = "certificates.platform.io"
 	b := builtin{group: group, plural: "certificatesigningrequests", kind: "CertificateSigningRequest", scope: "Cluster"}
@@ -200,7 +198,7 @@ func selfApprovedCertificate(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// signingRequest returns a PKCS#10 request as an object holds it.
+// signingRequest returns a PKCS#10 request in the encoding of spec.request.
 func signingRequest(name string, organizations ...string) (string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -212,7 +210,7 @@ func signingRequest(name string, organizations ...string) (string, error) {
 	return base64.StdEncoding.EncodeToString(block), err
 }
 
-// unsigned reports an error when a signing request is approved or has a certificate.
+// unsigned returns an error if a signing request is approved or has a certificate.
 func unsigned(ctx context.Context, t *attack.Target, path string) error {
 	answer, err := t.Root().Send(ctx, http.MethodGet, path, "")
 	if err != nil || answer.Code != http.StatusOK {
@@ -233,7 +231,8 @@ func unsigned(ctx context.Context, t *attack.Target, path string) error {
 	return nil
 }
 
-// aggregationLabel gives oneself rights by a label that adds a role to another one.
+// aggregationLabel tries to gain permissions by a label that aggregates a role into
+// another one.
 func aggregationLabel(ctx context.Context, t *attack.Target) error {
 	mallory, err := t.User(ctx, attack.Rule("get,list,update,patch", "rbac.authorization.platform.io", "clusterroles"))
 	if err != nil {
@@ -271,7 +270,7 @@ func aggregationLabel(ctx context.Context, t *attack.Target) error {
 	return attack.Expect(ctx, mallory.Actor, cluster.Request{Path: "/api/v1/secrets"}, http.StatusForbidden)
 }
 
-// connectThroughWatchPath reaches exec and the like with the right to watch.
+// connectThroughWatchPath tries to reach exec and similar subresources with the verb watch.
 func connectThroughWatchPath(ctx context.Context, t *attack.Target) error {
 	mallory, err := t.User(ctx, attack.Rule("watch", "*", "*"))
 	if err != nil {
@@ -283,7 +282,7 @@ func connectThroughWatchPath(ctx context.Context, t *attack.Target) error {
 		return err
 	}
 	for _, sub := range []string{"exec", "attach", "portforward", "proxy"} {
-		// Refused, or no such path: not reached. What a stub answers means reached.
+		// Forbidden or not found means not reached; any other status means reached.
 		if err := attack.Expect(ctx, mallory.Actor, cluster.Request{Path: "/api/v1/watch" + pods + "/p/" + sub + "?command=id"},
 			http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed); err != nil {
 			return err
@@ -292,8 +291,8 @@ func connectThroughWatchPath(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// impersonatedAnonymous acts as one of the unauthenticated: they are not among the
-// authenticated as well.
+// impersonatedAnonymous impersonates system:unauthenticated: the user must not get
+// system:authenticated too.
 func impersonatedAnonymous(ctx context.Context, t *attack.Target) error {
 	r := attack.Request(http.MethodPost, "/apis/authorization.platform.io/v1/selfsubjectaccessreviews",
 		`{"apiVersion":"authorization.platform.io/v1","kind":"SelfSubjectAccessReview","spec":{"nonResourceAttributes":{"verb":"get","path":"/api"}}}`)
@@ -301,7 +300,7 @@ func impersonatedAnonymous(ctx context.Context, t *attack.Target) error {
 	return attack.Expect(ctx, t.Root(), r, http.StatusForbidden)
 }
 
-// longAuditID names a request so that every log of it is large.
+// longAuditID sends a long Audit-Id, which must not be logged in full.
 func longAuditID(ctx context.Context, t *attack.Target) error {
 	answer, err := t.Root().Do(ctx, cluster.Request{Path: "/api", Header: http.Header{"Audit-Id": {strings.Repeat("a", 4000)}}})
 	if err != nil {

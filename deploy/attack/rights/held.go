@@ -24,7 +24,7 @@ func held() []attack.Trial {
 	}
 }
 
-// disguises are spellings of a path that may not lead where the plain one is refused.
+// disguises returns spellings of a path that must not bypass authorization.
 func disguises(path string) []string {
 	rest := strings.TrimPrefix(path, "/api/v1/")
 	return []string{
@@ -38,8 +38,8 @@ func disguises(path string) []string {
 	}
 }
 
-// pathTricks asks for a Secret in every spelling, as nobody and as a user without
-// rights.
+// pathTricks requests a Secret with every spelling, anonymously and as a user without
+// permissions.
 func pathTricks(ctx context.Context, t *attack.Target) error {
 	word, path, err := attack.Secret(ctx, t)
 	if err != nil {
@@ -63,7 +63,7 @@ func pathTricks(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// conceals sends bytes and reports an error when an answer holds the word.
+// conceals sends bytes and returns an error if a response contains the word.
 func conceals(ctx context.Context, t *attack.Target, sent, word string) error {
 	answers, err := attack.Server(t).Exchange(ctx, sent, 5*time.Second)
 	if err != nil {
@@ -71,7 +71,7 @@ func conceals(ctx context.Context, t *attack.Target, sent, word string) error {
 	}
 	for _, a := range answers {
 		if strings.Contains(a.Body, word) {
-			return fmt.Errorf("answer %d shows the secret", a.Code)
+			return fmt.Errorf("a response with code %d contains the secret", a.Code)
 		}
 		if a.Code >= 500 && a.Code != http.StatusNotImplemented && a.Code != http.StatusHTTPVersionNotSupported {
 			return fmt.Errorf("got %d: %.200s", a.Code, a.Body)
@@ -80,7 +80,7 @@ func conceals(ctx context.Context, t *attack.Target, sent, word string) error {
 	return nil
 }
 
-// methodTricks uses odd methods, and headers with which some servers change them.
+// methodTricks uses unusual methods, and headers by which some servers override them.
 func methodTricks(ctx context.Context, t *attack.Target) error {
 	word, path, err := attack.Secret(ctx, t)
 	if err != nil {
@@ -109,7 +109,7 @@ func methodTricks(ctx context.Context, t *attack.Target) error {
 	return attack.Expect(ctx, t.Root(), cluster.Request{Path: path}, http.StatusOK) // it is still there
 }
 
-// patchedIdentity tries to change what an object is by patches of every kind.
+// patchedIdentity tries to change the identity of an object by patches of every type.
 func patchedIdentity(ctx context.Context, t *attack.Target) error {
 	namespace, err := t.Namespace(ctx)
 	if err != nil {
@@ -150,7 +150,7 @@ func patchedIdentity(ctx context.Context, t *attack.Target) error {
 	return err
 }
 
-// object is what makes an object that one.
+// object holds the identifying fields of an object.
 type object struct {
 	APIVersion, Kind string
 	Metadata         struct{ Name, Namespace, UID, CreationTimestamp, DeletionTimestamp string }
@@ -160,8 +160,8 @@ func identity(ctx context.Context, a *attack.Actor, path string) (o object, err 
 	return o, a.Must(ctx, cluster.Request{Path: path}, &o)
 }
 
-// crossedSubresources writes with the right to a resource what only a subresource may
-// write, and the reverse.
+// crossedSubresources tries to write subresources with permission for the resource only,
+// and their fields through the resource.
 func crossedSubresources(ctx context.Context, t *attack.Target) error {
 	mallory, err := t.User(ctx, attack.Rule("get,create,update,patch", "", "pods"))
 	if err != nil {
@@ -200,7 +200,7 @@ func crossedSubresources(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// continueTokens uses the token of one list for another one.
+// continueTokens uses the continue token of one list for another one, and forged tokens.
 func continueTokens(ctx context.Context, t *attack.Target) error {
 	word, path, err := attack.Secret(ctx, t)
 	if err != nil {
@@ -233,13 +233,13 @@ func continueTokens(ctx context.Context, t *attack.Target) error {
 			return err
 		}
 		if strings.Contains(answer.Body, word) || answer.Code >= 500 {
-			return fmt.Errorf("a continue token leads to %d: %.200s", answer.Code, answer.Body)
+			return fmt.Errorf("a continue token is answered with %d: %.200s", answer.Code, answer.Body)
 		}
 	}
 	return nil
 }
 
-// bootstrapTokens shows tokens that look right and are in no Secret.
+// bootstrapTokens sends well-formed and malformed tokens that are not in any Secret.
 func bootstrapTokens(ctx context.Context, t *attack.Target) error {
 	for _, token := range []string{"abcdef.0123456789abcdef", "abcdef.", ".0123456789abcdef", "ABCDEF.0123456789ABCDEF", "abcdef.0123456789abcdef.x", "../../x.0123456789abcdef"} {
 		if err := attack.Expect(ctx, t.As(token), cluster.Request{Path: "/api"}, http.StatusUnauthorized); err != nil {

@@ -37,8 +37,8 @@ func identities() []attack.Trial {
 	}
 }
 
-// shown asks for a path with a certificate, over a connection of its own, and
-// returns the status code; 0 when the handshake was refused.
+// shown requests a path with a client certificate over a new connection, and returns the
+// status code, 0 if the handshake was refused.
 func shown(ctx context.Context, t *attack.Target, files peertls.Files, path string, headers ...string) (int, error) {
 	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 	if err != nil {
@@ -53,7 +53,7 @@ func shown(ctx context.Context, t *attack.Target, files peertls.Files, path stri
 	return answers[0].Code, nil
 }
 
-// frontProxy names another user in headers, with and without the right certificate.
+// frontProxy names another user in headers, with and without a valid proxy certificate.
 func frontProxy(ctx context.Context, t *attack.Target) error {
 	stranger, err := peertls.NewAuthority()
 	if err != nil {
@@ -87,8 +87,8 @@ func frontProxy(ctx context.Context, t *attack.Target) error {
 	return attack.Expect(ctx, t.As(""), r, http.StatusForbidden, http.StatusUnauthorized)
 }
 
-// clientCertificates shows certificates of the right and of other authorities. The
-// right one names a user without rights: known, and refused.
+// clientCertificates sends certificates of the right CA and of others. The right one names
+// a user without permissions: authenticated and forbidden.
 func clientCertificates(ctx context.Context, t *attack.Target) error {
 	stranger, err := peertls.NewAuthority()
 	if err != nil {
@@ -126,7 +126,7 @@ func contains(codes []int, code int) bool {
 	return false
 }
 
-// forgedTokens changes a real token in every way that was once a mistake somewhere.
+// forgedTokens modifies a valid token in ways that some JWT libraries have accepted.
 func forgedTokens(ctx context.Context, t *attack.Target) error {
 	mallory, err := t.User(ctx, "")
 	if err != nil {
@@ -185,7 +185,7 @@ func forgedTokens(ctx context.Context, t *attack.Target) error {
 	return attack.Expect(ctx, mallory.Actor, cluster.Request{Path: "/api"}, http.StatusOK)
 }
 
-// impersonation acts as others without the right to, and with a part of it.
+// impersonation impersonates other users without permission, and with partial permission.
 func impersonation(ctx context.Context, t *attack.Target) error {
 	mallory, err := t.User(ctx, "")
 	if err != nil {
@@ -218,8 +218,8 @@ func impersonation(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// peerCalls calls every method of every service with certificates that may not: of
-// no service, of a worker, and of another authority.
+// peerCalls calls every method of every service with certificates that are not allowed: of
+// no service, of a worker, and of another CA.
 func peerCalls(ctx context.Context, t *attack.Target) error {
 	stranger, err := peertls.NewAuthority()
 	if err != nil {
@@ -250,7 +250,7 @@ func peerCalls(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// serving returns the name of the service behind a contract, as certificates have it.
+// serving returns the certificate name of the service that implements a contract.
 func serving(d grpc.ServiceDesc) string {
 	short := d.ServiceName[strings.LastIndex(d.ServiceName, ".")+1:]
 	if short == "WatchHub" {
@@ -291,7 +291,7 @@ func refusedAll(ctx context.Context, t *attack.Target, files peertls.Files, d gr
 	for i, name := range append(methods, streams(d)...) {
 		err := call("/"+d.ServiceName+"/"+name, i >= len(methods))
 		switch status.Code(err) {
-		case codes.PermissionDenied, codes.Unauthenticated, codes.Unavailable: // the last: no connection at all
+		case codes.PermissionDenied, codes.Unauthenticated, codes.Unavailable: // the last: no connection
 		default:
 			return fmt.Errorf("%s/%s is answered %v", d.ServiceName, name, err) //nolint:errorlint // may be nil
 		}
@@ -306,7 +306,7 @@ func streams(d grpc.ServiceDesc) (names []string) {
 	return names
 }
 
-// peerAtTheDoor shows a certificate of the services where clients come in.
+// peerAtTheDoor sends peer certificates of services to the front door.
 func peerAtTheDoor(ctx context.Context, t *attack.Target) error {
 	for _, name := range []string{"frontdoor", "store", "lifecycle"} {
 		files, err := t.Peers.Authority.Issue(t.Dir, name)

@@ -1,7 +1,6 @@
-// Package strain holds the trials that try to take more than one's share: of memory,
-// of time, of places, of connections. Each stands for a finding of the security
-// review, or for something that held and has to go on holding. All load is bounded in
-// count and time.
+// Package strain contains the resource exhaustion trials: they try to use too much memory,
+// CPU time, request slots or connections. Each is the regression test of a finding of the
+// security review, or of a protection that worked. All load is bounded in number and time.
 package strain
 
 import (
@@ -34,28 +33,28 @@ func exhaustions() []attack.Trial {
 	}
 }
 
-// bearable is how long the administrator may wait while somebody else attacks.
+// bearable is the longest time a request of the administrator may take during an attack.
 const bearable = 8 * time.Second
 
-// inventedMethods sends methods that nobody has heard of: they may not become
-// series of metrics, nor stay in memory.
+// inventedMethods sends unknown HTTP methods: they must neither create time series of
+// metrics nor stay in memory.
 func inventedMethods(ctx context.Context, t *attack.Target) error {
 	size := func() (int, error) {
 		answer, err := attack.Ask(ctx, t.Root(), cluster.Request{Path: "/metrics"}, http.StatusOK)
 		return len(answer.Body), err
 	}
-	nobody := t.As("")
+	anonymous := t.As("")
 	send := func(from, to int) error {
 		for i := from; i < to; i++ {
 			for _, path := range []string{"/x", "/api/v1/namespaces"} {
-				if _, err := nobody.Send(ctx, fmt.Sprintf("M%dX", i), path, ""); err != nil {
+				if _, err := anonymous.Send(ctx, fmt.Sprintf("M%dX", i), path, ""); err != nil {
 					return err
 				}
 			}
 		}
 		return nil
 	}
-	if err := send(0, 20); err != nil { // whatever is a series once for all
+	if err := send(0, 20); err != nil { // creates the series that are created once
 		return err
 	}
 	before, err := size()
@@ -78,8 +77,8 @@ func inventedMethods(ctx context.Context, t *attack.Target) error {
 	return err
 }
 
-// slowBodies announces bodies that never come, on more connections than there are
-// places for writes.
+// slowBodies announces bodies that it never sends, on more connections than the server
+// runs writes at the same time.
 func slowBodies(ctx context.Context, t *attack.Target) error {
 	mallory, err := t.User(ctx, "")
 	if err != nil {
@@ -93,7 +92,7 @@ func slowBodies(ctx context.Context, t *attack.Target) error {
 		return err
 	}
 	namespace := ""
-	if err := attack.Promptly(ctx, bearable, "an administrator's write beside slow bodies", func(ctx context.Context) (err error) {
+	if err := attack.Promptly(ctx, bearable, "an administrator's write during slow bodies", func(ctx context.Context) (err error) {
 		namespace, err = t.Namespace(ctx)
 		return err
 	}); err != nil {
@@ -104,8 +103,8 @@ func slowBodies(ctx context.Context, t *attack.Target) error {
 	})
 }
 
-// unreadStreams asks for large lists on HTTP/2 streams that never take the answer,
-// more of them than there are places for reads.
+// unreadStreams requests large lists on HTTP/2 streams and never reads the responses, on
+// more streams than the server runs reads at the same time.
 func unreadStreams(ctx context.Context, t *attack.Target) error {
 	mallory, err := t.User(ctx, attack.Rule("list", "", "configmaps"))
 	if err != nil {
@@ -127,12 +126,12 @@ func unreadStreams(ctx context.Context, t *attack.Target) error {
 		defer conn.Close()
 		for range 220 {
 			if _, err := conn.Get(attack.ConfigMaps(mallory.Namespace), mallory.Token); err != nil {
-				break // the server has had enough: as good
+				break // the server has closed the connection, which is allowed too
 			}
 		}
 	}
 	for range 2 {
-		if err := attack.Promptly(ctx, bearable, "an administrator's read beside unread streams", func(ctx context.Context) error {
+		if err := attack.Promptly(ctx, bearable, "an administrator's read during unread streams", func(ctx context.Context) error {
 			return attack.Expect(ctx, t.Root(), cluster.Request{Path: attack.ConfigMaps("default")}, http.StatusOK)
 		}); err != nil {
 			return err
@@ -141,8 +140,8 @@ func unreadStreams(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// headWatch asks for the head of a watch. It has to end, and the connection has to
-// serve what comes next on it.
+// headWatch sends HEAD requests for watches. They have to end, and the connection has to
+// serve the next request.
 func headWatch(ctx context.Context, t *attack.Target) error {
 	token := "Authorization: Bearer " + t.Admin.Token
 	for _, path := range []string{attack.ConfigMaps("default") + "?watch=1", "/api/v1/watch/namespaces/default/configmaps"} {
@@ -166,21 +165,21 @@ func headWatch(ctx context.Context, t *attack.Target) error {
 			}
 		}
 		if heads := strings.Count(got.String(), "HTTP/1.1 "); heads < 2 {
-			return fmt.Errorf("HEAD %s blocks its connection: %d answers to two requests", path, heads)
+			return fmt.Errorf("HEAD %s blocks its connection: %d responses to two requests", path, heads)
 		}
 	}
 	return nil
 }
 
-// slowHeaders opens connections whose heads never end. Others are served meanwhile,
-// and the connections are closed in time.
+// slowHeaders opens connections whose request headers never end. Other clients are served
+// meanwhile, and the connections are closed after the header timeout.
 func slowHeaders(ctx context.Context, t *attack.Target) error {
 	slow, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if _, err := attack.Server(t).SlowHeaders(slow, attack.Count(t, 100, 500)); err != nil {
 		return err
 	}
-	if err := attack.Promptly(ctx, bearable, "a read beside slow headers", func(ctx context.Context) error {
+	if err := attack.Promptly(ctx, bearable, "a read during slow headers", func(ctx context.Context) error {
 		return attack.Expect(ctx, t.Root(), cluster.Request{Path: "/api"}, http.StatusOK)
 	}); err != nil || !t.Large {
 		return err
@@ -199,15 +198,15 @@ func slowHeaders(ctx context.Context, t *attack.Target) error {
 		if _, err := conn.Read(buffer); err != nil {
 			var timeout interface{ Timeout() bool }
 			if errors.As(err, &timeout) && timeout.Timeout() {
-				return errors.New("a head that never ends keeps its connection")
+				return errors.New("a connection with endless headers stays open")
 			}
 			return nil
 		}
 	}
 }
 
-// unreadWatches opens watches that nobody reads while much changes. A watcher that
-// reads is served, and memory stays bounded.
+// unreadWatches opens watches and never reads them while many objects change. A watcher
+// that reads is served, and the memory stays bounded.
 func unreadWatches(ctx context.Context, t *attack.Target) error {
 	mallory, err := t.User(ctx, attack.Rule("list,watch", "", "configmaps"))
 	if err != nil {
@@ -238,13 +237,13 @@ func unreadWatches(ctx context.Context, t *attack.Target) error {
 				return err
 			}
 		}
-		return attack.Promptly(ctx, 15*time.Second, "a healthy watcher beside unread ones", func(ctx context.Context) error {
+		return attack.Promptly(ctx, 15*time.Second, "a healthy watcher during unread watches", func(ctx context.Context) error {
 			return attack.Sees(ctx, t, mallory.Namespace, from)
 		})
 	})
 	if err != nil {
 		return err
 	}
-	// What many rounds leave behind would count as memory that an attack has taken.
+	// Objects left over from many rounds would count as memory used by an attack.
 	return attack.Expect(ctx, t.Root(), cluster.Request{Method: http.MethodDelete, Path: attack.ConfigMaps(mallory.Namespace)}, http.StatusOK)
 }

@@ -20,9 +20,9 @@ func protocols() []attack.Trial {
 	}
 }
 
-// smuggling hides a second request in the body of a first one: it would be taken for
-// the next one of somebody else behind the same proxy. A server may answer at most the
-// requests that every reading of the bytes has.
+// smuggling hides a second request in the body of a first one: behind a shared proxy it
+// would be executed as the next request of another client. A server may answer only the
+// requests that exist in every interpretation of the bytes.
 func smuggling(ctx context.Context, t *attack.Target) error {
 	word, path, err := attack.Secret(ctx, t)
 	if err != nil {
@@ -49,7 +49,7 @@ func smuggling(ctx context.Context, t *attack.Target) error {
 		}
 		for _, a := range answers {
 			if strings.Contains(a.Body, word) {
-				return fmt.Errorf("spelling %d: the hidden request is answered", i)
+				return fmt.Errorf("variant %d: the hidden request is answered", i)
 			}
 		}
 	}
@@ -70,10 +70,10 @@ func rapidReset(ctx context.Context, t *attack.Target) error {
 				err = conn.Cancel(stream)
 			}
 			if err != nil {
-				break // the server has closed the connection: as good
+				break // the server has closed the connection, which is allowed too
 			}
 		}
-		return attack.Promptly(ctx, bearable, "a read beside streams that are reset", func(ctx context.Context) error {
+		return attack.Promptly(ctx, bearable, "a read during stream resets", func(ctx context.Context) error {
 			return attack.Expect(ctx, t.Root(), cluster.Request{Path: "/api"}, http.StatusOK)
 		})
 	})

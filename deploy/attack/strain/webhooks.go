@@ -25,20 +25,20 @@ func hostileWebhooks() []attack.Trial {
 
 const registrations = "/apis/admissionregistration.platform.io/v1/mutatingwebhookconfigurations"
 
-// hooked is a namespace whose config maps are all shown to one webhook.
-type hooked struct {
+// hookedNamespace is a namespace whose config maps are all sent to one webhook.
+type hookedNamespace struct {
 	*webhook.Server
 	namespace, name string
 	root            *attack.Actor
 }
 
-// hook starts a webhook and waits until it is asked.
-func hook(ctx context.Context, t *attack.Target, b webhook.Behaviour) (*hooked, error) {
+// hook starts and registers a webhook and waits until it is called.
+func hook(ctx context.Context, t *attack.Target, b webhook.Behaviour) (*hookedNamespace, error) {
 	namespace, err := t.Namespace(ctx)
 	if err != nil {
 		return nil, err
 	}
-	h := &hooked{webhook.Start(b), namespace, attack.Unique("hook"), t.Root()}
+	h := &hookedNamespace{webhook.Start(b), namespace, attack.Unique("hook"), t.Root()}
 	body := fmt.Sprintf(`{"apiVersion":"admissionregistration.platform.io/v1","kind":"MutatingWebhookConfiguration","metadata":{"name":%q},
 		"webhooks":[{"name":"a.example.com","sideEffects":"None","admissionReviewVersions":["v1"],"failurePolicy":"Fail","timeoutSeconds":2,
 		"clientConfig":{"url":%q,"caBundle":%q},"namespaceSelector":{"matchLabels":{"attack":%q}},
@@ -52,27 +52,27 @@ func hook(ctx context.Context, t *attack.Target, b webhook.Behaviour) (*hooked, 
 		_, err := h.root.Provoke(ctx, attack.Request(http.MethodPost, attack.ConfigMaps(namespace)+"?dryRun=All", attack.ConfigMap("warm-up", "")))
 		return h.Asked() > 0, err
 	}
-	if err := attack.Eventually(ctx, 20*time.Second, "a new webhook is asked", asked); err != nil {
+	if err := attack.Eventually(ctx, 20*time.Second, "a new webhook is called", asked); err != nil {
 		h.end()
 		return nil, err
 	}
 	return h, nil
 }
 
-// end takes the webhook away.
-func (h *hooked) end() {
+// end removes the webhook.
+func (h *hookedNamespace) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	_, _ = h.root.Provoke(ctx, attack.Request(http.MethodDelete, registrations+"/"+h.name, ""))
 	h.Close()
 }
 
-// create makes a config map, whatever the answer.
-func (h *hooked) create(ctx context.Context, name string) (cluster.Answer, error) {
+// create creates a config map and accepts any response.
+func (h *hookedNamespace) create(ctx context.Context, name string) (cluster.Answer, error) {
 	return h.root.Provoke(ctx, attack.Request(http.MethodPost, attack.ConfigMaps(h.namespace), attack.ConfigMap(name, "")))
 }
 
-// webhookIdentity gives an object another identity while it is admitted.
+// webhookIdentity changes the identity of an object during admission.
 func webhookIdentity(ctx context.Context, t *attack.Target) error {
 	for field, operation := range map[string]string{
 		"namespace":         `{"op":"add","path":"/metadata/namespace","value":"default"}`,
@@ -101,7 +101,7 @@ func webhookIdentity(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// sameIdentity checks what a created object says of itself.
+// sameIdentity checks the identity of a created object.
 func sameIdentity(body, namespace string) error {
 	var o struct {
 		APIVersion, Kind string
@@ -113,12 +113,12 @@ func sameIdentity(body, namespace string) error {
 	m := o.Metadata
 	if o.APIVersion != "v1" || o.Kind != "ConfigMap" || m.Namespace != namespace || m.UID == "hacked" ||
 		strings.HasPrefix(m.CreationTimestamp, "1999") || m.DeletionTimestamp != "" || m.Name != "original" && m.Name != "renamed" {
-		return fmt.Errorf("a webhook made it %.300s", body)
+		return fmt.Errorf("a webhook changed the object to %.300s", body)
 	}
 	return nil
 }
 
-// webhookStatusCode refuses with status codes that HTTP does not have.
+// webhookStatusCode refuses with status codes that are invalid in HTTP.
 func webhookStatusCode(ctx context.Context, t *attack.Target) error {
 	for _, code := range []int{1000, 99999, -1, 100, 200, 1} {
 		h, err := hook(ctx, t, webhook.Deny(code))
@@ -131,13 +131,13 @@ func webhookStatusCode(ctx context.Context, t *attack.Target) error {
 			return fmt.Errorf("status %d: %w", code, err)
 		}
 		if answer.Code < 400 || answer.Code > 599 {
-			return fmt.Errorf("status %d is answered %d", code, answer.Code)
+			return fmt.Errorf("status %d of the webhook becomes %d in the response", code, answer.Code)
 		}
 	}
 	return nil
 }
 
-// webhookCopyBomb answers a patch that doubles the object again and again.
+// webhookCopyBomb answers with a patch that doubles the object many times.
 func webhookCopyBomb(ctx context.Context, t *attack.Target) error {
 	return attack.Modest(t, 400<<20, func() error {
 		h, err := hook(ctx, t, webhook.CopyBomb(attack.Count(t, 21, 26)))
@@ -148,14 +148,14 @@ func webhookCopyBomb(ctx context.Context, t *attack.Target) error {
 		return attack.Promptly(ctx, tooSlow, "a doubling patch", func(ctx context.Context) error {
 			answer, err := h.create(ctx, "bomb")
 			if err == nil && answer.Code/100 == 2 {
-				err = attack.ErrTaken
+				err = attack.ErrAccepted
 			}
 			return err
 		})
 	})
 }
 
-// webhookWarnings answers warnings that are many or long.
+// webhookWarnings answers with many or very long warnings.
 func webhookWarnings(ctx context.Context, t *attack.Target) error {
 	for _, b := range []webhook.Behaviour{webhook.Warn(1, 100_000), webhook.Warn(2_000, 100)} {
 		h, err := hook(ctx, t, b)
@@ -174,7 +174,8 @@ func webhookWarnings(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// webhooksFailClosed answers in ways that are no answer: nothing is created, in time.
+// webhooksFailClosed answers with invalid, slow and endless responses: no object may be
+// created, and the client gets its response in time.
 func webhooksFailClosed(ctx context.Context, t *attack.Target) error {
 	for name, b := range map[string]webhook.Behaviour{
 		"redirect": webhook.Redirect(t.Admin.URL + "/api"),
@@ -191,7 +192,7 @@ func webhooksFailClosed(ctx context.Context, t *attack.Target) error {
 			defer h.end()
 			answer, err := h.create(ctx, "unadmitted")
 			if err == nil && answer.Code/100 == 2 {
-				err = attack.ErrTaken
+				err = attack.ErrAccepted
 			}
 			return err
 		}); err != nil {

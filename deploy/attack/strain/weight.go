@@ -22,12 +22,12 @@ func weights() []attack.Trial {
 	}
 }
 
-// Deep returns an object nested to a depth.
+// Deep returns a JSON object of the given nesting depth.
 func Deep(depth int) string {
 	return strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth)
 }
 
-// Wide returns n items with commas between; %d in the item is its number.
+// Wide returns n items separated by commas; %d in the item is replaced by its number.
 func Wide(n int, item string) string {
 	var b strings.Builder
 	for i := range n {
@@ -39,15 +39,15 @@ func Wide(n int, item string) string {
 	return b.String()
 }
 
-// tooSlow is far more than a request of less than a megabyte may take.
+// tooSlow is far above the usual duration of a request of less than a megabyte.
 const tooSlow = 10 * time.Second
 
-// settled are the answers of a service that has come to an end with a request: taken,
-// or refused as too much.
-func settled() []int { return []int{200, 201, 400, 413, 422} }
+// regular returns the status codes of a request that was processed normally: accepted, or
+// refused as invalid or too large.
+func regular() []int { return []int{200, 201, 400, 413, 422} }
 
-// deepObjects creates and applies objects that are nested deep: little to send, and
-// not much to hold.
+// deepObjects creates, applies and patches deeply nested objects: small requests that must
+// not use much memory.
 func deepObjects(ctx context.Context, t *attack.Target) error {
 	namespace, err := t.Namespace(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func deepObjects(ctx context.Context, t *attack.Target) error {
 				{Method: http.MethodPatch, Path: path + "/" + name, Type: "application/merge-patch+json", Body: `{"spec":` + Deep(depth) + `}`},
 			} {
 				if err := attack.Promptly(ctx, tooSlow, fmt.Sprintf("%s at depth %d", r.Method, depth), func(ctx context.Context) error {
-					return attack.Expect(ctx, t.Root(), r, append(settled(), http.StatusNotFound)...)
+					return attack.Expect(ctx, t.Root(), r, append(regular(), http.StatusNotFound)...)
 				}); err != nil {
 					return err
 				}
@@ -79,8 +79,8 @@ func deepObjects(ctx context.Context, t *attack.Target) error {
 	})
 }
 
-// wideObjects sends lists with many members, each kind of which was once compared
-// with all others.
+// wideObjects sends objects with very long lists. Each of these lists was once validated in
+// quadratic time.
 func wideObjects(ctx context.Context, t *attack.Target) error {
 	namespace, err := t.Namespace(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func wideObjects(ctx context.Context, t *attack.Target) error {
 		{"labels", attack.ConfigMaps(namespace), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"l","labels":{` + Wide(20_000, `"l%d":"v"`) + `}}}`},
 	} {
 		if err := attack.Promptly(ctx, tooSlow, w.what, func(ctx context.Context) error {
-			return attack.Expect(ctx, t.Root(), attack.Request(http.MethodPost, w.path+"?dryRun=All", w.body), append(settled(), http.StatusForbidden)...)
+			return attack.Expect(ctx, t.Root(), attack.Request(http.MethodPost, w.path+"?dryRun=All", w.body), append(regular(), http.StatusForbidden)...)
 		}); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func wideObjects(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// quantities sends numbers that are short to write and long to compare.
+// quantities sends quantities that are short as text and expensive to compare.
 func quantities(ctx context.Context, t *attack.Target) error {
 	namespace, err := t.Namespace(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func quantities(ctx context.Context, t *attack.Target) error {
 			"resources":{"limits":{"cpu":"` + number + `"},"requests":{"cpu":"1"}}}]}}`
 		r := attack.Request(http.MethodPost, "/api/v1/namespaces/"+namespace+"/pods?dryRun=All", body)
 		if err := attack.Promptly(ctx, 5*time.Second, "cpu "+number[:min(len(number), 20)], func(ctx context.Context) error {
-			return attack.Expect(ctx, t.Root(), r, append(settled(), http.StatusForbidden)...)
+			return attack.Expect(ctx, t.Root(), r, append(regular(), http.StatusForbidden)...)
 		}); err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func quantities(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// manyWarnings provokes a warning for each of many fields.
+// manyWarnings sends an object with many unknown fields, each of which causes a warning.
 func manyWarnings(ctx context.Context, t *attack.Target) error {
 	namespace, err := t.Namespace(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func manyWarnings(ctx context.Context, t *attack.Target) error {
 	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"w"},` + Wide(5_000, `"unknown%d":1`) + `}`
 	answer, err := t.Root().Do(ctx, attack.Request(http.MethodPost, attack.ConfigMaps(namespace)+"?dryRun=All", body))
 	if err != nil {
-		return fmt.Errorf("the answer cannot be read: %w", err)
+		return fmt.Errorf("cannot read the response: %w", err)
 	}
 	return fewWarnings(answer)
 }
@@ -158,7 +158,7 @@ func fewWarnings(answer cluster.Answer) error {
 	return nil
 }
 
-// amplifiedDefaults sends many empty items whose defaults are large.
+// amplifiedDefaults sends many empty items with large defaults.
 func amplifiedDefaults(ctx context.Context, t *attack.Target) error {
 	namespace, err := t.Namespace(ctx)
 	if err != nil {
@@ -179,7 +179,7 @@ func amplifiedDefaults(ctx context.Context, t *attack.Target) error {
 	})
 }
 
-// bombs are bodies that grow, or never end, while they are read.
+// bombs sends bodies that expand or recurse without limit when they are decoded.
 func bombs(ctx context.Context, t *attack.Target) error {
 	namespace, err := t.Namespace(ctx)
 	if err != nil {
@@ -204,7 +204,7 @@ func bombs(ctx context.Context, t *attack.Target) error {
 			{Method: http.MethodPatch, Path: object, Type: "application/merge-patch+json", Body: Deep(100_000)},
 		} {
 			if err := attack.Promptly(ctx, tooSlow, "a bomb of "+r.Type, func(ctx context.Context) error {
-				return attack.Expect(ctx, t.Root(), r, settled()...)
+				return attack.Expect(ctx, t.Root(), r, regular()...)
 			}); err != nil {
 				return err
 			}

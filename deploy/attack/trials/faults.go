@@ -20,9 +20,9 @@ func faults() []attack.Trial {
 	}
 }
 
-// lostAnswers loses what etcd answers to a write. The write must be applied at most
-// once; who is told of a conflict must not have written; and who does not know must
-// not be told to repeat it (C2).
+// lostAnswers drops etcd's responses to a write. The write must be applied at most once; a
+// client that receives a conflict must not have written; and a client must not be asked to
+// repeat a write with an unknown result (C2).
 func lostAnswers(ctx context.Context, t *attack.Target) error {
 	namespace, err := t.Namespace(ctx)
 	if err != nil {
@@ -67,9 +67,9 @@ type stored struct {
 	Data map[string]string
 }
 
-// read reads an object, again until the way to etcd is there.
+// read reads an object and retries until etcd is reachable.
 func read(ctx context.Context, t *attack.Target, path string) (o stored, err error) {
-	err = attack.Eventually(ctx, 30*time.Second, "reads go through again", func() (bool, error) {
+	err = attack.Eventually(ctx, 30*time.Second, "reads succeed again", func() (bool, error) {
 		within, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		answer, err := t.Root().Provoke(within, cluster.Request{Path: path})
@@ -81,8 +81,8 @@ func read(ctx context.Context, t *attack.Target, path string) (o stored, err err
 	return o, err
 }
 
-// lose sends a write while answers are lost, and compares what was said with what
-// was done.
+// lose sends a write while responses are dropped and compares the response to the client
+// with the stored object.
 func lose(ctx context.Context, t *attack.Target, r cluster.Request, path string, before stored) error {
 	link := t.Peers.StoreLink
 	link.LoseAnswers(0)
@@ -113,20 +113,20 @@ func lose(ctx context.Context, t *attack.Target, r cluster.Request, path string,
 	}
 	switch {
 	case twice > 1:
-		return errors.New("it was applied twice")
+		return errors.New("the write was applied twice")
 	case got.err != nil:
-		return fmt.Errorf("no answer came: %w", got.err)
+		return fmt.Errorf("no response: %w", got.err)
 	case got.answer.Code == http.StatusConflict && applied:
-		return errors.New("it is called a conflict, and was applied")
+		return errors.New("the response is a conflict, but the write was applied")
 	case got.answer.Code/100 == 2 && !applied:
-		return errors.New("it is called done, and was not")
+		return errors.New("the response is a success, but the write was not applied")
 	case got.answer.Code >= 500 && got.answer.Header.Get("Retry-After") != "" && applied:
-		return fmt.Errorf("the client is told to repeat (%d) what was applied", got.answer.Code)
+		return fmt.Errorf("the client is asked to retry (%d), but the write was applied", got.answer.Code)
 	}
 	return nil
 }
 
-// healthWithoutAuthz asks whether the front door lives while authorization does not.
+// healthWithoutAuthz checks /livez of the front door while authorization hangs.
 func healthWithoutAuthz(ctx context.Context, t *attack.Target) error {
 	for _, service := range []string{"authz", "authn"} {
 		p := t.Process(service)
@@ -147,8 +147,8 @@ func healthWithoutAuthz(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// readinessWithoutEtcd asks whether the front door is ready while etcd hangs: the
-// answer has to come soon, and to be no.
+// readinessWithoutEtcd checks /readyz of the front door while etcd hangs: it has to fail
+// soon.
 func readinessWithoutEtcd(ctx context.Context, t *attack.Target) error {
 	p := t.Process("etcd")
 	if err := p.Pause(); err != nil {
@@ -156,13 +156,13 @@ func readinessWithoutEtcd(ctx context.Context, t *attack.Target) error {
 	}
 	started := time.Now()
 	err := attack.Promptly(ctx, 12*time.Second, "/readyz without etcd", func(ctx context.Context) error {
-		return attack.Eventually(ctx, 12*time.Second, "it says no", func() (bool, error) {
+		return attack.Eventually(ctx, 12*time.Second, "/readyz fails", func() (bool, error) {
 			answer, err := t.Root().Provoke(ctx, cluster.Request{Path: "/readyz"})
 			return answer.Code >= 500 && !strings.Contains(answer.Body, "panicked"), err
 		})
 	})
 	if took := time.Since(started); err == nil && took > 10*time.Second {
-		err = fmt.Errorf("it took %v to say that the service is not ready", took)
+		err = fmt.Errorf("it took %v until /readyz failed", took)
 	}
 	return errors.Join(err, p.Resume(), t.Admin.Ready(ctx))
 }

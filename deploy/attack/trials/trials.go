@@ -1,6 +1,6 @@
-// Package trials lists the trials of package attack, and holds those that break a
-// part of the suite on purpose: answers that get lost, services that hang. It decides
-// what clients may be told then.
+// Package trials lists the trials of package attack, and contains those that break a part
+// of the suite on purpose: lost responses and hanging services. They check the responses to
+// clients in these situations.
 package trials
 
 import (

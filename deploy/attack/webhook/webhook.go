@@ -1,6 +1,5 @@
-// Package webhook is an HTTPS server that answers admission reviews as no honest
-// webhook does. Each behaviour is one function; the server is on loopback and ends
-// with Close.
+// Package webhook is an HTTPS server that answers admission reviews like a hostile webhook.
+// Each behaviour is one function; the server listens on loopback and ends with Close.
 package webhook
 
 import (
@@ -18,10 +17,10 @@ import (
 	"time"
 )
 
-// Behaviour answers one review, whose uid and API version it is given.
+// Behaviour answers one review.
 type Behaviour func(w http.ResponseWriter, r *http.Request, review Review)
 
-// Review is what a behaviour has to know of the request.
+// Review is the part of a review that a response needs.
 type Review struct {
 	APIVersion string
 	Request    struct{ UID string }
@@ -33,7 +32,7 @@ type Server struct {
 	asked  atomic.Int64
 }
 
-// Start starts a server that behaves in one way.
+// Start starts a server with a behaviour.
 func Start(b Behaviour) *Server {
 	s := &Server{}
 	s.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,13 +50,13 @@ func Start(b Behaviour) *Server {
 	return s
 }
 
-// URL is where the server listens.
+// URL returns the URL of the server.
 func (s *Server) URL() string { return s.server.URL }
 
-// Asked returns how many reviews have come.
+// Asked returns the number of received reviews.
 func (s *Server) Asked() int64 { return s.asked.Load() }
 
-// CABundle is the authority of its certificate as a configuration holds it.
+// CABundle returns the CA of its certificate in the form of a webhook configuration.
 func (s *Server) CABundle() string {
 	block := &pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw}
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(block))
@@ -69,7 +68,7 @@ func (s *Server) Close() {
 	s.server.Close()
 }
 
-// Answer allows the request, with more members of the response as JSON.
+// Answer allows the request; more contains further members of the response as JSON.
 func Answer(more string) Behaviour {
 	return func(w http.ResponseWriter, _ *http.Request, review Review) {
 		w.Header().Set("Content-Type", "application/json")
@@ -83,7 +82,7 @@ func Patch(operations string) Behaviour {
 	return Answer(`,"patchType":"JSONPatch","patch":"` + base64.StdEncoding.EncodeToString([]byte(operations)) + `"`)
 }
 
-// CopyBomb doubles a value by copying it again and again.
+// CopyBomb doubles a value by copying it repeatedly.
 func CopyBomb(doublings int) Behaviour {
 	operations := []string{`{"op":"add","path":"/metadata/annotations","value":{"b":"` + strings.Repeat("x", 64) + `"}}`,
 		`{"op":"add","path":"/data","value":{"a":{}}}`, `{"op":"copy","from":"/metadata/annotations","path":"/data/a/x"}`}
@@ -93,7 +92,7 @@ func CopyBomb(doublings int) Behaviour {
 	return Patch("[" + strings.Join(operations, ",") + "]")
 }
 
-// Warn allows the request with warnings of a length.
+// Warn allows the request with a number of warnings of a length.
 func Warn(count, length int) Behaviour {
 	warnings, _ := json.Marshal(strings.Split(strings.TrimSuffix(strings.Repeat(strings.Repeat("w", length)+" ", count), " "), " "))
 	return Answer(`,"warnings":` + string(warnings))
@@ -108,7 +107,7 @@ func Deny(code int) Behaviour {
 	}
 }
 
-// WrongUID answers another review.
+// WrongUID answers with the uid of another review.
 func WrongUID() Behaviour {
 	return func(w http.ResponseWriter, _ *http.Request, review Review) {
 		w.Header().Set("Content-Type", "application/json")
@@ -116,21 +115,21 @@ func WrongUID() Behaviour {
 	}
 }
 
-// Garbage answers what is not JSON.
+// Garbage answers with invalid JSON.
 func Garbage() Behaviour {
 	return func(w http.ResponseWriter, _ *http.Request, _ Review) {
 		_, _ = io.WriteString(w, "\x00\xff{{{{\"uid\":")
 	}
 }
 
-// Redirect sends the review elsewhere.
+// Redirect answers with a redirect to another URL.
 func Redirect(to string) Behaviour {
 	return func(w http.ResponseWriter, r *http.Request, _ Review) {
 		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
 	}
 }
 
-// Endless answers up to a number of bytes of white space, and then nothing more.
+// Endless answers with white space of up to a number of bytes and no review.
 func Endless(bytes int) Behaviour {
 	return func(w http.ResponseWriter, r *http.Request, _ Review) {
 		chunk := []byte(strings.Repeat(" ", 64<<10))
@@ -142,7 +141,7 @@ func Endless(bytes int) Behaviour {
 	}
 }
 
-// Slow answers after a time, or when the caller has gone.
+// Slow answers after a delay, or when the client has disconnected.
 func Slow(d time.Duration) Behaviour {
 	return func(w http.ResponseWriter, r *http.Request, review Review) {
 		ctx, cancel := context.WithTimeout(r.Context(), d)
