@@ -42,8 +42,8 @@ func (c *comparison) run(ctx context.Context) error {
 			byKind[one.Kind] = append(byKind[one.Kind], one)
 		}
 	}
-	// Kinds of one name may be versions of the same objects, so they take turns. The
-	// answers are counted in the order of the kinds, however they came.
+	// Kinds with the same plural name may be versions of the same objects, so they run one
+	// after the other. The results are counted in the order of the kinds.
 	results := make([][][]verdict.Difference, len(kinds))
 	turns := map[string][]int{}
 	for i, k := range kinds {
@@ -55,7 +55,7 @@ func (c *comparison) run(ctx context.Context) error {
 		group.Go(func() (err error) {
 			for _, i := range turns[name] {
 				if results[i], err = c.kind(ctx, kinds[i], byKind[kinds[i]]); err != nil {
-					return err // what was found until then is reported
+					return err // the differences found so far are reported
 				}
 			}
 			return nil
@@ -82,7 +82,7 @@ func (c *comparison) kind(ctx context.Context, k *corpus.Kind, cases []corpus.Ca
 		}
 	}
 	for _, one := range cases {
-		ours, theirs := c.player(c.portico, &one), c.player(c.peer, &one)
+		ours, theirs := c.runner(c.portico, &one), c.runner(c.peer, &one)
 		for i := range one.Steps {
 			step := &one.Steps[i]
 			if step.Needs != "" && (ours.seen[step.Needs] == nil || theirs.seen[step.Needs] == nil) {
@@ -90,8 +90,8 @@ func (c *comparison) kind(ctx context.Context, k *corpus.Kind, cases []corpus.Ca
 			}
 			var a, b map[string]any
 			both, ctx := errgroup.WithContext(ctx)
-			both.Go(func() (err error) { a, err = ours.play(ctx, step); return err })
-			both.Go(func() (err error) { b, err = theirs.play(ctx, step); return err })
+			both.Go(func() (err error) { a, err = ours.run(ctx, step); return err })
+			both.Go(func() (err error) { b, err = theirs.run(ctx, step); return err })
 			if err := both.Wait(); err != nil {
 				return all, fmt.Errorf("%s %s/%s: %w", k.ID(), one.Name, step.Name, err)
 			}
@@ -102,60 +102,60 @@ func (c *comparison) kind(ctx context.Context, k *corpus.Kind, cases []corpus.Ca
 	return all, nil
 }
 
-// player plays the steps of one case to one side.
-type player struct {
+// runner sends the steps of one case to one server.
+type runner struct {
 	side  *side
 	whole *corpus.Case
 	names *normal.Names
 	seen  corpus.Seen
 }
 
-// player starts a case. Portico's documents say which fields are compared on both
-// sides: the reference server is of a later release.
-func (c *comparison) player(s *side, whole *corpus.Case) *player {
-	return &player{side: s, whole: whole, names: normal.NewNames(c.portico.document), seen: corpus.Seen{}}
+// runner starts a case. Portico's documents define the compared fields for both servers,
+// because the reference server is a later release.
+func (c *comparison) runner(s *side, whole *corpus.Case) *runner {
+	return &runner{side: s, whole: whole, names: normal.NewNames(c.portico.document), seen: corpus.Seen{}}
 }
 
-func (p *player) play(ctx context.Context, step *corpus.Step) (map[string]any, error) {
-	answer, err := p.side.send(ctx, step, p.seen)
+func (r *runner) run(ctx context.Context, step *corpus.Step) (map[string]any, error) {
+	answer, err := r.side.send(ctx, step, r.seen)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err != nil { // a server that does not answer is a difference, too
+	if err != nil { // a missing response is a difference, too
 		return map[string]any{"code": "no answer: " + err.Error()}, nil
 	}
-	tree, parsed := p.names.Tree(step.Name, answer)
+	tree, parsed := r.names.Tree(step.Name, answer)
 	if answer.Code < 300 && parsed != nil {
-		p.seen[step.Name] = parsed
-		return tree, p.settle(ctx, step)
+		r.seen[step.Name] = parsed
+		return tree, r.waitStable(ctx, step)
 	}
 	return tree, nil
 }
 
 const (
-	// pause is how long a settled object stays the same.
-	pause = 300 * time.Millisecond
-	// settling bounds the wait for that.
-	settling = 10 * time.Second
+	// stablePeriod is how long an object must stay the same to count as stable.
+	stablePeriod = 300 * time.Millisecond
+	// stableTimeout bounds the wait for a stable object.
+	stableTimeout = 10 * time.Second
 )
 
-// settle waits until the server is done with an object that it works on itself, as
-// on a definition, and remembers its newest state.
-func (p *player) settle(ctx context.Context, step *corpus.Step) error {
-	if p.whole.Settles == "" || step.Method == http.MethodGet || strings.Contains(step.Query, "dryRun") {
+// waitStable waits until an object that the server itself changes, such as a custom
+// resource definition, stays the same, and stores its newest state.
+func (r *runner) waitStable(ctx context.Context, step *corpus.Step) error {
+	if r.whole.Unstable == "" || step.Method == http.MethodGet || strings.Contains(step.Query, "dryRun") {
 		return nil
 	}
-	read := &corpus.Step{Method: http.MethodGet, Path: p.whole.Settles}
+	read := &corpus.Step{Method: http.MethodGet, Path: r.whole.Unstable}
 	last := ""
-	for end := time.Now().Add(settling); time.Now().Before(end); {
-		answer, err := p.side.send(ctx, read, nil)
+	for end := time.Now().Add(stableTimeout); time.Now().Before(end); {
+		answer, err := r.side.send(ctx, read, nil)
 		if err != nil || answer.Code == http.StatusNotFound {
 			return err
 		}
-		// What is being deleted goes on until it is gone, unless something holds it.
+		// An object with a deletion timestamp counts as stable when finalizers keep it.
 		if string(answer.Body) == last {
-			if p.seen[step.Name]["kind"] == p.whole.Kind.Kind.Kind {
-				_, p.seen[step.Name] = normal.NewNames(p.side.document).Tree("", answer)
+			if r.seen[step.Name]["kind"] == r.whole.Kind.Kind.Kind {
+				_, r.seen[step.Name] = normal.NewNames(r.side.document).Tree("", answer)
 			}
 			return nil
 		}
@@ -163,7 +163,7 @@ func (p *player) settle(ctx context.Context, step *corpus.Step) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(pause):
+		case <-time.After(stablePeriod):
 		}
 	}
 	return nil

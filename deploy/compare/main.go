@@ -1,5 +1,5 @@
-// Command compare sends one corpus of requests to Portico and to the reference
-// server, and prints what does not agree. See the README beside it.
+// Command compare sends one corpus of requests to Portico and to the reference server and
+// prints the differences. See README.md.
 package main
 
 import (
@@ -31,14 +31,14 @@ type settings struct {
 
 func main() {
 	s := settings{}
-	flag.StringVar(&s.portico, "portico", "bin/portico", "the all-in-one to start")
-	flag.StringVar(&s.peer, "peer", "bin/peer", "folder with the programs apiserver and etcd to start beside it")
-	flag.StringVar(&s.only, "only", "", "send only the cases whose kind/name this regular expression finds")
-	flag.StringVar(&s.list, "intended", "", "another list of intended differences")
+	flag.StringVar(&s.portico, "portico", "bin/portico", "portico program to start")
+	flag.StringVar(&s.peer, "peer", "bin/peer", "folder with the apiserver and etcd programs of the reference server")
+	flag.StringVar(&s.only, "only", "", "send only the cases whose kind/name matches this regular expression")
+	flag.StringVar(&s.list, "intended", "", "file with the intended differences; the built-in list if empty")
 	flag.StringVar(&s.results, "json", "", "also write all open differences to this file")
 	flag.StringVar(&s.work, "work", "", "keep data and logs of the servers in this folder")
-	flag.IntVar(&s.examples, "examples", 3, "how many requests to name for each class of differences")
-	flag.IntVar(&s.parallel, "parallel", 2, "how many kinds to compare at a time")
+	flag.IntVar(&s.examples, "examples", 3, "number of requests to print for each class of differences")
+	flag.IntVar(&s.parallel, "parallel", 2, "number of kinds to compare at the same time")
 	flag.BoolVar(&s.strict, "strict", false, "fail when there are open differences")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -85,7 +85,7 @@ func run(ctx context.Context, s *settings) error {
 	return errors.Join(c.run(ctx), finish(s, report, intended))
 }
 
-// finish prints what was found; entries that cover nothing fail a whole run.
+// finish prints the report. Unused entries of the list make a complete run fail.
 func finish(s *settings, report *verdict.Report, intended *verdict.Intended) error {
 	failures := []error{report.Print(os.Stdout, s.examples)}
 	if s.results != "" {
@@ -101,5 +101,5 @@ func finish(s *settings, report *verdict.Report, intended *verdict.Intended) err
 	return errors.Join(failures...)
 }
 
-// patience bounds the start of a server.
-const patience = 2 * time.Minute
+// startTimeout bounds the start of a server.
+const startTimeout = 2 * time.Minute

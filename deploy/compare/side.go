@@ -27,12 +27,12 @@ type side struct {
 	discovered corpus.Discovered
 }
 
-// start starts a server, waits until it is ready and reads what it publishes. What
-// it returns has to be stopped, also with an error.
+// start starts a server, waits until it is ready and reads its OpenAPI and discovery
+// documents. The result has to be stopped, also after an error.
 func start(ctx context.Context, begin func(program, work string) (*servers.Server, error), program, work string) (*side, error) {
 	server, err := begin(program, work)
 	s := &side{server: server, client: &http.Client{
-		// The server is this program's own child, on loopback.
+		// The server is a child process of this program, on loopback.
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 8}, //nolint:gosec // see above
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       time.Minute,
@@ -53,10 +53,10 @@ func (s *side) stop() {
 }
 
 func (s *side) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	again := time.NewTicker(200 * time.Millisecond)
-	defer again.Stop()
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
 	for {
 		_, ready := s.read(ctx, "/readyz")
 		_, found := s.read(ctx, "/api/v1/namespaces/default")
@@ -65,8 +65,8 @@ func (s *side) await(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not ready within %v: %v, %v", patience, ready, found)
-		case <-again.C:
+			return fmt.Errorf("not ready within %v: %v, %v", startTimeout, ready, found)
+		case <-ticker.C:
 		}
 	}
 }
@@ -116,14 +116,14 @@ func (s *side) discover(ctx context.Context) error {
 }
 
 const (
-	// maxBody bounds what is read of an answer.
+	// maxBody bounds the size of a response body.
 	maxBody = 16 << 20
-	// attempts is how often a request is sent to a busy server.
+	// attempts is the maximum number of attempts of a request.
 	attempts = 4
 )
 
-// send sends a request and reads the whole answer. A server that asks for another
-// try, as one that is busy does, gets it a few times.
+// send sends a request and reads the complete response. It repeats the request if the server
+// is overloaded and asks the client to retry.
 func (s *side) send(ctx context.Context, step *corpus.Step, seen corpus.Seen) (answer normal.Answer, err error) {
 	for range attempts {
 		answer, err = s.sendOnce(ctx, step, seen)

@@ -1,23 +1,23 @@
-// Package corpus makes the requests of the comparison. Most come from what the
-// servers publish: a kind that both serve joins by itself, with a manifest made
-// from its required fields. Where these do not do, manifests/ has one by hand, and
-// requests/ has what only some kinds can do. The package sends nothing and judges
-// nothing.
+// Package corpus generates the requests of the comparison. Most are derived from the
+// discovery and OpenAPI documents of the servers: a kind that both serve is included
+// automatically, with a manifest generated from its required fields. Where these do not
+// suffice, manifests/ contains a hand-written one; requests/ contains the requests of
+// single kinds. The package neither sends requests nor compares responses.
 package corpus
 
 import (
 	"encoding/json"
 )
 
-// Case is a sequence of requests about one kind; each server gets all of them, in
-// their order.
+// Case is a sequence of requests about one kind; each server receives all of them, in
+// order.
 type Case struct {
 	Kind  *Kind
 	Name  string
 	Steps []Step
-	// Settles is the path of an object that the servers themselves go on changing: a
-	// step begins when they are done with it.
-	Settles string
+	// Unstable is the path of an object that the servers themselves change: the next step
+	// begins when it has stopped changing.
+	Unstable string
 }
 
 // Step is one request. Body may be a string or bytes, which are sent as they are,
@@ -27,11 +27,12 @@ type Step struct {
 	// Accept and Type are the headers Accept and Content-Type; JSON when empty.
 	Accept, Type string
 	Body         any
-	// Needs is the step without whose success, on both sides, this one says nothing.
+	// Needs is the name of a step that must have succeeded on both servers; otherwise this
+	// step is skipped.
 	Needs string
 }
 
-// Seen is what a server answered so far, by the name of the step: the body, when it
+// Seen contains the responses of a server so far, by the name of the step: the body, if it
 // was a JSON object.
 type Seen map[string]map[string]any
 
@@ -49,7 +50,7 @@ func (s *Step) Content(seen Seen) []byte {
 	case []byte:
 		return b
 	}
-	content, _ := json.Marshal(body) // made of what JSON has
+	content, _ := json.Marshal(body) // only JSON types
 	return content
 }
 
@@ -75,7 +76,7 @@ func clone[T any](value T) T {
 	return value
 }
 
-// child returns the object at a name, and makes it if there is none.
+// child returns the object at a name, and creates it if it is missing.
 func child(o object, name string) object {
 	inner, ok := o[name].(object)
 	if !ok {
@@ -85,7 +86,7 @@ func child(o object, name string) object {
 	return inner
 }
 
-// with returns a copy that a function has changed.
+// with returns a copy changed by a function.
 func with(o object, change func(object)) object {
 	out := clone(o)
 	change(out)

@@ -18,17 +18,16 @@ const (
 	applyPatch    = "application/apply-patch+yaml"
 )
 
-// New returns the cases about all kinds, by kind, each with what has to be there
-// before: its namespace.
+// New returns the cases of all kinds, ordered by kind.
 func New(kinds []*Kind, portico, peer *openapi.Document) ([]Case, error) {
-	byHand, err := manifests()
+	written, err := manifests()
 	if err != nil {
 		return nil, err
 	}
 	w := &walker{portico: portico, peer: peer, visits: map[string]int{}}
 	var all []Case
 	for _, k := range kinds {
-		w.give(k, byHand[k.Kind])
+		w.setManifests(k, written[k.Kind])
 	}
 	for _, k := range kinds {
 		all = append(all, w.cases(k)...)
@@ -37,7 +36,7 @@ func New(kinds []*Kind, portico, peer *openapi.Document) ([]Case, error) {
 	return append(all, extra...), err
 }
 
-// Prepare returns the request that makes the kind's namespace.
+// Prepare returns the request that creates the kind's namespace.
 func Prepare(k *Kind) Step {
 	return Step{Name: "namespace", Method: http.MethodPost, Path: "/api/v1/namespaces",
 		Body: object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": k.Namespace()}}}
@@ -62,7 +61,7 @@ func (w *walker) cases(k *Kind) []Case {
 	return append(all, w.fieldCases(k)...)
 }
 
-// reading is about a kind that clients cannot create.
+// reading returns the cases of a kind that clients cannot create.
 func (w *walker) reading(k *Kind) []Case {
 	return []Case{{Kind: k, Name: "read", Steps: []Step{
 		{Name: "list", Method: http.MethodGet, Path: k.collection()},
@@ -72,7 +71,7 @@ func (w *walker) reading(k *Kind) []Case {
 	}}}
 }
 
-// virtual is about a kind whose objects are answered and not kept.
+// virtual returns the cases of a kind whose objects are not stored, such as reviews.
 func (w *walker) virtual(k *Kind) []Case {
 	return append([]Case{bodies(k), {Kind: k, Name: "review", Steps: []Step{
 		{Name: "create", Method: http.MethodPost, Path: k.collection(), Body: k.minimal},
@@ -86,11 +85,11 @@ func (w *walker) virtual(k *Kind) []Case {
 
 // encoded returns an object as JSON text.
 func encoded(o object) string {
-	content, _ := json.Marshal(o) // made of what JSON has
+	content, _ := json.Marshal(o) // only JSON types
 	return string(content)
 }
 
-// again returns what a server answered to a step, changed.
+// again returns a function that changes a server's response to an earlier step.
 func again(step string, change func(object)) func(Seen) any {
 	return func(seen Seen) any {
 		if seen[step] == nil {

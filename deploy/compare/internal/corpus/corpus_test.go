@@ -22,8 +22,8 @@ const (
 		"part":{"required":["name"],"properties":{"name":{"type":"string"},"parts":{"type":"array","items":{"$ref":"#/definitions/part"}}}}}}`
 )
 
-// corpusOf makes the corpus of two servers, of which the second lacks what
-// without says.
+// corpusOf generates the corpus of two servers; without is removed from the document of
+// the second one.
 func corpusOf(t *testing.T, without string) []Case {
 	t.Helper()
 	documents := [2]*openapi.Document{}
@@ -61,7 +61,7 @@ func steps(cases []Case, name string) map[string]string {
 	return all
 }
 
-func TestNewKindJoinsByItself(t *testing.T) {
+func TestNewKindIsIncludedAutomatically(t *testing.T) {
 	cases := corpusOf(t, `"old":{"type":"string"},`)
 	got := steps(cases, "creates")["minimal"]
 	if want := `{"apiVersion":"a.example.com/v1","kind":"Widget","metadata":{"name":"creates"},"spec":{"size":1}}`; got != want {

@@ -58,7 +58,7 @@ func finalizers(k *Kind) Case {
 	})
 }
 
-// collections is about lists and the deletion of many.
+// collections tests lists and the deletion of collections.
 func collections(k *Kind) Case {
 	const name = "collections"
 	var steps []Step

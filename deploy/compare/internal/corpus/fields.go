@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// maxDepth bounds how deep fields are looked for.
+	// maxDepth bounds the depth of the tested fields.
 	maxDepth = 12
-	// maxKinds is in how many kinds the fields of a definition are tried: a second
-	// one shows what depends on where it stands.
+	// maxKinds is the number of kinds in which the fields of a definition are tested: the
+	// second kind reveals behaviour that depends on the position of the definition.
 	maxKinds = 2
 )
 
 // field is one field of a kind.
 type field struct {
 	path   []string        // names; "[]" is the first item of a list, "{}" a value of a map
-	given  *openapi.Schema // as the document has it, maybe a reference
-	schema *openapi.Schema // what it refers to
+	raw    *openapi.Schema // as in the document, maybe a reference
+	schema *openapi.Schema // the resolved schema
 	enum   []any
 }
 
@@ -28,11 +28,11 @@ func (f *field) String() string { return strings.Join(f.path, ".") }
 // walker finds the fields that both servers have.
 type walker struct {
 	portico, peer *openapi.Document
-	// visits counts in how many kinds the fields of a definition were found.
+	// visits counts the kinds in which the fields of a definition were found.
 	visits map[string]int
 }
 
-// fields returns the fields of a kind below one of its own, as "spec".
+// fields returns the fields of a kind below a top-level field such as "spec".
 func (w *walker) fields(k *Kind, top string) (all []field) {
 	ours, theirs := w.portico.Of(k.Kind), w.peer.Of(k.Kind)
 	if ours == nil || theirs == nil || ours.Properties[top] == nil || theirs.Properties[top] == nil {
@@ -49,7 +49,7 @@ func (w *walker) fields(k *Kind, top string) (all []field) {
 // visit is a walk through the fields of one kind.
 type visit struct {
 	*walker
-	within map[string]bool // definitions that the walk has been in
+	within map[string]bool // definitions visited by the walk
 	found  []field
 }
 
@@ -62,7 +62,7 @@ func (v *visit) field(path []string, ours, theirs *openapi.Schema) {
 	if s == nil || other == nil {
 		return
 	}
-	v.found = append(v.found, field{path: slices.Clone(path), given: ours, schema: s, enum: other.Enum})
+	v.found = append(v.found, field{path: slices.Clone(path), raw: ours, schema: s, enum: other.Enum})
 	if len(path) >= maxDepth || name != "" && (v.within[name] || v.visits[name] >= maxKinds) {
 		return
 	}
@@ -88,15 +88,15 @@ func (w *walker) structured(s *openapi.Schema) bool {
 	return s != nil && (len(s.Properties) > 0 || s.Items != nil)
 }
 
-// set returns a copy of an object with a field set. What has to be there for it is
-// made with its required fields.
+// set returns a copy of an object with a field set. Missing parents are created with their
+// required fields.
 func (w *walker) set(o object, k *Kind, f field, value any) object {
 	out := clone(o)
 	w.put(out, w.portico.Of(k.Kind), f.path, value)
 	return out
 }
 
-// put sets a field and returns the value that now holds it.
+// put sets a field and returns the value that contains it.
 func (w *walker) put(at any, s *openapi.Schema, path []string, value any) any {
 	if len(path) == 0 {
 		return value

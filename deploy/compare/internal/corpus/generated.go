@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// fieldCases tries every field that both documents have: in a new object, in a
-// change of one and, below status, in the status.
+// fieldCases tests every field that both documents have: in a create, in an update and,
+// below status, in an update of the status.
 func (w *walker) fieldCases(k *Kind) []Case {
 	schema := w.portico.Of(k.Kind)
 	if schema == nil {
@@ -72,7 +72,7 @@ func (w *walker) fieldStatuses(k *Kind) Case {
 	return c
 }
 
-// statuses is about the status subresource as a whole.
+// statuses tests the status subresource as a whole.
 func (w *walker) statuses(k *Kind) Case {
 	const name = "statuses"
 	path := k.path(k.name(name))
@@ -106,7 +106,7 @@ func (w *walker) statuses(k *Kind) Case {
 	return k.named(name, append(steps, end(k, name)...))
 }
 
-// scales is about the scale subresource.
+// scales tests the scale subresource.
 func scales(k *Kind) Case {
 	const name = "scales"
 	path := k.path(k.name(name)) + "/scale"

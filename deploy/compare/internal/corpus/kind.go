@@ -20,10 +20,10 @@ type Kind struct {
 	minimal, full object
 }
 
-// ID names the kind in reports: plural.version.group.
+// ID returns the name of the kind in reports: plural.version.group.
 func (k *Kind) ID() string { return strings.TrimSuffix(k.Plural+"."+k.Version+"."+k.Group, ".") }
 
-// Namespace is where the requests about the kind have their objects.
+// Namespace returns the namespace of the objects in the cases of the kind.
 func (k *Kind) Namespace() string { return "compare-" + k.Plural }
 
 // GroupPath is the path of the kind's group and version.
@@ -34,7 +34,7 @@ func (k *Kind) GroupPath() string {
 	return "/apis/" + k.Group + "/" + k.Version
 }
 
-// collection is the path that objects are created at.
+// collection returns the path at which objects are created.
 func (k *Kind) collection() string {
 	if k.Namespaced {
 		return k.GroupPath() + "/namespaces/" + k.Namespace() + "/" + k.Plural
@@ -44,38 +44,38 @@ func (k *Kind) collection() string {
 
 func (k *Kind) path(name string) string { return k.collection() + "/" + name }
 
-// Stored reports whether there are objects of the kind that can be read.
+// Stored reports whether objects of the kind are stored and can be read.
 func (k *Kind) Stored() bool { return slices.Contains(k.Verbs, "get") }
 
 func (k *Kind) creatable() bool { return slices.Contains(k.Verbs, "create") }
 
-// name returns the name of the object that a case makes: the manifest's, where the
-// kind wants a certain one.
-func (k *Kind) name(wanted string) string {
-	if said, ok := child(clone(k.minimal), "metadata")["name"].(string); ok {
-		return said
+// name returns the name of the object of a case: the name in the manifest, if the kind
+// requires a certain one.
+func (k *Kind) name(proposed string) string {
+	if fixed, ok := child(clone(k.minimal), "metadata")["name"].(string); ok {
+		return fixed
 	}
-	return wanted
+	return proposed
 }
 
-// nameable reports whether objects may have any name.
+// nameable reports whether objects of the kind may have any name.
 func (k *Kind) nameable() bool { return k.name("any") == "any" }
 
-// named returns a case. Where the kind wants a certain name, as that of a
-// definition, the servers work on the object, too.
+// named returns a case. Objects of a kind that requires a certain name, such as custom
+// resource definitions, are changed by the servers, too.
 func (k *Kind) named(name string, steps []Step) Case {
 	c := Case{Kind: k, Name: name, Steps: steps}
 	if !k.nameable() {
-		c.Settles = k.path(k.name(name))
+		c.Unstable = k.path(k.name(name))
 	}
 	return c
 }
 
-// object returns the minimal object of a name.
+// object returns the minimal object with a name.
 func (k *Kind) object(name string) object { return named(k.minimal, k.name(name)) }
 
-// Discovered is what a server says it serves, by group and version: the documents
-// at /api/v1 and /apis/GROUP/VERSION.
+// Discovered contains the discovery documents of a server by group and version: /api/v1
+// and /apis/GROUP/VERSION.
 type Discovered map[string][]byte
 
 type resource struct {
@@ -84,8 +84,8 @@ type resource struct {
 	Verbs                      []string
 }
 
-// Kinds returns the kinds that both servers serve, and the names of those that only
-// one of them does.
+// Kinds returns the kinds that both servers serve, and the names of those that only one of
+// them serves.
 func Kinds(portico, peer Discovered) (both []*Kind, onlyPortico, onlyPeer []string, err error) {
 	ours, err := resources(portico)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 //go:embed manifests/*.yaml requests/*.yaml
 var files embed.FS
 
-// manifests reads the manifests by hand, by kind: the first of a kind is its
-// minimal one, a second one its full one.
+// manifests reads the hand-written manifests by kind: the first of a kind is its minimal
+// one, the second its full one.
 func manifests() (map[openapi.Kind][]object, error) {
 	all := map[openapi.Kind][]object{}
 	err := documents("manifests", func(name string, o object) error {
@@ -38,8 +38,8 @@ func manifests() (map[openapi.Kind][]object, error) {
 	return all, err
 }
 
-// documents calls take with each YAML document of the files in a folder.
-func documents(folder string, take func(name string, o object) error) error {
+// documents calls a function with each YAML document of the files in a folder.
+func documents(folder string, use func(name string, o object) error) error {
 	names, err := fs.Glob(files, folder+"/*.yaml")
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func documents(folder string, take func(name string, o object) error) error {
 			if o == nil {
 				continue
 			}
-			if err := take(name, o); err != nil {
+			if err := use(name, o); err != nil {
 				return err
 			}
 		}
@@ -68,16 +68,17 @@ func documents(folder string, take func(name string, o object) error) error {
 	return nil
 }
 
-// give sets the kind's manifests: those by hand, or one of its required fields.
-func (w *walker) give(k *Kind, byHand []object) {
+// setManifests sets the manifests of a kind: the hand-written ones, or one generated from
+// its required fields.
+func (w *walker) setManifests(k *Kind, written []object) {
 	apiVersion := k.Version
 	if k.Group != "" {
 		apiVersion = k.Group + "/" + k.Version
 	}
-	if len(byHand) > 0 {
-		k.minimal = byHand[0]
-		if len(byHand) > 1 {
-			k.full = byHand[1]
+	if len(written) > 0 {
+		k.minimal = written[0]
+		if len(written) > 1 {
+			k.full = written[1]
 		}
 		return
 	}

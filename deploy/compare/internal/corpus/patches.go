@@ -2,7 +2,7 @@ package corpus
 
 import "net/http"
 
-// patcher returns what makes patches of the object of a case.
+// patcher returns a function that creates patch requests for the object of a case.
 func patcher(k *Kind, name string) func(step, mediaType, query string, body any) Step {
 	return func(step, mediaType, query string, body any) Step {
 		return Step{Name: step, Method: http.MethodPatch, Path: k.path(k.name(name)), Query: query, Type: mediaType, Body: body}

@@ -14,7 +14,7 @@ func as(kind, version string) string {
 
 func tableAccept() string { return as("Table", "v1") }
 
-// accepts is about the forms of answers.
+// accepts tests the representations of responses.
 func accepts(k *Kind) Case {
 	const name = "accepts"
 	path := k.path(k.name(name))
@@ -50,7 +50,7 @@ func accepts(k *Kind) Case {
 	return k.named(name, append(steps, end(k, name)...))
 }
 
-// watches is about the events of a watch that ends by itself.
+// watches tests the events of watches with a timeout.
 func watches(k *Kind) Case {
 	const name = "watches"
 	const mine = "labelSelector=compare%3Dwatches&watch=true&timeoutSeconds=1"

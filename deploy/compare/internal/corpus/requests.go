@@ -8,27 +8,26 @@ import (
 	"github.com/portico-platform/portico/deploy/compare/internal/openapi"
 )
 
-// written is a case in a file of requests/.
-type written struct {
+// fileCase is a case in a file of requests/.
+type fileCase struct {
 	Name  string
 	Kind  struct{ Group, Version, Kind string }
-	Steps []writtenStep
+	Steps []fileStep
 }
 
-type writtenStep struct {
+type fileStep struct {
 	Name, Method, Path, Query, Accept, Type, Text string
 	Body                                          object
 }
 
-// requests reads the cases that are written by hand, about the kinds that both
-// servers serve.
+// requests reads the hand-written cases of the kinds that both servers serve.
 func requests(kinds []*Kind) (all []Case, err error) {
 	known := map[openapi.Kind]*Kind{}
 	for _, k := range kinds {
 		known[k.Kind] = k
 	}
 	err = documents("requests", func(file string, o object) error {
-		var c written
+		var c fileCase
 		decoder := json.NewDecoder(strings.NewReader(encoded(o)))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&c); err != nil {
@@ -41,7 +40,7 @@ func requests(kinds []*Kind) (all []Case, err error) {
 		if k == nil {
 			return nil
 		}
-		made := Case{Kind: k, Name: c.Name}
+		converted := Case{Kind: k, Name: c.Name}
 		for i, s := range c.Steps {
 			step := Step{Name: s.Name, Method: s.Method, Path: s.Path, Query: s.Query, Accept: s.Accept, Type: s.Type}
 			if step.Name == "" {
@@ -53,9 +52,9 @@ func requests(kinds []*Kind) (all []Case, err error) {
 			case s.Body != nil:
 				step.Body = s.Body
 			}
-			made.Steps = append(made.Steps, step)
+			converted.Steps = append(converted.Steps, step)
 		}
-		all = append(all, made)
+		all = append(all, converted)
 		return nil
 	})
 	return all, err

@@ -6,16 +6,16 @@ import (
 	"github.com/portico-platform/portico/deploy/compare/internal/openapi"
 )
 
-// variant is a value for a field, and what it is.
+// variant is a named value for a field.
 type variant struct {
 	name  string
 	value any
 }
 
-// Times in the past that no server sets by itself.
+// Times in the past that no server generates.
 const moment, preciseMoment = "2021-04-08T01:02:03Z", "2021-04-08T01:02:03.000004Z"
 
-// sample returns a plausible value: for an object, one with its required fields.
+// sample returns a plausible value; for an object, one with its required fields.
 func (w *walker) sample(name string, s *openapi.Schema) any {
 	if s != nil && strings.HasSuffix(s.Ref, ".MicroTime") {
 		return preciseMoment
@@ -57,7 +57,7 @@ func (w *walker) sample(name string, s *openapi.Schema) any {
 	return o
 }
 
-// samples are values for fields whose names say more than their types.
+// samples returns values for fields whose valid values depend on the name.
 func samples() map[string]any {
 	return map[string]any{
 		"ip": "10.1.0.1", "clusterIP": "None", "podIP": "10.1.0.1", "hostIP": "10.1.0.1", "cidr": "10.1.0.0/16", "podCIDR": "10.1.0.0/24",
@@ -70,12 +70,12 @@ func samples() map[string]any {
 	}
 }
 
-// variants returns the values to try for a field: one of its type, each that the
-// documents list, empty ones, ones that are out of bounds and ones of another type.
+// variants returns the values to test for a field: one of its type, each enum value, empty
+// values, values out of bounds and values of another type.
 func (w *walker) variants(f field) []variant {
 	name := f.path[len(f.path)-1]
 	s := f.schema
-	all := []variant{{"set", w.sample(name, f.given)}, {"null", nil}}
+	all := []variant{{"set", w.sample(name, f.raw)}, {"null", nil}}
 	for _, value := range f.enum {
 		if text, ok := value.(string); ok {
 			all = append(all, variant{"enum-" + text, value})

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// begin returns the step that makes the object of a case.
+// begin returns the step that creates the object of a case.
 func begin(k *Kind, name string) Step {
 	return Step{Name: "begin", Method: http.MethodPost, Path: k.collection(), Body: k.object(name)}
 }
 
-// end returns the steps that remove it: finalizers are taken off first.
+// end returns the steps that delete the object: finalizers are removed first.
 func end(k *Kind, name string) []Step {
 	path := k.path(k.name(name))
 	return []Step{
@@ -55,7 +55,7 @@ func creates(k *Kind) Case {
 	return k.named(name, steps)
 }
 
-// bodies is about what cannot be an object of the kind.
+// bodies tests invalid bodies and bodies of another kind or media type.
 func bodies(k *Kind) Case {
 	post := func(step string, body any) Step {
 		return Step{Name: step, Method: http.MethodPost, Path: k.collection(), Query: "dryRun=All", Body: body}
@@ -88,7 +88,7 @@ func bodies(k *Kind) Case {
 	})
 }
 
-// metadata is about what all kinds have in common.
+// metadata tests the object metadata.
 func metadata(k *Kind) Case {
 	post := func(step string, change func(meta object)) Step {
 		return Step{Name: step, Method: http.MethodPost, Path: k.collection(), Query: "dryRun=All",

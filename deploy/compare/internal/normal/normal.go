@@ -1,7 +1,7 @@
-// Package normal brings the answers of two servers into a form in which they may
-// be compared: what every server chooses for itself, as uids, times and addresses,
-// becomes a placeholder, and fields that Portico's documents do not have go. It
-// never changes what a client may rely on.
+// Package normal normalises the responses of two servers for comparison: values generated
+// by the server, such as uids, times and addresses, become placeholders, and fields that
+// Portico's documents do not have are removed. It never changes values that clients may
+// depend on.
 package normal
 
 import (
@@ -24,24 +24,24 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Answer is what a server sent.
+// Answer is the response of a server.
 type Answer struct {
 	Code   int
 	Header http.Header
 	Body   []byte
 }
 
-// Names are the placeholders of one case on one server. What a server chose is
-// named after the step that showed it first, so a uid that stays the same is the
-// same on both sides, and one step too many does not change the names of others.
+// Names contains the placeholders of one case on one server. A generated value is named
+// after the step in which it first appears. So a uid that stays the same has the same
+// placeholder on both servers, and an additional step does not change the other names.
 type Names struct {
 	document *openapi.Document
-	seen     map[string]map[string]string // by what it is and its value
+	seen     map[string]map[string]string // by type (version, uid, address) and value
 	step     string
-	shown    map[string]int // how many values of a kind the step has shown first
+	counts   map[string]int // new values of the step, by type
 }
 
-// NewNames returns placeholders for a case; document says which fields are kept.
+// NewNames returns placeholders for a case; document defines the fields to keep.
 func NewNames(document *openapi.Document) *Names {
 	return &Names{document: document, seen: map[string]map[string]string{}}
 }
@@ -49,7 +49,7 @@ func NewNames(document *openapi.Document) *Names {
 // Tree returns the normalised answer to a step as a JSON value: its code, media
 // type, warnings and body. parsed is the body before that, if it is one JSON object.
 func (n *Names) Tree(step string, a Answer) (tree, parsed map[string]any) {
-	n.step, n.shown = step, map[string]int{}
+	n.step, n.counts = step, map[string]int{}
 	tree = map[string]any{"code": fmt.Sprint(a.Code), "type": mediaType(a.Header.Get("Content-Type"))}
 	if warnings := a.Header.Values("Warning"); len(warnings) > 0 {
 		all := make([]any, len(warnings))
@@ -74,7 +74,7 @@ func (n *Names) Tree(step string, a Answer) (tree, parsed map[string]any) {
 	return tree, parsed
 }
 
-// mediaType leaves out what says nothing, as the character set.
+// mediaType returns the media type without the character set.
 func mediaType(header string) string {
 	base, params, err := mime.ParseMediaType(header)
 	if err != nil {
@@ -84,8 +84,8 @@ func mediaType(header string) string {
 	return mime.FormatMediaType(base, params)
 }
 
-// decode returns the values of a body: one, or the events of a watch. What cannot
-// be decoded is text.
+// decode returns the values of a body: one, or the events of a watch. A body that cannot
+// be decoded is returned as a string.
 func decode(a Answer) []any {
 	base, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	switch base {
@@ -114,14 +114,14 @@ func decode(a Answer) []any {
 
 // fromProtobuf returns an object of a built-in kind as JSON.
 func fromProtobuf(body []byte) any {
-	made, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	if runtime.IsNotRegisteredError(err) {
 		return "of an unknown kind"
 	}
 	if err != nil {
 		return "undecodable: " + err.Error()
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(made)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(decoded)
 	if err != nil {
 		return "undecodable: " + err.Error()
 	}
@@ -129,8 +129,8 @@ func fromProtobuf(body []byte) any {
 }
 
 func roundTrip(value any) (out any) {
-	content, _ := json.Marshal(value) // it was made of JSON
-	_ = json.Unmarshal(content, &out) // so is this
+	content, _ := json.Marshal(value) // only JSON types
+	_ = json.Unmarshal(content, &out) // valid JSON
 	return out
 }
 
@@ -159,7 +159,7 @@ func (n *Names) body(value any) any {
 	return n.replace("", o)
 }
 
-// status makes causes comparable whatever their order and repetitions.
+// status makes causes comparable independently of their order and duplicates.
 func status(o map[string]any) map[string]any {
 	details, _ := o["details"].(map[string]any)
 	causes, _ := details["causes"].([]any)
@@ -170,7 +170,7 @@ func status(o map[string]any) map[string]any {
 	byField, last := map[string]any{}, ""
 	for _, c := range causes {
 		if fmt.Sprint(c) == last {
-			continue // both servers say some things twice, not always the same
+			continue // both servers report some causes twice, but not always the same ones
 		}
 		last = fmt.Sprint(c)
 		cause, _ := c.(map[string]any)
@@ -182,7 +182,7 @@ func status(o map[string]any) map[string]any {
 	}
 	details["causes"] = byField
 	if o["reason"] == "Invalid" {
-		delete(o, "message") // it says the same
+		delete(o, "message") // it repeats the causes
 	}
 	return o
 }
@@ -250,7 +250,7 @@ var (
 	moments   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+\d\d:\d\d)`)
 )
 
-// replace puts placeholders for what a server chooses.
+// replace replaces generated values by placeholders.
 func (n *Names) replace(key string, value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -295,7 +295,7 @@ func (n *Names) text(key, text string) string {
 	})
 }
 
-// first names a value after the step that showed it first.
+// first returns the placeholder of a value, named after the step in which it first appears.
 func (n *Names) first(what, value string) string {
 	known := n.seen[what]
 	if known == nil {
@@ -303,8 +303,8 @@ func (n *Names) first(what, value string) string {
 		n.seen[what] = known
 	}
 	if known[value] == "" {
-		n.shown[what]++
-		known[value] = fmt.Sprintf("<%s %d of %s>", what, n.shown[what], n.step)
+		n.counts[what]++
+		known[value] = fmt.Sprintf("<%s %d of %s>", what, n.counts[what], n.step)
 	}
 	return known[value]
 }

@@ -1,6 +1,6 @@
-// Package openapi reads what a server publishes about its types in /openapi/v2, as
-// far as a comparison needs it: which fields a kind has, of which type, and which
-// of them are required. It knows no kind by name and decides nothing.
+// Package openapi reads the parts of a server's /openapi/v2 document that the comparison
+// needs: the fields of a kind, their types, and which of them are required. It contains no
+// knowledge about single kinds.
 package openapi
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Schema is what a document says about a value.
+// Schema is the schema of a value.
 type Schema struct {
 	Ref                  string             `json:"$ref"`
 	Type, Format         string             `json:",omitempty"`
@@ -24,7 +24,7 @@ type Schema struct {
 	Enum                 []any              `json:",omitempty"`
 }
 
-// Document is one server's types.
+// Document contains the types of one server.
 type Document struct {
 	definitions map[string]*Schema
 	kinds       map[Kind]string
@@ -52,8 +52,8 @@ func Parse(content []byte) (*Document, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		var kinds []Kind
-		if said := extensions[extension]; said != nil {
-			if err := json.Unmarshal(said, &kinds); err != nil {
+		if value := extensions[extension]; value != nil {
+			if err := json.Unmarshal(value, &kinds); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -75,14 +75,14 @@ func (d *Document) Resolve(s *Schema) *Schema {
 	return s
 }
 
-// Name is the name of the definition that a schema refers to, or nothing.
+// Name returns the name of the definition that a schema refers to, or "".
 func (s *Schema) Name() string { return s.Ref[strings.LastIndex(s.Ref, "/")+1:] }
 
-// Fields returns the names of a schema's properties in their order.
+// Fields returns the sorted names of a schema's properties.
 func (s *Schema) Fields() []string { return slices.Sorted(maps.Keys(s.Properties)) }
 
-// Prune removes the properties of an object that the schema does not have, in
-// place; what the schema says nothing about stays.
+// Prune removes the properties of an object that the schema does not have, in place.
+// Values without a schema stay.
 func (d *Document) Prune(value any, s *Schema) {
 	s = d.Resolve(s)
 	if s == nil {

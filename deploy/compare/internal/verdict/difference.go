@@ -1,5 +1,5 @@
-// Package verdict says what does not agree between two answers, which of that is
-// intended, and prints the rest. It never asks a server.
+// Package verdict compares two responses, removes intended differences and prints the
+// others. It sends no requests.
 package verdict
 
 import (
@@ -9,18 +9,18 @@ import (
 	"slices"
 )
 
-// Difference is one thing in which the answers to a request differ.
+// Difference is one difference between the responses to a request.
 type Difference struct {
 	// Kind is plural.version.group; Step is the case and its step.
 	Kind, Step string
-	// Path leads to what differs: code, type, warnings or body and its fields.
+	// Path is the path of the difference: code, type, warnings or body and its fields.
 	Path string
-	// Portico and Peer are the two values as JSON; nothing where there is none.
+	// Portico and Peer are the two values as JSON; empty if absent.
 	Portico, Peer string
 }
 
-// Compare returns the differences between two normalised answers. Where the codes
-// differ, so does everything else: that is one difference.
+// Compare returns the differences between two normalised responses. If the codes differ,
+// this is the only difference, because everything else differs, too.
 func Compare(kind, step string, portico, peer map[string]any) (all []Difference) {
 	if portico["code"] != peer["code"] {
 		return []Difference{{kind, step, "code", summary(portico), summary(peer)}}
@@ -34,7 +34,7 @@ func Compare(kind, step string, portico, peer map[string]any) (all []Difference)
 	return all
 }
 
-// absent is the value of a field or an item that is not there.
+// absent is the value of a missing field or item.
 type absent struct{}
 
 // compare calls found for each value that differs.
@@ -80,25 +80,25 @@ func item(list []any, i int) any {
 	return absent{}
 }
 
-// text is a value as JSON, and nothing for one that is absent.
+// text returns a value as JSON, and "" for an absent one.
 func text(value any) string {
 	if _, ok := value.(absent); ok {
 		return ""
 	}
-	content, _ := json.Marshal(value) // it was made of JSON
+	content, _ := json.Marshal(value) // only JSON types
 	return string(content)
 }
 
-// summary is the code of an answer, and what a Status says beside it.
+// summary returns the code of a response and the message or causes of a Status.
 func summary(answer map[string]any) string {
-	said := fmt.Sprint(answer["code"])
+	code := fmt.Sprint(answer["code"])
 	body, _ := answer["body"].(map[string]any)
 	if body["kind"] != "Status" {
-		return said
+		return code
 	}
 	if message := body["message"]; message != nil {
-		return fmt.Sprint(said, " ", message)
+		return fmt.Sprint(code, " ", message)
 	}
 	details, _ := body["details"].(map[string]any)
-	return said + " " + text(details["causes"])
+	return code + " " + text(details["causes"])
 }

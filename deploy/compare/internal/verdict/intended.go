@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Intended is the reviewed list of differences that are right.
+// Intended is the reviewed list of intended differences.
 type Intended struct{ entries []*entry }
 
-// entry is a set of intended differences, as the file has it. Kind, Step, Path,
-// Portico and Peer are regular expressions for the whole of what they match; one
-// that is left out matches everything.
+// entry is a set of intended differences in the format of the file. Kind, Step, Path,
+// Portico and Peer are regular expressions that match the whole value; an omitted one
+// matches everything.
 type entry struct {
 	Reason                          string
 	Kind, Step, Path, Portico, Peer string
@@ -71,8 +71,8 @@ func (e *entry) matches(d Difference) bool {
 	return true
 }
 
-// Unused returns an error that names the entries which covered nothing: what they
-// describe is gone, so they may go.
+// Unused returns an error that lists the entries without a match. The differences they
+// describe no longer exist, so the entries can be removed.
 func (l *Intended) Unused() error {
 	var all []error
 	for i, e := range l.entries {

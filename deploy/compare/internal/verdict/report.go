@@ -12,8 +12,8 @@ import (
 
 // Counts is the outcome of a run.
 type Counts struct {
-	// Requests that both servers got; Agreeing ones had the same answer, Intended
-	// ones differed as the list says, Open ones otherwise.
+	// Requests counts the compared requests: Agreeing ones had the same response, Intended
+	// ones only differences in the list, Open ones others, too.
 	Requests, Agreeing, Intended, Open int
 }
 
@@ -24,10 +24,10 @@ type Report struct {
 	open     []Difference
 }
 
-// NewReport returns a report that leaves out what is intended.
+// NewReport returns a report that omits intended differences.
 func NewReport(intended *Intended) *Report { return &Report{intended: intended} }
 
-// Add takes the differences of one request.
+// Add adds the differences of one request.
 func (r *Report) Add(differences []Difference) {
 	r.Requests++
 	if len(differences) == 0 {
@@ -46,13 +46,13 @@ func (r *Report) Add(differences []Difference) {
 // Differences returns the open ones.
 func (r *Report) Differences() []Difference { return r.open }
 
-// class is what differences have in common that likely have one cause.
+// class groups differences that probably have the same cause.
 type class struct{ path, portico, peer string }
 
-// positions are indices of lists.
+// positions matches list indices in a path.
 var positions = regexp.MustCompile(`\[\d+\]`)
 
-// maxShown is how much of a value is printed.
+// maxShown is the maximum length of a printed value.
 const maxShown = 240
 
 // Print writes the open differences by class, the largest first, each with at most
