@@ -26,14 +26,14 @@ type Store interface {
 	Reader
 
 	// Create stores a new object. AlreadyExists (409) if the key is taken; Conflict
-	// (409) if r.Source is not what is stored; RequestEntityTooLarge (413) if it
-	// exceeds etcd's limit; InsufficientStorage (507) if etcd has no space for writes.
-	// After any of these, nothing is stored.
+	// (409), about the first of them, if one of r.Requires is not what is stored;
+	// RequestEntityTooLarge (413) if it exceeds etcd's limit; InsufficientStorage (507)
+	// if etcd has no space for writes. After any of these, nothing is stored.
 	Create(ctx context.Context, r CreateRequest) (Object, error)
 
 	// Update replaces an object if its revision is still r.Revision. NotFound (404) if
-	// it is gone, Conflict (409) if it has changed, RequestEntityTooLarge (413) and
-	// InsufficientStorage (507) as for Create.
+	// it is gone, Conflict (409) if it has changed; r.Requires, RequestEntityTooLarge
+	// (413) and InsufficientStorage (507) as for Create.
 	Update(ctx context.Context, r UpdateRequest) (Object, error)
 
 	// Delete removes an object and returns its last state, with the revision of the
@@ -169,15 +169,20 @@ func NewWriteID() string {
 type CreateRequest struct {
 	Key     resource.Key
 	Content Content
-	// Source, if set, is the object that this one is a copy of. It must be stored at
-	// its revision in the transaction of the create.
-	Source  *Source
-	Attempt Attempt
+	// Requires, at most MaxRequirements, must hold in the transaction of the create: of
+	// a copy, that its source is unchanged; of a Service, that its addresses are
+	// claimed.
+	Requires []Requirement
+	Attempt  Attempt
 }
 
-// Source names a revision of an object that is copied to another key. Both fields
-// are required.
-type Source struct {
+// MaxRequirements is the maximum number of requirements of one write: etcd bounds the
+// conditions of a transaction.
+const MaxRequirements = 64
+
+// Requirement names another object and the revision at which it must be stored. Both
+// fields are required.
+type Requirement struct {
 	Key      resource.Key
 	Revision int64
 }
@@ -187,6 +192,8 @@ type UpdateRequest struct {
 	Key      resource.Key
 	Revision int64
 	Content  Content
+	// Requires is as in CreateRequest.
+	Requires []Requirement
 	Attempt  Attempt
 }
 

@@ -14,26 +14,18 @@ import (
 
 // Create implements services.Store.
 func (s *Store) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
-	do := swap.Swap{Attempt: r.Attempt}
-	if r.Source != nil {
-		if err := object.CheckKey(r.Source.Key); err != nil {
-			return services.Object{}, err
-		}
-		if r.Source.Revision <= 0 {
-			return services.Object{}, services.BadRequest("%s: a copy needs the revision of its source", r.Key)
-		}
-		do.Further = []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(r.Source.Key.Path()), "=", r.Source.Revision)}
+	further, err := conditions(r.Key, r.Requires)
+	if err != nil {
+		return services.Object{}, err
 	}
-	w, o, err := s.put(ctx, r.Key, r.Content, do)
+	w, o, err := s.put(ctx, r.Key, r.Content, swap.Swap{Attempt: r.Attempt, Further: further})
 	switch {
 	case err != nil:
 		return services.Object{}, err
 	case o.Done:
 		return w.Stored(o.Revision), nil
-	case o.Value == nil && r.Source != nil:
-		return services.Object{}, services.ConflictModified(r.Source.Key.Group, r.Source.Key.Resource, r.Source.Key.Name)
 	case o.Value == nil:
-		return services.Object{}, notDone(r.Key)
+		return services.Object{}, prevented(r.Key, r.Requires)
 	}
 	return services.Object{}, services.AlreadyExists(r.Key.Group, r.Key.Resource, r.Key.Name)
 }
@@ -43,7 +35,11 @@ func (s *Store) Update(ctx context.Context, r services.UpdateRequest) (services.
 	if r.Revision <= 0 {
 		return services.Object{}, services.BadRequest("%s: an update needs the revision that it replaces", r.Key)
 	}
-	w, o, err := s.put(ctx, r.Key, r.Content, swap.Swap{Attempt: r.Attempt, Revision: r.Revision})
+	further, err := conditions(r.Key, r.Requires)
+	if err != nil {
+		return services.Object{}, err
+	}
+	w, o, err := s.put(ctx, r.Key, r.Content, swap.Swap{Attempt: r.Attempt, Revision: r.Revision, Further: further})
 	switch {
 	case err != nil:
 		return services.Object{}, err
@@ -52,9 +48,38 @@ func (s *Store) Update(ctx context.Context, r services.UpdateRequest) (services.
 	case o.Value == nil:
 		return services.Object{}, notFound(r.Key)
 	case o.Value.ModRevision == r.Revision:
-		return services.Object{}, notDone(r.Key)
+		return services.Object{}, prevented(r.Key, r.Requires)
 	}
 	return services.Object{}, services.ConflictModified(r.Key.Group, r.Key.Resource, r.Key.Name)
+}
+
+// conditions returns what a write requires as conditions of its transaction. BadRequest
+// (400) if they are invalid.
+func conditions(key resource.Key, requires []services.Requirement) (further []clientv3.Cmp, err error) {
+	if len(requires) > services.MaxRequirements {
+		return nil, services.BadRequest("%s: %d requirements are more than %d", key, len(requires), services.MaxRequirements)
+	}
+	for _, r := range requires {
+		if err := object.CheckKey(r.Key); err != nil {
+			return nil, err
+		}
+		if r.Revision <= 0 {
+			return nil, services.BadRequest("%s: the requirement %s has no revision", key, r.Key)
+		}
+		further = append(further, clientv3.Compare(clientv3.ModRevision(r.Key.Path()), "=", r.Revision))
+	}
+	return further, nil
+}
+
+// prevented returns the error of a write that was not applied although the object is
+// still what it replaces: because of its requirements, or else of its fence. Neither
+// lets it be applied later.
+func prevented(key resource.Key, requires []services.Requirement) error {
+	if len(requires) == 0 {
+		return notDone(key)
+	}
+	first := requires[0].Key
+	return services.ConflictModified(first.Group, first.Resource, first.Name)
 }
 
 // put performs a write that stores an object.

@@ -41,6 +41,7 @@ func Store(t *testing.T, open func(t *testing.T) services.Store) {
 		{"writers do not lose each other's writes", storeSwaps},
 		{"custom types are kept apart", storeKeepsCustomApart},
 		{"a copy needs its source", storeCopies},
+		{"a write needs what it requires", storeRequires},
 		{"a repeated write is applied once", storeRepeats},
 		{"a write that was found not to be applied never is", storeFences},
 	}

@@ -57,12 +57,13 @@ func (s storeServer) Revision(ctx context.Context, _ *pb.RevisionRequest) (*pb.R
 
 func (s storeServer) Create(ctx context.Context, m *pb.CreateRequest) (*pb.Object, error) {
 	return objectAnswer(s.impl.Create(ctx, services.CreateRequest{
-		Key: keyIn(m.GetKey()), Content: contentIn(m.GetContent()), Source: sourceIn(m.GetSource()), Attempt: attemptIn(m.GetAttempt()),
+		Key: keyIn(m.GetKey()), Content: contentIn(m.GetContent()), Requires: createRequires(m), Attempt: attemptIn(m.GetAttempt()),
 	}))
 }
 
 func (s storeServer) Update(ctx context.Context, m *pb.UpdateRequest) (*pb.Object, error) {
-	r := services.UpdateRequest{Key: keyIn(m.GetKey()), Revision: m.GetRevision(), Content: contentIn(m.GetContent()), Attempt: attemptIn(m.GetAttempt())}
+	r := services.UpdateRequest{Key: keyIn(m.GetKey()), Revision: m.GetRevision(), Content: contentIn(m.GetContent()),
+		Requires: each(m.GetRequires(), requirementIn), Attempt: attemptIn(m.GetAttempt())}
 	// A repeated write is not applied again; only its outcome is determined.
 	if part := callersPart(ctx); part != "" && !r.Attempt.Repeated {
 		var err error
@@ -120,7 +121,10 @@ func (c *storeClient) Revision(ctx context.Context) (int64, error) {
 }
 
 func (c *storeClient) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
-	m := &pb.CreateRequest{Key: keyOut(r.Key), Content: contentOut(r.Content), Source: sourceOut(r.Source)}
+	m := &pb.CreateRequest{Key: keyOut(r.Key), Content: contentOut(r.Content)}
+	if len(r.Requires) > 0 {
+		m.Source, m.Requires = requirementOut(r.Requires[0]), each(r.Requires[1:], requirementOut)
+	}
 	return c.write(ctx, r.Key, r.Attempt, func(ctx context.Context, a *pb.Attempt, o grpc.CallOption) (*pb.Object, error) {
 		m.Attempt = a
 		return c.peer.Create(ctx, m, o)
@@ -128,7 +132,7 @@ func (c *storeClient) Create(ctx context.Context, r services.CreateRequest) (ser
 }
 
 func (c *storeClient) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
-	m := &pb.UpdateRequest{Key: keyOut(r.Key), Revision: r.Revision, Content: contentOut(r.Content)}
+	m := &pb.UpdateRequest{Key: keyOut(r.Key), Revision: r.Revision, Content: contentOut(r.Content), Requires: each(r.Requires, requirementOut)}
 	return c.write(ctx, r.Key, r.Attempt, func(ctx context.Context, a *pb.Attempt, o grpc.CallOption) (*pb.Object, error) {
 		m.Attempt = a
 		return c.peer.Update(ctx, m, o)
@@ -175,18 +179,20 @@ func readIn(m *pb.Read) (services.Read, error) {
 	return services.Read{Mode: services.ReadMode(m.GetMode()), Revision: m.GetRevision()}, nil
 }
 
-func sourceOut(s *services.Source) *pb.Source {
-	if s == nil {
-		return nil
+// createRequires joins both places in which a create names what it requires.
+func createRequires(m *pb.CreateRequest) []services.Requirement {
+	if m.GetSource() == nil {
+		return each(m.GetRequires(), requirementIn)
 	}
-	return &pb.Source{Key: keyOut(s.Key), Revision: s.Revision}
+	return each(append([]*pb.Source{m.GetSource()}, m.GetRequires()...), requirementIn)
 }
 
-func sourceIn(m *pb.Source) *services.Source {
-	if m == nil {
-		return nil
-	}
-	return &services.Source{Key: keyIn(m.GetKey()), Revision: m.GetRevision()}
+func requirementOut(r services.Requirement) *pb.Source {
+	return &pb.Source{Key: keyOut(r.Key), Revision: r.Revision}
+}
+
+func requirementIn(m *pb.Source) services.Requirement {
+	return services.Requirement{Key: keyIn(m.GetKey()), Revision: m.GetRevision()}
 }
 
 func contentOut(c services.Content) *pb.Content {

@@ -1042,11 +1042,14 @@ func (x *Attempt) GetSince() int64 {
 }
 
 type CreateRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Content       *Content               `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
-	Source        *Source                `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
-	Attempt       *Attempt               `protobuf:"bytes,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Key     *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Content *Content               `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	// The first of what the write requires. Stores of earlier releases know no more.
+	Source  *Source  `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
+	Attempt *Attempt `protobuf:"bytes,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// What the write requires besides.
+	Requires      []*Source `protobuf:"bytes,5,rep,name=requires,proto3" json:"requires,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1109,6 +1112,13 @@ func (x *CreateRequest) GetAttempt() *Attempt {
 	return nil
 }
 
+func (x *CreateRequest) GetRequires() []*Source {
+	if x != nil {
+		return x.Requires
+	}
+	return nil
+}
+
 type Source struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -1167,6 +1177,7 @@ type UpdateRequest struct {
 	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	Content       *Content               `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
 	Attempt       *Attempt               `protobuf:"bytes,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Requires      []*Source              `protobuf:"bytes,5,rep,name=requires,proto3" json:"requires,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1225,6 +1236,13 @@ func (x *UpdateRequest) GetContent() *Content {
 func (x *UpdateRequest) GetAttempt() *Attempt {
 	if x != nil {
 		return x.Attempt
+	}
+	return nil
+}
+
+func (x *UpdateRequest) GetRequires() []*Source {
+	if x != nil {
+		return x.Requires
 	}
 	return nil
 }
@@ -2912,20 +2930,22 @@ const file_portico_proto_rawDesc = "" +
 	"\aAttempt\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\brepeated\x18\x02 \x01(\bR\brepeated\x12\x14\n" +
-	"\x05since\x18\x03 \x01(\x03R\x05since\"\xbc\x01\n" +
+	"\x05since\x18\x03 \x01(\x03R\x05since\"\xec\x01\n" +
 	"\rCreateRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12-\n" +
 	"\acontent\x18\x02 \x01(\v2\x13.portico.v1.ContentR\acontent\x12*\n" +
 	"\x06source\x18\x03 \x01(\v2\x12.portico.v1.SourceR\x06source\x12-\n" +
-	"\aattempt\x18\x04 \x01(\v2\x13.portico.v1.AttemptR\aattempt\"G\n" +
+	"\aattempt\x18\x04 \x01(\v2\x13.portico.v1.AttemptR\aattempt\x12.\n" +
+	"\brequires\x18\x05 \x03(\v2\x12.portico.v1.SourceR\brequires\"G\n" +
 	"\x06Source\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"\xac\x01\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"\xdc\x01\n" +
 	"\rUpdateRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12-\n" +
 	"\acontent\x18\x03 \x01(\v2\x13.portico.v1.ContentR\acontent\x12-\n" +
-	"\aattempt\x18\x04 \x01(\v2\x13.portico.v1.AttemptR\aattempt\"\x8f\x01\n" +
+	"\aattempt\x18\x04 \x01(\v2\x13.portico.v1.AttemptR\aattempt\x12.\n" +
+	"\brequires\x18\x05 \x03(\v2\x12.portico.v1.SourceR\brequires\"\x8f\x01\n" +
 	"\rDeleteRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x10\n" +
@@ -3186,67 +3206,69 @@ var file_portico_proto_depIdxs = []int32{
 	9,  // 14: portico.v1.CreateRequest.content:type_name -> portico.v1.Content
 	17, // 15: portico.v1.CreateRequest.source:type_name -> portico.v1.Source
 	15, // 16: portico.v1.CreateRequest.attempt:type_name -> portico.v1.Attempt
-	6,  // 17: portico.v1.Source.key:type_name -> portico.v1.Key
-	6,  // 18: portico.v1.UpdateRequest.key:type_name -> portico.v1.Key
-	9,  // 19: portico.v1.UpdateRequest.content:type_name -> portico.v1.Content
-	15, // 20: portico.v1.UpdateRequest.attempt:type_name -> portico.v1.Attempt
-	6,  // 21: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
-	15, // 22: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
-	1,  // 23: portico.v1.Change.type:type_name -> portico.v1.ChangeType
-	8,  // 24: portico.v1.Change.object:type_name -> portico.v1.Object
-	46, // 25: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	47, // 26: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
-	22, // 27: portico.v1.Progress.heads:type_name -> portico.v1.Head
-	5,  // 28: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
-	5,  // 29: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
-	20, // 30: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
-	5,  // 31: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
-	27, // 32: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
-	50, // 33: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
-	29, // 34: portico.v1.Credentials.headers:type_name -> portico.v1.Header
-	31, // 35: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	50, // 36: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
-	48, // 37: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
-	31, // 38: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
-	31, // 39: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
-	37, // 40: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
-	38, // 41: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
-	31, // 42: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	40, // 43: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
-	49, // 44: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	2,  // 45: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
-	32, // 46: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 47: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 48: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 49: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	16, // 50: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	18, // 51: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	19, // 52: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	23, // 53: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	25, // 54: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
-	28, // 55: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	33, // 56: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	35, // 57: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	39, // 58: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	39, // 59: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	8,  // 60: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 61: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 62: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 63: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 64: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 65: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	24, // 66: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	26, // 67: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
-	30, // 68: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	34, // 69: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	36, // 70: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	41, // 71: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	41, // 72: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	60, // [60:73] is the sub-list for method output_type
-	47, // [47:60] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	17, // 17: portico.v1.CreateRequest.requires:type_name -> portico.v1.Source
+	6,  // 18: portico.v1.Source.key:type_name -> portico.v1.Key
+	6,  // 19: portico.v1.UpdateRequest.key:type_name -> portico.v1.Key
+	9,  // 20: portico.v1.UpdateRequest.content:type_name -> portico.v1.Content
+	15, // 21: portico.v1.UpdateRequest.attempt:type_name -> portico.v1.Attempt
+	17, // 22: portico.v1.UpdateRequest.requires:type_name -> portico.v1.Source
+	6,  // 23: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
+	15, // 24: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
+	1,  // 25: portico.v1.Change.type:type_name -> portico.v1.ChangeType
+	8,  // 26: portico.v1.Change.object:type_name -> portico.v1.Object
+	46, // 27: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	47, // 28: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	22, // 29: portico.v1.Progress.heads:type_name -> portico.v1.Head
+	5,  // 30: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
+	5,  // 31: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
+	20, // 32: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
+	5,  // 33: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
+	27, // 34: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
+	50, // 35: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
+	29, // 36: portico.v1.Credentials.headers:type_name -> portico.v1.Header
+	31, // 37: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
+	50, // 38: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	48, // 39: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	31, // 40: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
+	31, // 41: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
+	37, // 42: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
+	38, // 43: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
+	31, // 44: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
+	40, // 45: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
+	49, // 46: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	2,  // 47: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
+	32, // 48: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 49: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 50: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 51: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	16, // 52: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	18, // 53: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	19, // 54: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	23, // 55: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	25, // 56: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
+	28, // 57: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	33, // 58: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	35, // 59: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	39, // 60: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	39, // 61: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	8,  // 62: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 63: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 64: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 65: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 66: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 67: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	24, // 68: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	26, // 69: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
+	30, // 70: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	34, // 71: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	36, // 72: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	41, // 73: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	41, // 74: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	62, // [62:75] is the sub-list for method output_type
+	49, // [49:62] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }

@@ -152,7 +152,7 @@ func (m Mover) moveOne(ctx context.Context, object services.Object, t *catalogue
 	to := object.Key
 	to.Custom = true
 	_, err = m.Store.Create(ctx, services.CreateRequest{Key: to, Content: content,
-		Source: &services.Source{Key: object.Key, Revision: object.Revision}})
+		Requires: []services.Requirement{{Key: object.Key, Revision: object.Revision}}})
 	if services.IsReason(err, services.ReasonAlreadyExists) {
 		err = m.replace(ctx, to, object.Revision, content)
 	}

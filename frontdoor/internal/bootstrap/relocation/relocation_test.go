@@ -217,7 +217,7 @@ type halting struct {
 }
 
 func (h *halting) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
-	if r.Source != nil {
+	if len(r.Requires) > 0 {
 		h.once.Do(func() {
 			close(h.reached)
 			<-h.release

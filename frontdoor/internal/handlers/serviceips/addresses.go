@@ -3,7 +3,8 @@
 // what the API shows. Creating the claim is the compare-and-swap that decides between
 // writers in all replicas. A claim is created before its Service is stored, and deleted
 // if the store refuses the Service or when the Service is deleted or changed. The
-// repair finds what a crash leaves behind.
+// repair finds what a crash leaves behind. It cannot know whether a write is still in
+// progress, so the Service is stored in a transaction that requires its claims.
 //
 // The package decides which addresses a Service has, and whether a requested one is
 // available. It never stores a Service. It serves "Resources and their fields" and
@@ -13,6 +14,7 @@ package serviceips
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
@@ -28,10 +30,6 @@ var (
 	ipClaims   = resource.GroupResource{Group: "portico", Resource: "cluster-ips"}
 	portClaims = resource.GroupResource{Group: "portico", Resource: "node-ports"}
 )
-
-// StoreWithin is how long a Service may take from its claims to the store. The repair
-// waits much longer before it considers a claim unused.
-const StoreWithin = time.Minute
 
 // giveBackWithin bounds the cleanup after the outcome of the write is known.
 const giveBackWithin = 10 * time.Second
@@ -72,6 +70,7 @@ type Assignment struct {
 	owner   owner
 	dryRun  bool
 	claimed []claim // created for this request
+	renewed []claim // created for another write of the Service, and renewed for this one
 	leaving []claim // of addresses that the Service gives up
 	taken   map[resource.Key]bool
 }
@@ -180,6 +179,29 @@ func (m *Assignment) leave(ctx context.Context, before, after []resource.Key) er
 		}
 	}
 	return nil
+}
+
+// Requires returns what the write of the Service has to require: its new claims. Of more
+// than a transaction can require it returns the oldest ones, which the repair drops
+// first.
+func (m *Assignment) Requires() []services.Requirement {
+	claims := append(slices.Clone(m.claimed), m.renewed...)
+	slices.SortFunc(claims, byRevision)
+	var all []services.Requirement
+	for _, c := range claims[:min(len(claims), services.MaxRequirements)] {
+		all = append(all, services.Requirement{Key: c.key, Revision: c.revision})
+	}
+	return all
+}
+
+// Lost reports whether a Service was not stored because a claim that it requires has been
+// dropped or renewed. Nothing keeps another attempt from success.
+func Lost(err error) bool {
+	if !services.IsConflict(err) {
+		return false
+	}
+	details := services.AsStatus(err).Details
+	return details != nil && details.Group == ipClaims.Group
 }
 
 // Keep frees the addresses that the Service gave up. Call it when the Service was

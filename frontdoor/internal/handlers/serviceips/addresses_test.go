@@ -8,7 +8,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -156,7 +155,7 @@ func summary(service map[string]any) string {
 // inStep checks that exactly the addresses of one Service are claimed.
 func inStep(t *testing.T, a *Assigner, service map[string]any) {
 	t.Helper()
-	claims, err := (&Repair{Assigner: a}).claims(t.Context())
+	claims, err := allClaims(t, a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,40 +212,6 @@ func TestUndoLeavesWhatOthersRenewed(t *testing.T) {
 	one.Undo(t.Context())
 	other.Keep(t.Context())
 	inStep(t, a, stored)
-}
-
-// TestRepair finds unused claims and Services without claims.
-func TestRepair(t *testing.T) {
-	a := newAssigner(t, "10.0.0.0/29", "30000-30010")
-	r := &Repair{Assigner: a}
-	once := func(claims int) {
-		t.Helper()
-		if err := r.Once(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if all, err := r.claims(t.Context()); err != nil || len(all) != claims {
-			t.Fatalf("%d claims (%v), want %d", len(all), err, claims)
-		}
-	}
-	left := serviceOf(t, "left", `{type: NodePort, ports: [{port: 1}]}`)
-	if _, err := a.Assign(t.Context(), Request{Service: left}); err != nil {
-		t.Fatal(err)
-	}
-	once(2) // its Service may be about to be stored
-	if _, err := a.Assign(t.Context(), Request{Service: left}); err != nil {
-		t.Fatal(err)
-	}
-	once(2) // and was renewed
-	once(0)
-
-	bare := `{"metadata":{"name":"bare","namespace":"default","uid":"bare"},"spec":{"type":"ClusterIP","clusterIPs":["10.0.0.4"]}}`
-	key := services.CreateRequest{Content: services.Content{JSON: []byte(bare)}}
-	key.Key.GroupResource, key.Key.Namespace, key.Key.Name = Services, "default", "bare"
-	if _, err := a.Store.Create(t.Context(), key); err != nil {
-		t.Fatal(err)
-	}
-	once(1)
-	once(1)
 }
 
 // TestParse parses the flags.

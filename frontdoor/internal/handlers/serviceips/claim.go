@@ -1,6 +1,7 @@
 package serviceips
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -83,15 +84,27 @@ func (a *Assigner) drop(ctx context.Context, c claim) error {
 	return err
 }
 
+// byRevision orders claims from the oldest to the newest.
+func byRevision(a, b claim) int { return cmp.Compare(a.revision, b.revision) }
+
 // all lists the claims of one kind.
 func (a *Assigner) all(ctx context.Context, kind resource.GroupResource) (map[resource.Key]claim, error) {
 	claims := map[resource.Key]claim{}
-	_, err := services.ForEach(ctx, a.Store, services.ListRequest{GroupResource: kind}, func(object services.Object) error {
+	_, err := a.visit(ctx, kind, func(services.Object) bool { return true }, claims)
+	return claims, err
+}
+
+// visit adds the wanted claims of one kind to claims, and returns the revision at which
+// they were read.
+func (a *Assigner) visit(ctx context.Context, kind resource.GroupResource, wanted func(services.Object) bool, claims map[resource.Key]claim) (int64, error) {
+	return services.ForEach(ctx, a.Store, services.ListRequest{GroupResource: kind}, func(object services.Object) error {
+		if !wanted(object) {
+			return nil
+		}
 		c, err := claimOf(object)
 		claims[c.key] = c
 		return err
 	})
-	return claims, err
 }
 
 // claimGiven claims the address that a Service requests. free is false if another
@@ -120,8 +133,9 @@ func (m *Assignment) claimGiven(ctx context.Context, key resource.Key) (free boo
 		case err != nil || c.owner.UID != m.owner.UID || m.dryRun:
 			return c.owner.UID == m.owner.UID, err
 		}
-		if renewed, err := m.renew(ctx, c); err != nil || renewed {
+		if renewed, err := m.renew(ctx, &c); err != nil || renewed {
 			m.taken[key] = true
+			m.renewed = append(m.renewed, c)
 			return true, err
 		}
 	}
@@ -129,15 +143,16 @@ func (m *Assignment) claimGiven(ctx context.Context, key resource.Key) (free boo
 }
 
 // renew gives a claim a new revision. It returns false if another write was faster.
-func (a *Assigner) renew(ctx context.Context, c claim) (bool, error) {
+func (a *Assigner) renew(ctx context.Context, c *claim) (bool, error) {
 	content, err := contentOf(c.key, c.owner)
 	if err != nil {
 		return false, err
 	}
-	_, err = a.Store.Update(ctx, services.UpdateRequest{Key: c.key, Revision: c.revision, Content: content})
+	object, err := a.Store.Update(ctx, services.UpdateRequest{Key: c.key, Revision: c.revision, Content: content})
 	if services.IsReason(err, services.ReasonNotFound) || services.IsReason(err, services.ReasonConflict) {
 		return false, nil
 	}
+	c.revision = object.Revision
 	return err == nil, err
 }
 

@@ -2,6 +2,7 @@ package serviceips
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/portico-platform/portico/services"
@@ -9,22 +10,32 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// RepairEvery is the period of the repair. It is also the grace of a claim whose
-// Service is not stored yet, and therefore many times StoreWithin.
-const RepairEvery = 3 * time.Minute
+const (
+	// RepairEvery is the period of the repair. An address that a crash leaves claimed is
+	// free again after two passes.
+	RepairEvery = 10 * time.Second
+	// wholeEvery is how many passes there are for one that looks at everything.
+	wholeEvery = 18
+)
 
 // Repair reconciles claims with Services: it deletes unused claims and creates missing
 // ones. Every replica may run one; a conflict means that another replica was faster.
 type Repair struct {
 	*Assigner
-	// unheld are the claims that were unused in the previous pass.
-	unheld map[resource.Key]int64
+	// unused are the claims that were unused in the previous pass.
+	unused map[resource.Key]int64
+	// checked is the revision through which passes have seen all claims.
+	checked int64
 }
 
 // Run repairs now and at each tick, until ctx ends.
 func (r *Repair) Run(ctx context.Context, ticks <-chan time.Time) error {
-	for {
-		if err := r.Once(ctx); err != nil && ctx.Err() == nil {
+	for i := 0; ; i++ {
+		pass := r.Young
+		if i%wholeEvery == 0 {
+			pass = r.Whole
+		}
+		if err := pass(ctx); err != nil && ctx.Err() == nil {
 			r.Log.Warn("checking address claims failed, retrying later", "error", err)
 		}
 		select {
@@ -35,10 +46,21 @@ func (r *Repair) Run(ctx context.Context, ticks <-chan time.Time) error {
 	}
 }
 
-// Once runs one pass. It deletes a claim that was unused in the previous pass too and
-// has not changed since: no write of its Service is in progress any more.
-func (r *Repair) Once(ctx context.Context) error {
-	claims, err := r.claims(ctx) // before the Services: a claim is older than its Service
+// Young runs a pass over the claims since the previous pass. A crash leaves no others.
+func (r *Repair) Young(ctx context.Context) error {
+	claims, through, err := r.claims(ctx, func(o services.Object) bool {
+		return o.Revision > r.checked || r.unused[o.Key] == o.Revision
+	})
+	if err != nil {
+		return err
+	}
+	return r.drop(ctx, claims, through, r.holds)
+}
+
+// Whole runs a pass over all claims and Services, and creates missing claims.
+func (r *Repair) Whole(ctx context.Context) error {
+	// Before the Services: a claim is older than its Service.
+	claims, through, err := r.claims(ctx, func(services.Object) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -46,35 +68,83 @@ func (r *Repair) Once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unheld := map[resource.Key]int64{}
-	for key, c := range claims {
-		if holders[key].UID == c.owner.UID {
-			continue
-		}
-		if r.unheld[key] != c.revision {
-			unheld[key] = c.revision
-			continue
-		}
-		r.Log.Info("released an address that no service uses", "claim", key)
-		if err := r.drop(ctx, c); err != nil {
-			return err
-		}
+	held := func(_ context.Context, c claim) (bool, error) { return holders[c.key].UID == c.owner.UID, nil }
+	if err := r.drop(ctx, claims, through, held); err != nil {
+		return err
 	}
-	r.unheld = unheld
 	return r.restore(ctx, claims, holders)
 }
 
-// claims lists all claims.
-func (r *Repair) claims(ctx context.Context) (map[resource.Key]claim, error) {
-	all, err := r.all(ctx, ipClaims)
+// drop releases claims that were unused in the previous pass too and have not changed
+// since. The oldest go first, so that a write that is still in progress fails even if it
+// requires only the oldest of its claims.
+func (r *Repair) drop(ctx context.Context, claims map[resource.Key]claim, through int64, held func(context.Context, claim) (bool, error)) error {
+	unused := map[resource.Key]int64{}
+	var twice []claim
+	for key, c := range claims {
+		switch ok, err := held(ctx, c); {
+		case err != nil:
+			return err
+		case ok:
+		case r.unused[key] == c.revision:
+			twice = append(twice, c)
+		default:
+			unused[key] = c.revision
+		}
+	}
+	slices.SortFunc(twice, byRevision)
+	for _, c := range twice {
+		if err := r.release(ctx, c); err != nil {
+			return err
+		}
+	}
+	r.unused, r.checked = unused, through
+	return nil
+}
+
+// release deletes a claim unless its Service has been stored in the meantime. Renewing it
+// first keeps a write that is still in progress from storing the Service afterwards.
+func (r *Repair) release(ctx context.Context, c claim) error {
+	renewed, err := r.renew(ctx, &c)
+	if err != nil || !renewed {
+		return err
+	}
+	held, err := r.holds(ctx, c)
+	if err != nil || held {
+		return err
+	}
+	r.Log.Info("released an address that no service uses", "claim", c.key)
+	return r.Assigner.drop(ctx, c)
+}
+
+// claims lists the wanted claims, and returns the revision through which it has seen all.
+func (r *Repair) claims(ctx context.Context, wanted func(services.Object) bool) (map[resource.Key]claim, int64, error) {
+	claims := map[resource.Key]claim{}
+	through, err := r.visit(ctx, ipClaims, wanted, claims)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	ports, err := r.all(ctx, portClaims)
-	for key, c := range ports {
-		all[key] = c
+	_, err = r.visit(ctx, portClaims, wanted, claims)
+	return claims, through, err
+}
+
+// holds reports whether the Service of a claim is stored and has the address.
+func (r *Repair) holds(ctx context.Context, c claim) (bool, error) {
+	key := resource.Key{GroupResource: Services, Namespace: c.owner.Namespace, Name: c.owner.Name}
+	object, err := r.Store.Get(ctx, services.GetRequest{Key: key})
+	switch {
+	case services.IsReason(err, services.ReasonNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	case object.UID != c.owner.UID:
+		return false, nil
 	}
-	return all, err
+	service, err := tree.Decode(object.JSON)
+	if err != nil {
+		return false, err
+	}
+	return slices.Contains(r.held(service), c.key), nil
 }
 
 // holders returns the Service of each address in use.

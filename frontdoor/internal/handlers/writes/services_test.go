@@ -97,13 +97,73 @@ func TestOneServiceManyWriters(t *testing.T) {
 	wg.Wait()
 	repair := &serviceips.Repair{Assigner: doors[0].handlers.Addresses}
 	for range 2 { // what writers that met have left
-		if err := repair.Once(t.Context()); err != nil {
+		if err := repair.Whole(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	doors[1].must("PATCH", serviceList+"/s", `{"spec":{"type":"NodePort","ports":[{"name":"x","port":1,"nodePort":30003}]}}`)
 	if n := claims(t, store); n != 2 {
 		t.Errorf("%d claims, want those of the cluster IP and the node port", n)
+	}
+}
+
+// robbed is a store in which somebody drops all claims before a Service is stored.
+type robbed struct {
+	services.Store
+	left atomic.Int64 // times
+}
+
+func (r *robbed) rob(ctx context.Context, required []services.Requirement) {
+	if len(required) == 0 || r.left.Add(-1) < 0 {
+		return
+	}
+	for _, claim := range required {
+		_, _ = r.Store.Delete(ctx, services.DeleteRequest{Key: claim.Key, Revision: claim.Revision})
+	}
+}
+
+func (r *robbed) Create(ctx context.Context, q services.CreateRequest) (services.Object, error) {
+	r.rob(ctx, q.Requires)
+	return r.Store.Create(ctx, q)
+}
+
+func (r *robbed) Update(ctx context.Context, q services.UpdateRequest) (services.Object, error) {
+	r.rob(ctx, q.Requires)
+	return r.Store.Update(ctx, q)
+}
+
+// TestDroppedClaims: the repair takes a slow writer for a crashed one and drops its
+// claims. The write claims again, and the Service is stored with what it has claimed.
+func TestDroppedClaims(t *testing.T) {
+	store := &robbed{Store: fake.New(t).Store()}
+	c := newClient(t, store, "10.0.0.0/24")
+	for _, step := range []struct{ method, path, body string }{
+		{"POST", serviceList, service("s", `,"type":"NodePort"`)},
+		{"PATCH", serviceList + "/s", `{"spec":{"ports":[{"name":"x","port":1},{"name":"y","port":2}]}}`},
+		{"PUT", serviceList + "/s", service("s", `,"type":"LoadBalancer","externalTrafficPolicy":"Local","clusterIP":"10.0.0.77"`)},
+	} {
+		store.left.Store(3)
+		if step.method == "PUT" { // under the client's own condition
+			c.must("DELETE", serviceList+"/s", "")
+			made := c.must("POST", serviceList, service("s", `,"clusterIP":"10.0.0.77"`))
+			version := made["metadata"].(map[string]any)["resourceVersion"].(string)
+			step.body = strings.Replace(step.body, `"metadata":{`, `"metadata":{"resourceVersion":"`+version+`",`, 1)
+			store.left.Store(3)
+		}
+		c.must(step.method, step.path, step.body)
+		if left := store.left.Load(); left >= 0 {
+			t.Fatalf("%s: the claims were not dropped: %d times are left", step.method, left)
+		}
+		repair := &serviceips.Repair{Assigner: c.handlers.Addresses}
+		before := claims(t, store)
+		for range 2 {
+			if err := repair.Whole(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if after := claims(t, store); after != before {
+			t.Errorf("%s: %d claims, and after a repair %d", step.method, before, after)
+		}
 	}
 }
 
@@ -197,7 +257,7 @@ func TestCrashesLeaveNothing(t *testing.T) {
 				c := newClient(t, store, "10.0.0.0/28")
 				repair := &serviceips.Repair{Assigner: c.handlers.Addresses}
 				for range 2 {
-					if err := repair.Once(t.Context()); err != nil {
+					if err := repair.Young(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}

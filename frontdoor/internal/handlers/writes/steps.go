@@ -61,7 +61,11 @@ type admitted struct {
 }
 
 // validated is an object that is accepted.
-type validated struct{ admitted }
+type validated struct {
+	admitted
+	// requires is what must be stored in the transaction that stores the object.
+	requires []services.Requirement
+}
 
 // stored is the outcome of an attempt.
 type stored struct {
@@ -258,7 +262,7 @@ func (h *Handlers) validate(ctx context.Context, w *writeRequest, c *current, a 
 	if err := h.validateDefinition(w, c, a); err != nil {
 		return v, err
 	}
-	return validated{a}, a.review.Validate(ctx, w.shown(a))
+	return validated{admitted: a}, a.review.Validate(ctx, w.shown(a))
 }
 
 // validateDefinition applies the rules of CustomResourceDefinitions, which depend on the

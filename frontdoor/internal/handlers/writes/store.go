@@ -32,11 +32,13 @@ func (h *Handlers) commit(ctx context.Context, w *writeRequest, c *current, v va
 	if err != nil {
 		return stored{}, err
 	}
-	storing, cancel := context.WithTimeout(ctx, serviceips.StoreWithin)
-	defer cancel()
 	var out stored
 	if v.json, err = tree.Encode(v.tree); err == nil {
-		out, err = h.store(storing, w, c, v)
+		v.requires = assigned.Requires()
+		out, err = h.store(ctx, w, c, v)
+	}
+	if serviceips.Lost(err) {
+		err = asRaced(err)
 	}
 	switch {
 	case err == nil:
@@ -69,7 +71,7 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 		out.object, err = h.pretend(ctx, w, c, services.Object{Key: key, JSON: content.JSON})
 	case out.created:
 		out.swapped = true
-		if out.object, err = h.Store.Create(ctx, services.CreateRequest{Key: key, Content: content}); services.IsReason(err, services.ReasonAlreadyExists) {
+		if out.object, err = h.Store.Create(ctx, services.CreateRequest{Key: key, Content: content, Requires: v.requires}); services.IsReason(err, services.ReasonAlreadyExists) {
 			err = cmp.Or(h.taken(ctx, w, key), err)
 		}
 	case strategy.Finished(w.req.Type, v.tree):
@@ -84,7 +86,7 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 		out.object = c.object
 	default:
 		out.swapped = true
-		out.object, err = h.Store.Update(ctx, services.UpdateRequest{Key: key, Revision: c.object.Revision, Content: content})
+		out.object, err = h.Store.Update(ctx, services.UpdateRequest{Key: key, Revision: c.object.Revision, Content: content, Requires: v.requires})
 		err = w.raced(err)
 	}
 	return out, err

@@ -20,10 +20,8 @@ func (w writable) Create(_ context.Context, r services.CreateRequest) (services.
 	if _, exists := w.objects[r.Key]; exists {
 		return services.Object{}, services.AlreadyExists(r.Key.Group, r.Key.Resource, r.Key.Name)
 	}
-	if s := r.Source; s != nil {
-		if o := w.objects[s.Key]; o.Revision != s.Revision {
-			return services.Object{}, services.ConflictModified(s.Key.Group, s.Key.Resource, s.Key.Name)
-		}
+	if err := w.require(r.Requires); err != nil {
+		return services.Object{}, err
 	}
 	return w.write(services.Added, r.Key, r.Content)
 }
@@ -33,6 +31,9 @@ func (w writable) Update(_ context.Context, r services.UpdateRequest) (services.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, err := w.expect(r.Key, r.Revision, ""); err != nil {
+		return services.Object{}, err
+	}
+	if err := w.require(r.Requires); err != nil {
 		return services.Object{}, err
 	}
 	return w.write(services.Modified, r.Key, r.Content)
@@ -48,6 +49,16 @@ func (w writable) Delete(_ context.Context, r services.DeleteRequest) (services.
 	}
 	o.Revision = w.note(services.Deleted, o)
 	return o, nil
+}
+
+// require checks what a write requires.
+func (w writable) require(all []services.Requirement) error {
+	for _, r := range all {
+		if o := w.objects[r.Key]; o.Revision != r.Revision {
+			return services.ConflictModified(all[0].Key.Group, all[0].Key.Resource, all[0].Key.Name)
+		}
+	}
+	return nil
 }
 
 // expect returns an object if it exists and meets the preconditions.
