@@ -75,6 +75,9 @@ type door struct {
 	pacer      *pace.Pacer
 	drain      context.CancelFunc // ends the watches
 	draining   atomic.Bool        // clients are asked to open new connections
+	// goawayChance is the fraction of HTTP/2 requests after which their client is asked
+	// to open a new connection.
+	goawayChance float64
 	// requestTimeout bounds every request except watches.
 	requestTimeout time.Duration
 }
@@ -114,7 +117,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if err != nil {
 		return nil, err
 	}
-	d := &door{log: n.Log, vocabulary: n.Vocabulary, store: b.store, admission: b.admission, requestTimeout: c.requestTimeout,
+	d := &door{log: n.Log, vocabulary: n.Vocabulary, store: b.store, admission: b.admission, requestTimeout: c.requestTimeout, goawayChance: c.goawayChance,
 		relearned: make(chan struct{}, 1)}
 	e, err := typesystem.New(types, typesystem.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.On(features.ServerSideApply), Features: g})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -77,7 +78,7 @@ func (d *door) pipeline() http.Handler {
 		x := &exchange{}
 		d.pacer.Begin(&x.Exchange, w, r)
 		x.Request.Request, x.Request.Exchange = r, &x.Exchange
-		if d.draining.Load() {
+		if d.draining.Load() || r.ProtoMajor == 2 && d.goawayChance > 0 && rand.Float64() < d.goawayChance {
 			w.Header().Set("Connection", "close") // for HTTP/2 the server turns it into a GOAWAY
 		}
 		out := d.compressor.Wrap(&x.Exchange, r)

@@ -32,6 +32,7 @@ type config struct {
 	reads, writes     int
 	requestTimeout    time.Duration
 	shutdownDelay     time.Duration
+	goawayChance      float64
 	watchTimeout      time.Duration
 	watchHistory      time.Duration
 	feedBytes         int
@@ -66,6 +67,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.IntVar(&c.writes, "max-mutating-requests-inflight", 200, "maximum number of concurrent writes; further ones are queued fairly by user")
 	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "timeout of requests other than watches")
 	fs.DurationVar(&c.shutdownDelay, "shutdown-delay-duration", 0, "how long to keep serving after SIGTERM, while /readyz fails")
+	fs.Float64Var(&c.goawayChance, "goaway-chance", 0, "fraction of HTTP/2 requests, 0 to 0.02, after which the client is asked to open a new connection, which spreads clients over all front doors behind a load balancer; 0 for one front door")
 	fs.DurationVar(&c.watchTimeout, "min-request-timeout", 30*time.Minute, "minimum duration of watches that set no timeout")
 	fs.DurationVar(&c.watchHistory, "feed-history", 5*time.Minute, "how long the front door keeps changes in memory")
 	fs.IntVar(&c.feedBytes, "feed-bytes", 16<<20, "bytes of changes to keep in memory per watched resource type")
@@ -75,6 +77,9 @@ func (c *config) register(fs *pflag.FlagSet) {
 	c.addresses.register(fs)
 	registerTokens(fs)
 }
+
+// maxGoawayChance bounds --goaway-chance: more would keep clients connecting.
+const maxGoawayChance = 0.02
 
 // previousRelease is the only value of --show-hidden-metrics-for-version (section
 // "Deprecation rules").
@@ -88,6 +93,9 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	}
 	if c.hiddenMetrics != "" && c.hiddenMetrics != previousRelease {
 		return run.Usagef("--show-hidden-metrics-for-version must be omitted or have the value %q: only the previous minor version is allowed", previousRelease)
+	}
+	if !(c.goawayChance >= 0 && c.goawayChance <= maxGoawayChance) { // NaN is neither
+		return run.Usagef("--goaway-chance: %v is not between 0 and %v", c.goawayChance, maxGoawayChance)
 	}
 	runtimeConfig, err := catalogue.ParseRuntimeConfig(c.runtimeConfig...)
 	if err != nil {
