@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,23 +17,30 @@ import (
 const (
 	// publisherKey names the publishing hub.
 	publisherKey = "/portico/hub/publisher"
-	// leaseSeconds is how long a crashed hub keeps others from publishing.
+	// leaseSeconds is how long a crashed hub keeps others from publishing if its
+	// heartbeats are not expected.
 	leaseSeconds = 5
+	// calmAfter is how long a change of the leadership makes the next one slower.
+	calmAfter = time.Minute
+	// maxCaution bounds that: the patience is doubled so many times.
+	maxCaution = 3
 )
 
 // election decides which of several hubs publishes. It saves work and is not needed for
 // correctness: followers drop what two hubs publish, and detect what none did.
 type election struct {
 	etcd    *clientv3.Client
+	beats   *heartbeats
 	name    string
 	log     *slog.Logger
 	leading atomic.Bool
+	changes []time.Time                        // of the leadership, in the last calmAfter
 	current atomic.Pointer[context.CancelFunc] // cancels the term
 	signal  chan struct{}
 }
 
-func newElection(etcd *clientv3.Client, name string, log *slog.Logger) *election {
-	return &election{etcd: etcd, name: name, log: log, signal: make(chan struct{}, 1)}
+func newElection(etcd *clientv3.Client, beats *heartbeats, name string, log *slog.Logger) *election {
+	return &election{etcd: etcd, beats: beats, name: name, log: log, signal: make(chan struct{}, 1)}
 }
 
 // leads reports whether this hub publishes.
@@ -85,7 +93,7 @@ func (e *election) term(ctx context.Context, succeed bool) error {
 		if succeed && held.name == e.name {
 			succeed, err = false, e.takeOver(ctx, held)
 		} else {
-			err = e.untilChanged(ctx, held.revision)
+			err = e.untilFree(ctx, held)
 		}
 		if err != nil {
 			return err
@@ -95,6 +103,9 @@ func (e *election) term(ctx context.Context, succeed bool) error {
 		return err
 	}
 	e.log.Info("this hub publishes", "name", e.name)
+	e.changed(time.Now())
+	e.beats.lead(held.taken)
+	defer e.beats.lead(0)
 	e.leading.Store(true)
 	defer e.leading.Store(false)
 	select {
@@ -140,6 +151,36 @@ func (e *election) takeOver(ctx context.Context, o leadership) error {
 	_, err := e.etcd.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(publisherKey), "=", o.taken)).
 		Then(clientv3.OpDelete(publisherKey)).Commit()
 	return err
+}
+
+// untilFree returns when the leadership has changed, or when this hub has freed it
+// because the publishing hub is silent. That hub may only be slow: then both publish for
+// a moment, which followers do not notice.
+func (e *election) untilFree(ctx context.Context, o leadership) error {
+	defer func() { e.changed(time.Now()) }()
+	silent := e.beats.await(o.taken, e.patience(time.Now()))
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed := make(chan error, 1)
+	go func() { changed <- e.untilChanged(waiting, o.revision) }()
+	select {
+	case err := <-changed:
+		return err
+	case <-silent:
+		e.log.Warn("the publishing hub is silent, taking over", "name", o.name)
+		return e.takeOver(ctx, o)
+	}
+}
+
+// changed notes a change of the leadership.
+func (e *election) changed(now time.Time) { e.changes = append(e.changes, now) }
+
+// patience returns how many heartbeats the publishing hub may miss. When the leadership
+// has changed repeatedly, hubs may be too slow for the usual number, and then it is
+// larger, so that it does not go back and forth between them.
+func (e *election) patience(now time.Time) int {
+	e.changes = slices.DeleteFunc(e.changes, func(t time.Time) bool { return now.Sub(t) > calmAfter })
+	return missedHeartbeats << min(max(0, len(e.changes)-2), maxCaution)
 }
 
 // untilChanged returns when the leadership changes after a revision.

@@ -213,16 +213,19 @@ func killHub(t *testing.T, b *rig) {
 	b.use(b.hub)
 }
 
-// seat makes a hub the publisher for the next minute.
-func seat(t *testing.T, etcd *testbed.Etcd, name string) {
+// seat makes a hub the publisher for the next minute, and returns the revision at which
+// it became that.
+func seat(t *testing.T, etcd *testbed.Etcd, name string) int64 {
 	t.Helper()
 	lease, err := etcd.Grant(context.Background(), 60)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := etcd.Put(context.Background(), publisherKey, name, clientv3.WithLease(lease.ID)); err != nil {
+	put, err := etcd.Put(context.Background(), publisherKey, name, clientv3.WithLease(lease.ID))
+	if err != nil {
 		t.Fatal(err)
 	}
+	return put.Header.Revision
 }
 
 func restartNATS(_ *testing.T, b *rig) {
@@ -244,6 +247,13 @@ func loseMessages(t *testing.T, b *rig) { b.nats.Lose(30) }
 
 func smallWindow(t *testing.T, b *rig) { b.hub.window.Expire(time.Now().Add(2 * time.Hour)) }
 
+// twoPublishers lets two hubs publish everything at the same time, as when a frozen one
+// continues that others have replaced.
+func twoPublishers(t *testing.T, b *rig) {
+	other := startHub(t, b.etcd, b.nats.Connect(), func(c *Config) { c.Name = fmt.Sprint("hub-", rand.Int()) })
+	other.election.leading.Store(true)
+}
+
 // TestFollowersHearEverything compares what followers receive, whatever fails on the
 // way, with etcd's own history.
 func TestFollowersHearEverything(t *testing.T) {
@@ -253,6 +263,7 @@ func TestFollowersHearEverything(t *testing.T) {
 		"hub dies":          killHub,
 		"NATS restarts":     restartNATS,
 		"another hub":       replaceHub,
+		"several publish":   twoPublishers,
 		"messages are lost": loseMessages,
 		"window is short":   smallWindow,
 	} {

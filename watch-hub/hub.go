@@ -35,8 +35,8 @@ const (
 	idleEvery = 3 * time.Second
 	// standbyEvery is the interval at which a hub that does not publish changes
 	// publishes its progress of the time before. When the publishing hub is dead or
-	// frozen, followers notice after twice this time that they miss something, instead
-	// of when its lease expires.
+	// frozen, or does not receive what etcd sends, followers notice after twice this time
+	// that they miss something.
 	standbyEvery = 500 * time.Millisecond
 	// lagging is how long etcd may be silent before the hub is unhealthy.
 	lagging = 15 * time.Second
@@ -71,6 +71,7 @@ type Hub struct {
 	reader    *history.Reader
 	keeper    *epoch.Keeper
 	window    *window.Window
+	beats     *heartbeats
 	election  *election
 	publisher *publisher
 	keys      *keys.Keys
@@ -93,8 +94,9 @@ func New(config Config) *Hub {
 		ready:  make(chan struct{}),
 	}
 	h.keeper = epoch.New(epoch.Config{KV: config.Etcd, Log: config.Log})
-	h.election = newElection(config.Etcd, config.Name, config.Log)
 	h.keys = keys.New(config.Etcd, config.KeyLifetime, config.Log)
+	h.beats = newHeartbeats(config.Bus, h.keys.Current, config.Log)
+	h.election = newElection(config.Etcd, h.beats, config.Name, config.Log)
 	h.publisher = newPublisher(config.Bus, h.keys.Current, config.Log)
 	return h
 }
@@ -112,6 +114,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	loops.Go(func() { h.followAlways(ctx) })
 	loops.Go(func() { h.compactAlways(ctx) })
 	loops.Go(func() { h.keys.Run(ctx) })
+	loops.Go(func() { h.beats.exchange(ctx) })
 	loops.Go(func() {
 		// Without these it has nothing to publish, or no key to seal it with.
 		for _, ready := range []<-chan struct{}{h.ready, h.keys.Ready()} {

@@ -80,7 +80,7 @@ cluster {
   routes: [%s]
 }
 
-hub: { publish: { allow: "changes.>" }, subscribe: { deny: ">" } }
+hub: { publish: { allow: ["changes.>", "hubs.heartbeat"] }, subscribe: { allow: "hubs.heartbeat" } }
 reader: { publish: { deny: ">" }, subscribe: { allow: "changes.>" } }
 
 accounts {

@@ -42,7 +42,7 @@ func flags(fs *pflag.FlagSet) {
 	expiry.Flags(fs, expiry.Authorities, "nats-ca-file")
 	expiry.Flags(fs, expiry.Own, "nats-cert-file")
 	fs.String("nats-credentials-file", "", "`file` with the NATS user's JWT and seed")
-	fs.String("nats-nkey-seed-file", "", "`file` with the seed of the NATS user's nkey. Give the watch hub a user that may publish changes.>, and readers users that may only subscribe to it")
+	fs.String("nats-nkey-seed-file", "", "`file` with the seed of the NATS user's nkey. Give the watch hub a user that may publish changes.> and use hubs.heartbeat, and readers users that may only subscribe to it")
 }
 
 // Private reports whether a connection is to the embedded server of this process, which

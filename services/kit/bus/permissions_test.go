@@ -63,7 +63,7 @@ func permitted(t *testing.T, hub *nats.Conn, readers map[string]*nats.Conn) {
 			t.Fatal(err)
 		}
 		wantViolation(t, name+" publishes", failures)
-		for _, subject := range []string{">", "$SYS.>", "*.core.pods"} {
+		for _, subject := range []string{">", "$SYS.>", "*.core.pods", "hubs.heartbeat"} {
 			if _, err := reader.SubscribeSync(subject); err != nil {
 				t.Fatal(err)
 			}
@@ -81,6 +81,16 @@ func permitted(t *testing.T, hub *nats.Conn, readers map[string]*nats.Conn) {
 		t.Fatal(err)
 	}
 	wantViolation(t, "the hub subscribes", hubErrors)
+	heartbeats, err := hub.SubscribeSync("hubs.heartbeat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hub.Publish("hubs.heartbeat", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := heartbeats.NextMsg(patience); err != nil {
+		t.Errorf("the hub does not receive heartbeats: %v", err)
+	}
 	if err := hub.Publish("elsewhere", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/balancer/leastrequest" // named in calls
 
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/rpc"
@@ -17,16 +18,17 @@ import (
 // The contracts between services.
 var (
 	Store     = declare("store", rpc.NewStore, rpc.RegisterStore)
-	WatchHub  = declare("watch-hub", rpc.NewWatchHub, rpc.RegisterWatchHub)
+	WatchHub  = declare("watch-hub", hedged(rpc.NewWatchHub), rpc.RegisterWatchHub)
 	Authn     = declare("authn", rpc.NewAuthn, rpc.RegisterAuthn)
 	Authz     = declare("authz", rpc.NewAuthz, rpc.RegisterAuthz)
 	Admission = declare("admission", rpc.NewAdmission, rpc.RegisterAdmission)
 )
 
-// calls is the gRPC service config: round robin over all replicas, and calls wait until
-// one is ready. Calls that change nothing are retried if the connection is lost.
+// calls is the gRPC service config: each call goes to the replica with the fewest calls in
+// flight, so that one that does not respond gets few, and waits until one is ready. Calls
+// that change nothing are retried if the connection is lost.
 const calls = `{
-	"loadBalancingConfig": [{"round_robin": {}}],
+	"loadBalancingConfig": [{"least_request_experimental": {"choiceCount": 10}}],
 	"methodConfig": [{"name": [{}], "waitForReady": true}, {
 		"name": [
 			{"service": "portico.v1.Store", "method": "Get"},
