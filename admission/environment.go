@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/admission/internal/limits"
+	"github.com/portico-platform/portico/admission/internal/namespaces"
 	"github.com/portico-platform/portico/admission/internal/plugin"
 	"github.com/portico-platform/portico/admission/internal/serviceaccount"
 	"github.com/portico-platform/portico/admission/internal/usage"
@@ -19,8 +20,8 @@ import (
 
 // environment connects to the services that the plugins call and waits until their
 // mirrors have synced.
-func environment(ctx context.Context, n *run.Node) (plugin.Environment, error) {
-	e := plugin.Environment{Vocabulary: n.Vocabulary, Log: n.Log}
+func environment(ctx context.Context, n *run.Node, c plugin.Config) (plugin.Environment, error) {
+	e := plugin.Environment{Vocabulary: n.Vocabulary, Log: n.Log, Config: c}
 	store, err := contract.Store.Use(ctx, n)
 	if err != nil {
 		return e, err
@@ -38,7 +39,7 @@ func environment(ctx context.Context, n *run.Node) (plugin.Environment, error) {
 	e.NotReadyFor, e.UnreachableFor = time.Duration(notReady)*time.Second, time.Duration(unreachable)*time.Second
 	m := mirrors{node: n, store: store, source: source}
 	v, find := n.Vocabulary, webhooks.ClusterServices(store)
-	e.Namespaces = mirror(&m, "", "namespaces", plugin.NamespaceParser(v))
+	e.Namespaces = mirror(&m, "", "namespaces", namespaces.Parser(v))
 	e.StorageClasses = mirror(&m, "storage.", "storageclasses", plugin.StorageClassParser(v))
 	e.IngressClasses = mirror(&m, "networking.", "ingressclasses", plugin.IngressClassParser(v))
 	e.PriorityClasses = mirror(&m, "scheduling.", "priorityclasses", plugin.ParsePriorityClass)

@@ -7,6 +7,7 @@ package admission
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // Service describes admission to the kit.
@@ -29,31 +31,50 @@ func Service() run.Service {
 }
 
 func flags(fs *pflag.FlagSet) {
-	fs.StringSlice("enable-admission-plugins", nil, "admission plugins to turn on in addition to those that are on by default")
-	fs.StringSlice("disable-admission-plugins", nil, "admission plugins to turn off, of those that are on by default")
-	fs.String("admission-control-config-file", "", "file that configures admission plugins; not supported, must be empty")
+	on, off := names()
+	fs.StringSlice("enable-admission-plugins", nil, "admission plugins to turn on in addition to those that are on by default; off by default: "+off)
+	fs.StringSlice("disable-admission-plugins", nil, "admission plugins to turn off, of those that are on by default: "+on)
+	fs.String("admission-control-config-file", "", "`file` with an AdmissionConfiguration, which configures admission plugins")
 	fs.Int64("default-not-ready-toleration-seconds", 300, "tolerationSeconds for nodes that are not ready, for pods that set none")
 	fs.Int64("default-unreachable-toleration-seconds", 300, "tolerationSeconds for nodes that are unreachable, for pods that set none")
+}
+
+// names lists the plugins that are on by default, and those that are off, for the help.
+func names() (on, off string) {
+	lists := map[bool][]string{}
+	for _, p := range plugin.Table(plugin.Environment{Vocabulary: vocabulary.Platform()}) {
+		if !p.Always {
+			lists[p.Default] = append(lists[p.Default], p.Name)
+		}
+	}
+	return strings.Join(lists[true], ", "), strings.Join(lists[false], ", ")
 }
 
 func start(ctx context.Context, n *run.Node) error {
 	var c choice
 	c.enable, _ = n.Flags.GetStringSlice("enable-admission-plugins")
 	c.disable, _ = n.Flags.GetStringSlice("disable-admission-plugins")
-	// Wrong names are reported before any connection is made.
-	if _, err := choose(plugin.Table(plugin.Environment{Vocabulary: n.Vocabulary}), c); err != nil {
+	// Wrong names and configurations are reported before any connection is made.
+	known := plugin.Table(plugin.Environment{Vocabulary: n.Vocabulary})
+	on, err := choose(known, c)
+	if err != nil {
 		return err
 	}
-	e, err := environment(ctx, n)
+	file, _ := n.Flags.GetString("admission-control-config-file")
+	configured, err := configure(file, known, n.Vocabulary)
+	if err != nil {
+		return err
+	}
+	if err := checkConfigured(on, configured); err != nil {
+		return err
+	}
+	e, err := environment(ctx, n, configured.Config)
 	if err != nil {
 		return err
 	}
 	plugins, err := choose(plugin.Table(e), c)
 	if err != nil {
 		return err
-	}
-	if file, _ := n.Flags.GetString("admission-control-config-file"); file != "" {
-		return run.Usagef("--admission-control-config-file: no plugin of this release reads a configuration, so that %s would have no effect", file)
 	}
 	for _, p := range plugins {
 		if p.Deprecated {

@@ -125,9 +125,11 @@ func (c *claim) amounts(perClass string) Amounts {
 // In reports whether the object counts in a quota at all. Only pods count in a quota
 // with scopes.
 func (i Item) In(q *Quota) bool {
-	scopes := q.scopes()
-	return len(scopes) == 0 || i.pod != nil && !slices.ContainsFunc(scopes, func(s Scope) bool { return !i.pod.in(s) })
+	return !slices.ContainsFunc(q.Scopes(), func(s Scope) bool { return !i.Meets(s) })
 }
+
+// Meets reports whether the object is a pod that meets one condition.
+func (i Item) Meets(s Scope) bool { return i.pod != nil && i.pod.in(s) }
 
 // Lacking returns, in order, what every container of a pod must request to be counted
 // in a quota with these limits, and does not.

@@ -112,8 +112,8 @@ type Scope struct {
 	Values   []string `json:"values"`
 }
 
-// scopes returns all conditions of the quota, including those of the short form.
-func (q *Quota) scopes() []Scope {
+// Scopes returns all conditions of the quota, including those of the short form.
+func (q *Quota) Scopes() []Scope {
 	var all []Scope
 	for _, name := range q.Spec.Scopes {
 		all = append(all, Scope{Name: name, Operator: "Exists"})

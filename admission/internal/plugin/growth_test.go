@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/admission/internal/limits"
+	"github.com/portico-platform/portico/admission/internal/namespaces"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/admission/internal/serviceaccount"
 	"github.com/portico-platform/portico/admission/internal/usage"
@@ -224,7 +225,7 @@ func grownOthers(t *testing.T, n int) map[string]grown {
 			e.StorageClasses = parsed(t, n, StorageClassParser(e.Vocabulary), `{"metadata":{"name":"x#"},"provisioner":"`+storage+`"}`)
 		}},
 		"a namespace's node selector": among(func(e *Environment) {
-			e.Namespaces = parsed(t, 1, NamespaceParser(e.Vocabulary), `{"metadata":{"annotations":{"scheduler.alpha.platform.io/node-selector":"`+texts(n, `k#=v`)+`"}}}`)
+			e.Namespaces = parsed(t, 1, namespaces.Parser(e.Vocabulary), `{"metadata":{"annotations":{"scheduler.alpha.platform.io/node-selector":"`+texts(n, `k#=v`)+`"}}}`)
 		}),
 		"webhooks": among(func(e *Environment) {
 			e.Validating = parsed(t, n, webhook.Parser(nil), `{"metadata":{"name":"x#"},"webhooks":[{"name":"w#.example.com","clientConfig":{"url":"https://127.0.0.1:1"},`+
@@ -245,7 +246,7 @@ func amongOthers(t *testing.T) Environment {
 		Store: byName{objects: map[string]string{"resourcequotas": strings.ReplaceAll(quotaObject, "#", ""),
 			"clusterroles": `{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["r"]}]}`, "pods": `{"spec":{"containers":[]}}`}},
 		Authz:           anything{services.Rules{Resource: []services.ResourceRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"r"}}}}},
-		Namespaces:      parsed(t, 1, NamespaceParser(v), `{"metadata":{"annotations":{"scheduler.alpha.platform.io/node-selector":"a=b"}}}`),
+		Namespaces:      parsed(t, 1, namespaces.Parser(v), `{"metadata":{"annotations":{"scheduler.alpha.platform.io/node-selector":"a=b"}}}`),
 		StorageClasses:  parsed(t, 1, StorageClassParser(v), `{"metadata":{"name":"x"}}`),
 		IngressClasses:  parsed(t, 1, IngressClassParser(v), `{"metadata":{"name":"x"}}`),
 		PriorityClasses: parsed(t, 1, ParsePriorityClass, `{"value":1}`),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/portico-platform/portico/admission/internal/namespaces"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 )
@@ -12,7 +13,7 @@ import (
 // namespaceLifecycle rejects the creation of objects in namespaces that are missing or
 // terminating, and the deletion of immortal namespaces.
 type namespaceLifecycle struct {
-	namespaces namespaces
+	namespaces namespaces.Known
 	immortal   []string
 	// reviews is the group of LocalSubjectAccessReviews, which are never stored and so may
 	// name a namespace that does not exist.
@@ -26,13 +27,13 @@ func (p namespaceLifecycle) admit(ctx context.Context, r *review.Review) error {
 	if r.Is(services.OperationDelete, "", "namespaces") && slices.Contains(p.immortal, r.Name) {
 		return r.Forbid("this namespace may not be deleted")
 	}
-	if r.Operation != services.OperationCreate || r.Namespace == "" || r.Type() == namespaceType || r.Group == p.reviews {
+	if r.Operation != services.OperationCreate || r.Namespace == "" || r.Type() == namespaces.Type || r.Group == p.reviews {
 		return nil
 	}
-	if known, ok := p.namespaces.mirror.Get("", r.Namespace); ok && !known.Terminating {
+	if known, ok := p.namespaces.Mirror.Get("", r.Namespace); ok && !known.Terminating {
 		return nil
 	}
-	now, err := p.namespaces.read(ctx, r.Namespace)
+	now, err := p.namespaces.Read(ctx, r.Namespace)
 	if err != nil {
 		return err
 	}

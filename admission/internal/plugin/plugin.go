@@ -21,6 +21,8 @@ type Plugin struct {
 	Always bool
 	// Deprecated plugins log a warning at start if they are on.
 	Deprecated bool
+	// Configured plugins need a configuration in the configuration file.
+	Configured bool
 	// Mutate may change the object of the review. It may be called twice for one request
 	// and must be idempotent.
 	Mutate func(ctx context.Context, r *review.Review) error

@@ -4,7 +4,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/portico-platform/portico/admission/internal/events"
 	"github.com/portico-platform/portico/admission/internal/limits"
+	"github.com/portico-platform/portico/admission/internal/namespaces"
+	"github.com/portico-platform/portico/admission/internal/nodeselector"
 	"github.com/portico-platform/portico/admission/internal/ownerrefs"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/admission/internal/serviceaccount"
@@ -23,7 +26,7 @@ type Environment struct {
 	Authz      services.Authz
 	Log        *slog.Logger
 
-	Namespaces      review.Collection[Namespace]
+	Namespaces      review.Collection[namespaces.Namespace]
 	StorageClasses  review.Collection[Class]
 	IngressClasses  review.Collection[Class]
 	PriorityClasses review.Collection[PriorityClass]
@@ -35,13 +38,24 @@ type Environment struct {
 	Mutating, Validating review.Collection[webhook.Configuration]
 	// Default tolerationSeconds for nodes that are not ready or unreachable.
 	NotReadyFor, UnreachableFor time.Duration
+	// Config is what the configuration file says.
+	Config Config
+}
+
+// Config is what plugins read from the configuration file. Its zero value configures
+// nothing.
+type Config struct {
+	NodeSelectors nodeselector.Config
+	EventLimits   []events.Limit
+	Limited       []usage.Limited
 }
 
 // Table returns all plugins in the order in which they are called: first cheap rejections,
 // then defaults, then webhooks, and last ResourceQuota, which must see the final object.
 func Table(e Environment) []Plugin {
 	v := e.Vocabulary
-	known := namespaces{mirror: e.Namespaces, store: e.Store, parse: NamespaceParser(v)}
+	known := namespaces.Known{Mirror: e.Namespaces, Store: e.Store, Parse: namespaces.Parser(v)}
+	selectors := nodeselector.Plugin{Namespaces: known, Config: e.Config.NodeSelectors}
 	lifecycle := namespaceLifecycle{
 		namespaces: known, reviews: v.Group("authorization."),
 		immortal: []string{"default", v.Namespace("system"), v.Namespace("public")},
@@ -49,7 +63,7 @@ func Table(e Environment) []Plugin {
 	accounts := serviceaccount.Plugin{Accounts: e.Accounts, Store: e.Store, Vocabulary: v}
 	ranges := limits.Plugin{Ranges: e.LimitRanges, Vocabulary: v}
 	runtimes := runtimeClass{classes: e.RuntimeClasses, store: e.Store, group: v.Group("node.")}
-	webhooks := webhook.Webhooks{Mutating: e.Mutating, Validating: e.Validating, Labels: known.labels, Vocabulary: v, Log: e.Log}
+	webhooks := webhook.Webhooks{Mutating: e.Mutating, Validating: e.Validating, Labels: known.Labels, Vocabulary: v, Log: e.Log}
 	tolerations := defaultTolerations{taints: []taint{
 		{v.Qualified("node", "not-ready"), int64(e.NotReadyFor.Seconds())},
 		{v.Qualified("node", "unreachable"), int64(e.UnreachableFor.Seconds())},
@@ -73,9 +87,10 @@ func Table(e Environment) []Plugin {
 		{Name: "ServiceAccount", Default: true, Mutate: accounts.Mutate, Validate: accounts.Validate},
 		{Name: "TaintNodesByCondition", Default: true, Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
 		{Name: "AlwaysPullImages", Mutate: alwaysPullImages},
-		{Name: "PodNodeSelector", Mutate: podNodeSelector{known}.mutate, Validate: podNodeSelector{known}.validate},
+		{Name: "PodNodeSelector", Mutate: selectors.Mutate, Validate: selectors.Validate},
 		{Name: "Priority", Default: true, Mutate: priorities.mutate, Validate: priorities.validate},
 		{Name: "DefaultTolerationSeconds", Default: true, Mutate: tolerations.mutate},
+		{Name: "EventRateLimit", Configured: true, Validate: events.New(e.Config.EventLimits, v).Validate},
 		{Name: "DefaultStorageClass", Default: true, Mutate: storage.mutate},
 		{Name: "StorageObjectInUseProtection", Default: true, Mutate: inUseProtection(v)},
 		{Name: "OwnerReferencesPermissionEnforcement", Validate: ownerrefs.Plugin{Authz: e.Authz}.Validate},
@@ -92,7 +107,7 @@ func Table(e Environment) []Plugin {
 	if v.Behaviour.DenyEscalatingExec {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})
 	}
-	return append(table, Plugin{Name: "ResourceQuota", Default: true, Validate: usage.New(e.Quotas, e.Store, quota.NewCounter(v)).Validate})
+	return append(table, Plugin{Name: "ResourceQuota", Default: true, Validate: usage.New(e.Quotas, e.Store, quota.NewCounter(v), e.Config.Limited).Validate})
 }
 
 // StorageClassParser returns a parser of stored StorageClasses.

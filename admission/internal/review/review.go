@@ -6,6 +6,7 @@ package review
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 
 	"github.com/portico-platform/portico/services"
@@ -162,4 +163,10 @@ func (r *Review) Response() (services.AdmissionResponse, error) {
 // Forbid returns a Forbidden (403) error for the request's object.
 func (r *Review) Forbid(format string, args ...any) *services.Status {
 	return services.Forbidden(r.Group, r.Resource, r.Name, fmt.Sprintf(format, args...))
+}
+
+// Failed is the answer to a request about which a plugin fails to decide: a 500 without a
+// reason, as in release 1.21.
+func Failed(format string, args ...any) *services.Status {
+	return &services.Status{Code: http.StatusInternalServerError, Message: fmt.Sprintf(format, args...)}
 }

@@ -29,6 +29,7 @@ var quotas = resource.GroupResource{Resource: "resourcequotas"}
 // Ledger is the part of services.Store that reads and updates quotas.
 type Ledger interface {
 	Get(ctx context.Context, r services.GetRequest) (services.Object, error)
+	List(ctx context.Context, r services.ListRequest) (services.Page, error)
 	Update(ctx context.Context, r services.UpdateRequest) (services.Object, error)
 }
 
@@ -43,15 +44,16 @@ type Plugin struct {
 	quotas  review.Collection[quota.Quota]
 	ledger  Ledger
 	counter quota.Counter
+	limited []Limited
 	seed    maphash.Seed
 	// locks serialize the requests of one namespace, by the hash of its name, so that
 	// requests in this process do not cause conflicts for each other.
 	locks [64]sync.Mutex
 }
 
-// New returns the plugin.
-func New(quotas review.Collection[quota.Quota], ledger Ledger, counter quota.Counter) *Plugin {
-	return &Plugin{quotas: quotas, ledger: ledger, counter: counter, seed: maphash.MakeSeed()}
+// New returns the plugin. What is limited needs a quota.
+func New(quotas review.Collection[quota.Quota], ledger Ledger, counter quota.Counter, limited []Limited) *Plugin {
+	return &Plugin{quotas: quotas, ledger: ledger, counter: counter, limited: limited, seed: maphash.MakeSeed()}
 }
 
 // Validate charges the additional usage of the request. It must be the last plugin, so
@@ -61,7 +63,7 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 		return nil
 	}
 	known := p.quotas.List(r.Namespace)
-	if len(known) == 0 {
+	if len(known) == 0 && len(p.limited) == 0 {
 		return nil
 	}
 	item, err := p.counter.Read(r.Type(), r.Object)
@@ -75,6 +77,11 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 			return err
 		}
 		more = more.Beyond(before.Used)
+	}
+	if len(p.limited) > 0 && len(more.Beyond(nil)) > 0 {
+		if err := p.cover(ctx, r, item, known); err != nil {
+			return err
+		}
 	}
 	known = slices.DeleteFunc(known, func(q quota.Quota) bool { return len(more.Of(q.Spec.Hard)) == 0 || !item.In(&q) })
 	if len(known) == 0 {

@@ -46,7 +46,7 @@ func cluster(t *testing.T, manifests ...string) (*fake.Cluster, [2]*usage.Plugin
 		all = append(all, q)
 	}
 	counter := quota.NewCounter(vocabulary.Platform())
-	return c, [2]*usage.Plugin{usage.New(all, c.Store(), counter), usage.New(all, c.Store(), counter)}
+	return c, [2]*usage.Plugin{usage.New(all, c.Store(), counter, nil), usage.New(all, c.Store(), counter, nil)}
 }
 
 func used(t *testing.T, c *fake.Cluster, name string) string {
