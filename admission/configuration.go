@@ -21,9 +21,12 @@ type configured struct {
 // readers are the plugins that read a configuration, by name.
 func readers() map[string]func(d config.Document, c *plugin.Config) error {
 	return map[string]func(d config.Document, c *plugin.Config) error{
-		"EventRateLimit":  func(d config.Document, c *plugin.Config) (err error) { c.EventLimits, err = events.Parse(d); return },
-		"PodNodeSelector": func(d config.Document, c *plugin.Config) (err error) { c.NodeSelectors, err = nodeselector.Parse(d); return },
-		"ResourceQuota":   func(d config.Document, c *plugin.Config) (err error) { c.Limited, err = usage.ParseLimited(d); return },
+		"EventRateLimit": func(d config.Document, c *plugin.Config) (err error) { c.EventLimits, err = events.Parse(d); return },
+		"PodNodeSelector": func(d config.Document, c *plugin.Config) (err error) {
+			c.NodeSelectors, err = nodeselector.Parse(d)
+			return
+		},
+		"ResourceQuota": func(d config.Document, c *plugin.Config) (err error) { c.Limited, err = usage.ParseLimited(d); return },
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package admission is the service that mutates and validates authorized requests that
 // create, update, delete or connect. It is a chain of plugins, which flags turn on and
 // off. Plugins read from the store and from mirrors, and call the configured webhooks. The
-// only writes are to the status of ResourceQuotas. Read requests do not pass admission. It
+// only writes are to the status of ResourceQuotas and of new Namespaces (NamespaceAutoProvision). Read requests do not pass admission. It
 // serves section "Admission plugins" of the specification.
 package admission
 
@@ -72,16 +72,19 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
+	all := &chain{}
+	e.Admission = all
 	plugins, err := choose(plugin.Table(e), c)
 	if err != nil {
 		return err
 	}
+	all.plugins = plugins
 	for _, p := range plugins {
 		if p.Deprecated {
 			n.Log.Warn("a deprecated admission plugin is on; it will be removed", "flag", "enable-admission-plugins", "plugin", p.Name)
 		}
 	}
-	contract.Admission.Offer(n, &chain{plugins: plugins})
+	contract.Admission.Offer(n, all)
 	return nil
 }
 

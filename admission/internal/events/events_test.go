@@ -28,7 +28,9 @@ func at(limits ...Limit) (*Plugin, *time.Time) {
 }
 
 func TestLimits(t *testing.T) {
-	about := func(name string) string { return `{"source":{"component":"c"},"involvedObject":{"kind":"Pod","name":"` + name + `"}}` }
+	about := func(name string) string {
+		return `{"source":{"component":"c"},"involvedObject":{"kind":"Pod","name":"` + name + `"}}`
+	}
 	newer := written("a", "u", `{"reportingController":"c","regarding":{"kind":"Pod","name":"x"}}`)
 	newer.Group = "events.platform.io"
 	update := written("a", "u", about("x"))

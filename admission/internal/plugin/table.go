@@ -8,6 +8,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/limits"
 	"github.com/portico-platform/portico/admission/internal/namespaces"
 	"github.com/portico-platform/portico/admission/internal/nodeselector"
+	"github.com/portico-platform/portico/admission/internal/optional"
 	"github.com/portico-platform/portico/admission/internal/ownerrefs"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/admission/internal/serviceaccount"
@@ -22,9 +23,11 @@ import (
 // is filled with the parser of its element type.
 type Environment struct {
 	Vocabulary vocabulary.Vocabulary
-	Store      services.Store // only ResourceQuota writes
+	Store      services.Store // only ResourceQuota and NamespaceAutoProvision write
 	Authz      services.Authz
 	Log        *slog.Logger
+	// Admission is the chain of these plugins, for what plugins themselves create.
+	Admission services.Admission
 
 	Namespaces      review.Collection[namespaces.Namespace]
 	StorageClasses  review.Collection[Class]
@@ -60,6 +63,7 @@ func Table(e Environment) []Plugin {
 		namespaces: known, reviews: v.Group("authorization."),
 		immortal: []string{"default", v.Namespace("system"), v.Namespace("public")},
 	}
+	provision := optional.NamespaceAutoProvision{Namespaces: known, Store: e.Store, Vocabulary: v, Admission: e.Admission}
 	accounts := serviceaccount.Plugin{Accounts: e.Accounts, Store: e.Store, Vocabulary: v}
 	ranges := limits.Plugin{Ranges: e.LimitRanges, Vocabulary: v}
 	runtimes := runtimeClass{classes: e.RuntimeClasses, store: e.Store, group: v.Group("node.")}
@@ -82,7 +86,11 @@ func Table(e Environment) []Plugin {
 	table := []Plugin{
 		{Name: "grants", Always: true, Validate: granting.validate},
 		{Name: "AlwaysAdmit", Deprecated: true},
+		{Name: "NamespaceAutoProvision", Mutate: provision.Mutate},
 		{Name: "NamespaceLifecycle", Default: true, Mutate: lifecycle.admit, Validate: lifecycle.admit},
+		{Name: "NamespaceExists", Validate: optional.NamespaceExists{Namespaces: known}.Validate},
+		{Name: "SecurityContextDeny", Validate: optional.SecurityContextDeny},
+		{Name: "LimitPodHardAntiAffinityTopology", Validate: optional.LimitPodHardAntiAffinityTopology(v)},
 		{Name: "LimitRanger", Default: true, Mutate: ranges.Mutate, Validate: ranges.Validate},
 		{Name: "ServiceAccount", Default: true, Mutate: accounts.Mutate, Validate: accounts.Validate},
 		{Name: "TaintNodesByCondition", Default: true, Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
@@ -91,6 +99,7 @@ func Table(e Environment) []Plugin {
 		{Name: "Priority", Default: true, Mutate: priorities.mutate, Validate: priorities.validate},
 		{Name: "DefaultTolerationSeconds", Default: true, Mutate: tolerations.mutate},
 		{Name: "EventRateLimit", Configured: true, Validate: events.New(e.Config.EventLimits, v).Validate},
+		{Name: "ExtendedResourceToleration", Mutate: optional.ExtendedResourceToleration(v)},
 		{Name: "DefaultStorageClass", Default: true, Mutate: storage.mutate},
 		{Name: "StorageObjectInUseProtection", Default: true, Mutate: inUseProtection(v)},
 		{Name: "OwnerReferencesPermissionEnforcement", Validate: ownerrefs.Plugin{Authz: e.Authz}.Validate},
@@ -100,6 +109,7 @@ func Table(e Environment) []Plugin {
 		{Name: "CertificateSigning", Default: true, Validate: csr.signing},
 		{Name: "CertificateSubjectRestriction", Default: true, Validate: csr.subject},
 		{Name: "DefaultIngressClass", Default: true, Mutate: ingress.mutate},
+		{Name: "DenyServiceExternalIPs", Validate: optional.DenyServiceExternalIPs},
 		{Name: "MutatingAdmissionWebhook", Default: true, Mutate: webhooks.Mutate},
 		{Name: "ValidatingAdmissionWebhook", Default: true, Validate: webhooks.Validate},
 		{Name: "AlwaysDeny", Deprecated: true, Validate: alwaysDeny},

@@ -215,7 +215,7 @@ var allowed = map[string]string{
 	"authn": "Revision Get:secrets Get:serviceaccounts Get:pods",
 	"authz": "Revision Get:roles List:roles Replay:roles Keys:roles Get:clusterrolebindings List:clusterrolebindings Replay:clusterrolebindings Keys:clusterrolebindings",
 	"admission": "Revision Authorize Rules Get:pods List:pods Get:services List:services Get:roles List:roles " +
-		"Get:namespaces List:namespaces Replay:namespaces Keys:namespaces Get:storageclasses List:storageclasses Replay:storageclasses Keys:storageclasses " +
+		"Get:namespaces List:namespaces Create:namespaces Replay:namespaces Keys:namespaces Get:storageclasses List:storageclasses Replay:storageclasses Keys:storageclasses " +
 		"Get:serviceaccounts List:serviceaccounts Replay:serviceaccounts Keys:serviceaccounts " +
 		"Get:resourcequotas List:resourcequotas Replay:resourcequotas Keys:resourcequotas Update:resourcequotas",
 	"store": "", "watch-hub": "", "csr-signer": "", "token-cleaner": "", "lifecycle": "", "nobody": "",
