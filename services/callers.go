@@ -67,7 +67,7 @@ func Callers() map[string][]Caller {
 // that they mirror.
 func typesOfAdmission() (read, mirrored []resource.GroupResource) {
 	return []resource.GroupResource{
-			{Resource: "pods"}, {Resource: "services"},
+			{Resource: "pods"}, {Resource: "services"}, {Resource: "nodes"},
 			{Group: "rbac.authorization.", Resource: "roles"}, {Group: "rbac.authorization.", Resource: "clusterroles"},
 		}, []resource.GroupResource{
 			{Resource: "namespaces"}, {Resource: "serviceaccounts"}, {Resource: "limitranges"}, {Resource: "resourcequotas"},

@@ -32,6 +32,8 @@ type Vocabulary struct {
 	APIService string
 	// Domain qualifies plain names, as in platform.io/legacy-unknown.
 	Domain string
+	// NodeAgent is the agent on each node, as in nodeagent.platform.io/name.
+	NodeAgent string
 	// Definitions is the prefix of schema names in published documents.
 	Definitions string
 	// groupSuffix is the suffix of the API groups that differ between vocabularies.
@@ -84,7 +86,7 @@ func Platform() Vocabulary {
 		Name: "platform", Protobuf: "application/vnd.platform.protobuf", Extension: "x-platform-",
 		NamespaceFinalizer: "platform", ApprovalCondition: "PlatformAPIApprovalPolicyConformant", InitialEventsEnd: "platform.io/initial-events-end",
 		TokenIssuer: "https://platform.default.svc", LegacyTokenIssuer: "platform/serviceaccount", APIService: "platform",
-		Domain: "platform.io", Definitions: "io.platform.", groupSuffix: ".platform.io", namespacePrefix: "platform-", domainSuffix: ".platform.io",
+		Domain: "platform.io", NodeAgent: "nodeagent", Definitions: "io.platform.", groupSuffix: ".platform.io", namespacePrefix: "platform-", domainSuffix: ".platform.io",
 		Signers: Signers{
 			Client: "platform.io/apiserver-client", NodeClient: "platform.io/apiserver-client-nodeagent",
 			NodeServing: "platform.io/nodeagent-serving", LegacyUnknown: "platform.io/legacy-unknown",
@@ -99,7 +101,7 @@ func K8s() Vocabulary {
 		Name: "k8s", Protobuf: "application/vnd.kubernetes.protobuf", Extension: "x-kubernetes-",
 		NamespaceFinalizer: "kubernetes", ApprovalCondition: "KubernetesAPIApprovalPolicyConformant", InitialEventsEnd: "k8s.io/initial-events-end",
 		TokenIssuer: "https://kubernetes.default.svc", LegacyTokenIssuer: "kubernetes/serviceaccount", APIService: "kubernetes",
-		Domain: "kubernetes.io", Definitions: "io.k8s.", groupSuffix: ".k8s.io", namespacePrefix: "kube-", domainSuffix: ".kubernetes.io",
+		Domain: "kubernetes.io", NodeAgent: "kubelet", Definitions: "io.k8s.", groupSuffix: ".k8s.io", namespacePrefix: "kube-", domainSuffix: ".kubernetes.io",
 		Signers: Signers{
 			Client: "kubernetes.io/kube-apiserver-client", NodeClient: "kubernetes.io/kube-apiserver-client-kubelet",
 			NodeServing: "kubernetes.io/kubelet-serving", LegacyUnknown: "kubernetes.io/legacy-unknown",

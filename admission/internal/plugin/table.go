@@ -7,6 +7,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/events"
 	"github.com/portico-platform/portico/admission/internal/limits"
 	"github.com/portico-platform/portico/admission/internal/namespaces"
+	"github.com/portico-platform/portico/admission/internal/nodes"
 	"github.com/portico-platform/portico/admission/internal/nodeselector"
 	"github.com/portico-platform/portico/admission/internal/optional"
 	"github.com/portico-platform/portico/admission/internal/ownerrefs"
@@ -93,6 +94,7 @@ func Table(e Environment) []Plugin {
 		{Name: "LimitPodHardAntiAffinityTopology", Validate: optional.LimitPodHardAntiAffinityTopology(v)},
 		{Name: "LimitRanger", Default: true, Mutate: ranges.Mutate, Validate: ranges.Validate},
 		{Name: "ServiceAccount", Default: true, Mutate: accounts.Mutate, Validate: accounts.Validate},
+		{Name: "NodeRestriction", Mutate: nodes.Plugin{Store: e.Store, Vocabulary: v}.Mutate},
 		{Name: "TaintNodesByCondition", Default: true, Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
 		{Name: "AlwaysPullImages", Mutate: alwaysPullImages},
 		{Name: "PodNodeSelector", Mutate: selectors.Mutate, Validate: selectors.Validate},

@@ -1,0 +1,194 @@
+package admission_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/contract"
+	"github.com/portico-platform/portico/services/kit/kittest"
+)
+
+// asNode is what the agent of a node asks; name is empty for the name of the object n1.
+func asNode(operation services.Operation, path, object string) services.AdmissionRequest {
+	plural, subresource, _ := strings.Cut(path, "/")
+	group := ""
+	if of, in, ok := strings.Cut(plural, "."); ok {
+		plural, group = of, in
+	}
+	r := createOf(group, plural, object)
+	r.Operation, r.Subresource, r.Name = operation, subresource, "n1"
+	r.User = services.UserInfo{Name: "system:node:n1", Groups: []string{"system:nodes", services.GroupAuthenticated}}
+	if operation == services.OperationDelete {
+		r.Object, r.OldObject = nil, []byte(object)
+	}
+	return r
+}
+
+// updated is asNode for an update.
+func updated(path, before, now string) services.AdmissionRequest {
+	r := asNode(services.OperationUpdate, path, now)
+	r.OldObject = []byte(before)
+	return r
+}
+
+// in changes the namespace of a request.
+func in(namespace string, r services.AdmissionRequest) services.AdmissionRequest {
+	r.Namespace = namespace
+	return r
+}
+
+func TestNodeRestriction(t *testing.T) {
+	open := func(t *testing.T) services.Admission {
+		c := cluster(t)
+		c.Put(t, namespaces, `{metadata: {name: platform-node-lease}}`)
+		c.Put(t, core("nodes"), `{metadata: {name: n1, uid: u1}}`)
+		c.Put(t, core("pods"), `{metadata: {name: mine, namespace: here, uid: p1}, spec: {nodeName: n1}}`)
+		c.Put(t, core("pods"), `{metadata: {name: theirs, namespace: here, uid: p2}, spec: {nodeName: n2}}`)
+		return started(t, c, alone("NodeRestriction")...)
+	}
+	kittest.LocalAndRemote(t, contract.Admission, open, func(t *testing.T, open func(*testing.T) services.Admission) {
+		a := open(t)
+		for _, cases := range []map[string]nodeCase{podsOfNodes(), objectsOfNodes(), tokensOfNodes()} {
+			for name, x := range cases {
+				_, err := a.Mutate(t.Context(), x.request)
+				s := services.AsStatus(err)
+				code := x.code
+				if x.refused != "" && code == 0 {
+					code = 403
+				}
+				if x.refused == "" && err != nil || x.refused != "" && (s == nil || s.Code != code || !strings.HasSuffix(s.Message, x.refused)) {
+					t.Errorf("%s: %v, want %q", name, err, x.refused)
+				}
+				x.request.User = services.UserInfo{Name: "jane"}
+				if _, err := a.Mutate(t.Context(), x.request); err != nil {
+					t.Errorf("%s, by a user: %v", name, err)
+				}
+			}
+		}
+	})
+}
+
+type nodeCase struct {
+	request services.AdmissionRequest
+	refused string // the end of the message
+	code    int32  // 403 unless given
+}
+
+const owner = `"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n1","uid":"u1","controller":true}]`
+
+// mirror is a mirror pod of the node n1 with more fields in its spec.
+func mirror(metadata, spec string) string {
+	return `{"metadata":{"annotations":{"platform.io/config.mirror":"x"},` + metadata + `},"spec":{"nodeName":"n1"` + spec + `}}`
+}
+
+func podsOfNodes() map[string]nodeCase {
+	const create, update, remove = services.OperationCreate, services.OperationUpdate, services.OperationDelete
+	pod := func(name string, r services.AdmissionRequest) services.AdmissionRequest { r.Name = name; return r }
+	const mine, theirs = `{"metadata":{"name":"p","labels":{"a":"b"}},"spec":{"nodeName":"n1"}}`, `{"metadata":{"name":"p"},"spec":{"nodeName":"n2"}}`
+	cases := map[string]nodeCase{
+		"a mirror pod":        {request: asNode(create, "pods", mirror(owner, ""))},
+		"a pod of its own":    {request: asNode(create, "pods", `{"spec":{"nodeName":"n1"}}`), refused: `pod does not have "platform.io/config.mirror" annotation, node "n1" can only create mirror pods`},
+		"on another node":     {request: asNode(create, "pods", strings.Replace(mirror(owner, ""), `"nodeName":"n1"`, `"nodeName":"n2"`, 1)), refused: `node "n1" can only create pods with spec.nodeName set to itself`},
+		"without an owner":    {request: asNode(create, "pods", mirror(`"labels":{}`, "")), refused: `node "n1" can only create pods with an owner reference set to itself`},
+		"with another owner":  {request: asNode(create, "pods", mirror(strings.Replace(owner, `"name":"n1"`, `"name":"n2"`, 1), "")), refused: `node "n1" can only create pods with an owner reference set to itself`},
+		"with two owners":     {request: asNode(create, "pods", mirror(strings.Replace(owner, "[", "[{},", 1), "")), refused: `node "n1" can only create pods with a single owner reference set to itself`},
+		"not controlled":      {request: asNode(create, "pods", mirror(strings.Replace(owner, "true", "false", 1), "")), refused: `node "n1" can only create pods with a controller owner reference set to itself`},
+		"blocked":             {request: asNode(create, "pods", mirror(strings.Replace(owner, "true", `true,"blockOwnerDeletion":true`, 1), "")), refused: `node "n1" must not set blockOwnerDeletion on an owner reference`},
+		"with another uid":    {request: asNode(create, "pods", mirror(strings.Replace(owner, "u1", "u2", 1), "")), refused: `node n1 UID mismatch: expected u2 got u1`},
+		"with an account":     {request: asNode(create, "pods", mirror(owner, `,"serviceAccountName":"x"`)), refused: `node "n1" can not create pods that reference a service account`},
+		"an update":           {request: updated("pods", mine, mine), refused: `unexpected operation "UPDATE", node "n1" can only create and delete mirror pods`},
+		"an exec":             {request: asNode(services.OperationConnect, "pods/exec", `{}`)},
+		"a binding":           {request: asNode(create, "pods/binding", `{}`), refused: `unexpected pod subresource "binding", only 'status' and 'eviction' are allowed`},
+		"its status":          {request: updated("pods/status", mine, mine)},
+		"another's status":    {request: updated("pods/status", theirs, mine), refused: `node "n1" can only update pod status for pods with spec.nodeName set to itself`},
+		"labels by status":    {request: updated("pods/status", mine, `{"metadata":{"labels":{"a":"c"}},"spec":{"nodeName":"n1"}}`), refused: `node "n1" cannot update labels through pod status`},
+		"bad labels":          {request: updated("pods/status", mine, `{"metadata":{"labels":{"a":["b"]}},"spec":{"nodeName":"n1"}}`), refused: `node "n1" cannot update labels through pod status`},
+		"a deletion":          {request: pod("mine", asNode(remove, "pods", mine))},
+		"another's deletion":  {request: pod("theirs", asNode(remove, "pods", mine)), refused: `node "n1" can only delete pods with spec.nodeName set to itself`},
+		"no pod":              {request: pod("none", asNode(remove, "pods", mine)), refused: `pods "none" not found`, code: 404},
+		"an eviction":         {request: pod("mine", asNode(create, "pods/eviction", `{}`))},
+		"by the body's name":  {request: pod("", asNode(create, "pods/eviction", `{"metadata":{"name":"theirs"}}`)), refused: `node n1 can only evict pods with spec.nodeName set to itself`},
+		"of no name":          {request: pod("", asNode(create, "pods/eviction", `{}`)), refused: `could not determine pod from request data`},
+		"another's eviction":  {request: pod("theirs", asNode(create, "pods/eviction", `{}`)), refused: `node n1 can only evict pods with spec.nodeName set to itself`},
+		"creation of status":  {request: asNode(create, "pods/status", `{}`), refused: `unexpected operation "CREATE"`},
+		"update of eviction":  {request: asNode(update, "pods/eviction", `{}`), refused: `unexpected operation UPDATE`},
+		"ephemeral container": {request: updated("pods/ephemeralcontainers", mine, mine), refused: `unexpected pod subresource "ephemeralcontainers", only 'status' and 'eviction' are allowed`},
+	}
+	for what, specs := range map[string][]string{
+		"secrets": {`,"imagePullSecrets":[{"name":"x"}]`, `,"volumes":[{"secret":{"secretName":"x"}}]`, `,"volumes":[{"projected":{"sources":[{"secret":{}}]}}]`,
+			`,"volumes":[{"csi":{"nodePublishSecretRef":{"name":"x"}}}]`, `,"volumes":[{"azureFile":{"secretName":"x"}}]`, `,"containers":[{"envFrom":[{"secretRef":{}}]}]`,
+			`,"initContainers":[{"env":[{"valueFrom":{"secretKeyRef":{}}}]}]`, `,"ephemeralContainers":[{"env":[{"valueFrom":{"secretKeyRef":{}}}]}]`},
+		"configmaps": {`,"volumes":[{"configMap":{"name":"x"}}]`, `,"volumes":[{"projected":{"sources":[{"configMap":{}}]}}]`,
+			`,"containers":[{"envFrom":[{"configMapRef":{}}]}]`, `,"containers":[{"env":[{"valueFrom":{"configMapKeyRef":{}}}]}]`},
+		"persistentvolumeclaims": {`,"volumes":[{"persistentVolumeClaim":{"claimName":"x"}}]`},
+	} {
+		for _, spec := range specs {
+			cases[spec] = nodeCase{request: asNode(create, "pods", mirror(owner, spec)), refused: `node "n1" can not create pods that reference ` + what}
+		}
+	}
+	return cases
+}
+
+func objectsOfNodes() map[string]nodeCase {
+	const create, remove = services.OperationCreate, services.OperationDelete
+	another := asNode(create, "nodes", `{"metadata":{"name":"n2"}}`)
+	another.Name = "n2"
+	nobody := asNode(create, "configmaps", `{}`)
+	nobody.User.Name = "system:node:"
+	outside := asNode(create, "pods", `{}`)
+	outside.User.Groups = nil
+	const leases, csi, claims = "leases.coordination.platform.io", "csinodes.storage.platform.io", "persistentvolumeclaims/status"
+	deletion := func(path, name string) services.AdmissionRequest {
+		r := asNode(remove, path, `{}`)
+		r.Name = name
+		return r
+	}
+	lease := func(r services.AdmissionRequest) services.AdmissionRequest { return in("platform-node-lease", r) }
+	return map[string]nodeCase{
+		"nobody":                 {request: nobody, refused: `could not determine node from user "system:node:"`},
+		"outside the group":      {request: outside},
+		"a config map":           {request: asNode(create, "configmaps", `{}`)},
+		"itself":                 {request: asNode(create, "nodes", `{"metadata":{"labels":{"platform.io/hostname":"n1","team":"a"}},"spec":{"taints":[{"key":"a"}]}}`)},
+		"another node":           {request: another, refused: `node "n1" is not allowed to modify node "n2"`},
+		"its deletion":           {request: asNode(remove, "nodes", `{}`)},
+		"with a config source":   {request: asNode(create, "nodes", `{"spec":{"configSource":{}}}`), refused: `node "n1" is not allowed to create pods with a non-nil configSource`},
+		"with the maker's label": {request: asNode(create, "nodes", `{"metadata":{"labels":{"platform.io/role":"x","a.node-restriction.platform.io/b":"y"}}}`), refused: `node "n1" is not allowed to set the following labels: a.node-restriction.platform.io/b, platform.io/role`},
+		"other labels later":     {request: updated("nodes/status", `{"metadata":{"labels":{"team":"a"}}}`, `{"metadata":{"labels":{"team":"b"}}}`)},
+		"the maker's later":      {request: updated("nodes/status", `{"metadata":{"labels":{"platform.io/role":"x"}}}`, `{"metadata":{"labels":{}}}`), refused: `is not allowed to modify labels: platform.io/role`},
+		"taints":                 {request: updated("nodes", `{"spec":{"taints":[{"key":"a"}]}}`, `{"spec":{}}`), refused: `node "n1" is not allowed to modify taints`},
+		"no taints":              {request: updated("nodes", `{"spec":{"taints":[]}}`, `{"spec":{}}`)},
+		"a config source later":  {request: updated("nodes", `{"spec":{}}`, `{"spec":{"configSource":{}}}`), refused: `node "n1" is not allowed to update configSource to a new non-nil configSource`},
+		"the same source":        {request: updated("nodes", `{"spec":{"configSource":{}}}`, `{"spec":{"configSource":{}}}`)},
+		"no source any more":     {request: updated("nodes", `{"spec":{"configSource":{}}}`, `{"spec":{}}`)},
+		"what is no node":        {request: asNode(create, "nodes", `{"spec":[]}`), refused: "NodeSpec", code: 400},
+		"its lease":              {request: lease(asNode(create, leases, `{"metadata":{"name":"n1"}}`))},
+		"another's lease":        {request: lease(asNode(create, leases, `{"metadata":{"name":"n2"}}`)), refused: "can only access node lease with the same name as the requesting node"},
+		"another's lease later":  {request: lease(deletion(leases, "n2")), refused: "can only access node lease with the same name as the requesting node"},
+		"a lease elsewhere":      {request: asNode(create, leases, `{"metadata":{"name":"n1"}}`), refused: `can only access leases in the "platform-node-lease" system namespace`},
+		"its CSINode":            {request: asNode(create, csi, `{"metadata":{"name":"n1"}}`)},
+		"another's CSINode":      {request: asNode(create, csi, `{"metadata":{"name":"n2"}}`), refused: "can only access CSINode with the same name as the requesting node"},
+		"another's later":        {request: deletion(csi, "n2"), refused: "can only access CSINode with the same name as the requesting node"},
+		"a claim":                {request: asNode(create, "persistentvolumeclaims", `{}`), refused: "may only update PVC status"},
+		"the size of a claim": {request: updated(claims, `{"metadata":{"name":"c","resourceVersion":"1"},"spec":{"volumeName":"v"}}`,
+			`{"metadata":{"name":"c"},"spec":{"volumeName":"v"},"status":{"capacity":{"storage":"1Gi"},"conditions":[{"type":"Resizing"}]}}`)},
+		"the phase of a claim": {request: updated(claims, `{"metadata":{"name":"c"}}`, `{"metadata":{"name":"c","finalizers":["a/b"]},"status":{"phase":"Lost"}}`),
+			refused: `node "n1" is not allowed to update fields other than status.capacity and status.conditions: metadata, status`},
+	}
+}
+
+func tokensOfNodes() map[string]nodeCase {
+	request := func(reference string) services.AdmissionRequest {
+		return asNode(services.OperationCreate, "serviceaccounts/token", `{"spec":{"boundObjectRef":`+reference+`}}`)
+	}
+	return map[string]nodeCase{
+		"an account":         {request: asNode(services.OperationCreate, "serviceaccounts", `{}`)},
+		"a token":            {request: request(`{"apiVersion":"v1","kind":"Pod","name":"mine","uid":"p1"}`)},
+		"bound to nothing":   {request: request(`null`), refused: "node requested token not bound to a pod"},
+		"bound to a secret":  {request: request(`{"apiVersion":"v1","kind":"Secret","name":"mine","uid":"p1"}`), refused: "node requested token not bound to a pod"},
+		"bound without uid":  {request: request(`{"apiVersion":"v1","kind":"Pod","name":"mine"}`), refused: "node requested token with a pod binding without a uid"},
+		"bound to an older":  {request: request(`{"apiVersion":"v1","kind":"Pod","name":"mine","uid":"p0"}`), refused: "(p0) does not match the UID in record. The object might have been deleted and then recreated"},
+		"bound to another's": {request: request(`{"apiVersion":"v1","kind":"Pod","name":"theirs","uid":"p2"}`), refused: "node requested token bound to a pod scheduled on a different node"},
+		"bound to no pod":    {request: request(`{"apiVersion":"v1","kind":"Pod","name":"none","uid":"p2"}`), refused: `pods "none" not found`, code: 404},
+	}
+}
