@@ -7,6 +7,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/events"
 	"github.com/portico-platform/portico/admission/internal/nodeselector"
 	"github.com/portico-platform/portico/admission/internal/plugin"
+	"github.com/portico-platform/portico/admission/internal/tolerations"
 	"github.com/portico-platform/portico/admission/internal/usage"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -24,6 +25,10 @@ func readers() map[string]func(d config.Document, c *plugin.Config) error {
 		"EventRateLimit": func(d config.Document, c *plugin.Config) (err error) { c.EventLimits, err = events.Parse(d); return },
 		"PodNodeSelector": func(d config.Document, c *plugin.Config) (err error) {
 			c.NodeSelectors, err = nodeselector.Parse(d)
+			return
+		},
+		"PodTolerationRestriction": func(d config.Document, c *plugin.Config) (err error) {
+			c.Tolerations, err = tolerations.Parse(d)
 			return
 		},
 		"ResourceQuota": func(d config.Document, c *plugin.Config) (err error) { c.Limited, err = usage.ParseLimited(d); return },

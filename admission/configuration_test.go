@@ -88,6 +88,7 @@ func TestConfigurationIsRefused(t *testing.T) {
 		"a limit with an unknown field":     {limits("{type: User, qps: 1, burst: 1, cache: 1}"), "", `unknown field "limits[0].cache"`},
 		"a selector that is none":           {in("PodNodeSelector", "{podNodeSelectorPluginConfig: {a: b c}}"), "", "podNodeSelectorPluginConfig[a]"},
 		"selectors under another name":      {in("PodNodeSelector", "{selectors: {}}"), "", `unknown field "selectors"`},
+		"a default that is invalid":         {in("PodTolerationRestriction", "{apiVersion: podtolerationrestriction.admission.platform.io/v1alpha1, kind: Configuration, default: [{value: x}]}"), "", "default[0].operator"},
 		"what is limited, without a type":   {quota("{matchContains: [x]}"), "", "limitedResources[0].resource"},
 		"what is limited, by a wrong scope": {quota("{resource: pods, matchScopes: [{scopeName: PriorityClass, operator: Is}]}"), "", "limitedResources[0].matchScopes[0].operator"},
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/ownerrefs"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/admission/internal/serviceaccount"
+	"github.com/portico-platform/portico/admission/internal/tolerations"
 	"github.com/portico-platform/portico/admission/internal/usage"
 	"github.com/portico-platform/portico/admission/internal/webhook"
 	"github.com/portico-platform/portico/services"
@@ -52,6 +53,7 @@ type Config struct {
 	NodeSelectors nodeselector.Config
 	EventLimits   []events.Limit
 	Limited       []usage.Limited
+	Tolerations   tolerations.Config
 }
 
 // Table returns all plugins in the order in which they are called: first cheap rejections,
@@ -69,7 +71,8 @@ func Table(e Environment) []Plugin {
 	ranges := limits.Plugin{Ranges: e.LimitRanges, Vocabulary: v}
 	runtimes := runtimeClass{classes: e.RuntimeClasses, store: e.Store, group: v.Group("node.")}
 	webhooks := webhook.Webhooks{Mutating: e.Mutating, Validating: e.Validating, Labels: known.Labels, Vocabulary: v, Log: e.Log}
-	tolerations := defaultTolerations{taints: []taint{
+	restricted := tolerations.Plugin{Namespaces: known, Config: e.Config.Tolerations, Vocabulary: v}
+	defaults := defaultTolerations{taints: []taint{
 		{v.Qualified("node", "not-ready"), int64(e.NotReadyFor.Seconds())},
 		{v.Qualified("node", "unreachable"), int64(e.UnreachableFor.Seconds())},
 	}}
@@ -99,7 +102,8 @@ func Table(e Environment) []Plugin {
 		{Name: "AlwaysPullImages", Mutate: alwaysPullImages},
 		{Name: "PodNodeSelector", Mutate: selectors.Mutate, Validate: selectors.Validate},
 		{Name: "Priority", Default: true, Mutate: priorities.mutate, Validate: priorities.validate},
-		{Name: "DefaultTolerationSeconds", Default: true, Mutate: tolerations.mutate},
+		{Name: "DefaultTolerationSeconds", Default: true, Mutate: defaults.mutate},
+		{Name: "PodTolerationRestriction", Mutate: restricted.Mutate, Validate: restricted.Validate},
 		{Name: "EventRateLimit", Configured: true, Validate: events.New(e.Config.EventLimits, v).Validate},
 		{Name: "ExtendedResourceToleration", Mutate: optional.ExtendedResourceToleration(v)},
 		{Name: "DefaultStorageClass", Default: true, Mutate: storage.mutate},
