@@ -1,8 +1,9 @@
 // Package admission is the service that mutates and validates authorized requests that
 // create, update, delete or connect. It is a chain of plugins, which flags turn on and
-// off. Plugins read from the store and from mirrors, and call the configured webhooks. The
-// only writes are to the status of ResourceQuotas and of new Namespaces (NamespaceAutoProvision). Read requests do not pass admission. It
-// serves section "Admission plugins" of the specification.
+// off. Plugins read from the store and from mirrors, and call the configured webhooks. They
+// write nothing but the status of ResourceQuotas, and Namespaces if NamespaceAutoProvision
+// is on. Read requests do not pass admission. It serves section "Admission plugins" of the
+// specification.
 package admission
 
 import (
