@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc/stats"
+
+	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
 // Sending records whether a request has left this process.
@@ -23,7 +25,8 @@ func Track(ctx context.Context) (*Sending, context.Context) {
 	return s, context.WithValue(ctx, sendingKey{}, s)
 }
 
-// tracker is the stats handler that updates the records of Track.
+// tracker is the stats handler that updates the records of Track and adds the trace of a
+// request to etcd.
 type tracker struct{}
 
 // TagRPC implements stats.Handler.
@@ -31,7 +34,7 @@ func (tracker) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context 
 	if s, ok := ctx.Value(sendingKey{}).(*Sending); ok {
 		s.seen.Store(true)
 	}
-	return ctx
+	return tracing.ToCall(ctx)
 }
 
 // HandleRPC implements stats.Handler.

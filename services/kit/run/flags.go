@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/services/kit/run/logs"
 	"github.com/portico-platform/portico/services/kit/run/manual"
 	"github.com/portico-platform/portico/services/kit/run/readiness"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -63,7 +65,7 @@ func newSettings(all *pflag.FlagSet) (*settings, error) {
 	if err := level.UnmarshalText([]byte(s.text("log-level"))); err != nil {
 		return nil, Usagef("--log-level: unknown level %q: use debug, info, warn or error", s.text("log-level"))
 	}
-	if s.log, err = newLogs(os.Stderr, s.text("log-format"), level); err != nil {
+	if s.log, err = logs.New(os.Stderr, s.text("log-format"), level); err != nil {
 		return nil, Usagef("--log-format: %v", err)
 	}
 	all.VisitAll(func(f *pflag.Flag) {
@@ -113,6 +115,7 @@ func anywhere() *pflag.FlagSet {
 	fs.String("log-format", "text", "`format` of log lines, on standard error: text or json")
 	fs.Bool("memory-release", true, "return unused memory to the system when the process is idle, which costs a garbage collection after a burst")
 	fs.String("check-health", "", "check /readyz of the process with this --status-`address` and exit with 0 if it is ready, else with 1. For images without a shell")
+	tracing.Flags(fs)
 	fs.String("status-address", "", "`address` that serves /livez, /readyz and /metrics over plain HTTP; empty: none")
 	return fs
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/rpc"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
@@ -36,7 +37,7 @@ func measured(m *prometheus.Registry) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		start := time.Now()
 		answer, err := next(ctx, r)
-		seconds.WithLabelValues(info.FullMethod, status.Code(err).String()).Observe(time.Since(start).Seconds())
+		tracing.Observe(tracing.OfCaller(ctx), seconds.WithLabelValues(info.FullMethod, status.Code(err).String()), time.Since(start).Seconds())
 		return answer, err
 	}
 }

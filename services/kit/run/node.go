@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/services/kit/run/expiry"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -28,6 +29,8 @@ type Node struct {
 	Flags *pflag.FlagSet
 	// Metrics is the process's registry.
 	Metrics *prometheus.Registry
+	// Tracer begins the traces of the process; nil when it sends none.
+	Tracer *tracing.Tracer
 	// Health holds the process's health checks.
 	Health *Health
 

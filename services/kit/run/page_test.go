@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -37,24 +35,6 @@ func TestHelpReadsLikeAManualPage(t *testing.T) {
 		if len(line) > manual.Width+1 {
 			t.Errorf("longer than %d: %s", manual.Width, line)
 		}
-	}
-}
-
-func TestLogLines(t *testing.T) {
-	var out bytes.Buffer
-	logs, err := newLogs(&out, "text", slog.LevelInfo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := logs("store")
-	log.Debug("not shown")
-	log.Info("mirror is ready", "revision", 12, "took", "1 s")
-	logs("hub").With("a", 1).WithGroup("g").Warn("two\nlines", "b", "2\n3")
-	want := `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO  store: mirror is ready revision=12 took="1 s"
-\S+ WARN  hub: two\\nlines a=1 g.b="2\\n3"
-$`
-	if !regexp.MustCompile(want).MatchString(out.String()) {
-		t.Errorf("got\n%s", out.String())
 	}
 }
 

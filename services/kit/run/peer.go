@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 
 	"github.com/portico-platform/portico/services/kit/run/breaker"
+	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
 const (
@@ -72,7 +73,7 @@ func (n *Node) DialPeer(service string, repeatable func(method string) bool, opt
 		watch.Watch(ctx, conn)
 		return nil
 	})
-	return watch.Conn(conn), nil
+	return tracing.Conn(watch.Conn(conn)), nil
 }
 
 // Monitor keeps a connection open, logs when it is lost and restored, and registers it as

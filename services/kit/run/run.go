@@ -20,7 +20,9 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/buffers"
 	"github.com/portico-platform/portico/services/kit/run/build"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
+	"github.com/portico-platform/portico/services/kit/run/logs"
 	"github.com/portico-platform/portico/services/kit/run/memory"
+	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
 // stopTimeout bounds how long the services of a process may take to stop.
@@ -58,10 +60,10 @@ func exitStatus(name string, err error) int {
 	}
 	var usage usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(os.Stderr, "%s: %s (%s --help tells more)\n", name, oneLine(usage.Error()), name)
+		fmt.Fprintf(os.Stderr, "%s: %s (%s --help tells more)\n", name, logs.OneLine(usage.Error()), name)
 		return 2
 	}
-	fmt.Fprintf(os.Stderr, "%s: %s\n", name, oneLine(err.Error()))
+	fmt.Fprintf(os.Stderr, "%s: %s\n", name, logs.OneLine(err.Error()))
 	return 1
 }
 
@@ -176,7 +178,10 @@ func newRunning(app App, s *settings) (*Running, error) {
 	r.base.Metrics.MustRegister(r.process.expiry)
 	r.base.Health.Add(Check{Name: "certificates", Note: r.process.expiry.Summary, Probe: func(context.Context) error { return r.process.expiry.Expired() }})
 	var err error
-	if r.process.transport, err = newTransport(s, r.base.Metrics); err != nil {
+	if r.base.Tracer, err = tracing.Open(s.flags, tracing.Process{Name: app.Name, Metrics: r.base.Metrics, Log: s.log("tracing")}); err != nil {
+		return nil, Usagef("%v", err)
+	}
+	if r.process.transport, err = newTransport(s, r.base); err != nil {
 		return nil, err
 	}
 	for _, service := range app.Services {
@@ -255,6 +260,7 @@ func (r *Running) Stop() {
 		for _, exit := range slices.Backward(r.process.exits) {
 			exit()
 		}
+		r.base.Tracer.Shutdown(ctx)
 		r.status.stop(ctx)
 		r.base.Log.Info("stopped", "took", time.Since(began).Round(time.Millisecond))
 	})

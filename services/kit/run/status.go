@@ -28,7 +28,7 @@ func newStatusPage(address string, h *Health, m *prometheus.Registry) (*statusPa
 		return nil, fmt.Errorf("--status-address: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	mux.Handle("GET /", h.Handler())
 	page.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	return page, nil

@@ -3,12 +3,10 @@ package run
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
@@ -56,7 +54,7 @@ type transport struct {
 }
 
 // newTransport reads the flags that peerFlags registered.
-func newTransport(s *settings, m *prometheus.Registry) (*transport, error) {
+func newTransport(s *settings, n Node) (*transport, error) {
 	c := &transport{address: s.text("rpc-address")}
 	used := c.address != ""
 	s.flags.VisitAll(func(f *pflag.Flag) {
@@ -80,7 +78,8 @@ func newTransport(s *settings, m *prometheus.Registry) (*transport, error) {
 	}
 	if c.address != "" {
 		log := s.log("rpc")
-		c.server = newServer(c.identity, guard{services.Callers(), s.vocabulary, log}, log, m)
+		c.server = newServer(c.identity, grpc.ChainUnaryInterceptor(measured(n.Metrics),
+			guard{services.Callers(), s.vocabulary, log}.intercept, n.Tracer.Continued, recovered(log)))
 		c.health = health.NewServer()
 		healthpb.RegisterHealthServer(c.server, c.health)
 	}
@@ -145,11 +144,11 @@ func (c *transport) stop(ctx context.Context) {
 
 // newServer returns the process's gRPC server. Its interceptors, outermost first:
 // measured, so that refused calls count too; the guard, before any code of a service;
-// recovered, around that code only.
-func newServer(i *peertls.Identity, g guard, log *slog.Logger, m *prometheus.Registry) *grpc.Server {
+// continued, so that refused callers make no spans; recovered, around that code only.
+func newServer(i *peertls.Identity, interceptors grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(
 		grpc.Creds(i.Server()),
-		grpc.ChainUnaryInterceptor(measured(m), g.intercept, recovered(log)),
+		interceptors,
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{

@@ -1,4 +1,6 @@
-package run
+// Package logs writes the log of a process: lines of text or JSON, with the trace of the
+// request that they are about.
+package logs
 
 import (
 	"bytes"
@@ -8,6 +10,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
 // lineHandler writes records as readable lines that programs can parse:
@@ -27,17 +31,17 @@ type lineWriter struct {
 	to   io.Writer
 }
 
-// newLogs returns a function that returns the logger of a service.
-func newLogs(to io.Writer, format string, level slog.Level) (func(service string) *slog.Logger, error) {
+// New returns a function that returns the logger of a service.
+func New(to io.Writer, format string, level slog.Level) (func(service string) *slog.Logger, error) {
 	switch format {
 	case "text":
 		out := &lineWriter{to: to}
 		attrs := slog.NewTextHandler(&out.line, &slog.HandlerOptions{Level: level, ReplaceAttr: withoutHead})
 		return func(service string) *slog.Logger {
-			return slog.New(lineHandler{service: service, level: level, out: out, attrs: attrs})
+			return slog.New(tracing.LogHandler(lineHandler{service: service, level: level, out: out, attrs: attrs}))
 		}, nil
 	case "json":
-		log := slog.New(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level}))
+		log := slog.New(tracing.LogHandler(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: level})))
 		return func(service string) *slog.Logger { return log.With("service", service) }, nil
 	}
 	return nil, fmt.Errorf("unknown format %q: use text or json", format)
@@ -50,7 +54,7 @@ func (h lineHandler) Handle(ctx context.Context, r slog.Record) error {
 	defer h.out.mu.Unlock()
 	line := &h.out.line
 	line.Reset()
-	fmt.Fprintf(line, "%s %-5s %s: %s ", r.Time.UTC().Format("2006-01-02T15:04:05.000Z"), r.Level, h.service, oneLine(r.Message))
+	fmt.Fprintf(line, "%s %-5s %s: %s ", r.Time.UTC().Format("2006-01-02T15:04:05.000Z"), r.Level, h.service, OneLine(r.Message))
 	r.Time = time.Time{} // the attributes' handler omits a zero time
 	if err := h.attrs.Handle(ctx, r); err != nil {
 		return err
@@ -77,7 +81,8 @@ func withoutHead(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-func oneLine(message string) []byte {
+// OneLine returns a message with its line breaks escaped.
+func OneLine(message string) []byte {
 	return bytes.ReplaceAll([]byte(message), []byte("\n"), []byte(`\n`))
 }
 
