@@ -1,6 +1,7 @@
 package frontdoor
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
 // answer is the ResponseWriter of the pipeline. It records the status, and thereby
@@ -96,7 +98,7 @@ func (m *requestMetrics) observe(r *request.Request, a *answer, took time.Durati
 	}
 	m.total.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName(), codeLabel(a.status)).Inc()
 	if r.Verb != "watch" {
-		m.duration.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName()).Observe(took.Seconds())
+		tracing.Observe(r.Trace.Root.In(context.Background()), m.duration.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName()), took.Seconds())
 	}
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -53,6 +54,7 @@ type door struct {
 	log        *slog.Logger
 	vocabulary vocabulary.Vocabulary
 	metrics    *requestMetrics
+	tracer     *tracing.Tracer
 	auditLog   *audit.Log // nil if audit logging is off
 	store      services.Store
 	admission  services.Admission
@@ -117,7 +119,8 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if err != nil {
 		return nil, err
 	}
-	d := &door{log: n.Log, vocabulary: n.Vocabulary, store: b.store, admission: b.admission, requestTimeout: c.requestTimeout, goawayChance: c.goawayChance,
+	d := &door{log: n.Log, vocabulary: n.Vocabulary, tracer: n.Tracer, store: b.store, admission: b.admission,
+		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance,
 		relearned: make(chan struct{}, 1)}
 	e, err := typesystem.New(types, typesystem.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.On(features.ServerSideApply), Features: g})
 	if err != nil {
@@ -223,7 +226,7 @@ func (d *door) publish(n *run.Node, profiling bool) map[string]func(http.Respons
 		"": documents, "api": documents, "apis": documents, "openapi": documents, "version": documents,
 		"healthz": checks, "livez": checks, "readyz": checks,
 		".well-known": issuer, "openid": issuer,
-		"metrics": withErrors(promhttp.HandlerFor(n.Metrics, promhttp.HandlerOpts{})),
+		"metrics": withErrors(promhttp.HandlerFor(n.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})),
 	}
 	if profiling {
 		paths["debug"] = withErrors(profiles())

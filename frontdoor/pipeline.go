@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,9 @@ import (
 type Stage struct {
 	Name string
 	Wrap func(next request.Handler) request.Handler
+	// Waits is true for a stage that may wait for something. It has a span of its own in
+	// the trace of a request.
+	Waits bool
 }
 
 // stages returns the stages of the pipeline, outermost first.
@@ -36,43 +40,46 @@ func (d *door) stages() []Stage {
 	return []Stage{
 		// Turns errors and panics of all later stages into a Status, and counts
 		// requests.
-		{"recovered", d.recovered},
+		{Name: "recovered", Wrap: d.recovered},
 		// Parses the path. Unknown paths continue to authorization, so that
 		// unauthorized callers cannot probe for existence.
-		{"identified", d.identified},
+		{Name: "identified", Wrap: d.identified},
+		// Begins the trace of a sampled request, unless that depends on the caller.
+		{Name: "traced", Wrap: d.traced},
 		// Sets the deadline of all calls to other services. Only watches and proxied
 		// connections may take longer.
-		{"bounded", d.bounded},
+		{Name: "bounded", Wrap: d.bounded},
 		// From here on every request is in the audit log, refused ones included.
-		{"audited", d.audited},
+		{Name: "audited", Wrap: d.audited},
 		// Requests for deprecated versions get a Warning header, whatever the response.
-		{"signalled", d.signalled},
+		{Name: "signalled", Wrap: d.signalled},
 		// Answers health checks without credentials, also while authn and authz are
 		// unavailable.
-		{"probed", d.access.Probed},
+		{Name: "probed", Wrap: d.access.Probed},
 		// Identifies the caller. No later stage runs without a user.
-		{"authenticated", d.access.Authenticated},
+		{Name: "authenticated", Wrap: d.access.Authenticated, Waits: true},
+		// Continues the trace of a caller who may ask for that.
+		{Name: "joined", Wrap: d.joined},
 		// Only an authenticated caller may impersonate. Later stages see the
 		// impersonated user.
-		{"impersonated", d.access.Impersonated},
+		{Name: "impersonated", Wrap: d.access.Impersonated, Waits: true},
 		// May this user do this? Decided without reading the object, so a denial
 		// reveals nothing.
-		{"authorized", d.access.Authorized},
+		{Name: "authorized", Wrap: d.access.Authorized, Waits: true},
 		// Only authorized callers may send a body. While it arrives it holds memory but
 		// no seat.
-		{"received", d.access.Received},
+		{Name: "received", Wrap: d.access.Received, Waits: true},
 		// Limits concurrent requests, fairly between users. A watch returns its seat
 		// once its response has started.
-		{"limited", d.access.Limited},
+		{Name: "limited", Wrap: d.access.Limited, Waits: true},
 	}
 }
 
 // pipeline wraps the dispatcher in the stages.
 func (d *door) pipeline() http.Handler {
-	handle := d.dispatch
-	stages := d.stages()
-	for i := len(stages) - 1; i >= 0; i-- {
-		handle = stages[i].Wrap(handle)
+	handle := request.Handler(d.dispatch)
+	for _, stage := range slices.Backward(d.stages()) {
+		handle = d.spanned(stage, handle)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{}
@@ -139,7 +146,7 @@ func (d *door) recovered(next request.Handler) request.Handler {
 				if p == http.ErrAbortHandler { //nolint:errorlint // the identity is the point
 					panic(p)
 				}
-				d.log.Error("panic while serving", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				d.log.ErrorContext(r.Trace.Root.In(r.Context()), "panic while serving", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 				err = errors.New("the server panicked while serving this request")
 			}
 			if err != nil {
@@ -161,7 +168,7 @@ const maxErrorStatus = 599
 func (d *door) renderError(a *answer, r *request.Request, err error) {
 	if a.status != 0 && sent(a) {
 		if r.Context().Err() == nil {
-			d.log.Warn("response truncated", "path", r.URL.Path, "error", err)
+			d.log.WarnContext(r.Trace.Root.In(r.Context()), "response truncated", "path", r.URL.Path, "error", err)
 		}
 		panic(http.ErrAbortHandler)
 	}
@@ -171,7 +178,7 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 		status = services.AsStatus(fmt.Errorf("a component returned the status code %d: %v", status.Code, err)) //nolint:errorlint // AsStatus must not find its code
 	}
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
-		d.log.Warn("request failed", "verb", r.Verb, "path", r.URL.Path, "code", status.Code, "error", err)
+		d.log.WarnContext(r.Trace.Root.In(r.Context()), "request failed", "verb", r.Verb, "path", r.URL.Path, "code", status.Code, "error", err)
 	}
 	wire.WriteStatus(a, r.Request, d.vocabulary, status)
 }
@@ -225,8 +232,12 @@ func (d *door) bounded(next request.Handler) request.Handler {
 		if err != nil {
 			return err
 		}
+		unbounded := r.Request
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
-		defer cancel()
+		defer func() {
+			cancel()
+			r.Request = unbounded // whose context shows whether the client is still there
+		}()
 		r.Request = r.WithContext(ctx)
 		if r.Exchange != nil {
 			r.Exchange.Within(patience)

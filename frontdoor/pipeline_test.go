@@ -16,6 +16,9 @@ func TestStageOrder(t *testing.T) {
 	for _, c := range []struct{ first, then, why string }{
 		{"recovered", "identified", "an unknown path is answered with a Status too"},
 		{"identified", "authorized", "authorization asks about what the path names"},
+		{"identified", "traced", "a span is named after what the path names"},
+		{"authenticated", "joined", "who may have a trace continued depends on the caller"},
+		{"joined", "impersonated", "impersonation is part of the trace"},
 		{"audited", "authenticated", "a refused login is on record"},
 		{"audited", "probed", "health checks are on record too"},
 		{"probed", "authenticated", "health is told when authn is away"},

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/store/internal/mirror"
 )
 
@@ -54,14 +56,17 @@ func newMetrics(r prometheus.Registerer, m *mirror.Mirror) *metrics {
 	return out
 }
 
-// timeEtcd starts timing a request to etcd; calling the result ends it.
-func (m *metrics) timeEtcd(operation string) func(error) {
+// timeEtcd starts timing a request to etcd, which is a step of the trace of ctx; calling
+// the result ends it.
+func (m *metrics) timeEtcd(ctx context.Context, operation string) (context.Context, func(error)) {
 	start := time.Now()
-	return func(err error) {
+	traced, span := tracing.StartCall(ctx, "etcd", operation)
+	return traced, func(err error) {
+		span.End(err)
 		outcome := "ok"
 		if err != nil {
 			outcome = "error"
 		}
-		m.etcd.WithLabelValues(operation, outcome).Observe(time.Since(start).Seconds())
+		tracing.Observe(traced, m.etcd.WithLabelValues(operation, outcome), time.Since(start).Seconds())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/store/internal/contact"
 	"github.com/portico-platform/portico/store/internal/mirror"
 	"github.com/portico-platform/portico/store/internal/swap"
@@ -103,7 +104,9 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	if err := s.away("read"); err != nil {
 		return 0, failure(err)
 	}
+	ctx, span := tracing.StartCall(ctx, "etcd", "revision")
 	revision, err := s.mirror.Latest(ctx)
+	span.End(err)
 	if err != nil {
 		return 0, failure(err)
 	}
@@ -160,7 +163,7 @@ func (s *Store) get(ctx context.Context, operation, key string, options ...clien
 	}
 	ctx, cancel := s.mirror.Contact().Bound(ctx)
 	defer cancel()
-	done := s.metrics.timeEtcd(operation)
+	ctx, done := s.metrics.timeEtcd(ctx, operation)
 	answer, err := s.client.Get(ctx, key, options...)
 	done(err)
 	if err != nil && errors.Is(context.Cause(ctx), contact.ErrAway) {

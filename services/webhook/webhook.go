@@ -52,12 +52,20 @@ type Resolver func(ctx context.Context, namespace, name string, port int32) (add
 type Client struct {
 	url    string
 	client *http.Client
-	agent  string
+	caller Caller
 	err    error // invalid configuration
 }
 
-// New returns a client with a user agent. Errors of the configuration are returned by Post.
-func New(c Config, find Resolver, agent string) *Client {
+// Caller is who calls a webhook.
+type Caller struct {
+	// Agent is the User-Agent of its requests.
+	Agent string
+	// Trace adds the headers that name the trace of ctx; nil adds none.
+	Trace func(ctx context.Context, h http.Header)
+}
+
+// New returns a client. Errors of the configuration are returned by the first Post.
+func New(c Config, find Resolver, caller Caller) *Client {
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(c.CABundle) > 0 {
 		trust.RootCAs = x509.NewCertPool()
@@ -70,7 +78,7 @@ func New(c Config, find Resolver, agent string) *Client {
 		TLSClientConfig: trust, TLSHandshakeTimeout: dialWithin, ForceAttemptHTTP2: true,
 		DialContext: dialer.DialContext, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: idleFor, MaxIdleConnsPerHost: 16,
 	}
-	client := &Client{agent: agent, client: &http.Client{Transport: transport,
+	client := &Client{caller: caller, client: &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	switch s := c.Service; {
 	case c.URL != nil:
@@ -128,7 +136,10 @@ func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error 
 	request.URL.RawQuery = query.Encode()
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
-	request.Header.Set("User-Agent", c.agent)
+	request.Header.Set("User-Agent", c.caller.Agent)
+	if c.caller.Trace != nil {
+		c.caller.Trace(ctx, request.Header)
+	}
 	response, err := c.client.Do(request)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -101,7 +102,11 @@ func (h *hook) exchange(ctx context.Context, question *admissionv1.AdmissionRevi
 		return nil, errors.New("it understands neither v1 nor v1beta1 of AdmissionReview")
 	}
 	reply := &admissionv1.AdmissionReview{}
-	if err := h.client.Post(ctx, question, reply, webhook.Limits{Timeout: h.timeout, Bytes: maxResponseBytes}); err != nil {
+	ctx, span := tracing.StartCall(ctx, "webhook", "admit")
+	span.Set("portico.webhook", h.configuration)
+	err := h.client.Post(ctx, question, reply, webhook.Limits{Timeout: h.timeout, Bytes: maxResponseBytes})
+	span.End(err)
+	if err != nil {
 		return nil, err
 	}
 	return reply, nil

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -68,7 +69,7 @@ func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, f
 		equivalent: w.MatchPolicy == nil || *w.MatchPolicy == admissionregistrationv1.Equivalent,
 		failOpen:   w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
 		reinvoke:   w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
-		client:     webhook.New(clientConfig(w.ClientConfig), find, "portico-admission"),
+		client:     webhook.New(clientConfig(w.ClientConfig), find, webhook.Caller{Agent: "portico-admission", Trace: tracing.ToHeader}),
 	}
 	if w.TimeoutSeconds != nil {
 		h.timeout = time.Duration(*w.TimeoutSeconds) * time.Second

@@ -60,10 +60,10 @@ func (s *Swapper) settle(ctx context.Context, w Swap, cause error, read func(con
 		case <-ctx.Done():
 		}
 	}()
-	done := s.Time("settle")
+	settling, done := s.Time(ctx, "settle")
 	for {
-		o, err := s.try(ctx, w, read)
-		if err == nil || final(err) || !retry.Pause(ctx, retryWait) {
+		o, err := s.try(settling, w, read)
+		if err == nil || final(err) || !retry.Pause(settling, retryWait) {
 			done(err)
 			if err != nil {
 				err = services.OutcomeUnknown("%v; then: %v", cause, err)

@@ -75,8 +75,9 @@ type Config struct {
 	// Reached returns a revision that etcd has reached; the newer, the less history has
 	// to be read when a response is lost.
 	Reached func() int64
-	// Time starts timing a request to etcd, for metrics; calling the result ends it.
-	Time func(operation string) func(error)
+	// Time starts timing a request to etcd, for metrics and traces; calling the result
+	// ends it.
+	Time func(ctx context.Context, operation string) (context.Context, func(error))
 	// Bound returns a context that also ends, with an error as its cause, when etcd
 	// stops responding, and Away that error while etcd does not respond: then no
 	// transaction is begun, and the outcome of one in progress is settled.
@@ -149,7 +150,7 @@ func (s *Swapper) once(ctx context.Context, w Swap) (Outcome, error) {
 	ctx, cancel := s.Bound(ctx)
 	defer cancel()
 	sending, ctx := etcd.Track(ctx)
-	done := s.Time("txn")
+	ctx, done := s.Time(ctx, "txn")
 	answer, err := s.txn(ctx, w).Commit()
 	done(err)
 	switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/limit"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -79,7 +80,8 @@ type stored struct {
 // does not count: see fastPath.
 func (h *Handlers) attempt(ctx context.Context, w *writeRequest, newest bool) (out stored, err error) {
 	c := &current{now: time.Now(), cached: !newest && mayUseCache(w)}
-	if c.object, err = h.readCurrent(ctx, w, c.cached); err == nil {
+	c.object, err = traced(ctx, "current", func(ctx context.Context) (services.Object, error) { return h.readCurrent(ctx, w, c.cached) })
+	if err == nil {
 		out, err = h.advance(ctx, w, c)
 	}
 	if !h.counts(ctx, w, c, result{out, err}) {
@@ -98,19 +100,27 @@ func (h *Handlers) advance(ctx context.Context, w *writeRequest, c *current) (ou
 			return out, err
 		}
 	}
-	d, err := h.desire(ctx, w, c)
+	d, err := traced(ctx, "desired", func(ctx context.Context) (desired, error) { return h.desire(ctx, w, c) })
 	if err != nil {
 		return out, err
 	}
-	a, err := h.admit(ctx, w, c, d)
+	a, err := traced(ctx, "admitted", func(ctx context.Context) (admitted, error) { return h.admit(ctx, w, c, d) })
 	if err != nil {
 		return out, err
 	}
-	v, err := h.validate(ctx, w, c, a)
+	v, err := traced(ctx, "validated", func(ctx context.Context) (validated, error) { return h.validate(ctx, w, c, a) })
 	if err != nil {
 		return out, err
 	}
-	return h.commit(ctx, w, c, v)
+	return traced(ctx, "stored", func(ctx context.Context) (stored, error) { return h.commit(ctx, w, c, v) })
+}
+
+// traced takes a step of a write, with a span of its own in the trace of the request.
+func traced[Result any](ctx context.Context, name string, take func(context.Context) (Result, error)) (Result, error) {
+	ctx, span := tracing.Start(ctx, name)
+	result, err := take(ctx)
+	span.End(err)
+	return result, err
 }
 
 // readCurrent reads the object that an update or patch changes. An object that is

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
@@ -42,7 +43,7 @@ type Webhook struct {
 // New returns the webhook at an address. versions are the versions of ConversionReview that
 // it accepts, preferred ones first.
 func New(at webhook.Config, versions []string, find webhook.Resolver, v vocabulary.Vocabulary) *Webhook {
-	w := &Webhook{client: webhook.New(at, find, "portico-frontdoor")}
+	w := &Webhook{client: webhook.New(at, find, webhook.Caller{Agent: "portico-frontdoor", Trace: tracing.ToHeader})}
 	if i := slices.IndexFunc(versions, Supports); i >= 0 {
 		w.reviews = v.Group("apiextensions.") + "/" + versions[i]
 	}
@@ -119,7 +120,10 @@ func (w *Webhook) call(ctx context.Context, q reviewRequest) ([]object, error) {
 	}
 	sent := review{Kind: "ConversionReview", APIVersion: w.reviews, Request: &q}
 	var reply review
-	if err := w.client.Post(ctx, sent, &reply, webhook.Limits{Timeout: timeout, Bytes: maxResponseBytes}); err != nil {
+	ctx, span := tracing.StartCall(ctx, "webhook", "convert")
+	err := w.client.Post(ctx, sent, &reply, webhook.Limits{Timeout: timeout, Bytes: maxResponseBytes})
+	span.End(err)
+	if err != nil {
 		return nil, err
 	}
 	return reply.objects(sent)

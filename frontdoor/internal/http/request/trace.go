@@ -1,0 +1,39 @@
+package request
+
+import (
+	"context"
+
+	"github.com/portico-platform/portico/services/kit/tracing"
+)
+
+// Trace is the trace of a request; the zero value is that of one that is not sampled.
+type Trace struct {
+	// Root is the span of the whole request.
+	Root tracing.Span
+	// Origin is where the request comes from. Until its caller is known, a request that
+	// names a span of its client has no Root.
+	Origin tracing.Origin
+
+	stage  tracing.Span
+	within context.Context // of the stage before this one
+}
+
+// Enter begins the span of a stage of the pipeline. The calls of the stage are part of it.
+func (r *Request) Enter(stage string) {
+	within := r.Context()
+	ctx, span := tracing.Start(within, stage)
+	if span.Recording() {
+		r.Trace.stage, r.Trace.within = span, within
+		r.Request = r.WithContext(ctx)
+	}
+}
+
+// Leave ends the span of the stage, if it has one that has not ended yet.
+func (r *Request) Leave(err error) {
+	if !r.Trace.stage.Recording() {
+		return
+	}
+	r.Trace.stage.End(err)
+	r.Request = r.WithContext(r.Trace.within)
+	r.Trace.stage, r.Trace.within = tracing.Span{}, nil
+}
