@@ -65,6 +65,10 @@ type Change struct {
 	// set if labels or fields have changed, so that the change may take the object out
 	// of a selection: watchers of that selection are shown this state.
 	OldJSON []byte
+	// Trace names the span of the write in its trace: 16 bytes of trace ID, 8 of span
+	// ID. It is empty unless the write was sampled, and for Deleted, which leaves nothing
+	// in etcd to read it from.
+	Trace []byte
 }
 
 // Progress tells followers how far the hub has published, so that the position of quiet

@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/object"
 	"github.com/portico-platform/portico/store/internal/swap"
@@ -87,7 +88,7 @@ func (s *Store) put(ctx context.Context, key resource.Key, content services.Cont
 	if do.Attempt, err = swap.CheckAttempt(do.Attempt); err != nil {
 		return w, o, err
 	}
-	if w, err = object.New(key, content, do.Attempt.ID); err != nil {
+	if w, err = object.New(key, content, object.Mark{ID: do.Attempt.ID, Trace: tracing.Mark(ctx)}); err != nil {
 		return w, o, err
 	}
 	do.Path, do.Value = w.Path, w.Value

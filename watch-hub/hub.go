@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 	"github.com/portico-platform/portico/services/kit/retry"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/history"
 	"github.com/portico-platform/portico/watch-hub/internal/keys"
@@ -49,7 +50,7 @@ const (
 	fillBytes = 8 << 20
 )
 
-// Config configures a Hub. All fields are required.
+// Config configures a Hub. All fields but Tracer are required.
 type Config struct {
 	Etcd *clientv3.Client
 	Bus  *nats.Conn
@@ -63,6 +64,8 @@ type Config struct {
 	// KeyLifetime is how often the key of the bus is replaced.
 	KeyLifetime time.Duration
 	Log         *slog.Logger
+	// Tracer continues the traces of writes; nil for none.
+	Tracer *tracing.Tracer
 }
 
 // Hub implements services.WatchHub.
@@ -98,6 +101,7 @@ func New(config Config) *Hub {
 	h.beats = newHeartbeats(config.Bus, h.keys.Current, config.Log)
 	h.election = newElection(config.Etcd, h.beats, config.Name, config.Log)
 	h.publisher = newPublisher(config.Bus, h.keys.Current, config.Log)
+	h.publisher.tracer = config.Tracer
 	return h
 }
 

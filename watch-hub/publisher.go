@@ -1,6 +1,7 @@
 package watchhub
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/seal"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/rpc"
 )
@@ -31,6 +33,7 @@ const (
 type publisher struct {
 	bus    *nats.Conn
 	log    *slog.Logger
+	tracer *tracing.Tracer
 	master func() *seal.Master // the current key; nil if there is none
 	sealer *seal.Sealer        // with the key of the previous message
 	sealed []byte              // the previous message, sealed
@@ -45,6 +48,7 @@ type publisher struct {
 type message struct {
 	subject string
 	data    []byte
+	spans   []tracing.Span // of the changes whose write was sampled
 }
 
 func newPublisher(conn *nats.Conn, master func() *seal.Master, log *slog.Logger) *publisher {
@@ -72,6 +76,9 @@ func (p *publisher) add(c services.Change) {
 		return
 	}
 	m.data = data
+	if span := p.tracer.Resume(context.Background(), "published", c.Trace); span.Recording() {
+		m.spans = append(m.spans, span)
+	}
 }
 
 // ready reports whether there are changes and they may be published now. If it is too
@@ -109,8 +116,12 @@ func (p *publisher) send(m *message) {
 	if len(m.data) == 0 {
 		return
 	}
-	if err := p.publish(m.subject, m.data); err != nil {
+	err := p.publish(m.subject, m.data)
+	if err != nil {
 		p.fail("publishing changes", err)
+	}
+	for _, span := range m.spans {
+		span.End(err)
 	}
 	if len(p.free) < freeBuffers && cap(m.data) <= 2*messageBytes {
 		p.free = append(p.free, m.data[:0]) // Publish has copied it

@@ -59,7 +59,7 @@ func start(ctx context.Context, n *run.Node) error {
 }
 
 func configure(n *run.Node) (Config, error) {
-	config := Config{Log: n.Log}
+	config := Config{Log: n.Log, Tracer: n.Tracer}
 	config.History, _ = n.Flags.GetDuration("watch-history")
 	config.WindowBytes, _ = n.Flags.GetInt64("watch-history-bytes")
 	config.KeyLifetime, _ = n.Flags.GetDuration("bus-key-lifetime")

@@ -20,6 +20,8 @@ type Record struct {
 	// Write is the ID of the write that stored the record. DecodeRecord leaves it
 	// out; RecordWrite returns it.
 	Write string
+	// Trace is services.Change.Trace of the write; empty if it was not sampled.
+	Trace []byte
 }
 
 // header is the first line of a record's value in etcd.
@@ -28,6 +30,7 @@ type header struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Fields map[string]string `json:"fields,omitempty"`
 	At     int               `json:"at"`
+	Trace  []byte            `json:"t,omitempty"`
 }
 
 // written is the part of the header line that identifies the write. Bulk readers skip
@@ -45,7 +48,7 @@ func EncodeRecord(r Record) []byte {
 	head, _ := json.Marshal(struct {
 		header
 		written
-	}{header{UID: r.UID, Labels: r.Labels, Fields: r.Fields, At: r.At}, written{r.Write}})
+	}{header{UID: r.UID, Labels: r.Labels, Fields: r.Fields, At: r.At, Trace: r.Trace}, written{r.Write}})
 	value := make([]byte, 0, len(head)+1+len(r.JSON))
 	value = append(value, head...)
 	value = append(value, '\n')
@@ -65,7 +68,7 @@ func DecodeRecord(value []byte) (Record, error) {
 	if h.At <= 0 || h.At >= len(object) {
 		return Record{}, fmt.Errorf("header line of a stored value: offset %d is outside the object", h.At)
 	}
-	return Record{UID: h.UID, Labels: h.Labels, Fields: h.Fields, At: h.At, JSON: object}, nil
+	return Record{UID: h.UID, Labels: h.Labels, Fields: h.Fields, At: h.At, JSON: object, Trace: h.Trace}, nil
 }
 
 // RecordWrite returns the ID of the write that stored a value in etcd; empty if the

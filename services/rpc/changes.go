@@ -52,7 +52,7 @@ var errUnknownChange = errors.New("not a change: it has no type that is known he
 func changeOut(c services.Change) *pb.Change {
 	return &pb.Change{
 		Type: pb.ChangeType(c.Type), Previous: c.Previous, Object: objectOut(c.Object),
-		OldLabels: c.OldLabels, OldFields: c.OldFields, OldJson: c.OldJSON,
+		OldLabels: c.OldLabels, OldFields: c.OldFields, OldJson: c.OldJSON, Trace: c.Trace,
 	}
 }
 
@@ -64,6 +64,6 @@ func changeIn(m *pb.Change) (services.Change, error) {
 	}
 	return services.Change{
 		Type: services.ChangeType(m.GetType()), Previous: m.GetPrevious(), Object: objectIn(m.GetObject()),
-		OldLabels: m.GetOldLabels(), OldFields: m.GetOldFields(), OldJSON: m.GetOldJson(),
+		OldLabels: m.GetOldLabels(), OldFields: m.GetOldFields(), OldJSON: m.GetOldJson(), Trace: m.GetTrace(),
 	}, nil
 }

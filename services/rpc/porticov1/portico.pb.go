@@ -1323,6 +1323,7 @@ type Change struct {
 	OldLabels     map[string]string      `protobuf:"bytes,4,rep,name=old_labels,json=oldLabels,proto3" json:"old_labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	OldFields     map[string]string      `protobuf:"bytes,5,rep,name=old_fields,json=oldFields,proto3" json:"old_fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	OldJson       []byte                 `protobuf:"bytes,6,opt,name=old_json,json=oldJson,proto3" json:"old_json,omitempty"`
+	Trace         []byte                 `protobuf:"bytes,7,opt,name=trace,proto3" json:"trace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1395,6 +1396,13 @@ func (x *Change) GetOldFields() map[string]string {
 func (x *Change) GetOldJson() []byte {
 	if x != nil {
 		return x.OldJson
+	}
+	return nil
+}
+
+func (x *Change) GetTrace() []byte {
+	if x != nil {
+		return x.Trace
 	}
 	return nil
 }
@@ -2950,7 +2958,7 @@ const file_portico_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x10\n" +
 	"\x03uid\x18\x03 \x01(\tR\x03uid\x12-\n" +
-	"\aattempt\x18\x04 \x01(\v2\x13.portico.v1.AttemptR\aattempt\"\x97\x03\n" +
+	"\aattempt\x18\x04 \x01(\v2\x13.portico.v1.AttemptR\aattempt\"\xad\x03\n" +
 	"\x06Change\x12*\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x16.portico.v1.ChangeTypeR\x04type\x12\x1a\n" +
 	"\bprevious\x18\x02 \x01(\x03R\bprevious\x12*\n" +
@@ -2959,7 +2967,8 @@ const file_portico_proto_rawDesc = "" +
 	"old_labels\x18\x04 \x03(\v2!.portico.v1.Change.OldLabelsEntryR\toldLabels\x12@\n" +
 	"\n" +
 	"old_fields\x18\x05 \x03(\v2!.portico.v1.Change.OldFieldsEntryR\toldFields\x12\x19\n" +
-	"\bold_json\x18\x06 \x01(\fR\aoldJson\x1a<\n" +
+	"\bold_json\x18\x06 \x01(\fR\aoldJson\x12\x14\n" +
+	"\x05trace\x18\a \x01(\fR\x05trace\x1a<\n" +
 	"\x0eOldLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a<\n" +

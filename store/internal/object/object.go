@@ -20,9 +20,14 @@ type Write struct {
 	at      int
 }
 
-// New prepares the write with an ID. BadRequest (400) if the key or the content cannot
-// be stored.
-func New(key resource.Key, content services.Content, id string) (Write, error) {
+// Mark is what a record says about the write that stored it.
+type Mark struct {
+	ID    string
+	Trace []byte // as in services.Change
+}
+
+// New prepares a write. BadRequest (400) if the key or the content cannot be stored.
+func New(key resource.Key, content services.Content, by Mark) (Write, error) {
 	if err := CheckKey(key); err != nil {
 		return Write{}, err
 	}
@@ -31,7 +36,7 @@ func New(key resource.Key, content services.Content, id string) (Write, error) {
 		return Write{}, services.BadRequest("%s: %v", key, err)
 	}
 	value := resource.EncodeRecord(resource.Record{
-		UID: content.UID, Labels: content.Labels, Fields: content.Fields, At: at, JSON: content.JSON, Write: id,
+		UID: content.UID, Labels: content.Labels, Fields: content.Fields, At: at, JSON: content.JSON, Write: by.ID, Trace: by.Trace,
 	})
 	return Write{Path: key.Path(), Value: string(value), key: key, content: content, at: at}, nil
 }

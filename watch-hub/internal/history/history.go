@@ -145,36 +145,38 @@ func decode(event *clientv3.Event) (services.Change, error) {
 		return services.Change{}, err
 	}
 	if event.IsCreate() {
-		object, err := decodeObject(key, event.Kv, event.Kv.ModRevision)
-		return services.Change{Type: services.Added, Object: object}, err
+		object, trace, err := decodeObject(key, event.Kv, event.Kv.ModRevision)
+		return services.Change{Type: services.Added, Object: object, Trace: trace}, err
 	}
 	if event.PrevKv == nil {
 		return services.Change{}, errPrevious
 	}
 	if event.Type == mvccpb.Event_DELETE {
-		object, err := decodeObject(key, event.PrevKv, event.Kv.ModRevision)
+		object, _, err := decodeObject(key, event.PrevKv, event.Kv.ModRevision)
 		return services.Change{Type: services.Deleted, Object: object, OldLabels: object.Labels, OldFields: object.Fields}, err
 	}
 	old, err := resource.DecodeRecord(event.PrevKv.Value)
 	if err != nil {
 		return services.Change{}, err
 	}
-	object, err := decodeObject(key, event.Kv, event.Kv.ModRevision)
-	change := services.Change{Type: services.Modified, Object: object, OldLabels: old.Labels, OldFields: old.Fields}
+	object, trace, err := decodeObject(key, event.Kv, event.Kv.ModRevision)
+	change := services.Change{Type: services.Modified, Object: object, OldLabels: old.Labels, OldFields: old.Fields, Trace: trace}
 	if !maps.Equal(old.Labels, object.Labels) || !maps.Equal(old.Fields, object.Fields) {
 		change.OldJSON = tree.InsertResourceVersion(old.JSON, old.At, event.Kv.ModRevision)
 	}
 	return change, err
 }
 
-func decodeObject(key resource.Key, kv *mvccpb.KeyValue, revision int64) (services.Object, error) {
+// decodeObject returns the object in a value of etcd at a revision, and the trace of the
+// write that stored it.
+func decodeObject(key resource.Key, kv *mvccpb.KeyValue, revision int64) (o services.Object, trace []byte, err error) {
 	record, err := resource.DecodeRecord(kv.Value)
 	if err != nil {
-		return services.Object{}, err
+		return o, nil, err
 	}
 	return services.Object{
 		Key: key, Revision: revision, UID: record.UID,
 		JSON:   tree.InsertResourceVersion(record.JSON, record.At, revision),
 		Labels: record.Labels, Fields: record.Fields,
-	}, nil
+	}, record.Trace, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -29,6 +30,9 @@ type watching struct {
 	frames  *wire.EventEncoder
 	out     stream
 	buffer  []byte
+	// delivering are the spans of events in the buffer, if both the watch and the write
+	// that caused the event were sampled.
+	delivering []tracing.Span
 }
 
 // Watch serves the changes of a collection or of one object as they happen (sections
@@ -200,6 +204,9 @@ func (x *watching) send(events []feed.Event) error {
 			return encodingError{err}
 		}
 		x.buffer = append(x.buffer, frame...)
+		if span := tracing.Linked(x.r.Context(), "event", e.Entry.Trace); span.Recording() {
+			x.delivering = append(x.delivering, span)
+		}
 		if len(x.buffer) >= wireChunk {
 			if err := x.write(); err != nil {
 				return err
@@ -267,5 +274,9 @@ func (x *watching) flush() error {
 	}
 	err := x.out.flush()
 	x.flushCost.add(time.Since(start))
+	for _, span := range x.delivering {
+		span.End(err)
+	}
+	x.delivering = nil
 	return err
 }
