@@ -41,8 +41,10 @@ require (
 
 require (
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
+	github.com/mxk/go-flowrate v0.0.0-20140419014527-cca7078d478f // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
+	k8s.io/streaming v0.37.2 // indirect
 )
 
 require (

@@ -38,6 +38,13 @@ func (a *answer) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
+// Record notes the status of a response that is written to the connection itself.
+func (a *answer) Record(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
 // Unwrap supports http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
@@ -76,7 +83,7 @@ func newRequestMetrics(registry *prometheus.Registry, openWatches func() float64
 			Name: "apiserver_request_total", Help: "Requests by verb, resource and status code.",
 		}, []string{"verb", "group", "version", "resource", "subresource", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_request_duration_seconds", Help: "Time from the first byte of a request to the end of its response, except watches.",
+			Name: "apiserver_request_duration_seconds", Help: "Time from the first byte of a request to the end of its response, except watches and connections.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}, []string{"verb", "group", "version", "resource", "subresource"}),
 		deprecated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -85,7 +92,7 @@ func newRequestMetrics(registry *prometheus.Registry, openWatches func() float64
 	}
 	m.limits = budget.NewCounter(registry)
 	registry.MustRegister(m.total, m.duration, m.deprecated, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "apiserver_longrunning_requests", Help: "Open watches.",
+		Name: "apiserver_longrunning_requests", Help: "Open watches and connections to nodes, pods and services.",
 	}, openWatches))
 	return m
 }
@@ -97,7 +104,7 @@ func (m *requestMetrics) observe(r *request.Request, a *answer, took time.Durati
 		group, version, resource = r.Type.Group, r.Type.Version, r.Type.Resource
 	}
 	m.total.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName(), codeLabel(a.status)).Inc()
-	if r.Verb != "watch" {
+	if !r.LongRunning() {
 		tracing.Observe(r.Trace.Root.In(context.Background()), m.duration.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName()), took.Seconds())
 	}
 }

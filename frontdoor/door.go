@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/componentstatus"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
@@ -66,10 +67,11 @@ type door struct {
 	reads     *reads.Handlers
 	writes    *writes.Handlers
 	review    *reviews.Handlers
-	// actions and components serve requests that are not reads or writes of stored
+	// actions, components and connections serve requests that are not reads or writes of stored
 	// objects.
-	actions    *subresources.Handlers
-	components *componentstatus.Handlers
+	actions     *subresources.Handlers
+	components  *componentstatus.Handlers
+	connections *connect.Handlers
 
 	// plainPaths serves non-resource paths, by their first segment.
 	plainPaths map[string]func(http.ResponseWriter, *http.Request) error
@@ -80,7 +82,7 @@ type door struct {
 	// goawayChance is the fraction of HTTP/2 requests after which their client is asked
 	// to open a new connection.
 	goawayChance float64
-	// requestTimeout bounds every request except watches.
+	// requestTimeout bounds every request except watches and connections.
 	requestTimeout time.Duration
 }
 
@@ -132,9 +134,10 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	}
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
 	d.access = &authfilters.Control{Authn: b.authn, Authz: b.authz, Identities: authfilters.NewIdentities(), Vocabulary: n.Vocabulary, Log: n.Log,
-		Reads: inflight.New(c.reads, seatWait), Writes: inflight.New(c.writes, seatWait), Memory: inflight.NewBytes(requestMemory),
+		Reads: inflight.New(c.reads, seatWait), Writes: inflight.New(c.writes, seatWait),
+		Connections: inflight.New(c.connections.inflight, seatWait), Memory: inflight.NewBytes(requestMemory),
 		HealthOpened: make(chan struct{}, 1)}
-	inflight.Register(n.Metrics, d.access.Reads, d.access.Writes, d.access.Memory)
+	inflight.Register(n.Metrics, map[string]*inflight.Limiter{"readOnly": d.access.Reads, "mutating": d.access.Writes, "connect": d.access.Connections}, d.access.Memory)
 	d.pacer = pace.New(pace.Config{Grace: bodyGrace, Rate: bodyRate, Stall: answerStall, Metrics: n.Metrics})
 	n.Go("watching over slow clients", d.pacer.Run)
 	n.Go("access to health checks", d.access.FollowHealth)
@@ -150,9 +153,12 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if d.actions, err = d.newActions(n, b); err != nil {
 		return nil, err
 	}
+	if d.connections, err = c.connections.newConnections(n, b); err != nil {
+		return nil, err
+	}
 	d.components = &componentstatus.Handlers{Health: n.Health, Codec: codec}
 	d.review = &reviews.Handlers{Authn: b.authn, Authz: b.authz, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary}
-	d.metrics = newRequestMetrics(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) })
+	d.metrics = newRequestMetrics(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) + float64(d.connections.Open()) })
 	d.plainPaths = d.publish(n, c.profiling)
 	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
 		_, err := b.store.Revision(ctx)

@@ -107,16 +107,13 @@ func (d *door) dispatch(w http.ResponseWriter, r *request.Request) error {
 	if r.Plain != nil {
 		return r.Plain(w, r)
 	}
-	for _, of := range []func(*request.Request) request.Handler{d.actions.Of, d.components.Of} {
+	for _, of := range []func(*request.Request) request.Handler{d.actions.Of, d.components.Of, d.connections.Of} {
 		if handle := of(r); handle != nil {
 			return handle(w, r)
 		}
 	}
-	switch {
-	case r.Type.Virtual:
+	if r.Type.Virtual {
 		return d.review.Review(w, r)
-	case r.Subresource != nil && r.Subresource.Connect:
-		return d.actions.Connect(w, r)
 	}
 	switch r.Verb {
 	case "get":
@@ -225,7 +222,7 @@ func knownMethod(method string) bool {
 // allows or than the client asked to wait.
 func (d *door) bounded(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
-		if r.Verb == "watch" || r.Subresource != nil && r.Subresource.Connect {
+		if r.LongRunning() {
 			return next(w, r)
 		}
 		patience, err := r.Timeout(d.requestTimeout)
@@ -247,18 +244,22 @@ func (d *door) bounded(next request.Handler) request.Handler {
 }
 
 // audited creates the audit record of the request and writes it when the request is
-// done.
+// done, and for a connection also when its response has begun.
 func (d *door) audited(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		received := time.Now()
 		r.Audit = &audit.Record{ID: audit.ID(r.Header.Get("Audit-Id"))}
 		w.Header().Set("Audit-Id", r.Audit.ID)
 		w.Header().Set("Cache-Control", "no-cache, private")
-		err := next(w, r)
-		if d.auditLog != nil {
-			d.auditLog.Write(audit.Outcome{Record: r.Audit, Request: r.Request, Verb: r.Verb, Caller: r.Caller, User: r.User,
-				Object: objectRef(r), Received: received, Status: statusOf(w, err)})
+		log := func(stage string, status int) {
+			if d.auditLog != nil {
+				d.auditLog.Write(audit.Outcome{Record: r.Audit, Request: r.Request, Stage: stage, Verb: r.Verb, Caller: r.Caller, User: r.User,
+					Object: objectRef(r), Received: received, Status: status})
+			}
 		}
+		r.Started = func(status int) { log(audit.ResponseStarted, status) }
+		err := next(w, r)
+		log(audit.ResponseComplete, statusOf(w, err))
 		return err
 	}
 }

@@ -39,6 +39,7 @@ type config struct {
 	auditLogPath      string
 	hiddenMetrics     string
 	addresses         addressConfig
+	connections       connectConfig
 	profiling         bool
 }
 
@@ -75,6 +76,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.profiling, "profiling", false, "serve profiles at /debug/pprof/ to users who are authorized for that path")
 	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "previous release, such as 1.20, whose hidden metrics are shown; this release hides none")
 	c.addresses.register(fs)
+	c.connections.register(fs)
 	registerTokens(fs)
 }
 
@@ -130,7 +132,8 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	})
 	n.DelayStop(c.shutdownDelay, func() { d.draining.Store(true) })
 	n.OnStop(func(ctx context.Context) {
-		d.drain() // end watches, so that Shutdown does not wait for them
+		d.drain() // end watches and connections, so that Shutdown does not wait for them
+		d.connections.Close(ctx)
 		if server.Shutdown(ctx) != nil {
 			_ = server.Close()
 		}

@@ -1,8 +1,8 @@
 // Package subresources serves the paths whose body asks for an action and is no state
-// to be kept: binding a pod to a node, evicting a pod, a token for a service account;
-// and the logs of a pod. It decides whether the action may be done now, and does it
-// through package writes. It never reads or writes bodies of resources that are kept.
-// It serves "What the service does" (subresources) and "Dry-run" of the specification.
+// to be kept: binding a pod to a node, evicting a pod, a token for a service account.
+// It decides whether the action may be done now, and does it through package writes. It
+// never reads or writes bodies of resources that are kept. It serves "What the service
+// does" (subresources) and "Dry-run" of the specification.
 package subresources
 
 import (
@@ -40,9 +40,6 @@ type Handlers struct {
 func (h *Handlers) Of(r *request.Request) request.Handler {
 	if r.Type == nil || r.Type.Group != "" {
 		return nil
-	}
-	if r.Verb == "get" && r.Type.Resource == "pods" && r.SubresourceName() == "log" {
-		return h.log
 	}
 	if r.Verb != "create" {
 		return nil

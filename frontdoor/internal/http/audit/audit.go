@@ -42,7 +42,8 @@ func (a *Record) Annotations() map[string]string {
 	return maps.Clone(a.annotations)
 }
 
-// Log writes a line of JSON per finished request; nil writes nothing.
+// Log writes a line of JSON per finished request, and one when the response of a
+// connection begins; nil writes nothing.
 type Log struct {
 	apiVersion string
 	mu         sync.Mutex
@@ -89,8 +90,15 @@ type ObjectRef struct {
 // NewLog returns a log that writes to w; apiVersion is that of its lines.
 func NewLog(w io.Writer, apiVersion string) *Log { return &Log{apiVersion: apiVersion, w: w} }
 
-// Outcome is a finished request with its record.
+// Stages of a request.
+const (
+	ResponseStarted  = "ResponseStarted"
+	ResponseComplete = "ResponseComplete"
+)
+
+// Outcome is a request with its record.
 type Outcome struct {
+	Stage        string
 	Record       *Record
 	Request      *http.Request
 	Verb         string
@@ -103,7 +111,7 @@ type Outcome struct {
 // Write writes the line of a request.
 func (l *Log) Write(o Outcome) {
 	e := event{
-		Kind: "Event", APIVersion: l.apiVersion, Level: "Metadata", AuditID: o.Record.ID, Stage: "ResponseComplete",
+		Kind: "Event", APIVersion: l.apiVersion, Level: "Metadata", AuditID: o.Record.ID, Stage: o.Stage,
 		RequestURI: o.Request.URL.RequestURI(), Verb: o.Verb, User: userOf(o.Caller), UserAgent: bounded(o.Request.UserAgent()),
 		SourceIPs: sourceIPs(o.Request), ResponseStatus: map[string]int{"code": o.Status},
 		Received: o.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations(), ObjectRef: o.Object,

@@ -31,9 +31,10 @@ type Control struct {
 	Log        *slog.Logger
 	// Identities caches the answers of Authn.
 	Identities *Identities
-	// Reads and Writes limit concurrent requests, and Memory the bytes that they hold.
-	Reads, Writes *inflight.Limiter
-	Memory        *inflight.Bytes
+	// Reads, Writes and Connections limit concurrent requests, and Memory the bytes that
+	// they hold.
+	Reads, Writes, Connections *inflight.Limiter
+	Memory                     *inflight.Bytes
 	// HealthOpened wakes FollowHealth; its capacity is one.
 	HealthOpened chan struct{}
 
@@ -216,9 +217,9 @@ func (c *Control) Received(next request.Handler) request.Handler {
 	}
 }
 
-// Limited gives each user a fair share of the seats. Reads and writes have separate
-// limiters. A watch returns its seat once its response has started, and a stalled
-// response continues without one.
+// Limited gives each user a fair share of the seats. Reads, writes and connections have
+// separate limiters. A watch returns its seat once its response has started, a stalled
+// response continues without one, and a connection keeps its seat until it ends.
 func (c *Control) Limited(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if r.Health {
@@ -228,6 +229,9 @@ func (c *Control) Limited(next request.Handler) request.Handler {
 		switch r.Verb {
 		case "create", "update", "patch", "delete", "deletecollection":
 			seats = c.Writes
+		}
+		if r.Connects() {
+			seats = c.Connections
 		}
 		if err := seats.Acquire(r.Context(), r.Requester(), &r.Seat); err != nil {
 			return err

@@ -2,10 +2,10 @@ package inflight
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Register registers metrics of the limiters of reads and writes, and of the memory of
-// bodies.
-func Register(registry *prometheus.Registry, reads, writes *Limiter, bytes *Bytes) {
-	for kind, l := range map[string]*Limiter{"readOnly": reads, "mutating": writes} {
+// Register registers metrics of limiters, by the kind of their requests, and of the
+// memory of bodies.
+func Register(registry *prometheus.Registry, limiters map[string]*Limiter, bytes *Bytes) {
+	for kind, l := range limiters {
 		labels := prometheus.Labels{"request_kind": kind}
 		gauge := func(name, help string, value func() int) {
 			registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 {

@@ -55,6 +55,8 @@ type Request struct {
 
 	// Exchange is the underlying connection; nil if there is none.
 	Exchange *pace.Exchange
+	// Started is called when the response of a connection has begun; nil for nobody.
+	Started func(status int)
 	// Seat is the request's slot in the concurrency limiter. Memory holds the bytes of
 	// its body and of a stalled response.
 	Seat   inflight.Seat
@@ -80,6 +82,31 @@ func (r *Request) Underway() {
 	}
 	r.Seat.Release()
 }
+
+// Begin is called when the response of a connection begins. The connection keeps its
+// seat, also while its client does not read.
+func (r *Request) Begin(status int) {
+	if r.Exchange != nil {
+		r.Exchange.Tell(nil)
+	}
+	if r.Started != nil {
+		r.Started(status)
+	}
+}
+
+// Connects reports whether the request asks for a connection to a node, a pod or a
+// service.
+func (r *Request) Connects() bool {
+	return r.Plain == nil && r.Subresource != nil && (r.Subresource.Connect || r.LogOfPod())
+}
+
+// LogOfPod reports whether the request asks for the logs of a container.
+func (r *Request) LogOfPod() bool {
+	return r.Verb == "get" && r.Type != nil && r.Type.Group == "" && r.Type.Resource == "pods" && r.SubresourceName() == "log"
+}
+
+// LongRunning reports whether a response may take longer than other requests.
+func (r *Request) LongRunning() bool { return r.Verb == "watch" || r.Connects() }
 
 // Requester returns the requester for per-user limits.
 func (r *Request) Requester() inflight.Requester {

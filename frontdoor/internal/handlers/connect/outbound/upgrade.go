@@ -1,0 +1,127 @@
+package outbound
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// headerPatience is how long a backend may take to answer a request for an upgrade.
+const headerPatience = 30 * time.Second
+
+// Upgrade is one connection that is used for one request, which asks to upgrade it.
+type Upgrade struct {
+	status atomic.Int32
+}
+
+// Status returns the status code that the backend answered the request for an upgrade
+// with; 0 while there is none.
+func (u *Upgrade) Status() int { return int(u.status.Load()) }
+
+// Transport returns a transport that dials with TLS where the given one would for that
+// scheme, so that its URLs have to have the scheme http. Its connections end with ctx,
+// and the header of the first response is bounded in size and time.
+func (u *Upgrade) Transport(ctx context.Context, over *http.Transport, scheme string) *http.Transport {
+	return &http.Transport{DialContext: func(dialing context.Context, network, address string) (net.Conn, error) {
+		conn, err := over.DialContext(dialing, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if scheme == "https" {
+			if conn, err = secure(dialing, conn, over, address); err != nil {
+				return nil, err
+			}
+		}
+		limited := &headerConn{Conn: conn, upgrade: u}
+		limited.late = time.AfterFunc(headerPatience, func() { _ = conn.Close() })
+		limited.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+		return limited, nil
+	}}
+}
+
+// secure begins TLS as over would.
+func secure(ctx context.Context, conn net.Conn, over *http.Transport, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	config := over.TLSClientConfig.Clone()
+	config.ServerName, config.NextProtos = host, []string{"http/1.1"}
+	ctx, cancel := context.WithTimeout(ctx, over.TLSHandshakeTimeout)
+	defer cancel()
+	encrypted := tls.Client(conn, config)
+	if err := encrypted.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return encrypted, nil
+}
+
+// headerConn reads the header of one response within limits, and everything after it
+// without.
+type headerConn struct {
+	net.Conn
+	upgrade *Upgrade
+	late    *time.Timer
+	stop    func() bool
+	header  []byte
+	over    bool // the header is complete
+}
+
+var errLongHeader = errors.New("the header of the response is too long")
+
+func (c *headerConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.over || n == 0 {
+		return n, err
+	}
+	from := max(0, len(c.header)-len("\r\n\r\n"))
+	c.header = append(c.header, b[:n]...)
+	if end := headerEnd(c.header[from:]); end < 0 {
+		if len(c.header) > maxHeader {
+			return 0, errLongHeader
+		}
+		return n, err
+	}
+	c.over = true
+	c.late.Stop()
+	c.upgrade.status.Store(statusOf(c.header))
+	c.header = nil
+	return n, err
+}
+
+// headerEnd returns where a header ends; -1 when the end is not there.
+func headerEnd(b []byte) int {
+	for _, end := range []string{"\n\r\n", "\n\n"} {
+		if i := bytes.Index(b, []byte(end)); i >= 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// statusOf returns the status code of a status line; 0 when it has none.
+func statusOf(header []byte) int32 {
+	line, _, _ := bytes.Cut(header, []byte("\n"))
+	fields := bytes.Fields(line)
+	if len(fields) < 2 {
+		return 0
+	}
+	code, err := strconv.ParseUint(string(fields[1]), 10, 16)
+	if err != nil {
+		return 0
+	}
+	return int32(code)
+}
+
+func (c *headerConn) Close() error {
+	c.stop()
+	c.late.Stop()
+	return c.Conn.Close()
+}
