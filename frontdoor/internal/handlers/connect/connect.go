@@ -70,6 +70,7 @@ func (h *Handlers) connect(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
+	to.options = o
 	return h.open.serve(r, h.Lifetime, func(ctx context.Context) error {
 		if way.proxy {
 			return h.proxy(ctx, w, r, to)

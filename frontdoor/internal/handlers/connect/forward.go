@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -39,15 +40,19 @@ func (h *Handlers) upgrade(ctx context.Context, w http.ResponseWriter, r *reques
 	if !httpstream.IsUpgradeRequest(r.Request) {
 		return services.BadRequest("Upgrade request required")
 	}
-	upgrade := &outbound.Upgrade{}
+	upgrade, err := outbound.Dial(ctx, to.transport, to.url)
+	if err != nil {
+		return statusOf(fmt.Errorf("error dialing backend: %w", err))
+	}
+	defer upgrade.Close()
 	out := &writer{ResponseWriter: w, request: r, upgraded: upgrade.Status}
 	asked := r.Request.WithContext(quiet(ctx))
 	asked.Header = upgrading(r.Header)
 	at := *to.url
-	at.Scheme = "http" // the transport adds TLS
+	at.Scheme = "http" // the connection has its TLS already
 	failed := &failure{}
-	handler := proxy.NewUpgradeAwareHandler(withQuery(&at, r), upgrade.Transport(ctx, to.transport, to.url.Scheme), false, true, failed)
-	return failed.of(func() { handler.ServeHTTP(out, asked) })
+	handler := proxy.NewUpgradeAwareHandler(withQuery(&at, r), upgrade.Transport(), false, true, failed)
+	return failed.of(func() { translated(r, to.options, handler).ServeHTTP(out, asked) })
 }
 
 // withQuery adds the query of a request that is handed on as it is: the address of a

@@ -15,6 +15,8 @@ import (
 type backend struct {
 	url       *url.URL
 	transport *http.Transport
+	// options are those of the connection, once its way has found the backend.
+	options *options
 }
 
 // nodePort is the port of a node that names none.
@@ -48,7 +50,7 @@ func (h *Handlers) onNode(r *request.Request, node string, at *url.URL) (*backen
 		return nil, err
 	}
 	at.Scheme, at.Host = "https", net.JoinHostPort(host, port)
-	return &backend{at, h.Transports.Node(true)}, nil
+	return &backend{url: at, transport: h.Transports.Node(true)}, nil
 }
 
 // nodeProxy finds a node: its own port with the certificate for nodes, or another one
@@ -66,7 +68,7 @@ func (h *Handlers) nodeProxy(r *request.Request, o *options) (*backend, error) {
 		return nil, err
 	}
 	if t.port == "" || t.port == port {
-		return &backend{&url.URL{Scheme: "https", Host: net.JoinHostPort(host, port), Path: o.path}, h.Transports.Node(true)}, nil
+		return &backend{url: &url.URL{Scheme: "https", Host: net.JoinHostPort(host, port), Path: o.path}, transport: h.Transports.Node(true)}, nil
 	}
-	return &backend{&url.URL{Scheme: t.scheme, Host: net.JoinHostPort(host, t.port), Path: o.path}, h.Transports.Plain}, nil
+	return &backend{url: &url.URL{Scheme: t.scheme, Host: net.JoinHostPort(host, t.port), Path: o.path}, transport: h.Transports.Plain}, nil
 }

@@ -65,7 +65,7 @@ func (h *Handlers) podProxy(r *request.Request, o *options) (*backend, error) {
 	if err := h.refuse(address); err != nil {
 		return nil, err
 	}
-	return &backend{&url.URL{Scheme: t.scheme, Host: net.JoinHostPort(address, podPort(t, pod)), Path: o.path}, h.Transports.Plain}, nil
+	return &backend{url: &url.URL{Scheme: t.scheme, Host: net.JoinHostPort(address, podPort(t, pod)), Path: o.path}, transport: h.Transports.Plain}, nil
 }
 
 // podPort returns the port of a pod that a target means.

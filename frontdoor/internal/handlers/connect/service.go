@@ -40,7 +40,7 @@ func (h *Handlers) serviceProxy(r *request.Request, o *options) (*backend, error
 		}
 		if valid {
 			host := net.JoinHostPort(c.ip, strconv.FormatInt(c.port, 10))
-			return &backend{&url.URL{Scheme: t.scheme, Host: host, Path: o.path}, h.Transports.Plain}, h.refuse(c.ip)
+			return &backend{url: &url.URL{Scheme: t.scheme, Host: host, Path: o.path}, transport: h.Transports.Plain}, h.refuse(c.ip)
 		}
 	}
 	return nil, services.Unavailable("no endpoints available for service %q", r.Name)

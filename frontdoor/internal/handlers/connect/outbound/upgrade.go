@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -17,40 +18,53 @@ const headerPatience = 30 * time.Second
 
 // Upgrade is one connection that is used for one request, which asks to upgrade it.
 type Upgrade struct {
+	conn   net.Conn
+	used   atomic.Bool
 	status atomic.Int32
 }
+
+// Dial connects as a transport would for a URL, whose host has a port. The connection
+// ends with ctx. The header of its first response is bounded in size and time.
+func Dial(ctx context.Context, over *http.Transport, to *url.URL) (*Upgrade, error) {
+	conn, err := over.DialContext(ctx, "tcp", to.Host)
+	if err != nil {
+		return nil, err
+	}
+	if to.Scheme == "https" {
+		if conn, err = secure(ctx, conn, over, to.Hostname()); err != nil {
+			return nil, err
+		}
+	}
+	u := &Upgrade{}
+	limited := &headerConn{Conn: conn, upgrade: u}
+	limited.late = time.AfterFunc(headerPatience, func() { _ = conn.Close() })
+	limited.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+	u.conn = limited
+	return u, nil
+}
+
+// Close closes the connection.
+func (u *Upgrade) Close() { _ = u.conn.Close() }
 
 // Status returns the status code that the backend answered the request for an upgrade
 // with; 0 while there is none.
 func (u *Upgrade) Status() int { return int(u.status.Load()) }
 
-// Transport returns a transport that dials with TLS where the given one would for that
-// scheme, so that its URLs have to have the scheme http. Its connections end with ctx,
-// and the header of the first response is bounded in size and time.
-func (u *Upgrade) Transport(ctx context.Context, over *http.Transport, scheme string) *http.Transport {
-	return &http.Transport{DialContext: func(dialing context.Context, network, address string) (net.Conn, error) {
-		conn, err := over.DialContext(dialing, network, address)
-		if err != nil {
-			return nil, err
+// Transport returns a transport that has this connection only. It has its TLS already,
+// so that the URLs of the transport have the scheme http.
+func (u *Upgrade) Transport() *http.Transport {
+	return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		if u.used.Swap(true) {
+			return nil, errUsed
 		}
-		if scheme == "https" {
-			if conn, err = secure(dialing, conn, over, address); err != nil {
-				return nil, err
-			}
-		}
-		limited := &headerConn{Conn: conn, upgrade: u}
-		limited.late = time.AfterFunc(headerPatience, func() { _ = conn.Close() })
-		limited.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-		return limited, nil
+		return u.conn, nil
 	}}
 }
 
+var errUsed = errors.New("the connection has been used for another request")
+
 // secure begins TLS as over would.
-func secure(ctx context.Context, conn net.Conn, over *http.Transport, address string) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
+func secure(ctx context.Context, conn net.Conn, over *http.Transport, host string) (net.Conn, error) {
 	config := over.TLSClientConfig.Clone()
 	config.ServerName, config.NextProtos = host, []string{"http/1.1"}
 	ctx, cancel := context.WithTimeout(ctx, over.TLSHandshakeTimeout)
