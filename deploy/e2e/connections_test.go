@@ -21,14 +21,13 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
-	"github.com/portico-platform/portico/deploy/e2e/fakenode"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // startNode starts a node, and returns the flags by which a front door may connect to
 // it: the node has a certificate of one authority, the front door of another.
-func startNode(t *testing.T) (*fakenode.Node, []string) {
+func startNode(t *testing.T) (*fakeNode, []string) {
 	t.Helper()
 	issue := func(name string) peertls.Files {
 		authority, err := peertls.NewAuthority()
@@ -42,11 +41,11 @@ func startNode(t *testing.T) (*fakenode.Node, []string) {
 		return files
 	}
 	serving, client := issue("node"), issue("frontdoor")
-	node, err := fakenode.Start(serving, client.CA)
+	node, err := startFakeNode(serving, client.CA)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(node.Stop)
+	t.Cleanup(node.stop)
 	return node, []string{"--kubelet-client-certificate=" + client.Cert, "--kubelet-client-key=" + client.Key,
 		"--kubelet-certificate-authority=" + serving.CA, "--connect-allow-cidrs=127.0.0.0/8"}
 }
@@ -84,15 +83,15 @@ func TestConnectionsOfProcesses(t *testing.T) {
 type placed struct {
 	*cluster.Cluster
 	k         *kubectl
-	node      *fakenode.Node
+	node      *fakeNode
 	namespace string
 }
 
 // testConnections uses every way to the node.
-func testConnections(t *testing.T, c *cluster.Cluster, node *fakenode.Node) *placed {
+func testConnections(t *testing.T, c *cluster.Cluster, node *fakeNode) *placed {
 	s := &placed{Cluster: c, node: node, namespace: newNamespace(t, c.Client(t))}
 	s.k = newKubectl(t, c).in(t, s.namespace)
-	s.place(t, "n", "p", node.Port)
+	s.place(t, "n", "p", node.port)
 	for name, way := range map[string]func(*testing.T){
 		"logs": s.logs, "exec": s.exec, "attach": s.attach, "port-forward": s.portForward, "cp": s.copied, "proxy": s.proxied,
 		"client-go": s.executors, "faults": s.faults,
@@ -120,8 +119,8 @@ func (s *placed) path(rest string) string {
 }
 
 func (s *placed) logs(t *testing.T) {
-	s.node.Log("one")
-	s.node.Log("two")
+	s.node.log("one")
+	s.node.log("two")
 	s.k.play(t,
 		act{line: "logs p", want: []string{"one\ntwo\n"}},
 		act{line: "logs p -c main --tail=1", want: []string{"two\n"}, not: []string{"one"}},
@@ -138,12 +137,12 @@ func (s *placed) logs(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the log is followed", func() bool {
-		asked := s.node.Asked()
+		asked := s.node.requests()
 		return strings.Contains(asked[len(asked)-1].URL.RawQuery, "follow=true")
 	})
 	lines := bufio.NewReader(out)
 	for _, want := range []string{"three", "four"} {
-		s.node.Log(want)
+		s.node.log(want)
 		if line, err := lines.ReadString('\n'); line != want+"\n" {
 			t.Fatalf("got %q, %v, want %q", line, err, want)
 		}
@@ -233,7 +232,7 @@ func (s *placed) copied(t *testing.T) {
 func (s *placed) proxied(t *testing.T) {
 	s.k.play(t,
 		act{line: "get --raw /api/v1/nodes/n/proxy/stats/summary?a=b", want: []string{"GET /stats/summary?a=b"}},
-		act{line: fmt.Sprintf("get --raw /api/v1/nodes/n:%d/proxy/x", s.node.Port), want: []string{"GET /x"}},
+		act{line: fmt.Sprintf("get --raw /api/v1/nodes/n:%d/proxy/x", s.node.port), want: []string{"GET /x"}},
 		act{line: "get --raw /api/v1/nodes/none/proxy/", code: 1, want: []string{`nodes "none" not found`}},
 	)
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -285,10 +284,10 @@ func (s *placed) executors(t *testing.T) {
 // faults are nodes that are away, or not who they should be.
 func (s *placed) faults(t *testing.T) {
 	other, _ := startNode(t) // which trusts another authority, and has a certificate of another one
-	s.place(t, "impostor", "with-impostor", other.Port)
+	s.place(t, "impostor", "with-impostor", other.port)
 	away, _ := startNode(t)
-	away.Stop()
-	s.place(t, "away", "with-away", away.Port)
+	away.stop()
+	s.place(t, "away", "with-away", away.port)
 	s.k.play(t,
 		act{line: "logs with-away", code: 1, want: []string{"Error from server", "connection refused"}},
 		act{line: "exec with-away -- ls", code: 1, want: []string{"error dialing backend", "connection refused"}},

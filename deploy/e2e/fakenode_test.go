@@ -1,9 +1,4 @@
-// Package fakenode is a node of a cluster as far as the front door sees it: the HTTPS
-// server that has the logs of containers, runs commands in them and forwards their
-// ports, with the streaming protocols of real nodes. Commands run on this machine, and
-// the ports are those of this machine. It decides nothing about who may connect except
-// by the client certificate. It serves the end-to-end tests.
-package fakenode
+package e2e
 
 import (
 	"context"
@@ -29,13 +24,16 @@ import (
 )
 
 const (
-	idle     = time.Minute
-	creation = 10 * time.Second
+	nodeIdle     = time.Minute
+	nodeCreation = 10 * time.Second
 )
 
-// Node is a running node.
-type Node struct {
-	Port   int
+// fakeNode is a node of a cluster as far as the front door sees it: the HTTPS server that
+// has the logs of containers, runs commands in them and forwards their ports, with the
+// streaming protocols of real nodes. Commands run on this machine, and the ports are
+// those of this machine.
+type fakeNode struct {
+	port   int
 	server *http.Server
 
 	mu    sync.Mutex
@@ -44,9 +42,9 @@ type Node struct {
 	asked []*http.Request
 }
 
-// Start starts a node with a serving certificate, which serves clients with a
+// startFakeNode starts a node with a serving certificate, which serves clients with a
 // certificate of that authority.
-func Start(serving peertls.Files, clients string) (*Node, error) {
+func startFakeNode(serving peertls.Files, clients string) (*fakeNode, error) {
 	pair, err := tls.LoadX509KeyPair(serving.Cert, serving.Key)
 	if err != nil {
 		return nil, err
@@ -62,16 +60,16 @@ func Start(serving peertls.Files, clients string) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{Port: listener.Addr().(*net.TCPAddr).Port, more: make(chan struct{})}
-	n.server = &http.Server{Handler: n.handler(), ReadHeaderTimeout: creation, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	n := &fakeNode{port: listener.Addr().(*net.TCPAddr).Port, more: make(chan struct{})}
+	n.server = &http.Server{Handler: n.handler(), ReadHeaderTimeout: nodeCreation, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	go func() { _ = n.server.Serve(listener) }()
 	return n, nil
 }
 
-// Stop ends the node and all its connections.
-func (n *Node) Stop() { _ = n.server.Close() }
+// stop ends the node and all its connections.
+func (n *fakeNode) stop() { _ = n.server.Close() }
 
-func (n *Node) handler() http.Handler {
+func (n *fakeNode) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", n.logs)
 	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", n.exec)
@@ -90,15 +88,15 @@ func (n *Node) handler() http.Handler {
 	})
 }
 
-// Asked returns the requests that the node has received.
-func (n *Node) Asked() []*http.Request {
+// requests returns the requests that the node has received.
+func (n *fakeNode) requests() []*http.Request {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return append([]*http.Request(nil), n.asked...)
 }
 
-// Log adds a line to the logs of every container.
-func (n *Node) Log(line string) {
+// log adds a line to the logs of every container.
+func (n *fakeNode) log(line string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lines = append(n.lines, line)
@@ -108,14 +106,14 @@ func (n *Node) Log(line string) {
 
 // since returns the lines from a number on, and a channel that is closed when there are
 // more.
-func (n *Node) since(number int) ([]string, chan struct{}) {
+func (n *fakeNode) since(number int) ([]string, chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.lines[min(number, len(n.lines)):], n.more
 }
 
 // logs serves the lines; as a real node does, it sends no header before the first one.
-func (n *Node) logs(w http.ResponseWriter, r *http.Request) {
+func (n *fakeNode) logs(w http.ResponseWriter, r *http.Request) {
 	sent := 0
 	if tail, err := strconv.Atoi(r.URL.Query().Get("tailLines")); err == nil {
 		lines, _ := n.since(0)
@@ -140,45 +138,45 @@ func (n *Node) logs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (n *Node) exec(w http.ResponseWriter, r *http.Request) {
+func (n *fakeNode) exec(w http.ResponseWriter, r *http.Request) {
 	options, err := remotecommand.NewOptions(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	remotecommand.ServeExec(w, r, runner{}, r.PathValue("pod"), "", r.PathValue("container"), r.URL.Query()["command"], options, idle, creation,
+	remotecommand.ServeExec(w, r, containerRuntime{}, r.PathValue("pod"), "", r.PathValue("container"), r.URL.Query()["command"], options, nodeIdle, nodeCreation,
 		remotecommand.SupportedStreamingProtocols)
 }
 
-func (n *Node) attach(w http.ResponseWriter, r *http.Request) {
+func (n *fakeNode) attach(w http.ResponseWriter, r *http.Request) {
 	options, err := remotecommand.NewOptions(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	remotecommand.ServeAttach(w, r, runner{}, r.PathValue("pod"), "", r.PathValue("container"), options, idle, creation, remotecommand.SupportedStreamingProtocols)
+	remotecommand.ServeAttach(w, r, containerRuntime{}, r.PathValue("pod"), "", r.PathValue("container"), options, nodeIdle, nodeCreation, remotecommand.SupportedStreamingProtocols)
 }
 
-func (n *Node) portForward(w http.ResponseWriter, r *http.Request) {
+func (n *fakeNode) portForward(w http.ResponseWriter, r *http.Request) {
 	options, err := portforward.NewV4Options(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	portforward.ServePortForward(w, r, runner{}, r.PathValue("pod"), "", options, idle, creation, portforward.SupportedProtocols)
+	portforward.ServePortForward(w, r, containerRuntime{}, r.PathValue("pod"), "", options, nodeIdle, nodeCreation, portforward.SupportedProtocols)
 }
 
-// runner runs what real nodes let a container runtime run.
-type runner struct{}
+// containerRuntime runs what real nodes let a container runtime run.
+type containerRuntime struct{}
 
 // ExecInContainer implements remotecommand.Executor.
-func (runner) ExecInContainer(ctx context.Context, _, _, _ string, command []string, in io.Reader, out, errs io.WriteCloser, _ bool,
+func (containerRuntime) ExecInContainer(ctx context.Context, _, _, _ string, command []string, in io.Reader, out, errs io.WriteCloser, _ bool,
 	_ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	if len(command) == 0 {
 		return errors.New("no command")
 	}
 	run := exec.CommandContext(ctx, command[0], command[1:]...)
-	run.Stdout, run.Stderr = writer(out), writer(errs)
+	run.Stdout, run.Stderr = streamOrNil(out), streamOrNil(errs)
 	if in != nil {
 		stdin, err := run.StdinPipe()
 		if err != nil {
@@ -197,8 +195,8 @@ func (runner) ExecInContainer(ctx context.Context, _, _, _ string, command []str
 	return err
 }
 
-// writer returns no writer for no stream.
-func writer(w io.WriteCloser) io.Writer {
+// streamOrNil returns no writer for no stream.
+func streamOrNil(w io.WriteCloser) io.Writer {
 	if w == nil {
 		return nil
 	}
@@ -207,7 +205,7 @@ func writer(w io.WriteCloser) io.Writer {
 
 // AttachContainer implements remotecommand.Attacher with a process that repeats what it
 // reads.
-func (runner) AttachContainer(_ context.Context, _, _, container string, in io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize) error {
+func (containerRuntime) AttachContainer(_ context.Context, _, _, container string, in io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize) error {
 	if _, err := fmt.Fprintf(out, "attached to %s\n", container); err != nil || in == nil {
 		return err
 	}
@@ -216,7 +214,7 @@ func (runner) AttachContainer(_ context.Context, _, _, container string, in io.R
 }
 
 // PortForward implements portforward.PortForwarder.
-func (runner) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
+func (containerRuntime) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
 	if err != nil {
 		return err
