@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,9 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
 )
+
+// upgradePatience is how long a backend may take to answer a request for an upgrade.
+const upgradePatience = 30 * time.Second
 
 // errDropped is the error of a backend that ends its response in the middle.
 var errDropped = errors.New("the backend ended its response before it was complete")
@@ -40,7 +44,7 @@ func (h *Handlers) upgrade(ctx context.Context, w http.ResponseWriter, r *reques
 	if !httpstream.IsUpgradeRequest(r.Request) {
 		return services.BadRequest("Upgrade request required")
 	}
-	upgrade, err := outbound.Dial(ctx, to.transport, to.url)
+	upgrade, err := outbound.Dial(ctx, to.transport, to.url, upgradePatience)
 	if err != nil {
 		return statusOf(fmt.Errorf("error dialing backend: %w", err))
 	}

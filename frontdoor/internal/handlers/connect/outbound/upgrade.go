@@ -13,19 +13,18 @@ import (
 	"time"
 )
 
-// headerPatience is how long a backend may take to answer a request for an upgrade.
-const headerPatience = 30 * time.Second
-
 // Upgrade is one connection that is used for one request, which asks to upgrade it.
 type Upgrade struct {
 	conn   net.Conn
 	used   atomic.Bool
+	late   atomic.Bool // the header has taken too long
 	status atomic.Int32
 }
 
 // Dial connects as a transport would for a URL, whose host has a port. The connection
-// ends with ctx. The header of its first response is bounded in size and time.
-func Dial(ctx context.Context, over *http.Transport, to *url.URL) (*Upgrade, error) {
+// ends with ctx, and when the header of its first response is too long or takes longer
+// than patience.
+func Dial(ctx context.Context, over *http.Transport, to *url.URL, patience time.Duration) (*Upgrade, error) {
 	conn, err := over.DialContext(ctx, "tcp", to.Host)
 	if err != nil {
 		return nil, err
@@ -37,7 +36,10 @@ func Dial(ctx context.Context, over *http.Transport, to *url.URL) (*Upgrade, err
 	}
 	u := &Upgrade{}
 	limited := &headerConn{Conn: conn, upgrade: u}
-	limited.late = time.AfterFunc(headerPatience, func() { _ = conn.Close() })
+	limited.late = time.AfterFunc(patience, func() {
+		u.late.Store(true)
+		_ = conn.Close()
+	})
 	limited.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 	u.conn = limited
 	return u, nil
@@ -88,12 +90,18 @@ type headerConn struct {
 	over    bool // the header is complete
 }
 
-var errLongHeader = errors.New("the header of the response is too long")
+var (
+	errLongHeader = errors.New("the header of the response is too long")
+	errLateHeader = errors.New("the backend did not answer in time")
+)
 
 func (c *headerConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if c.over || n == 0 {
+	if c.over {
 		return n, err
+	}
+	if c.upgrade.late.Load() {
+		return 0, errLateHeader
 	}
 	from := max(0, len(c.header)-len("\r\n\r\n"))
 	c.header = append(c.header, b[:n]...)
