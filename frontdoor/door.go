@@ -135,7 +135,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
 	d.access = &authfilters.Control{Authn: b.authn, Authz: b.authz, Identities: authfilters.NewIdentities(), Vocabulary: n.Vocabulary, Log: n.Log,
 		Reads: inflight.New(c.reads, seatWait), Writes: inflight.New(c.writes, seatWait),
-		Connections: inflight.New(c.connections.inflight, seatWait), Memory: inflight.NewBytes(requestMemory),
+		Connections: inflight.New(c.connections.Inflight, seatWait), Memory: inflight.NewBytes(requestMemory),
 		HealthOpened: make(chan struct{}, 1)}
 	inflight.Register(n.Metrics, map[string]*inflight.Limiter{"readOnly": d.access.Reads, "mutating": d.access.Writes, "connect": d.access.Connections}, d.access.Memory)
 	d.pacer = pace.New(pace.Config{Grace: bodyGrace, Rate: bodyRate, Stall: answerStall, Metrics: n.Metrics})
@@ -153,7 +153,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if d.actions, err = d.newActions(n, b); err != nil {
 		return nil, err
 	}
-	if d.connections, err = c.connections.newConnections(n, b); err != nil {
+	if d.connections, err = c.connections.New(n, b.store, b.admission); err != nil {
 		return nil, err
 	}
 	d.components = &componentstatus.Handlers{Health: n.Health, Codec: codec}

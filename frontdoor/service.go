@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -39,7 +40,7 @@ type config struct {
 	auditLogPath      string
 	hiddenMetrics     string
 	addresses         addressConfig
-	connections       connectConfig
+	connections       connect.Settings
 	profiling         bool
 }
 
@@ -76,7 +77,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.profiling, "profiling", false, "serve profiles at /debug/pprof/ to users who are authorized for that path")
 	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "previous release, such as 1.20, whose hidden metrics are shown; this release hides none")
 	c.addresses.register(fs)
-	c.connections.register(fs)
+	c.connections.Register(fs)
 	registerTokens(fs)
 }
 
