@@ -67,14 +67,14 @@ func stays(t *testing.T, standby runningHub, heartbeats int) {
 func TestSlowPublisher(t *testing.T) {
 	b := newRig(t)
 	leader, link := linkedLeader(t, b)
-	link.Delay(300 * time.Millisecond)
+	link.Delay(150 * time.Millisecond)
 	stays(t, b.hub, 20)
 	link.Heal()
 	for range 5 {
 		link.BlackHole()
-		stays(t, b.hub, 2)
+		stays(t, b.hub, 1)
 		link.Heal()
-		stays(t, b.hub, 2)
+		stays(t, b.hub, missedHeartbeats)
 	}
 	if !leader.election.leads() {
 		t.Error("the slow hub has lost the leadership")
