@@ -6,6 +6,7 @@ package jsonpatch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -40,9 +41,9 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 	if len(patch) > MaxBytes {
 		return nil, limit.Exceeded(limit.Patch, services.TooLarge("The allowed maximum size of a JSON patch is %d bytes, got %d", MaxBytes, len(patch)))
 	}
-	operations, err := jsonpatch.DecodePatch(patch)
+	operations, err := decode(patch)
 	if err != nil {
-		return nil, services.BadRequest("error decoding patch: %v", err)
+		return nil, err
 	}
 	if len(operations) > MaxOperations {
 		return nil, limit.Exceeded(limit.Operations, services.TooLarge("The allowed maximum operations in a JSON patch is %d, got %d", MaxOperations, len(operations)))
@@ -70,6 +71,20 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 		return nil, limit.Deep(err, Unprocessable(fmt.Sprintf("the patched object %v", err)))
 	}
 	return object, nil
+}
+
+// decode returns the operations of a patch. Operations that are objects but no
+// operations cannot be applied to anything: that is not a malformed patch (400) but 422.
+func decode(patch []byte) (jsonpatch.Patch, error) {
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err == nil {
+		return operations, nil
+	}
+	var objects []map[string]json.RawMessage
+	if json.Unmarshal(patch, &objects) == nil {
+		return nil, Unprocessable(err.Error())
+	}
+	return nil, services.BadRequest("error decoding patch: %v", err)
 }
 
 // errPanic is the error of a patch on which the library panics.

@@ -47,6 +47,10 @@ func TestLimits(t *testing.T) {
 		"too large a result":  {`{"b":"` + strings.Repeat("x", 2<<20) + `"}`, `[{"op":"add","path":"/a","value":"` + strings.Repeat("x", 2<<20) + `"}]`, services.ReasonRequestEntityTooLarge},
 		"too deep a result":   {`{}`, `[{"op":"add","path":"/a","value":` + nested + `}]`, services.ReasonInvalid},
 		"no patch":            {`{}`, `{"op":"add"}`, services.ReasonBadRequest},
+		"items that are none": {`{}`, `[1]`, services.ReasonBadRequest},
+		"unknown operation":   {`{}`, `[{"op":"other","path":"/a"}]`, services.ReasonInvalid},
+		"no operation":        {`{}`, `[{"path":"/a"}]`, services.ReasonInvalid},
+		"no path":             {`{}`, `[{"op":"add","value":1}]`, services.ReasonInvalid},
 		"does not fit":        {`{}`, `[{"op":"remove","path":"/a/b"}]`, services.ReasonInvalid},
 	} {
 		if _, err := Apply(t.Context(), []byte(x.object), []byte(x.patch)); !services.IsReason(err, x.reason) {
