@@ -160,13 +160,11 @@ func (o ReadOptions) watchCauses() (causes []services.StatusCause) {
 	return causes
 }
 
-// checkFields refuses field selectors that the type does not support.
+// checkFields refuses field selectors that the type does not support. Types in no
+// namespace that have fields of their own, and custom ones, do not have the namespace.
 func checkFields(s resource.Selector, t *catalogue.Type) error {
 	for _, name := range s.FieldNames() {
-		if name == "metadata.name" || name == "metadata.namespace" {
-			continue
-		}
-		known := false
+		known := name == "metadata.name" || name == "metadata.namespace" && (t.Namespaced || len(t.Selectable) == 0 && !t.Custom)
 		for _, f := range t.Selectable {
 			known = known || f.Name == name
 		}
