@@ -73,6 +73,9 @@ func (e *Engine) DropFeatures(t *catalogue.Type, object, stored map[string]any) 
 	e.options.Features.Drop(t, object, stored)
 }
 
+// FeatureOn reports whether a feature is on.
+func (e *Engine) FeatureOn(name string) bool { return e.options.Features.On(name) }
+
 // MetaGroup is the group of what is common to all types, like the options of requests.
 func (e *Engine) MetaGroup() string { return e.options.Vocabulary.Group("meta.") }
 

@@ -22,6 +22,8 @@ type Options struct {
 	RuntimeConfig RuntimeConfig
 	// Source of the built-in types; release 1.21 when nil.
 	Source Source
+	// Feature reports whether a feature is on; nil stands for all of them.
+	Feature func(string) bool
 }
 
 // Catalogue is every resource type there is. It never changes once built.
@@ -68,7 +70,7 @@ func New(o Options) (*Catalogue, error) {
 	if err := o.RuntimeConfig.check(surface.Types); err != nil {
 		return nil, err
 	}
-	described, err := readKinds(o.Vocabulary)
+	described, err := readKinds(o)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Fields are names of fields in JSON.
@@ -18,6 +20,11 @@ type Shape struct {
 	Fleeting Fields
 	// Standing are the objects that there are even when nobody says anything of them.
 	Standing Fields
+	// Shown are the lists, dictionaries, times and single values that are null when
+	// nobody says anything of them.
+	Shown Fields
+	// Stated are the texts whose empty value is not the same as none.
+	Stated Fields
 }
 
 // Shapes returns the shapes of all types, by the last three parts of their definition
@@ -44,7 +51,7 @@ func collect(t reflect.Type, found map[string]Shape) {
 	if _, known := found[name]; known || opaque(t) {
 		return
 	}
-	found[name] = Shape{Fields{}, Fields{}}
+	found[name] = Shape{Fields{}, Fields{}, Fields{}, Fields{}}
 	note(t, found[name])
 	for i := range t.NumField() {
 		collect(t.Field(i).Type, found)
@@ -56,6 +63,7 @@ func note(t reflect.Type, shape Shape) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		always := name != "" && name != "-" && !strings.Contains(options, "omitempty")
 		switch f.Type.Kind() {
 		case reflect.Struct:
 			switch {
@@ -63,13 +71,32 @@ func note(t reflect.Type, shape Shape) {
 				note(f.Type, shape)
 			case !opaque(f.Type):
 				shape.Standing[name] = true
+			case isTime(f.Type) && !strings.Contains(options, "omitzero"): // omitempty does not leave out a struct
+				shape.Shown[name] = true
 			}
 		case reflect.String, reflect.Bool, reflect.Int32, reflect.Int64:
 			if name != "" && strings.Contains(options, "omitempty") {
 				shape.Fleeting[name] = true
 			}
+		case reflect.Slice, reflect.Map:
+			if always {
+				shape.Shown[name] = true
+			}
+		case reflect.Pointer:
+			kind := f.Type.Elem().Kind()
+			if always && kind != reflect.Struct {
+				shape.Shown[name] = true
+			}
+			if name != "" && kind == reflect.String {
+				shape.Stated[name] = true
+			}
 		}
 	}
+}
+
+// isTime reports whether a type is a time.
+func isTime(t reflect.Type) bool {
+	return t == reflect.TypeFor[metav1.Time]() || t == reflect.TypeFor[metav1.MicroTime]()
 }
 
 // definition returns the last parts of the name that the document has for a type.

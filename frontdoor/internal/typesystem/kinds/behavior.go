@@ -37,6 +37,8 @@ type Behavior struct {
 	// OrphanDependents are the versions in which a deletion that does not say otherwise
 	// leaves the dependents behind.
 	OrphanDependents []string `json:"orphanDependents"`
+	// NoDependents ignores the propagation policy of a deletion.
+	NoDependents bool `json:"noDependents"`
 	// NoGracePeriod leaves deletionGracePeriodSeconds out of objects that are deleted.
 	NoGracePeriod bool `json:"noGracePeriod"`
 	// GracePeriod names the GraceFunc that says how long an object has to end by itself.
@@ -75,7 +77,12 @@ type Write struct {
 	User        services.UserInfo
 	Vocabulary  vocabulary.Vocabulary
 	Now         time.Time
+	// Feature reports whether a feature is on; nil stands for the defaults.
+	Feature func(string) bool
 }
+
+// On reports whether an alpha feature is on.
+func (w Write) On(feature string) bool { return w.Feature != nil && w.Feature(feature) }
 
 // PrepareFunc completes an object that is about to be stored, in place. Old is what is
 // stored; nil at a create.

@@ -29,6 +29,8 @@ type Kind struct {
 	// Subresources that the document lacks: parts of the object itself that are
 	// read and changed on a path of their own.
 	Subresources []string `json:"subresources"`
+	// Features are the features without which a subresource is not served, by its name.
+	Features map[string]string `json:"features"`
 	// Deprecated versions.
 	Deprecated map[string]Deprecation `json:"deprecated"`
 

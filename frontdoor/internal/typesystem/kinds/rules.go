@@ -30,9 +30,6 @@ type Rules struct {
 	Once  []string `json:"once"`
 	// Fields are the rules of single fields.
 	Fields map[string]*Field `json:"fields"`
-	// Shown fields are there, as null, when nothing is said of them: typed clients write
-	// and expect them so.
-	Shown []string `json:"shown"`
 	// Specified are the names that the specification has for fields, with those of the
 	// document. The neutral vocabulary accepts both.
 	Specified map[string]string `json:"specified"`
@@ -81,11 +78,13 @@ type Field struct {
 	MaxItems int      `json:"maxItems"`
 	// NotEmpty lists and objects have at least one member, NotEmpty texts are not "".
 	NotEmpty bool `json:"notEmpty"`
-	// Stated says that an empty text is a value like any other, to be valid as such;
-	// elsewhere it is the same as none.
-	Stated bool `json:"stated"`
+	// Stated says whether an empty text is a value like any other, to be valid as such,
+	// or the same as none. Without it, the published type says so.
+	Stated *bool `json:"stated"`
 	// Forbidden fields may not be set; the text says why.
 	Forbidden string `json:"forbidden"`
+	// Unchecked fields may have anything of their type in them.
+	Unchecked bool `json:"unchecked"`
 	// Blank fields are checked as empty, or zero, when they are left out; they are
 	// required only if the file says so as well.
 	Blank bool `json:"blank"`
@@ -163,15 +162,6 @@ func (r *Rules) Complete(m map[string]any, v vocabulary.Vocabulary) {
 	}
 	for _, derive := range r.DeriveFuncs {
 		derive(m, v)
-	}
-}
-
-// Show puts a null where there is nothing in a field that is always shown.
-func (r *Rules) Show(m map[string]any) {
-	for _, name := range r.Shown {
-		if rules.Empty(m[name]) {
-			m[name] = nil
-		}
 	}
 }
 

@@ -38,6 +38,8 @@ type node struct {
 	required []string           // fields of an object that must be given
 	blank    []string           // fields of an object that are checked even when left out
 	standing map[string]any     // fields that exist even when left out, and as what; nil for an object
+	shown    []string           // fields that are null when they are empty
+	stated   []string           // texts whose empty value is not the same as none
 	item     *node              // of a dictionary or list
 	rules    *kinds.Rules       // of an object; nil when there are none
 	marked   bool               // plain is known
@@ -51,6 +53,8 @@ type member struct {
 	rules *kinds.Field // nil when there are none
 	// sparing is true when an empty value is the same as none, and not kept.
 	sparing bool
+	// stated is true when an empty text is not the same as none.
+	stated bool
 }
 
 // compile returns the node of a definition. The engine's lock is held.
@@ -76,7 +80,7 @@ func (e *Engine) compileDefinition(definition string) *node {
 		return n
 	}
 	e.fill(n, s, e.rules[short])
-	n.follow(k8stypes.Shapes()[short], strings.HasSuffix(short, "Status"))
+	n.follow(k8stypes.Shapes()[short], short)
 	if short == "meta.v1.MicroTime" {
 		n.kind = microTime
 	}
@@ -86,15 +90,30 @@ func (e *Engine) compileDefinition(definition string) *node {
 // follow makes an object's fields those of the published type. A status counts from
 // zero; parts of it that say something from the beginning, if they are there, are
 // left out.
-func (n *node) follow(shape k8stypes.Shape, status bool) {
+func (n *node) follow(shape k8stypes.Shape, definition string) {
 	for name := range shape.Fleeting {
 		if f := n.fields[name]; f != nil {
 			f.sparing = true
 		}
 	}
+	status, condition := strings.HasSuffix(definition, "Status"), strings.HasSuffix(definition, "Condition")
 	for _, name := range n.required {
-		if f := n.fields[name]; status && f != nil && zeros[f.kind] != nil {
+		switch f := n.fields[name]; {
+		case f == nil:
+		case status && zeros[f.kind] != nil:
 			n.stand(name, zeros[f.kind])
+		case condition && f.kind == text:
+			n.stand(name, "")
+		}
+	}
+	for name := range shape.Shown {
+		if f := n.fields[name]; f != nil && f.kind != object {
+			n.shown = append(n.shown, name)
+		}
+	}
+	for name := range shape.Stated {
+		if f := n.fields[name]; f != nil && f.kind == text && (f.rules == nil || f.rules.Stated == nil || *f.rules.Stated) {
+			f.stated, n.stated = true, append(n.stated, name)
 		}
 	}
 	for name := range shape.Standing {

@@ -122,13 +122,15 @@ type Change struct {
 	Subresource string
 	// Object has been prepared. Old is what is stored; nil for a create.
 	Object, Old map[string]any
+	// Feature reports whether a feature is on; nil stands for the defaults.
+	Feature func(string) bool
 }
 
 // ValidateChange returns nil or a Status (422) with every cause. What is fixed at
 // creation may not differ from the old object. Neither object is changed. Timeout (504)
 // when ctx is over first.
 func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
-	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Subresource: ch.Subresource}, budget: budget.New(ctx)}
+	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Subresource: ch.Subresource, Feature: ch.Feature}, budget: budget.New(ctx)}
 	c.metadata(ch)
 	if root := e.node(ch.Type.Definition); root != nil {
 		c.value(root, ch.Object, ch.Old, nil)

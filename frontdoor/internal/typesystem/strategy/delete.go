@@ -57,6 +57,7 @@ func (w Write) propagate(meta map[string]any, options *metav1.DeleteOptions) {
 	var policy metav1.DeletionPropagation
 	finalizers, _ := meta["finalizers"].([]any)
 	switch {
+	case w.Type.Behavior.NoDependents:
 	case options.PropagationPolicy != nil:
 		policy = *options.PropagationPolicy
 	case options.OrphanDependents != nil && *options.OrphanDependents: //nolint:staticcheck // clients of 1.21 still send it

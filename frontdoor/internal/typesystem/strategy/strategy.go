@@ -32,6 +32,8 @@ type Write struct {
 	Functions kinds.Functions
 	// Definitions decides about CustomResourceDefinitions.
 	Definitions Definitions
+	// Feature reports whether a feature is on.
+	Feature func(string) bool
 }
 
 // Definitions decides what becomes of a CustomResourceDefinition, which depends on all
@@ -115,7 +117,7 @@ func (w Write) PrepareCreate(obj map[string]any) {
 func (w Write) run(names []string, obj, old map[string]any) {
 	for _, name := range names {
 		w.Functions.Prepare[name](kinds.Write{Version: w.Type.Version, Subresource: w.Subresource, User: w.User,
-			Vocabulary: w.Vocabulary, Now: w.Now}, obj, old)
+			Vocabulary: w.Vocabulary, Now: w.Now, Feature: w.Feature}, obj, old)
 	}
 }
 

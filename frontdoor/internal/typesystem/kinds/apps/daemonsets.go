@@ -6,10 +6,19 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // templateGeneration is the annotation that counts the templates of a daemon set.
 const templateGeneration = "deprecated.daemonset.template.generation"
+
+// showTemplateGeneration: a daemon set always shows the count, so that it has an owner.
+func showTemplateGeneration(m map[string]any, _ vocabulary.Vocabulary) {
+	annotations := tree.Object(tree.Object(m, "metadata"), "annotations")
+	if _, given := annotations[templateGeneration]; !given {
+		annotations[templateGeneration] = "0"
+	}
+}
 
 // createDaemonSet begins to count, where the client wants or at one.
 func createDaemonSet(_ kinds.Write, obj, _ map[string]any) {

@@ -96,7 +96,7 @@ func gotCapacity(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 // dropDataSource drops where a claim gets its first data from, when nobody can fill it
 // from there: release 1.21 knows claims and snapshots. One that is stored stays.
 func dropDataSource(w kinds.Write, obj, old map[string]any) {
-	if rules.AsObject(rules.AsObject(old)["spec"])["dataSource"] != nil {
+	if w.On("AnyVolumeDataSource") || rules.AsObject(rules.AsObject(old)["spec"])["dataSource"] != nil {
 		return
 	}
 	spec := rules.AsObject(obj["spec"])

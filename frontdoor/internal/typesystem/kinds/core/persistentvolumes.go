@@ -2,6 +2,7 @@ package core
 
 import (
 	"path"
+	"slices"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
@@ -98,9 +99,11 @@ func onlyExpands(m, old map[string]any, name string) bool {
 	return name == "csi" && before != nil && before[secret] == nil && rules.Same(rules.Without(after, secret), before)
 }
 
-// localVolume: a local disk is reached from its node only.
+// localVolume: a local disk is reached from its node only. It is not looked at where it
+// is a second source.
 func localVolume(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	if m["local"] != nil && m["nodeAffinity"] == nil {
+	second := slices.ContainsFunc(sources[:], func(name string) bool { return name != "local" && m[name] != nil })
+	if m["local"] != nil && m["nodeAffinity"] == nil && !second {
 		c.Required(at.Field("nodeAffinity"), "Local volume requires node affinity")
 	}
 }
