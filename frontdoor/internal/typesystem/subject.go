@@ -23,9 +23,6 @@ type Subject interface {
 	// Put returns the object with what a client sent. The object is not modified, and
 	// the body is taken over. One of the subresource's own kind has been prepared.
 	Put(object, body map[string]any) (map[string]any, error)
-	// Keep returns object with what this path can change as it is in changed, another
-	// version of the same object. Neither is modified.
-	Keep(object, changed map[string]any) (map[string]any, error)
 }
 
 // SubjectOf returns the subject of a path.
@@ -75,8 +72,6 @@ type itself struct{}
 func (itself) Show(object map[string]any) (map[string]any, error) { return object, nil }
 
 func (itself) Put(_, body map[string]any) (map[string]any, error) { return body, nil }
-
-func (itself) Keep(_, changed map[string]any) (map[string]any, error) { return changed, nil }
 
 // scale shows the number of replicas, whatever the kind of the object.
 type scale struct {
@@ -151,14 +146,6 @@ func (s scale) Put(object, body map[string]any) (map[string]any, error) {
 		return nil, services.BadRequest("%s %q has no place for replicas: %v", next["kind"], name, err)
 	}
 	return next, nil
-}
-
-func (s scale) Keep(object, changed map[string]any) (map[string]any, error) {
-	shown, err := s.Show(changed)
-	if err != nil {
-		return nil, err
-	}
-	return s.Put(object, shown)
 }
 
 // selectorText returns a label selector, or a plain map of labels, in the syntax of

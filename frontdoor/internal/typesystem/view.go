@@ -147,7 +147,7 @@ func (e *Engine) Show(ctx context.Context, object services.Object, t *catalogue.
 	if err != nil {
 		return object, err
 	}
-	object.UID, object.Revision = "", 0 // it is not what is stored
+	object.UID = "" // it is not what is stored
 	object.JSON, err = tree.Encode(shown)
 	return object, err
 }

@@ -30,6 +30,8 @@ type deletion struct {
 	now     time.Time
 	// admission has no say in a deletion that the front door makes itself.
 	admission *admit.Call
+	// nameless is true for the objects of a collection: the request names none.
+	nameless bool
 }
 
 // Delete serves the deletion of one object (section "Two-phase deletion of a
@@ -63,6 +65,7 @@ func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) e
 	if err != nil {
 		return err
 	}
+	x.nameless = true
 	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.List)
 	if err != nil {
 		return err
@@ -228,8 +231,12 @@ func (x *deletion) admit(ctx context.Context, current services.Object) error {
 	if err != nil {
 		return err
 	}
-	review := x.admission.Review(admit.Subject{Operation: services.OperationDelete, Type: x.Type,
-		Namespace: current.Key.Namespace, Name: current.Key.Name, Old: old.JSON})
+	subject := admit.Subject{Operation: services.OperationDelete, Type: x.Type,
+		Namespace: current.Key.Namespace, Name: current.Key.Name, Old: old.JSON}
+	if x.nameless {
+		subject.Name = ""
+	}
+	review := x.admission.Review(subject)
 	if _, err := review.Mutate(ctx, admit.Object{}); err != nil {
 		return err
 	}

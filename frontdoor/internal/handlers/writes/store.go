@@ -94,7 +94,7 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 // one that there is.
 func (h *Handlers) pretend(ctx context.Context, w *writeRequest, c *current, object services.Object) (services.Object, error) {
 	if c.exists() {
-		object.JSON = tree.WithResourceVersion(object.JSON, c.object.Revision)
+		object.JSON, object.Revision = tree.WithResourceVersion(object.JSON, c.object.Revision), c.object.Revision
 		return object, nil
 	}
 	return object, h.taken(ctx, w, object.Key)
