@@ -177,15 +177,30 @@ func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key
 	s.PrepareDelete(next, x.options)
 	switch {
 	case strategy.Finished(next) && x.dryRun:
-		return current, true, nil
+		current, err = x.ended(ctx, current, next)
+		return current, true, err
 	case strategy.Finished(next):
 		gone, err := h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: current.Revision})
 		if err == nil && key.GroupResource == serviceips.Services {
 			h.Addresses.Release(ctx, live)
 		}
+		if err == nil {
+			gone, err = x.ended(ctx, gone, next)
+		}
 		return gone, err == nil, asRaced(err)
 	}
 	return h.markDeleted(ctx, x, current, next)
+}
+
+// ended returns what is shown of an object that is gone: one that could have had time to
+// end by itself shows when it was deleted.
+func (x *deletion) ended(ctx context.Context, gone services.Object, marked map[string]any) (services.Object, error) {
+	if x.Type.Behavior.GracePeriod == "" {
+		return gone, nil
+	}
+	content, err := x.Engine.Content(ctx, marked, nil, x.Type.Stored)
+	gone.JSON, gone.UID = tree.WithResourceVersion(content.JSON, gone.Revision), "" // it is not what was stored
+	return gone, err
 }
 
 // markDeleted stores the object with its deletion requested.

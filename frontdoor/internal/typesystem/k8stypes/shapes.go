@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Fields are names of fields in JSON.
@@ -23,7 +24,8 @@ type Shape struct {
 	// Shown are the lists, dictionaries, times and single values that are null when
 	// nobody says anything of them.
 	Shown Fields
-	// Stated are the texts whose empty value is not the same as none.
+	// Stated are the texts, and what may be one, whose empty value is not the same as
+	// none.
 	Stated Fields
 }
 
@@ -87,7 +89,7 @@ func note(t reflect.Type, shape Shape) {
 			if always && kind != reflect.Struct {
 				shape.Shown[name] = true
 			}
-			if name != "" && kind == reflect.String {
+			if name != "" && (kind == reflect.String || f.Type.Elem() == reflect.TypeFor[intstr.IntOrString]()) {
 				shape.Stated[name] = true
 			}
 		}

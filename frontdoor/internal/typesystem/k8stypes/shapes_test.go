@@ -77,6 +77,8 @@ func TestStated(t *testing.T) {
 	}{
 		{"core.v1.PersistentVolumeSpec", "volumeMode", true},
 		{"core.v1.ServicePort", "appProtocol", true},
+		{"apps.v1.RollingUpdateDeployment", "maxSurge", true},
+		{"core.v1.ServicePort", "targetPort", false},
 		{"core.v1.ServicePort", "protocol", false},
 		{"core.v1.PodSpec", "terminationGracePeriodSeconds", false},
 	} {

@@ -38,6 +38,9 @@ type Rules struct {
 	OneOf     []string `json:"oneOf"`
 	AtMostOne []string `json:"atMostOne"`
 	Sort      string   `json:"sort"`
+	// Either lists fields of which exactly one must be given. None of several is looked
+	// into.
+	Either []string `json:"either"`
 	// Choice is a field whose value says which other field must be given.
 	Choice *Choice `json:"choice"`
 	// Checks name functions that compare several fields.

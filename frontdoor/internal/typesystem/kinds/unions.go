@@ -7,28 +7,38 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Surplus returns the fields of a union of several sorts that are given after the first
-// one. They are refused as such, whatever is in them.
-func (r *Rules) Surplus(m map[string]any) (names []string) {
-	if r == nil || r.Sort == "" {
+// Surplus returns the fields of a union that are not looked into: of several sorts those
+// after the first one, and all of Either when it has several. They are refused as such.
+func (r *Rules) Surplus(m map[string]any) []string {
+	switch {
+	case r == nil:
 		return nil
-	}
-	first := true
-	for _, name := range r.OneOf {
-		if rules.Empty(m[name]) {
-			continue
+	case r.Sort != "":
+		if names := given(m, r.OneOf); len(names) > 1 {
+			return names[1:]
 		}
-		if !first {
-			names = append(names, name)
+	case len(r.Either) > 0:
+		if names := given(m, r.Either); len(names) > 1 {
+			return names
 		}
-		first = false
 	}
-	return names
+	return nil
+}
+
+// given returns those of some fields that an object has.
+func given(m map[string]any, names []string) (found []string) {
+	for _, name := range names {
+		if !rules.Empty(m[name]) {
+			found = append(found, name)
+		}
+	}
+	return found
 }
 
 // CheckUnions checks fields that exclude each other.
 func (r *Rules) CheckUnions(c *rules.Check, m map[string]any, at *field.Path) {
 	r.checkOneOf(c, m, at)
+	r.checkEither(c, m, at)
 	if r.Choice != nil {
 		r.Choice.check(c, m, at)
 	}
@@ -60,6 +70,19 @@ func (r *Rules) checkOneOf(c *rules.Check, m map[string]any, at *field.Path) {
 		default:
 			c.Required(at, "must specify one of: "+strings.Join(group.fields, ", "))
 		}
+	}
+}
+
+func (r *Rules) checkEither(c *rules.Check, m map[string]any, at *field.Path) {
+	if len(r.Either) == 0 {
+		return
+	}
+	why := "must specify exactly one of " + strings.Join(r.Either, " and ")
+	switch n := len(given(m, r.Either)); {
+	case n == 0:
+		c.Required(at, why)
+	case n > 1:
+		c.Forbidden(at, why)
 	}
 }
 

@@ -111,8 +111,13 @@ func (n *node) follow(shape k8stypes.Shape, definition string) {
 			n.shown = append(n.shown, name)
 		}
 	}
+	for name, f := range n.fields {
+		if f.kind == quantity { // an empty text is none
+			n.stated = append(n.stated, name)
+		}
+	}
 	for name := range shape.Stated {
-		if f := n.fields[name]; f != nil && f.kind == text && (f.rules == nil || f.rules.Stated == nil || *f.rules.Stated) {
+		if f := n.fields[name]; f != nil && (f.kind == text || f.kind == intOrString) && (f.rules == nil || f.rules.Stated == nil || *f.rules.Stated) {
 			f.stated, n.stated = true, append(n.stated, name)
 		}
 	}

@@ -103,7 +103,7 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	p.show(n, m)
 }
 
-// mistyped notes objects, lists and texts of a wrong type, which defaults that are
+// mistyped notes values of a wrong type, which defaults that are
 // computed from them might take the place of.
 func (p *preparation) mistyped(n *node, value any, at *field.Path) {
 	if value == nil || n.custom != nil || n.kind == anything || p.budget.Over() {
@@ -136,9 +136,17 @@ func (p *preparation) mistyped(n *node, value any, at *field.Path) {
 			return
 		}
 	}
-	switch _, isText := value.(string); {
-	case n.kind == object, n.kind == dictionary, n.kind == list, n.kind == text && !isText:
-		p.isWrong(at, fmt.Sprintf("expected %s, got %s", n.kind, scalar.Describe(value)))
+	why := ""
+	switch n.kind {
+	case object, dictionary, list:
+		why = fmt.Sprintf("expected %s, got %s", n.kind, scalar.Describe(value))
+	case quantity:
+		_, why = scalar.Quantity(value, false)
+	default:
+		_, why = n.scalar(value)
+	}
+	if why != "" {
+		p.isWrong(at, why)
 	}
 }
 

@@ -10,10 +10,13 @@ import (
 // PrepareDelete marks an object as deleting: the time, the grace that its kind
 // gives, and the finalizers that stand for the treatment of its dependents. Whether
 // anything still holds it, Finished tells. A second deletion may only shorten the
-// grace.
+// grace, and changes nothing of a namespace that is on its way.
 func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) {
 	meta := Metadata(obj)
 	first := !Deleting(obj)
+	if !first && heldBySpec(obj) {
+		return
+	}
 	grace := w.grace(obj, options)
 	if before, ok := number(meta["deletionGracePeriodSeconds"]); ok && Deleting(obj) {
 		grace = min(grace, before)

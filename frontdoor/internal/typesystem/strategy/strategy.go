@@ -189,11 +189,17 @@ func Finished(obj map[string]any) bool {
 	if !Deleting(obj) || len(Finalizers(obj)) > 0 {
 		return false
 	}
-	if held, _, _ := unstructured.NestedStringSlice(obj, "spec", "finalizers"); len(held) > 0 && obj["kind"] == "Namespace" {
+	if heldBySpec(obj) {
 		return false
 	}
 	grace, ok := number(Metadata(obj)["deletionGracePeriodSeconds"])
 	return !ok || grace == 0
+}
+
+// heldBySpec reports whether an object is a namespace that has something in it.
+func heldBySpec(obj map[string]any) bool {
+	held, _, _ := unstructured.NestedStringSlice(obj, "spec", "finalizers")
+	return len(held) > 0 && obj["kind"] == "Namespace"
 }
 
 // counted reports whether an update is a new generation: whether anything but metadata

@@ -43,9 +43,6 @@ func updateSigningRequest(w kinds.Write, obj, old map[string]any) {
 		keepDecisions(status, oldStatus)
 		stampConditions(status, oldStatus, w.Now)
 	}
-	if len(status) == 0 {
-		delete(obj, "status")
-	}
 }
 
 // keepDecisions keeps the conditions Approved and Denied as they are: only the

@@ -6,6 +6,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // secrets are the fields of sources that name a secret. (nodeStageSecretRef has never
@@ -21,6 +22,14 @@ func namespacedSecrets(c *rules.Check, m, _ map[string]any, at *field.Path) {
 				c.Required(at.Field(name).Field(part), "")
 			}
 		}
+	}
+}
+
+// volumeModeOfVolume: a volume has files on it, unless it says otherwise. One that is
+// described where it is attached does not say.
+func volumeModeOfVolume(m map[string]any, _ vocabulary.Vocabulary) {
+	if spec := rules.Object(m, "spec"); spec != nil && spec["volumeMode"] == nil {
+		spec["volumeMode"] = "Filesystem"
 	}
 }
 

@@ -22,6 +22,7 @@ var Functions = kinds.Functions{
 		"nodeTerm":            nodeTerm,
 		"podAnnotations":      podAnnotations,
 		"podChanges":          podChanges,
+		"podToken":            podToken,
 		"podContainers":       podContainers,
 		"podDNS":              podDNS,
 		"podImages":           podImages,

@@ -39,6 +39,15 @@ func statusChange(c *rules.Check, m, old map[string]any, at *field.Path) {
 			}
 		}
 	}
+	for i, condition := range rules.Objects(after, "conditions") {
+		kind := rules.Text(condition, "type")
+		if kind == "PodScheduled" || kind == "Ready" || kind == "Initialized" {
+			continue
+		}
+		for _, problem := range validation.IsQualifiedName(kind) {
+			c.Invalid(at.Field("conditions").Item(i).Field("Type"), kind, problem) // the name that clients know
+		}
+	}
 	podIPs(c, rules.Objects(after, "podIPs"), at.Field("podIPs"))
 }
 
