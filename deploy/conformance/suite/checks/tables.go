@@ -60,4 +60,11 @@ func tables() {
 			t.Eq("number of cells per row", len(o.At("rows.0.cells").([]any)), len(Columns(o)))
 		})
 	}
+	s.Check("TABLE-08", "a Table may leave out the objects, and names its version also for a dry-run", func(t *T) {
+		o := t.CM("a")
+		table := t.PATCH(MergePatch, t.In("configmaps")+"/a?dryRun=All&includeObject=None", `{data: {k: v}}`, Accept(AsTable)).Is(200).Obj()
+		t.Eq("resourceVersion", table.RV(), o.RV())
+		value, given := table.List("rows")[0]["object"]
+		t.True(given && value == nil, "the object is null, got %v", value)
+	})
 }

@@ -22,7 +22,6 @@ var Functions = kinds.Functions{
 		"nodeTerm":            nodeTerm,
 		"podAnnotations":      podAnnotations,
 		"podChanges":          podChanges,
-		"podToken":            podToken,
 		"podContainers":       podContainers,
 		"podDNS":              podDNS,
 		"podImages":           podImages,

@@ -20,22 +20,6 @@ func newPod(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// podToken: a token is that of a service account.
-func podToken(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	spec := rules.Object(m, "spec")
-	if rules.Text(spec, "serviceAccountName") != "" {
-		return
-	}
-	for i, volume := range rules.Objects(spec, "volumes") {
-		sources := at.Field("spec").Field("volumes").Item(i).Field("projected").Field("sources")
-		for j, source := range rules.Objects(rules.Object(volume, "projected"), "sources") {
-			if source["serviceAccountToken"] != nil {
-				c.Forbidden(sources.Item(j).Field("serviceAccountToken"), "must not be specified when serviceAccountName is not set")
-			}
-		}
-	}
-}
-
 // templateContainers: nobody debugs what does not run.
 func templateContainers(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if len(rules.List(rules.Object(m, "spec"), "ephemeralContainers")) > 0 {
