@@ -43,6 +43,7 @@ func featureGates() {
 		t.POST(path, scaler(`minReplicas: 0`)).Status(422, "Invalid")
 		t.POST(path, scaler(`metrics: [{type: ContainerResource, containerResource: {name: cpu, container: a, target: {type: Utilization, averageUtilization: 5}}}]`)).Status(422, "Invalid")
 		t.POST(path, scaler(`minReplicas: 1`)).OK()
+		t.POST(t.In("resourcequotas"), `{apiVersion: v1, kind: ResourceQuota, metadata: {name: a}, spec: {hard: {pods: 1}, scopes: [CrossNamespacePodAffinity]}}`).Status(422, "Invalid")
 	}, On(Minimal), PlatformOnly("newer releases have the features"))
 	s.Check("GATE-08", "alpha gates can be turned on: pods can be debugged, autoscalers scale to nothing", func(t *T) {
 		t.POST(t.In("pods"), Pod("a")).OK()

@@ -214,7 +214,7 @@ func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current service
 		return current, false, nil
 	}
 	if x.dryRun {
-		current.JSON = marked
+		current.JSON, current.UID = marked, "" // it is not what is stored
 		return current, false, nil
 	}
 	updated, err := h.Store.Update(ctx, services.UpdateRequest{Key: current.Key, Revision: current.Revision, Content: content})

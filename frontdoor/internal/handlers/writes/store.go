@@ -76,7 +76,7 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 		out.swapped = true
 		out.object, err = h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: c.object.Revision})
 		if err == nil { // the client sees what it has made of the object, without the finalizer
-			out.object.JSON = tree.WithResourceVersion(content.JSON, c.object.Revision)
+			out.object.JSON, out.object.UID = tree.WithResourceVersion(content.JSON, c.object.Revision), ""
 		}
 		err = w.raced(err)
 	case bytes.Equal(tree.WithResourceVersion(content.JSON, c.object.Revision), c.object.JSON):

@@ -63,9 +63,22 @@ func amount(c *rules.Check, value any, whole bool, at *field.Path) {
 	}
 }
 
+// crossNamespaces is the scope of pods that are near pods of other namespaces.
+const crossNamespaces = "CrossNamespacePodAffinity"
+
+// crossesNamespaces reports whether a quota is on such pods.
+func crossesNamespaces(spec map[string]any) bool {
+	selected := rules.Objects(rules.Object(spec, "scopeSelector"), "matchExpressions")
+	return slices.Contains(rules.Texts(spec, "scopes"), crossNamespaces) ||
+		slices.ContainsFunc(selected, func(e map[string]any) bool { return rules.Text(e, "scopeName") == crossNamespaces })
+}
+
 // quotaScopes: scopes that exclude each other leave nothing, and a scope is for what
 // pods use. That of pods without requests is for their number only.
-func quotaScopes(c *rules.Check, m, _ map[string]any, at *field.Path) {
+func quotaScopes(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if !c.On("PodAffinityNamespaceSelector") && !crossesNamespaces(old) && crossesNamespaces(m) {
+		c.Invalid(at.Field("scopes"), crossNamespaces, "unsupported scope")
+	}
 	scopes, selected := rules.Texts(m, "scopes"), []string{}
 	for _, expression := range rules.Objects(rules.Object(m, "scopeSelector"), "matchExpressions") {
 		if scope := rules.Text(expression, "scopeName"); slices.Contains(quotaScopeNames, scope) {
@@ -94,7 +107,7 @@ func checkScopes(c *rules.Check, scopes []string, hard map[string]any, at *field
 	}
 }
 
-var quotaScopeNames = []string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"}
+var quotaScopeNames = []string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", crossNamespaces}
 
 // scopeOperator: only priority classes have values to choose from. What is wrong is
 // told of the list of expressions, not of one of them.
