@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -35,7 +36,7 @@ func (h *Handlers) commit(ctx context.Context, w *writeRequest, c *current, v va
 	storing, cancel := context.WithTimeout(ctx, serviceips.StoreWithin)
 	defer cancel()
 	var out stored
-	if v.json, err = tree.Encode(v.tree); err == nil {
+	if v.json, err = typesystem.EncodeWhole(v.tree); err == nil {
 		out, err = h.store(storing, w, c, v)
 	}
 	switch {
