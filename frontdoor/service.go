@@ -104,7 +104,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return run.Usagef("--runtime-config: %v", err)
 	}
-	types, err := catalogue.New(catalogue.Options{Vocabulary: n.Vocabulary, RuntimeConfig: runtimeConfig})
+	types, err := catalogue.New(catalogue.Options{Vocabulary: n.Vocabulary, RuntimeConfig: runtimeConfig, Feature: gates.On})
 	if err != nil {
 		return run.Usagef("--runtime-config: %v", err)
 	}

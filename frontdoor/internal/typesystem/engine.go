@@ -72,6 +72,9 @@ func (e *Engine) DropFeatures(t *catalogue.Type, object, stored map[string]any) 
 	e.options.Features.Drop(t, object, stored)
 }
 
+// FeatureOn reports whether a feature is on.
+func (e *Engine) FeatureOn(name string) bool { return e.options.Features.On(name) }
+
 // MetaGroup returns the group of the kinds that all groups share, like ListOptions.
 func (e *Engine) MetaGroup() string { return e.options.Vocabulary.Group("meta.") }
 

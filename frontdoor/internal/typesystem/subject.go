@@ -24,9 +24,6 @@ type Subject interface {
 	// object; the result may share memory with the body. A body of a subresource's own kind
 	// must have been defaulted.
 	Put(object, body map[string]any) (map[string]any, error)
-	// Keep returns object with the fields that this path can change taken from changed,
-	// another state of the same object. It modifies neither.
-	Keep(object, changed map[string]any) (map[string]any, error)
 }
 
 // SubjectOf returns the subject of a path.
@@ -76,8 +73,6 @@ type itself struct{}
 func (itself) Show(object map[string]any) (map[string]any, error) { return object, nil }
 
 func (itself) Put(_, body map[string]any) (map[string]any, error) { return body, nil }
-
-func (itself) Keep(_, changed map[string]any) (map[string]any, error) { return changed, nil }
 
 // scale is the subject of the scale subresource of any kind.
 type scale struct {
@@ -152,14 +147,6 @@ func (s scale) Put(object, body map[string]any) (map[string]any, error) {
 		return nil, services.BadRequest("%s %q has no place for replicas: %v", next["kind"], name, err)
 	}
 	return next, nil
-}
-
-func (s scale) Keep(object, changed map[string]any) (map[string]any, error) {
-	shown, err := s.Show(changed)
-	if err != nil {
-		return nil, err
-	}
-	return s.Put(object, shown)
 }
 
 // selectorText returns a label selector, or a plain map of labels, in the syntax of query

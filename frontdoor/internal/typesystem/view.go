@@ -149,7 +149,7 @@ func (e *Engine) Show(ctx context.Context, object services.Object, t *catalogue.
 	if err != nil {
 		return object, err
 	}
-	object.UID, object.Revision = "", 0 // the result is not the stored object
+	object.UID = "" // the result is not the stored object
 	object.JSON, err = tree.Encode(shown)
 	return object, err
 }

@@ -212,6 +212,8 @@ func (e *Encoder) appendRow(dst []byte, o services.Object) ([]byte, error) {
 	case IncludeObject:
 		dst = append(dst, `,"object":`...)
 		dst = append(dst, o.JSON...)
+	case IncludeNone:
+		dst = append(dst, `,"object":null`...)
 	}
 	return append(dst, '}'), nil
 }

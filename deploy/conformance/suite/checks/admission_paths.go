@@ -120,6 +120,44 @@ spec: {user: %s, resourceAttributes: {namespace: %s, verb: get, resource: pods}}
 		t.Eq("group, kind and resource", <-kinds, "authentication.platform.io|TokenRequest||serviceaccounts")
 	})
 
+	s.Check("ADM-26", "webhooks are asked about a Scale as such, before and after, and may change it", func(t *T) {
+		t.POST(t.In("apps/v1/deployments"), Deployment("a", 1)).OK()
+		asked := make(chan Obj, 100)
+		t.Webhook(Hook{Mutating: true, Resources: "deployments/scale", Operations: "UPDATE", Handle: func(rq Obj) Obj {
+			asked <- rq
+			return JSONPatchReply(`[{"op": "replace", "path": "/spec/replicas", "value": 3}]`)
+		}})
+		path := t.In("apps/v1/deployments") + "/a"
+		t.Until(10*time.Second, "the webhook changes the scale", func() bool {
+			t.PATCH(MergePatch, path+"/scale", `{spec: {replicas: 2}}`).OK()
+			return t.GET(path).OK().Obj().Num("spec.replicas") == 3
+		})
+		rq := <-asked
+		for _, part := range []string{"kind.kind", "object.kind", "oldObject.kind"} {
+			t.Eq(part, rq.Str(part), "Scale")
+		}
+		t.Eq("resource", rq.Str("resource.resource")+"/"+rq.Str("subResource"), "deployments/scale")
+		t.Eq("replicas", rq.Num("object.spec.replicas"), 2)
+	})
+	s.Check("ADM-27", "webhooks are told no name when a collection is deleted, and see each object", func(t *T) {
+		asked := make(chan Obj, 100)
+		t.Webhook(Hook{Resources: "configmaps", Operations: "DELETE", Handle: func(rq Obj) Obj {
+			asked <- rq
+			return Obj{"allowed": true}
+		}})
+		t.Until(10*time.Second, "the webhook is asked", func() bool {
+			t.CM("a")
+			t.DELETE(t.In("configmaps"), nil).OK()
+			return len(asked) > 0
+		})
+		for rq := <-asked; ; rq = <-asked {
+			if rq.Str("oldObject.metadata.name") == "a" {
+				t.Eq("name", rq.Str("name"), "")
+				return
+			}
+		}
+	})
+
 	dry := Section("Dry-run")
 	dry.Check("DRY-14", "a virtual type that a webhook with side effects would see fails instead", func(t *T) {
 		calls := make(chan bool, 100)

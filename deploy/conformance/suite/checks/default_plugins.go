@@ -21,6 +21,17 @@ func defaultPlugins() {
 		}
 		t.Eq("status of the Secret beyond the quota", last, 403)
 	})
+	s.Check("ADM-28", "ResourceQuota: a quota counts the pods of the priority class that its scope selects, and no others", func(t *T) {
+		t.PodReady()
+		class := t.Name("prio")
+		t.POST(All("scheduling.platform.io/v1/priorityclasses"), YAML(`{apiVersion: scheduling.platform.io/v1, kind: PriorityClass, metadata: {name: %s}, value: 11}`, class)).OK()
+		t.POST(t.In("resourcequotas"), YAML(`{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: "1"}, scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [%s]}]}}}`, class)).OK()
+		t.Until(40*time.Second, "the quota is in force", func() bool { return t.GET(t.In("resourcequotas") + "/q").Obj().Has("status.hard") })
+		t.POST(t.In("pods"), Pod("a").Set("spec.priorityClassName", class)).OK()
+		t.POST(t.In("pods"), Pod("b").Set("spec.priorityClassName", class)).Is(403)
+		t.POST(t.In("pods"), Pod("c")).OK()
+		t.Until(40*time.Second, "one pod is counted", func() bool { return t.GET(t.In("resourcequotas")+"/q").Obj().Str("status.used.pods") == "1" })
+	})
 	s.Check("ADM-19", "Priority: priority from the named class; an unknown class is rejected", func(t *T) {
 		t.PodReady()
 		class := t.Name("prio")

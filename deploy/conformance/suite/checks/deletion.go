@@ -48,4 +48,20 @@ func deletion() {
 		t.DELETE(t.In(Leases), nil).OK()
 		t.Eq("items left", len(t.GET(t.In(Leases)).OK().Obj().List("items")), 0)
 	})
+	s.Check("DEL-07", "an event has no dependents: whatever becomes of them, it is gone at once", func(t *T) {
+		for _, policy := range []string{"Foreground", "Orphan", "Background"} {
+			o := t.POST(t.In("events.platform.io/v1/events"), t.Event()).OK().Obj()
+			path := t.In("events.platform.io/v1/events") + "/" + o.Name()
+			t.DELETE(path+"?propagationPolicy="+policy, nil).OK()
+			t.GET(path).Status(404, "NotFound")
+		}
+	})
+	s.Check("DEL-08", "a namespace that is being deleted stays as it is when it is deleted again", func(t *T) {
+		path := All("namespaces") + "/" + t.NewNS()
+		t.POST(path+"/configmaps", Held("a", "example.com/one")).OK()
+		t.DELETE(path, nil).OK()
+		o := t.DELETE(path+"?propagationPolicy=Foreground", nil).OK().Obj()
+		t.True(!o.Has("metadata.finalizers"), "no finalizers, got %v", o.At("metadata.finalizers"))
+		t.PATCH(MergePatch, path+"/configmaps/a", `{metadata: {finalizers: null}}`).OK()
+	})
 }

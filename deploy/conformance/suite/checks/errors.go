@@ -48,4 +48,29 @@ func errorsSection() {
 		ev := w.Next(10 * time.Second)
 		t.True(ev.Type == "ADDED" || ev.Type == "ERROR" && ev.Object.Num("code") == 410, "ADDED or an ERROR with code 410, got %s", ev.Type)
 	})
+	s.Check("ERR-10", "an empty text is a value where the field may be left out: 422", func(t *T) {
+		t.POST(t.In("persistentvolumeclaims"), Claim("a").Set("spec.volumeMode", "")).Status(422, "Invalid")
+		d := Deployment("a", 1)
+		d.Set("spec.strategy", Obj{"rollingUpdate": Obj{"maxSurge": ""}})
+		t.POST(t.In("apps/v1/deployments"), d).Status(422, "Invalid")
+	})
+	s.Check("ERR-11", "a value of a wrong type: 400, also where a default takes the place of what is left out", func(t *T) {
+		t.POST(t.In("services"), `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80}], sessionAffinityConfig: x}}`).Status(400, "BadRequest")
+		t.POST(t.In("services"), `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80}], sessionAffinityConfig: {clientIP: {timeoutSeconds: x}}}}`).Status(400, "BadRequest")
+		t.POST(t.In("replicationcontrollers"), `{apiVersion: v1, kind: ReplicationController, metadata: {name: a}, spec: {selector: x, `+
+			`template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}`).Status(400, "BadRequest")
+		t.POST(t.In(Leases), `{apiVersion: coordination.platform.io/v1, kind: Lease, metadata: {name: a}, spec: {renewTime: "2021-04-08T12:00:00Z"}}`).Status(400, "BadRequest")
+	})
+	s.Check("ERR-12", "an amount that is null is one of a resource, which has to exist: 422", func(t *T) {
+		t.PodReady()
+		pod := Pod("a")
+		pod.List("spec.containers")[0]["resources"] = Obj{"limits": Obj{"a": nil}}
+		t.POST(t.In("pods"), pod).Status(422, "Invalid")
+	})
+	s.Check("ERR-13", "a volume has one source, and the others are not looked into: 422", func(t *T) {
+		o := t.POST(All("persistentvolumes")+"?dryRun=All", `{apiVersion: v1, kind: PersistentVolume, metadata: {name: a}, spec: {capacity: {storage: 1Gi},
+  accessModes: [ReadWriteOnce], hostPath: {path: /a}, iscsi: {targetPortal: a, iqn: a, lun: 0}}}`).Status(422, "Invalid")
+		t.Eq("causes", len(o.List("details.causes")), 1)
+		t.Eq("field", o.Str("details.causes.0.field"), "spec.iscsi")
+	})
 }

@@ -31,4 +31,25 @@ func featureGates() {
 	s.Check("GATE-06", "a value that is none is refused", func(t *T) {
 		t.Refuses("--feature-gates=ServerSideApply=perhaps")
 	}, On(Minimal))
+	s.Check("GATE-07", "alpha gates are off by default: pods are not debugged, autoscalers scale neither to nothing nor by containers", func(t *T) {
+		t.POST(t.In("pods"), Pod("a")).OK()
+		t.GET(t.In("pods") + "/a/ephemeralcontainers").Is(404)
+		o := t.PATCH(MergePatch, t.In("pods")+"/a", `{spec: {ephemeralContainers: [{name: e, image: e}]}}`).OK().Obj()
+		t.True(!o.Has("spec.ephemeralContainers"), "no ephemeral containers, got %v", o.At("spec.ephemeralContainers"))
+		scaler := func(spec string) any {
+			return `{apiVersion: autoscaling/v2beta2, kind: HorizontalPodAutoscaler, metadata: {generateName: a-}, spec: {scaleTargetRef: {kind: Deployment, name: a, apiVersion: apps/v1}, maxReplicas: 2, ` + spec + `}}`
+		}
+		path := t.In("autoscaling/v2beta2/horizontalpodautoscalers")
+		t.POST(path, scaler(`minReplicas: 0`)).Status(422, "Invalid")
+		t.POST(path, scaler(`metrics: [{type: ContainerResource, containerResource: {name: cpu, container: a, target: {type: Utilization, averageUtilization: 5}}}]`)).Status(422, "Invalid")
+		t.POST(path, scaler(`minReplicas: 1`)).OK()
+		t.POST(t.In("resourcequotas"), `{apiVersion: v1, kind: ResourceQuota, metadata: {name: a}, spec: {hard: {pods: 1}, scopes: [CrossNamespacePodAffinity]}}`).Status(422, "Invalid")
+	}, On(Minimal), PlatformOnly("newer releases have the features"))
+	s.Check("GATE-08", "alpha gates can be turned on: pods can be debugged, autoscalers scale to nothing", func(t *T) {
+		t.POST(t.In("pods"), Pod("a")).OK()
+		o := t.PATCH(MergePatch, t.In("pods")+"/a/ephemeralcontainers", `{spec: {ephemeralContainers: [{name: e, image: e}]}}`).OK().Obj()
+		t.Eq("ephemeral container", o.Str("spec.ephemeralContainers.0.name"), "e")
+		t.POST(t.In("autoscaling/v1/horizontalpodautoscalers"), `{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: a},
+  spec: {scaleTargetRef: {kind: Deployment, name: a, apiVersion: apps/v1}, minReplicas: 0, maxReplicas: 2}}`).OK()
+	}, On(NoApply), PlatformOnly("newer releases have other gates"))
 }

@@ -120,4 +120,18 @@ metadata: {name: a, labels: {app: x, example.com/tier: back}, annotations: {exam
 		t.Eq("apiVersion", o.Str("apiVersion"), "v1")
 		t.Eq("kind", o.Str("kind"), "ConfigMap")
 	})
+	s.Check("META-18", "typed clients find what is empty as null: times of conditions, lists that are always there", func(t *T) {
+		t.PodReady()
+		t.POST(t.In("pods"), Pod("a")).OK()
+		o := t.PATCH(MergePatch, t.In("pods")+"/a/status", `{status: {conditions: [{type: example.com/c, status: "True"}]}}`).OK().Obj()
+		for _, field := range []string{"lastTransitionTime", "lastProbeTime"} {
+			value, given := o.List("status.conditions")[0][field]
+			t.True(given && value == nil, "%s is null, got %v", field, value)
+		}
+		o = t.POST(t.In("discovery.platform.io/v1/endpointslices"), `{apiVersion: discovery.platform.io/v1, kind: EndpointSlice, metadata: {name: a}, addressType: IPv4, endpoints: []}`).OK().Obj()
+		for _, field := range []string{"endpoints", "ports"} {
+			value, given := o[field]
+			t.True(given && value == nil, "%s is null, got %v", field, value)
+		}
+	})
 }

@@ -59,4 +59,13 @@ func patches() {
 		t.Eq("message", status.Str("message"), "the server rejected our request due to an error in our request")
 		t.Eq("data", t.GET(t.In("configmaps")+"/a").OK().Obj().At("data"), Obj{"k": "1"})
 	})
+	s.Check("PATCH-09", "JSON patch: an operation that is none cannot be applied (422), what is no patch is malformed (400)", func(t *T) {
+		t.CM("a", "k", "v")
+		path := t.In("configmaps") + "/a"
+		for _, operation := range []string{`{op: other, path: /data/k, value: w}`, `{path: /data/k, value: w}`, `{op: add, value: w}`} {
+			t.PATCH(JSONPatch, path, "["+operation+"]").Status(422, "Invalid")
+		}
+		t.PATCH(JSONPatch, path, `{op: remove, path: /data/k}`).Status(400, "BadRequest")
+		t.Eq("data", t.GET(path).OK().Obj().At("data"), Obj{"k": "v"})
+	})
 }

@@ -29,4 +29,9 @@ func queryParameters() {
 		o = t.PATCH(JSONPatch, path+"/a?fieldManager=m-patch", `[{op: add, path: /data/m, value: "3"}]`).OK().Obj()
 		t.True(o.Owns("m-patch", "Update", "f:data", "f:m"), "m-patch to own data.m")
 	})
+	s.Check("QUERY-05", "fieldSelector: the namespace selects nothing that has none and fields of its own", func(t *T) {
+		t.GET(All("nodes")+"?fieldSelector=metadata.namespace%3Da").Status(400, "BadRequest")
+		t.GET(All("namespaces")+"?fieldSelector=metadata.namespace%3Da").Status(400, "BadRequest")
+		t.GET(All("configmaps") + "?fieldSelector=metadata.namespace%3D" + t.NS()).OK()
+	})
 }

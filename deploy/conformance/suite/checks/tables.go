@@ -60,4 +60,24 @@ func tables() {
 			t.Eq("number of cells per row", len(o.At("rows.0.cells").([]any)), len(Columns(o)))
 		})
 	}
+	s.Check("TABLE-08", "a Table may leave out the objects, and names its version also for a dry-run", func(t *T) {
+		o := t.CM("a")
+		table := t.PATCH(MergePatch, t.In("configmaps")+"/a?dryRun=All&includeObject=None", `{data: {k: v}}`, Accept(AsTable)).Is(200).Obj()
+		t.Eq("resourceVersion", table.RV(), o.RV())
+		value, given := table.List("rows")[0]["object"]
+		t.True(given && value == nil, "the object is null, got %v", value)
+	})
+	s.Check("TABLE-09", "a Table shows what a dry-run would make of an object, not what was shown of it before", func(t *T) {
+		t.POST(t.In("configmaps"), Held("a", "example.com/one")).OK()
+		path := t.In("configmaps") + "/a"
+		t.GET(path, Accept(AsTable)).OK()
+		o := t.DELETE(path+"?dryRun=All", nil, Accept(AsTable)).Is(200).Obj()
+		t.True(o.List("rows")[0].Has("object.metadata.deletionTimestamp"), "the object is being deleted: %v", o)
+		o = t.GET(path, Accept(AsTable)).OK().Obj()
+		t.True(!o.List("rows")[0].Has("object.metadata.deletionTimestamp"), "the object is not being deleted: %v", o)
+		t.DELETE(path, nil).OK()
+		t.GET(path, Accept(AsTable)).OK()
+		o = t.PATCH(MergePatch, path, `{metadata: {finalizers: null, labels: {a: b}}}`, Accept(AsTable)).Is(200).Obj()
+		t.Eq("labels of the object that is gone", o.List("rows")[0].At("object.metadata.labels"), Obj{"a": "b"})
+	})
 }

@@ -132,7 +132,7 @@ var NoApply = &Config{
 	Name:         "noapply",
 	PlatformOnly: "newer releases no longer have the gate ServerSideApply",
 	Flags: func(f *Fixtures, _ string) []string {
-		return []string{"--token-auth-file=" + f.TokenFile, "--feature-gates=ServerSideApply=false,SuspendJob=true,TTLAfterFinished=false"}
+		return []string{"--token-auth-file=" + f.TokenFile, "--feature-gates=ServerSideApply=false,SuspendJob=true,TTLAfterFinished=false,EphemeralContainers=true,HPAScaleToZero=true"}
 	},
 }
 

@@ -30,6 +30,8 @@ type deletion struct {
 	now     time.Time
 	// admission has no say in a deletion that the front door makes itself.
 	admission *admit.Call
+	// nameless is true for the objects of a collection: the request names none.
+	nameless bool
 }
 
 // Delete serves the deletion of one object (section "Two-phase deletion of a
@@ -63,6 +65,7 @@ func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) e
 	if err != nil {
 		return err
 	}
+	x.nameless = true
 	form, err := h.Codec.Negotiate(r.Request, r.Type, wire.List)
 	if err != nil {
 		return err
@@ -174,15 +177,30 @@ func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key
 	s.PrepareDelete(next, x.options)
 	switch {
 	case strategy.Finished(x.Type, next) && x.dryRun:
-		return current, true, nil
+		current, err = x.ended(ctx, current, next)
+		return current, true, err
 	case strategy.Finished(x.Type, next):
 		gone, err := h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: current.Revision})
 		if err == nil && key.GroupResource == serviceips.Services {
 			h.Addresses.Release(ctx, live)
 		}
+		if err == nil {
+			gone, err = x.ended(ctx, gone, next)
+		}
 		return gone, err == nil, asRaced(err)
 	}
 	return h.markDeleted(ctx, x, current, next)
+}
+
+// ended returns what is shown of an object that is gone: one that could have had time to
+// end by itself shows when it was deleted.
+func (x *deletion) ended(ctx context.Context, gone services.Object, marked map[string]any) (services.Object, error) {
+	if x.Type.Behavior.GracePeriod == "" {
+		return gone, nil
+	}
+	content, err := x.Engine.Content(ctx, marked, nil, x.Type.Stored)
+	gone.JSON, gone.UID = tree.WithResourceVersion(content.JSON, gone.Revision), "" // it is not what was stored
+	return gone, err
 }
 
 // markDeleted stores the object with its deletion requested.
@@ -196,7 +214,7 @@ func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current service
 		return current, false, nil
 	}
 	if x.dryRun {
-		current.JSON = marked
+		current.JSON, current.UID = marked, "" // it is not what is stored
 		return current, false, nil
 	}
 	updated, err := h.Store.Update(ctx, services.UpdateRequest{Key: current.Key, Revision: current.Revision, Content: content})
@@ -228,8 +246,12 @@ func (x *deletion) admit(ctx context.Context, current services.Object) error {
 	if err != nil {
 		return err
 	}
-	review := x.admission.Review(admit.Subject{Operation: services.OperationDelete, Type: x.Type,
-		Namespace: current.Key.Namespace, Name: current.Key.Name, Old: old.JSON})
+	subject := admit.Subject{Operation: services.OperationDelete, Type: x.Type,
+		Namespace: current.Key.Namespace, Name: current.Key.Name, Old: old.JSON}
+	if x.nameless {
+		subject.Name = ""
+	}
+	review := x.admission.Review(subject)
 	if _, err := review.Mutate(ctx, admit.Object{}); err != nil {
 		return err
 	}

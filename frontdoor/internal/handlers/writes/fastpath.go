@@ -117,6 +117,10 @@ func (f *fastPath) remember(w *writeRequest, c *current, v validated) {
 	if v.shown == nil || !w.admission.Asks() || len(v.json) > maxRememberedBytes {
 		return
 	}
+	checked, err := w.shown(v.admitted)
+	if err != nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of == nil {
@@ -128,8 +132,8 @@ func (f *fastPath) remember(w *writeRequest, c *current, v validated) {
 		}
 		delete(f.of, old)
 	}
-	f.of[w.digest] = outcome{revision: c.object.Revision, engine: w.req.Engine, mutated: v.shown, checked: v.json,
-		owners: w.req.Engine.OwnerTypes(v.tree), warned: v.warned}
+	f.of[w.digest] = outcome{revision: c.object.Revision, engine: w.req.Engine, mutated: v.shown, checked: checked.JSON,
+		owners: checked.Owners, warned: v.warned}
 }
 
 // digestOf returns what a request is remembered by.

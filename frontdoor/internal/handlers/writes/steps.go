@@ -215,13 +215,16 @@ func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d de
 	if a, err = w.encoded(d.tree); err != nil {
 		return a, err
 	}
-	a.shown, a.warned = a.json, w.admission.Warnings()
 	review, err := w.review(ctx, c, a)
 	if err != nil {
 		return a, err
 	}
-	a.review = review
-	changed, err := review.Mutate(ctx, w.shown(a))
+	shown, err := w.shown(a)
+	if err != nil {
+		return a, err
+	}
+	a.review, a.shown, a.warned = review, shown.JSON, w.admission.Warnings()
+	changed, err := review.Mutate(ctx, shown)
 	if err != nil || changed == nil {
 		return a, err
 	}
@@ -251,11 +254,15 @@ func (h *Handlers) takeMutated(w *writeRequest, c *current, before map[string]an
 	if err != nil {
 		return nil, err
 	}
-	if err := typesystem.CheckIdentity(before, mutated); err != nil {
+	shown, err := w.subject.Show(before)
+	if err != nil {
+		return nil, err
+	}
+	if err := typesystem.CheckIdentity(shown, mutated); err != nil {
 		return nil, err
 	}
 	typesystem.TakeManagedFields(mutated) // admission does not say who owns what
-	kept, err := w.subject.Keep(before, mutated)
+	kept, err := w.subject.Put(before, mutated)
 	if err != nil {
 		return nil, err
 	}
@@ -266,13 +273,17 @@ func (h *Handlers) takeMutated(w *writeRequest, c *current, before map[string]an
 // validate applies the rules of the type, and lets admission refuse the object.
 func (h *Handlers) validate(ctx context.Context, w *writeRequest, c *current, a admitted) (v validated, err error) {
 	r := w.req
-	if err := r.Engine.Schemas.ValidateChange(ctx, schema.Change{Type: r.Type, Subresource: r.SubresourceName(), Object: a.tree, Old: c.tree}); err != nil {
+	if err := r.Engine.Schemas.ValidateChange(ctx, schema.Change{Type: r.Type, Subresource: r.SubresourceName(), Object: a.tree, Old: c.tree, Feature: r.Engine.FeatureOn}); err != nil {
 		return v, err
 	}
 	if err := h.validateDefinition(w, c, a); err != nil {
 		return v, err
 	}
-	return validated{admitted: a}, a.review.Validate(ctx, w.shown(a))
+	shown, err := w.shown(a)
+	if err != nil {
+		return v, err
+	}
+	return validated{admitted: a}, a.review.Validate(ctx, shown)
 }
 
 // validateDefinition applies the rules of CustomResourceDefinitions, which depend on the
@@ -291,7 +302,7 @@ func (h *Handlers) validateDefinition(w *writeRequest, c *current, a admitted) e
 // review begins the review of the object by admission.
 func (w *writeRequest) review(ctx context.Context, c *current, a admitted) (*admit.Review, error) {
 	r := w.req
-	subject := admit.Subject{Operation: services.OperationUpdate, Type: r.Type, Namespace: r.Namespace, Name: r.Name}
+	subject := admit.Subject{Operation: services.OperationUpdate, Type: w.bodyType, Namespace: r.Namespace, Name: r.Name}
 	if !c.exists() {
 		subject.Operation = services.OperationCreate
 		subject.Name = tree.Text(a.tree, "metadata", "name")
@@ -301,13 +312,37 @@ func (w *writeRequest) review(ctx context.Context, c *current, a admitted) (*adm
 		return w.admission.Review(subject), nil
 	}
 	old, err := r.Engine.View(ctx, c.object, r.Type)
+	if err == nil && w.bodyType != r.Type {
+		old.JSON, err = w.showOld(old.JSON)
+	}
 	subject.Old = old.JSON
 	return w.admission.Review(subject), err
 }
 
-// shown is the object as admission sees it.
-func (w *writeRequest) shown(a admitted) admit.Object {
-	return admit.Object{JSON: a.json, Owners: w.req.Engine.OwnerTypes(a.tree)}
+// shown is the object as admission sees it: a subresource's own kind as that.
+func (w *writeRequest) shown(a admitted) (admit.Object, error) {
+	if w.bodyType == w.req.Type {
+		return admit.Object{JSON: a.json, Owners: w.req.Engine.OwnerTypes(a.tree)}, nil
+	}
+	shown, err := w.subject.Show(a.tree)
+	if err != nil {
+		return admit.Object{}, err
+	}
+	raw, err := tree.Encode(shown)
+	return admit.Object{JSON: raw}, err
+}
+
+// showOld returns what the path shows of the stored object.
+func (w *writeRequest) showOld(stored []byte) ([]byte, error) {
+	object, err := tree.Decode(stored)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := w.subject.Show(object)
+	if err != nil {
+		return nil, err
+	}
+	return tree.Encode(shown)
 }
 
 // encoded returns an object with its JSON. One that is nested too deeply is Invalid (422).

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -33,7 +34,7 @@ func (h *Handlers) commit(ctx context.Context, w *writeRequest, c *current, v va
 		return stored{}, err
 	}
 	var out stored
-	if v.json, err = tree.Encode(v.tree); err == nil {
+	if v.json, err = typesystem.EncodeWhole(v.tree); err == nil {
 		v.requires = assigned.Requires()
 		out, err = h.store(ctx, w, c, v)
 	}
@@ -78,7 +79,7 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 		out.swapped = true
 		out.object, err = h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: c.object.Revision})
 		if err == nil { // the client sees what it has made of the object, without the finalizer
-			out.object.JSON = tree.WithResourceVersion(content.JSON, c.object.Revision)
+			out.object.JSON, out.object.UID = tree.WithResourceVersion(content.JSON, c.object.Revision), ""
 		}
 		err = w.raced(err)
 	case bytes.Equal(tree.WithResourceVersion(content.JSON, c.object.Revision), c.object.JSON):
@@ -96,7 +97,7 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 // one that there is.
 func (h *Handlers) pretend(ctx context.Context, w *writeRequest, c *current, object services.Object) (services.Object, error) {
 	if c.exists() {
-		object.JSON = tree.WithResourceVersion(object.JSON, c.object.Revision)
+		object.JSON, object.Revision = tree.WithResourceVersion(object.JSON, c.object.Revision), c.object.Revision
 		return object, nil
 	}
 	return object, h.taken(ctx, w, object.Key)

@@ -23,6 +23,8 @@ type Options struct {
 	RuntimeConfig RuntimeConfig
 	// Source of the built-in types; nil means release 1.21.
 	Source Source
+	// Feature reports whether a feature is on; nil means all of them.
+	Feature func(string) bool
 }
 
 // Catalogue holds all resource types. It is immutable.
@@ -68,7 +70,7 @@ func New(o Options) (*Catalogue, error) {
 	if err := o.RuntimeConfig.check(surface.Types); err != nil {
 		return nil, err
 	}
-	described, err := readKinds(o.Vocabulary)
+	described, err := readKinds(o)
 	if err != nil {
 		return nil, err
 	}

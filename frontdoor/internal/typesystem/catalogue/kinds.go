@@ -13,16 +13,18 @@ import (
 // described holds the contents of the files of package kinds, by type.
 type described struct {
 	vocabulary vocabulary.Vocabulary
+	feature    func(string) bool
 	groups     []string // in the order of groups.yaml
 	kinds      map[resource.GroupResource]*kinds.Kind
 }
 
-func readKinds(v vocabulary.Vocabulary) (*described, error) {
+func readKinds(o Options) (*described, error) {
+	v := o.Vocabulary
 	set, err := kinds.Read()
 	if err != nil {
 		return nil, err
 	}
-	d := &described{vocabulary: v, kinds: map[resource.GroupResource]*kinds.Kind{}}
+	d := &described{vocabulary: v, feature: o.Feature, kinds: map[resource.GroupResource]*kinds.Kind{}}
 	for _, group := range set.Groups {
 		d.groups = append(d.groups, v.Group(group))
 	}
@@ -74,6 +76,9 @@ func (d *described) describe(t *Type, k *kinds.Kind) {
 		t.Selectable = append(t.Selectable, SelectableField{Name: s.Name, Path: strings.Split(at, "."), Default: s.Default})
 	}
 	for _, name := range k.Subresources {
+		if feature := k.Features[name]; feature != "" && d.feature != nil && !d.feature(feature) {
+			continue
+		}
 		t.Subresources[name] = &Subresource{Name: name, Kind: t.Kind, Verbs: []string{"get", "patch", "update"}}
 	}
 	if deprecation, ok := k.Deprecated[t.Version]; ok {

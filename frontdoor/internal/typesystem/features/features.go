@@ -28,6 +28,7 @@ const ServerSideApply = "ServerSideApply"
 
 // stages are the gates of release 1.21 that concern the API server and its controllers.
 var stages = map[string]Stage{
+	"AnyVolumeDataSource":               Alpha,
 	"AdvancedAuditing":                  GA,
 	"CSIInlineVolume":                   Beta,
 	"CSIServiceAccountToken":            Beta,
@@ -39,10 +40,14 @@ var stages = map[string]Stage{
 	"EndpointSlice":                     GA,
 	"EndpointSliceNodeName":             GA,
 	"EndpointSliceTerminatingCondition": Alpha,
+	"EphemeralContainers":               Alpha,
 	"GenericEphemeralVolume":            Beta,
+	"HPAContainerMetrics":               Alpha,
+	"HPAScaleToZero":                    Alpha,
 	"ImmutableEphemeralVolumes":         GA,
 	"IndexedJob":                        Alpha,
 	"IngressClassNamespacedParams":      Alpha,
+	"MixedProtocolLBService":            Alpha,
 	"NetworkPolicyEndPort":              Alpha,
 	"NodeLease":                         GA,
 	"PodAffinityNamespaceSelector":      Alpha,

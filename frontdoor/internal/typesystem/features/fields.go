@@ -18,9 +18,12 @@ var fields = map[string]map[string][]string{
 	"DaemonSetUpdateSurge":      {"DaemonSet": {"spec.updateStrategy.rollingUpdate.maxSurge"}},
 	"EndpointSliceTerminatingCondition": {"EndpointSlice": {
 		"endpoints[].conditions.serving", "endpoints[].conditions.terminating"}},
+	"EphemeralContainers":          {podSpec: {"ephemeralContainers"}},
 	"GenericEphemeralVolume":       {podSpec: {"volumes[].ephemeral"}},
+	"HPAContainerMetrics":          {"HorizontalPodAutoscaler": {"spec.metrics[].containerResource"}},
 	"IndexedJob":                   {"Job": {"spec.completionMode"}},
 	"IngressClassNamespacedParams": {"IngressClass": {"spec.parameters.scope", "spec.parameters.namespace"}},
+	"MixedProtocolLBService":       {"Service": {"status.conditions", "status.loadBalancer.ingress[].ports"}},
 	"NetworkPolicyEndPort":         {"NetworkPolicy": {"spec.ingress[].ports[].endPort", "spec.egress[].ports[].endPort"}},
 	"PodAffinityNamespaceSelector": {podSpec: {
 		"affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[].namespaceSelector",

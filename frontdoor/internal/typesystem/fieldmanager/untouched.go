@@ -19,8 +19,13 @@ func untouched(t *catalogue.Type, subresource string) fields.Tree {
 	case subresource != "status" && subresource != "approval":
 		return nil
 	}
-	left := fields.Tree{"f:spec": fields.Tree{},
-		"f:metadata": fields.Tree{"f:labels": fields.Tree{}, "f:ownerReferences": fields.Tree{}}}
+	left, metadata := fields.Tree{"f:spec": fields.Tree{}}, fields.Tree{}
+	for _, name := range t.Behavior.StatusKeeps {
+		metadata["f:"+name] = fields.Tree{}
+	}
+	if len(metadata) > 0 {
+		left["f:metadata"] = metadata
+	}
 	if t.Schema != nil {
 		for name := range t.Schema.Properties {
 			if name != "status" && name != "metadata" {

@@ -5,6 +5,9 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Fields is a set of JSON names of fields.
@@ -18,6 +21,11 @@ type Shape struct {
 	// Structs are the objects that are always present, because they are structs and not
 	// pointers.
 	Structs Fields
+	// Null are the lists, maps, times and single values that are null when they are absent.
+	Null Fields
+	// Stated are the strings, and the integers or strings, whose empty value differs from
+	// an absent one.
+	Stated Fields
 }
 
 // Shapes returns the shapes of all types by the last three parts of their definition names
@@ -44,7 +52,7 @@ func collect(t reflect.Type, found map[string]Shape) {
 	if _, known := found[name]; known || opaque(t) {
 		return
 	}
-	found[name] = Shape{Fields{}, Fields{}}
+	found[name] = Shape{Fields{}, Fields{}, Fields{}, Fields{}}
 	note(t, found[name])
 	for i := range t.NumField() {
 		collect(t.Field(i).Type, found)
@@ -56,6 +64,7 @@ func note(t reflect.Type, shape Shape) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		always := name != "" && name != "-" && !strings.Contains(options, "omitempty")
 		switch f.Type.Kind() {
 		case reflect.Struct:
 			switch {
@@ -63,13 +72,32 @@ func note(t reflect.Type, shape Shape) {
 				note(f.Type, shape)
 			case !opaque(f.Type):
 				shape.Structs[name] = true
+			case isTime(f.Type) && !strings.Contains(options, "omitzero"): // omitempty does not omit a struct
+				shape.Null[name] = true
 			}
 		case reflect.String, reflect.Bool, reflect.Int32, reflect.Int64:
 			if name != "" && strings.Contains(options, "omitempty") {
 				shape.OmitEmpty[name] = true
 			}
+		case reflect.Slice, reflect.Map:
+			if always {
+				shape.Null[name] = true
+			}
+		case reflect.Pointer:
+			kind := f.Type.Elem().Kind()
+			if always && kind != reflect.Struct {
+				shape.Null[name] = true
+			}
+			if name != "" && (kind == reflect.String || f.Type.Elem() == reflect.TypeFor[intstr.IntOrString]()) {
+				shape.Stated[name] = true
+			}
 		}
 	}
+}
+
+// isTime reports whether a type is a time.
+func isTime(t reflect.Type) bool {
+	return t == reflect.TypeFor[metav1.Time]() || t == reflect.TypeFor[metav1.MicroTime]()
 }
 
 // definition returns the last parts of a type's definition name.

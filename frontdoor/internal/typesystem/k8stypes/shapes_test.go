@@ -45,3 +45,45 @@ func TestStructs(t *testing.T) {
 		}
 	}
 }
+
+// TestShown: what a typed client writes as null when it has nothing.
+func TestShown(t *testing.T) {
+	for _, c := range []struct {
+		definition, field string
+		want              bool
+	}{
+		{"core.v1.PodCondition", "lastTransitionTime", true},
+		{"core.v1.ContainerStateTerminated", "finishedAt", true},
+		{"core.v1.Event", "eventTime", true},
+		{"discovery.v1.EndpointSlice", "ports", true},
+		{"storage.v1.CSINodeDriver", "topologyKeys", true},
+		{"core.v1.TypedLocalObjectReference", "apiGroup", true},
+		{"core.v1.PodSpec", "volumes", false},
+		{"apps.v1.DeploymentSpec", "selector", false}, // an object
+		{"meta.v1.ObjectMeta", "creationTimestamp", false},
+		{"meta.v1.ObjectMeta", "deletionTimestamp", false}, // a pointer
+	} {
+		if got := Shapes()[c.definition].Null[c.field]; got != c.want {
+			t.Errorf("%s.%s: got %v, want %v", c.definition, c.field, got, c.want)
+		}
+	}
+}
+
+// TestStated: an empty text is a value where the published type has a pointer to one.
+func TestStated(t *testing.T) {
+	for _, c := range []struct {
+		definition, field string
+		want              bool
+	}{
+		{"core.v1.PersistentVolumeSpec", "volumeMode", true},
+		{"core.v1.ServicePort", "appProtocol", true},
+		{"apps.v1.RollingUpdateDeployment", "maxSurge", true},
+		{"core.v1.ServicePort", "targetPort", false},
+		{"core.v1.ServicePort", "protocol", false},
+		{"core.v1.PodSpec", "terminationGracePeriodSeconds", false},
+	} {
+		if got := Shapes()[c.definition].Stated[c.field]; got != c.want {
+			t.Errorf("%s.%s: got %v, want %v", c.definition, c.field, got, c.want)
+		}
+	}
+}

@@ -40,6 +40,8 @@ type Behavior struct {
 	// OrphanDependents are the versions in which a deletion without a propagation policy
 	// orphans the dependents.
 	OrphanDependents []string `json:"orphanDependents"`
+	// NoDependents ignores the propagation policy of a deletion.
+	NoDependents bool `json:"noDependents"`
 	// NoGracePeriod omits deletionGracePeriodSeconds from objects that are being deleted.
 	NoGracePeriod bool `json:"noGracePeriod"`
 	// GracePeriod names the GraceFunc that returns the grace period.
@@ -78,7 +80,12 @@ type Write struct {
 	User        services.UserInfo
 	Vocabulary  vocabulary.Vocabulary
 	Now         time.Time
+	// Feature reports whether a feature is on; nil means the defaults.
+	Feature func(string) bool
 }
+
+// On reports whether an alpha feature is on.
+func (w Write) On(feature string) bool { return w.Feature != nil && w.Feature(feature) }
 
 // PrepareFunc modifies, in place, an object that is about to be stored. old is the stored
 // object; nil for a create.

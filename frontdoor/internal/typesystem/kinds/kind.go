@@ -28,6 +28,8 @@ type Kind struct {
 	Columns    []Column     `json:"columns"`
 	// Subresources that the document lacks: the whole object at a path of its own.
 	Subresources []string `json:"subresources"`
+	// Features are the features without which a subresource is not served, by its name.
+	Features map[string]string `json:"features"`
 	// Deprecated versions.
 	Deprecated map[string]Deprecation `json:"deprecated"`
 	// Conversions of the versions whose fields differ from those of the hub version.

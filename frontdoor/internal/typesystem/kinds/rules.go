@@ -29,9 +29,6 @@ type Rules struct {
 	Once  []string `json:"once"`
 	// Fields are the rules of single fields.
 	Fields map[string]*Field `json:"fields"`
-	// Shown fields are null when they have no value, and not omitted: typed clients write
-	// and expect that.
-	Shown []string `json:"shown"`
 	// Specified maps the names of fields in the specification to those of the document. The
 	// neutral vocabulary accepts both.
 	Specified map[string]string `json:"specified"`
@@ -40,6 +37,9 @@ type Rules struct {
 	OneOf     []string `json:"oneOf"`
 	AtMostOne []string `json:"atMostOne"`
 	Sort      string   `json:"sort"`
+	// Either lists fields of which exactly one must be set. The values of several are not
+	// validated.
+	Either []string `json:"either"`
 	// Choice is a union.
 	Choice *Choice `json:"choice"`
 	// Checks names functions that compare several fields.
@@ -80,11 +80,13 @@ type Field struct {
 	MaxItems int      `json:"maxItems"`
 	// NotEmpty lists and objects must have a member, NotEmpty strings must not be "".
 	NotEmpty bool `json:"notEmpty"`
-	// Stated treats an empty string as a value that must be valid; otherwise it counts as
-	// absent.
-	Stated bool `json:"stated"`
+	// Stated says whether an empty string is a value that must be valid, or counts as
+	// absent. If it is nil, the published type decides.
+	Stated *bool `json:"stated"`
 	// Forbidden fields must not be set; the text is the message.
 	Forbidden string `json:"forbidden"`
+	// Unchecked fields are only validated for their type.
+	Unchecked bool `json:"unchecked"`
 	// Blank fields are validated as empty or zero when they are absent; they are required
 	// only if Required lists them.
 	Blank bool `json:"blank"`
@@ -162,15 +164,6 @@ func (r *Rules) Complete(m map[string]any, v vocabulary.Vocabulary) {
 	}
 	for _, derive := range r.DeriveFuncs {
 		derive(m, v)
-	}
-}
-
-// Show sets the Shown fields without a value to null.
-func (r *Rules) Show(m map[string]any) {
-	for _, name := range r.Shown {
-		if rules.Empty(m[name]) {
-			m[name] = nil
-		}
 	}
 }
 

@@ -38,6 +38,8 @@ type node struct {
 	required []string           // fields of an object that must be set
 	blank    []string           // fields of an object that are validated even if they are absent
 	present  map[string]any     // fields that are added if they are absent, with their value; nil means an empty object
+	null     []string           // fields that are null when they are empty
+	stated   []string           // strings whose empty value differs from an absent one
 	item     *node              // of a dictionary or list
 	rules    *kinds.Rules       // of an object; nil for none
 	marked   bool               // plain is set
@@ -51,6 +53,8 @@ type member struct {
 	rules *kinds.Field // nil for none
 	// omitEmpty is true if an empty value is equivalent to an absent one and is dropped.
 	omitEmpty bool
+	// stated is true if an empty string differs from an absent one.
+	stated bool
 }
 
 // compile returns the node of a definition. The caller holds e.mu.
@@ -76,7 +80,7 @@ func (e *Engine) compileDefinition(definition string) *node {
 		return n
 	}
 	e.fill(n, s, e.rules[short])
-	n.applyShape(k8stypes.Shapes()[short], strings.HasSuffix(short, "Status"))
+	n.applyShape(k8stypes.Shapes()[short], short)
 	if short == "meta.v1.MicroTime" {
 		n.kind = microTime
 	}
@@ -84,18 +88,38 @@ func (e *Engine) compileDefinition(definition string) *node {
 }
 
 // applyShape adds to an object's fields what the published Go type implies: empty fields
-// that are omitted, and structs that are always present. Required numbers and booleans of a
-// status default to zero. Structs with required fields are left out when they are absent,
-// apart from those in alwaysPresent.
-func (n *node) applyShape(shape k8stypes.Shape, status bool) {
+// that are omitted or null, and structs that are always present. Required numbers and
+// booleans of a status default to zero, required strings of a condition to "". Structs with
+// required fields are left out when they are absent, apart from those in alwaysPresent.
+func (n *node) applyShape(shape k8stypes.Shape, definition string) {
 	for name := range shape.OmitEmpty {
 		if f := n.fields[name]; f != nil {
 			f.omitEmpty = true
 		}
 	}
+	status, condition := strings.HasSuffix(definition, "Status"), strings.HasSuffix(definition, "Condition")
 	for _, name := range n.required {
-		if f := n.fields[name]; status && f != nil && zeros[f.kind] != nil {
+		switch f := n.fields[name]; {
+		case f == nil:
+		case status && zeros[f.kind] != nil:
 			n.setPresent(name, zeros[f.kind])
+		case condition && f.kind == text:
+			n.setPresent(name, "")
+		}
+	}
+	for name := range shape.Null {
+		if f := n.fields[name]; f != nil && f.kind != object {
+			n.null = append(n.null, name)
+		}
+	}
+	for name, f := range n.fields {
+		if f.kind == quantity { // an empty text is none
+			n.stated = append(n.stated, name)
+		}
+	}
+	for name := range shape.Stated {
+		if f := n.fields[name]; f != nil && (f.kind == text || f.kind == intOrString) && (f.rules == nil || f.rules.Stated == nil || *f.rules.Stated) {
+			f.stated, n.stated = true, append(n.stated, name)
 		}
 	}
 	for name := range shape.Structs {

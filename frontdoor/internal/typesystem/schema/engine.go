@@ -122,12 +122,14 @@ type Change struct {
 	Subresource string
 	// Object has been prepared. Old is the stored object; nil for a create.
 	Object, Old map[string]any
+	// Feature reports whether a feature is on; nil means the defaults.
+	Feature func(string) bool
 }
 
 // ValidateChange returns nil, a Status (422) with all causes, or Timeout (504) if ctx is
 // over first. It modifies neither object.
 func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
-	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Subresource: ch.Subresource}, budget: budget.New(ctx)}
+	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Subresource: ch.Subresource, Feature: ch.Feature}, budget: budget.New(ctx)}
 	c.metadata(ch)
 	if root := e.node(ch.Type.Definition); root != nil {
 		c.value(root, ch.Object, ch.Old, nil)

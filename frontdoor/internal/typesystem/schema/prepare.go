@@ -1,21 +1,15 @@
 package schema
 
 import (
-	"encoding/base64"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"time"
-
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
-	amount "github.com/portico-platform/portico/services/quantity"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/scalar"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -80,8 +74,14 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		m[name] = value
 	}
 	if n.rules != nil {
-		before := len(m)
+		if len(n.rules.DeriveFuncs) > 0 {
+			p.mistyped(n, m, at)
+		}
+		before, stated := len(m), n.statedEmpty(m)
 		n.rules.Complete(m, p.vocabulary)
+		for _, name := range stated {
+			m[name] = ""
+		}
 		p.budget.Add((len(m) - before) * perField)
 	}
 	if n.custom != nil && !p.asGiven {
@@ -100,8 +100,72 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 			delete(m, name)
 		}
 	}
-	if n.rules != nil {
-		n.rules.Show(m)
+	p.show(n, m)
+}
+
+// mistyped notes values of a wrong type, which defaults that are
+// computed from them might take the place of.
+func (p *preparation) mistyped(n *node, value any, at *field.Path) {
+	if value == nil || n.custom != nil || n.kind == anything || p.budget.Over() {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		if n.kind == dictionary {
+			for key, item := range v {
+				below := field.Path{Parent: at, Name: key, IsKey: true}
+				p.mistyped(n.item, item, &below)
+			}
+			return
+		}
+		if n.kind == object {
+			for name, item := range v {
+				if f := n.fields[name]; f != nil {
+					below := field.Path{Parent: at, Name: name}
+					p.mistyped(f.node, item, &below)
+				}
+			}
+			return
+		}
+	case []any:
+		if n.kind == list {
+			for i, item := range v {
+				below := field.Path{Parent: at, Index: i}
+				p.mistyped(n.item, item, &below)
+			}
+			return
+		}
+	}
+	why := ""
+	switch n.kind {
+	case object, dictionary, list:
+		why = fmt.Sprintf("expected %s, got %s", n.kind, scalar.Describe(value))
+	case quantity:
+		_, why = scalar.Quantity(value, false)
+	default:
+		_, why = n.scalar(value)
+	}
+	if why != "" {
+		p.addWrongType(at, why)
+	}
+}
+
+// statedEmpty returns the texts that are said to be empty, so no default replaces them.
+func (n *node) statedEmpty(m map[string]any) (names []string) {
+	for _, name := range n.stated {
+		if value, given := m[name]; given && value == "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// show puts a null where there is nothing in a field that is always shown.
+func (p *preparation) show(n *node, m map[string]any) {
+	for _, name := range n.null {
+		if list, isList := m[name].([]any); (m[name] == nil || isList && len(list) == 0) && p.budget.Add(len(name)+perField) {
+			m[name] = nil
+		}
 	}
 }
 
@@ -159,7 +223,7 @@ func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, o
 		}
 		return canonical, canonical != value
 	}
-	p.addWrongType(at, fmt.Sprintf("expected %s, got %s", n.kind, describe(value)))
+	p.addWrongType(at, fmt.Sprintf("expected %s, got %s", n.kind, scalar.Describe(value)))
 	return nil, false
 }
 
@@ -195,29 +259,11 @@ func (p *preparation) list(n *node, items []any, at *field.Path) {
 // quantity parses a quantity, which may be a JSON number, and returns its canonical form.
 // Quantities in maps, which are amounts of resources, are rounded up to thousandths.
 func (p *preparation) quantity(value any, at *field.Path) (any, bool) {
-	var written string
-	switch v := value.(type) {
-	case string:
-		written = v
-	case int64, float64:
-		written = fmt.Sprint(v)
-	default:
-		p.addWrongType(at, fmt.Sprintf("expected %s, got %s", quantity, describe(value)))
+	canonical, why := scalar.Quantity(value, at.IsKey)
+	if why != "" {
+		p.addWrongType(at, why)
 		return nil, false
 	}
-	q, err := amount.Parse(written)
-	if errors.Is(err, amount.ErrExponent) || errors.Is(err, amount.ErrTooLong) {
-		p.addWrongType(at, err.Error())
-		return nil, false
-	}
-	if err != nil {
-		p.addWrongType(at, fmt.Sprintf("%q is not a quantity", written))
-		return nil, false
-	}
-	if at.IsKey {
-		q.RoundUp(resource.Milli)
-	}
-	canonical := q.String()
 	return canonical, canonical != value
 }
 
@@ -255,33 +301,11 @@ func (n *node) scalar(value any) (canonical any, why string) {
 	if ok {
 		return canonical, ""
 	}
-	return nil, "expected " + n.kind.String() + ", got " + describe(value)
+	return nil, "expected " + n.kind.String() + ", got " + scalar.Describe(value)
 }
 
 // encodings parse values that are encoded as strings and return their canonical form.
-var encodings = map[kind]func(string) (any, string){
-	timestamp: func(s string) (any, string) { return inUTC(s, time.RFC3339) },
-	microTime: func(s string) (any, string) { return inUTC(s, metav1.RFC3339Micro) },
-	binary: func(s string) (any, string) {
-		decoded, err := base64.StdEncoding.DecodeString(s)
-		switch {
-		case err != nil:
-			return nil, "illegal base64 data"
-		case strings.ContainsAny(s, "\r\n"):
-			return base64.StdEncoding.EncodeToString(decoded), ""
-		}
-		return s, ""
-	},
-}
-
-// inUTC returns a time in UTC in a layout.
-func inUTC(s, layout string) (any, string) {
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return nil, fmt.Sprintf("%q is not a time in RFC 3339", s)
-	}
-	return t.UTC().Format(layout), ""
-}
+var encodings = map[kind]func(string) (any, string){timestamp: scalar.Time, microTime: scalar.MicroTime, binary: scalar.Binary}
 
 // zero returns the value that replaces a null where null is not valid, up to the limit of
 // the budget.
@@ -299,6 +323,12 @@ func (p *preparation) zero(n *node) any {
 		return []any{}
 	case text, binary:
 		return ""
+	case integer, intOrString, number:
+		return int64(0)
+	case boolean:
+		return false
+	case quantity:
+		return "0"
 	}
 	return nil
 }
@@ -307,23 +337,6 @@ func (p *preparation) zero(n *node) any {
 func (k kind) String() string {
 	return [...]string{"anything", "an object", "an object", "a list", "a string", "an integer", "a number", "a boolean",
 		"an integer or string", "a quantity", "a time", "a time", "base64 text"}[k]
-}
-
-// describe returns the type of a JSON value in the form of messages.
-func describe(value any) string {
-	switch value.(type) {
-	case nil:
-		return "null"
-	case string:
-		return "a string"
-	case bool:
-		return "a boolean"
-	case int64, float64:
-		return "a number"
-	case []any:
-		return "a list"
-	}
-	return "an object"
 }
 
 // wrongType returns the first error of a value of a wrong type; "" for none.

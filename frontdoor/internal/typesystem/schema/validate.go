@@ -31,9 +31,10 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 			c.scalar(f.rules, f.blank(m[name]), f.rules.Place(at, name))
 		}
 	}
+	surplus := n.rules.Surplus(m)
 	for name, value := range m {
 		f := n.fields[name]
-		if f == nil || f.rules == nil && f.plain {
+		if f == nil || f.rules == nil && f.plain || slices.Contains(surplus, name) {
 			continue
 		}
 		below := f.rules.Place(at, name)
@@ -43,12 +44,12 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 		}
 		switch {
 		case f.rules == nil || rules.Empty(value) && slices.Contains(n.required, name):
-		case f.kind == intOrString:
-			c.scalar(f.rules, value, below) // "" is not a valid percentage
+		case f.kind == intOrString, f.stated && value == "" && !f.rules.NotEmpty:
+			c.scalar(f.rules, value, below) // "" is not a valid percentage, or is a value like any other
 		default:
 			c.field(f.rules, value, below)
 		}
-		if !f.plain {
+		if !f.plain && (f.rules == nil || !f.rules.Unchecked) {
 			c.value(f.node, value, old[name], below)
 		}
 	}
@@ -109,7 +110,7 @@ func (c *check) value(n *node, value, old any, at *field.Path) {
 
 // ruleset validates an object against the rules that concern several fields.
 func (c *check) ruleset(r *kinds.Rules, m, old map[string]any, at *field.Path) {
-	c.oneOf(r, m, at)
+	r.CheckUnions(&c.Check, m, at)
 	if old != nil {
 		for _, name := range r.Fixed {
 			if !rules.Same(m[name], old[name]) {
@@ -122,56 +123,8 @@ func (c *check) ruleset(r *kinds.Rules, m, old map[string]any, at *field.Path) {
 			}
 		}
 	}
-	if r.Choice != nil {
-		c.choice(r.Choice, m, at)
-	}
 	for _, compare := range r.CheckFuncs {
 		compare(&c.Check, m, old, at)
-	}
-}
-
-// oneOf validates mutually exclusive fields.
-func (c *check) oneOf(r *kinds.Rules, m map[string]any, at *field.Path) {
-	for _, group := range []struct {
-		fields   []string
-		required bool
-	}{{r.OneOf, true}, {r.AtMostOne, false}} {
-		first := ""
-		for _, name := range group.fields {
-			if rules.Empty(m[name]) {
-				continue
-			}
-			switch {
-			case first == "":
-				first = name
-			case r.Sort != "":
-				c.Forbidden(at.Field(name), "may not specify more than 1 "+r.Sort)
-			default:
-				c.Forbidden(at.Field(name), "may not be specified together with "+first)
-			}
-		}
-		switch {
-		case first != "" || !group.required || len(group.fields) == 0:
-		case r.Sort != "":
-			c.Required(at, "must specify a "+r.Sort)
-		default:
-			c.Required(at, "must specify one of: "+join(group.fields))
-		}
-	}
-}
-
-// choice validates a union: the field for the chosen value must be set, the others must
-// not.
-func (c *check) choice(r *kinds.Choice, m map[string]any, at *field.Path) {
-	chosen, _ := m[r.By].(string)
-	mine, known := r.Of[chosen]
-	if mine != "" && !r.Optional && m[mine] == nil {
-		c.Required(at.Field(mine), "required when "+r.By+" is "+chosen)
-	}
-	for _, name := range r.Of {
-		if name != "" && name != mine && m[name] != nil && known {
-			c.Forbidden(at.Field(name), "may not be specified when "+r.By+" is "+chosen)
-		}
 	}
 }
 
@@ -205,7 +158,7 @@ func (c *check) field(r *kinds.Field, value any, at *field.Path) {
 	default:
 		if value == "" && r.NotEmpty {
 			c.Required(at, "")
-		} else if value != "" || r.Stated { // absent required values are reported elsewhere
+		} else if value != "" { // absent required values are reported elsewhere
 			c.scalar(r, value, at)
 		}
 	}

@@ -9,10 +9,13 @@ import (
 
 // PrepareDelete marks an object as being deleted: it sets the deletion timestamp, the grace
 // period and the finalizers of the propagation policy. Another deletion can only shorten
-// the grace period. Finished reports whether the object can then be removed.
+// the grace period, and changes nothing of a namespace that is terminating. Finished reports whether the object can then be removed.
 func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) {
 	meta := Metadata(obj)
 	first := !Deleting(obj)
+	if !first && heldBySpec(w.Type, obj) {
+		return
+	}
 	grace := w.grace(obj, options)
 	if before, ok := number(meta["deletionGracePeriodSeconds"]); ok && Deleting(obj) {
 		grace = min(grace, before)
@@ -55,6 +58,7 @@ func (w Write) propagate(meta map[string]any, options *metav1.DeleteOptions) {
 	var policy metav1.DeletionPropagation
 	finalizers, _ := meta["finalizers"].([]any)
 	switch {
+	case w.Type.Behavior.NoDependents:
 	case options.PropagationPolicy != nil:
 		policy = *options.PropagationPolicy
 	case options.OrphanDependents != nil && *options.OrphanDependents: //nolint:staticcheck // clients of 1.21 still send it

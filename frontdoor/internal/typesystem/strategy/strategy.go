@@ -31,6 +31,8 @@ type Write struct {
 	Functions kinds.Functions
 	// Definitions sets the status of CustomResourceDefinitions.
 	Definitions Definitions
+	// Feature reports whether a feature is on.
+	Feature func(string) bool
 }
 
 // Definitions sets the status of a CustomResourceDefinition, which depends on all others.
@@ -114,7 +116,7 @@ func (w Write) PrepareCreate(obj map[string]any) {
 func (w Write) run(names []string, obj, old map[string]any) {
 	for _, name := range names {
 		w.Functions.Prepare[name](kinds.Write{Version: w.Type.Version, Subresource: w.Subresource, User: w.User,
-			Vocabulary: w.Vocabulary, Now: w.Now}, obj, old)
+			Vocabulary: w.Vocabulary, Now: w.Now, Feature: w.Feature}, obj, old)
 	}
 }
 
@@ -184,11 +186,16 @@ func Finished(t *catalogue.Type, obj map[string]any) bool {
 	if !Deleting(obj) || len(Finalizers(obj)) > 0 {
 		return false
 	}
-	if t.Behavior.SpecFinalizers && len(tree.List(obj, "spec", "finalizers")) > 0 {
+	if heldBySpec(t, obj) {
 		return false
 	}
 	grace, ok := number(Metadata(obj)["deletionGracePeriodSeconds"])
 	return !ok || grace == 0
+}
+
+// heldBySpec reports whether spec.finalizers delay the removal of an object of type t.
+func heldBySpec(t *catalogue.Type, obj map[string]any) bool {
+	return t.Behavior.SpecFinalizers && len(tree.List(obj, "spec", "finalizers")) > 0
 }
 
 // counted reports whether an update requires a new generation: anything but metadata and

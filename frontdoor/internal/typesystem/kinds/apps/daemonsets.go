@@ -6,10 +6,20 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // templateGeneration is the annotation that counts changes of the template of a DaemonSet.
 const templateGeneration = "deprecated.daemonset.template.generation"
+
+// showTemplateGeneration adds the annotation if it is missing, so that it has a field
+// manager.
+func showTemplateGeneration(m map[string]any, _ vocabulary.Vocabulary) {
+	annotations := tree.Object(tree.Object(m, "metadata"), "annotations")
+	if _, given := annotations[templateGeneration]; !given {
+		annotations[templateGeneration] = "0"
+	}
+}
 
 // createDaemonSet initializes the template generation to a positive value from the client,
 // or 1.

@@ -24,7 +24,8 @@ var Functions = kinds.Functions{
 		"workloadTemplate":    workloadTemplate,
 	},
 	Derive: map[string]rules.DeriveFunc{
-		"claimTemplates": claimTemplates,
+		"showTemplateGeneration": showTemplateGeneration,
+		"claimTemplates":         claimTemplates,
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"countTemplates":  countTemplates,

@@ -13,6 +13,7 @@ var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"externalMetricTarget": externalMetricTarget,
 		"metricTarget":         metricTarget,
+		"minimumAllowed":       minimumAllowed,
 		"minimumBelowMaximum":  minimumBelowMaximum,
 		"objectMetricTarget":   objectMetricTarget,
 		"podsMetricTarget":     podsMetricTarget,

@@ -1,6 +1,8 @@
 package autoscaling
 
 import (
+	"fmt"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -18,6 +20,17 @@ func oldestTarget(m map[string]any, v vocabulary.Vocabulary) {
 	}
 	if spec := rules.Object(m, "spec"); spec != nil && spec["targetCPUUtilizationPercentage"] == nil {
 		spec["targetCPUUtilizationPercentage"] = usualTarget
+	}
+}
+
+// minimumAllowed: scaling to nothing is a feature of its own. Who has it keeps it.
+func minimumAllowed(c *rules.Check, m, old map[string]any, at *field.Path) {
+	lowest := int64(1)
+	if was, had := rules.Whole(old["minReplicas"]); c.On("HPAScaleToZero") || had && was == 0 {
+		lowest = 0
+	}
+	if minimum, ok := rules.Whole(m["minReplicas"]); ok && minimum < lowest {
+		c.Invalid(at.Field("minReplicas"), minimum, fmt.Sprintf("must be greater than or equal to %d", lowest))
 	}
 }
 

@@ -44,9 +44,6 @@ func updateSigningRequest(w kinds.Write, obj, old map[string]any) {
 		keepDecisions(status, oldStatus)
 		stampConditions(status, oldStatus, w.Now)
 	}
-	if len(status) == 0 {
-		delete(obj, "status")
-	}
 }
 
 // keepDecisions restores the conditions Approved and Denied: only the subresource approval

@@ -45,6 +45,7 @@ var Functions = kinds.Functions{
 		"limitDefaults":         limitDefaults,
 		"namespaceNameLabel":    namespaceNameLabel,
 		"sameCIDRs":             sameCIDRs,
+		"volumeModeOfVolume":    volumeModeOfVolume,
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"dropDataSource":          dropDataSource,

@@ -95,7 +95,7 @@ func claimCapacity(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 // dropDataSource drops a data source that release 1.21 does not support: those are claims
 // and snapshots. A stored data source is kept.
 func dropDataSource(w kinds.Write, obj, old map[string]any) {
-	if rules.AsObject(rules.AsObject(old)["spec"])["dataSource"] != nil {
+	if w.On("AnyVolumeDataSource") || rules.AsObject(rules.AsObject(old)["spec"])["dataSource"] != nil {
 		return
 	}
 	spec := rules.AsObject(obj["spec"])

@@ -2,9 +2,11 @@ package core
 
 import (
 	"path"
+	"slices"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // secrets are the fields of volume sources that refer to a Secret and are validated.
@@ -21,6 +23,13 @@ func namespacedSecrets(c *rules.Check, m, _ map[string]any, at *field.Path) {
 				c.Required(at.Field(name).Field(part), "")
 			}
 		}
+	}
+}
+
+// volumeModeOfVolume defaults the volume mode to Filesystem. Inline volumes have no default.
+func volumeModeOfVolume(m map[string]any, _ vocabulary.Vocabulary) {
+	if spec := rules.Object(m, "spec"); spec != nil && spec["volumeMode"] == nil {
+		spec["volumeMode"] = "Filesystem"
 	}
 }
 
@@ -99,9 +108,11 @@ func onlyExpands(m, old map[string]any, name string) bool {
 	return name == "csi" && before != nil && before[secret] == nil && rules.Same(rules.Without(after, secret), before)
 }
 
-// localVolume checks that a local volume has a node affinity.
+// localVolume checks that a local volume has a node affinity. As in Kubernetes, it is not
+// checked if it is a second source.
 func localVolume(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	if m["local"] != nil && m["nodeAffinity"] == nil {
+	second := slices.ContainsFunc(sources[:], func(name string) bool { return name != "local" && m[name] != nil })
+	if m["local"] != nil && m["nodeAffinity"] == nil && !second {
 		c.Required(at.Field("nodeAffinity"), "Local volume requires node affinity")
 	}
 }

@@ -63,9 +63,22 @@ func amount(c *rules.Check, value any, whole bool, at *field.Path) {
 	}
 }
 
+// crossNamespaces is the scope of pods with an affinity to pods of other namespaces.
+const crossNamespaces = "CrossNamespacePodAffinity"
+
+// crossesNamespaces reports whether a quota has that scope.
+func crossesNamespaces(spec map[string]any) bool {
+	selected := rules.Objects(rules.Object(spec, "scopeSelector"), "matchExpressions")
+	return slices.Contains(rules.Texts(spec, "scopes"), crossNamespaces) ||
+		slices.ContainsFunc(selected, func(e map[string]any) bool { return rules.Text(e, "scopeName") == crossNamespaces })
+}
+
 // quotaScopes checks that scopes do not conflict and only apply to resources that they
 // support: BestEffort to the number of pods, the others to compute resources as well.
-func quotaScopes(c *rules.Check, m, _ map[string]any, at *field.Path) {
+func quotaScopes(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if !c.On("PodAffinityNamespaceSelector") && !crossesNamespaces(old) && crossesNamespaces(m) {
+		c.Invalid(at.Field("scopes"), crossNamespaces, "unsupported scope")
+	}
 	scopes, selected := rules.Texts(m, "scopes"), []string{}
 	for _, expression := range rules.Objects(rules.Object(m, "scopeSelector"), "matchExpressions") {
 		if scope := rules.Text(expression, "scopeName"); slices.Contains(quotaScopeNames, scope) {
@@ -94,7 +107,7 @@ func checkScopes(c *rules.Check, scopes []string, hard map[string]any, at *field
 	}
 }
 
-var quotaScopeNames = []string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"}
+var quotaScopeNames = []string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", crossNamespaces}
 
 // scopeOperator checks the operator of a scope: only PriorityClass supports values. As in
 // Kubernetes, errors have the path of the list and not of the item.

@@ -12,7 +12,6 @@ import (
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"allowedTopologies": allowedTopologies,
-		"attachedVolume":    attachedVolume,
 		"attachmentReport":  attachmentReport,
 		"driverNode":        driverNode,
 		"fixedAttachment":   fixedAttachment,

@@ -5,19 +5,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// attachedVolume checks that the source is either the name of a PersistentVolume or an
-// inline volume.
-func attachedVolume(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	_, named := m["persistentVolumeName"].(string)
-	const why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
-	switch inline := m["inlineVolumeSpec"] != nil; {
-	case !inline && !named:
-		c.Required(at, why)
-	case inline && named:
-		c.Forbidden(at, why)
-	}
-}
-
 // Limits of the status of an attachment, in bytes.
 const (
 	maxAttachmentData = 256 << 10

@@ -18,7 +18,12 @@ type Check struct {
 	Root map[string]any
 	// Subresource is the part that the request writes; "" for the object itself.
 	Subresource string
+	// Feature reports whether a feature is on; nil means the defaults.
+	Feature func(string) bool
 }
+
+// On reports whether an alpha feature is on.
+func (c *Check) On(feature string) bool { return c.Feature != nil && c.Feature(feature) }
 
 // Must adds the errors of a string that does not have the format. "" counts as absent.
 func (c *Check) Must(be format.Format, value string, at *field.Path) {

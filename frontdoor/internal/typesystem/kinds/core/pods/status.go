@@ -39,6 +39,12 @@ func statusChange(c *rules.Check, m, old map[string]any, at *field.Path) {
 			}
 		}
 	}
+	for i, condition := range rules.Objects(after, "conditions") {
+		kind := rules.Text(condition, "type")
+		for _, problem := range validation.IsQualifiedName(kind) {
+			c.Invalid(at.Field("conditions").Item(i).Field("Type"), kind, problem)
+		}
+	}
 	podIPs(c, rules.Objects(after, "podIPs"), at.Field("podIPs"))
 }
 

@@ -2,6 +2,7 @@ package services
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
@@ -36,14 +37,9 @@ func sourceRanges(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// oneProtocol checks that the ports of a load balancer have the same protocol.
-func oneProtocol(c *rules.Check, ports []map[string]any, at *field.Path) {
-	for _, port := range ports {
-		if port["protocol"] != ports[0]["protocol"] {
-			c.Invalid(at, ports, "cannot create an external load balancer with mix protocols")
-			return
-		}
-	}
+// mixed reports whether ports have different protocols.
+func mixed(ports []map[string]any) bool {
+	return slices.ContainsFunc(ports, func(port map[string]any) bool { return port["protocol"] != ports[0]["protocol"] })
 }
 
 // balancerAddresses validates the addresses of a load balancer in an update of the status.

@@ -19,7 +19,7 @@ const nodeAgentPort = 10250
 
 // servicePorts checks that all but headless and ExternalName Services have ports, and that
 // names are unique, and required if there are several ports.
-func servicePorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
+func servicePorts(c *rules.Check, m, old map[string]any, at *field.Path) {
 	ports, at := rules.Objects(m, "ports"), at.Field("ports")
 	if len(ports) == 0 && rules.Text(m, "clusterIP") != "None" && m["type"] != "ExternalName" {
 		c.Required(at, "")
@@ -45,8 +45,8 @@ func servicePorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 			c.Invalid(where, port["port"], "may not expose port 10250 externally since it is used by kubelet")
 		}
 	}
-	if m["type"] == loadBalancer {
-		oneProtocol(c, ports, at)
+	if m["type"] == loadBalancer && mixed(ports) && !mixed(rules.Objects(old, "ports")) && !c.On("MixedProtocolLBService") {
+		c.Invalid(at, ports, "may not contain more than 1 protocol when type is 'LoadBalancer'")
 	}
 }
 

@@ -18,6 +18,7 @@ var Functions = kinds.Functions{
 		"fibreChannel":      fibreChannel,
 		"flexOptions":       flexOptions,
 		"flockerSet":        flockerSet,
+		"podToken":          podToken,
 		"projectedPaths":    projectedPaths,
 		"quobyteRegistry":   quobyteRegistry,
 		"tokenLifetime":     tokenLifetime,
