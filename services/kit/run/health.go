@@ -19,8 +19,8 @@ type Check struct {
 	Live bool
 	// Probe returns nil if the check passes. Its timeout is probeTime.
 	Probe func(ctx context.Context) error
-	// Note returns what a verbose response adds while the check passes. Any client may read it.
-	// It may be nil.
+	// Note returns what a verbose response of the status address adds while the check
+	// passes. It may be nil.
 	Note func() string
 
 	running *probing
@@ -96,12 +96,16 @@ func (h *Health) Checks() []Check {
 }
 
 // Handler serves /livez, /readyz and /healthz, and single checks below them, with the
-// parameters verbose and exclude. Reasons of failures are logged and not returned.
-func (h *Health) Handler() http.Handler {
+// parameters verbose and exclude, to any client. Reasons of failures are logged and not
+// returned.
+func (h *Health) Handler() http.Handler { return h.handler(false) }
+
+// handler adds the notes of the checks for those who operate the process.
+func (h *Health) handler(notes bool) http.Handler {
 	mux := http.NewServeMux()
 	for _, endpoint := range []string{"livez", "readyz", "healthz"} {
 		mux.HandleFunc("GET /"+endpoint, func(w http.ResponseWriter, r *http.Request) {
-			h.answer(w, r, endpoint, h.of(endpoint))
+			h.answer(w, r, endpoint, h.of(endpoint), notes)
 		})
 		mux.HandleFunc("GET /"+endpoint+"/{check}", func(w http.ResponseWriter, r *http.Request) {
 			one := slices.DeleteFunc(h.of(endpoint), func(c Check) bool { return c.Name != r.PathValue("check") })
@@ -109,7 +113,7 @@ func (h *Health) Handler() http.Handler {
 				http.NotFound(w, r)
 				return
 			}
-			h.answer(w, r, endpoint, one)
+			h.answer(w, r, endpoint, one, notes)
 		})
 	}
 	return mux
@@ -133,9 +137,9 @@ func (h *Health) logger() *slog.Logger {
 }
 
 // answer runs the checks of an endpoint and responds with 200 if all pass, else 500.
-func (h *Health) answer(w http.ResponseWriter, r *http.Request, endpoint string, checks []Check) {
+func (h *Health) answer(w http.ResponseWriter, r *http.Request, endpoint string, checks []Check, notes bool) {
 	query := r.URL.Query()
-	report, failed := h.probe(r, checks, query["exclude"])
+	report, failed := h.probe(r, checks, query["exclude"], notes)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
@@ -148,14 +152,6 @@ func (h *Health) answer(w http.ResponseWriter, r *http.Request, endpoint string,
 	default:
 		fmt.Fprint(w, "ok")
 	}
-}
-
-// note returns what follows "ok" in the line of the check.
-func (c Check) note() string {
-	if c.Note == nil || c.Note() == "" {
-		return ""
-	}
-	return ": " + c.Note()
 }
 
 // runAll runs the checks concurrently and returns their results in order.
@@ -172,7 +168,7 @@ func runAll(ctx context.Context, checks []Check, excluded []string) []error {
 }
 
 // probe runs the checks and returns a report with a line for each.
-func (h *Health) probe(r *http.Request, checks []Check, excluded []string) (report string, failed bool) {
+func (h *Health) probe(r *http.Request, checks []Check, excluded []string, notes bool) (report string, failed bool) {
 	var lines strings.Builder
 	outcomes := runAll(r.Context(), checks, excluded)
 	for i, c := range checks {
@@ -184,7 +180,11 @@ func (h *Health) probe(r *http.Request, checks []Check, excluded []string) (repo
 			h.logger().Warn("health check failed", "path", r.URL.Path, "check", c.Name, "error", err)
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
 		} else {
-			fmt.Fprintf(&lines, "[+]%s ok%s\n", c.Name, c.note())
+			fmt.Fprintf(&lines, "[+]%s ok", c.Name)
+			if notes && c.Note != nil && c.Note() != "" {
+				fmt.Fprintf(&lines, ": %s", c.Note())
+			}
+			fmt.Fprintln(&lines)
 		}
 	}
 	if len(excluded) > 0 {
