@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/authz"
 	csrsigner "github.com/portico-platform/portico/csr-signer"
 	"github.com/portico-platform/portico/deploy/internal/backup"
+	"github.com/portico-platform/portico/deploy/internal/doctor"
 	"github.com/portico-platform/portico/deploy/internal/home"
 	"github.com/portico-platform/portico/deploy/internal/hook"
 	"github.com/portico-platform/portico/deploy/internal/pki"
@@ -33,6 +34,9 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "hook" {
 		os.Exit(hook.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "doctor" {
+		os.Exit(doctor.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
 	}
 	if len(os.Args) > 1 && (os.Args[1] == "backup" || os.Args[1] == "restore") {
 		os.Exit(backup.Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
@@ -66,7 +70,8 @@ func app(args []string) run.App {
 		About: "A cluster API service: typed resources over HTTPS, stored in etcd, watched over NATS. " +
 			"This is the whole suite in one process, with embedded etcd and NATS; --etcd-servers and --nats-url " +
 			"name an etcd cluster and NATS servers to use instead. The command pki creates the certificates " +
-			"of a suite of separate processes, backup and restore save and restore the stored objects: portico pki --help, portico backup --help.",
+			"of a suite of separate processes, backup and restore save and restore the stored objects, doctor examines a running suite: " +
+			"portico pki --help, portico backup --help, portico doctor --help.",
 		Services: services,
 	}
 }

@@ -1,0 +1,173 @@
+// Package doctor examines a running suite from outside: what its processes say on their
+// status ports, its certificates, etcd, and what users of NATS may do. It changes nothing.
+//
+// It decides which findings are harmless, which are warnings and which are failures, and
+// says for each what to do. It serves "Health endpoints" of the specification.
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services/kit/etcd"
+)
+
+const manual = `portico doctor examines a running suite, and says for everything that is wrong what to do.
+
+  portico doctor [flags]
+
+Each flag adds checks; give as many as there are. Nothing is changed.
+Exit status: 0 no failure was found, perhaps warnings, 1 something fails, 2 called in a wrong way.
+docs/operations/doctor.md lists the checks.
+`
+
+const (
+	// timeout bounds one question.
+	timeout = 5 * time.Second
+	// soon is how long before its end a certificate is worth a warning.
+	soon = 14 * 24 * time.Hour
+)
+
+// errUsage marks errors about how the command was called.
+var errUsage = errors.New("usage")
+
+// Status is how bad a finding is.
+type Status string
+
+// The statuses, from good to bad.
+const (
+	OK   Status = "OK"
+	Warn Status = "WARN"
+	Fail Status = "FAIL"
+)
+
+// Finding is the outcome of one check.
+type Finding struct {
+	Status Status `json:"status"`
+	// Check is the name of the check, as in docs/operations/doctor.md.
+	Check string `json:"check"`
+	// Subject is what was examined: a process, a file, a member.
+	Subject string `json:"subject"`
+	// Found is what was found, and Advice what to do about it.
+	Found  string `json:"found"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// examination collects findings.
+type examination struct {
+	now      func() time.Time
+	findings []Finding
+}
+
+func (e *examination) ok(check, subject, format string, args ...any) {
+	e.findings = append(e.findings, Finding{Status: OK, Check: check, Subject: subject, Found: fmt.Sprintf(format, args...)})
+}
+
+// bad adds a finding that needs advice.
+func (e *examination) bad(f Finding) { e.findings = append(e.findings, f) }
+
+// worst returns the status of all findings together.
+func (e *examination) worst() Status {
+	worst := OK
+	for _, f := range e.findings {
+		if f.Status == Fail || f.Status == Warn && worst == OK {
+			worst = f.Status
+		}
+	}
+	return worst
+}
+
+// Main runs the command and returns the exit status of the process.
+func Main(ctx context.Context, args []string, out, errs io.Writer) int {
+	e := &examination{now: time.Now}
+	err := e.command(ctx, args, out)
+	switch {
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(errs, "portico doctor: %v (portico doctor --help tells more)\n", err)
+		return 2
+	case err != nil:
+		fmt.Fprintf(errs, "portico doctor: %v\n", err)
+		return 1
+	case e.worst() == Fail:
+		return 1
+	}
+	return 0
+}
+
+func (e *examination) command(ctx context.Context, args []string, out io.Writer) error {
+	flags := pflag.NewFlagSet("doctor", pflag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	kubeconfig := flags.String("kubeconfig", "", "`file` that says where a front door is and who asks")
+	processes := flags.StringSlice("status-addresses", nil, "status `addresses` of all processes of the suite, host:port, with commas between")
+	identities := flags.String("pki", "", "`folder` of portico pki")
+	bus := flags.String("nats-url", "", "`URLs` of the NATS servers, with commas between; its users are those of --pki")
+	output := flags.String("output", "text", "`form` of the findings: text or json")
+	etcd.Flags(flags)
+	if err := flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
+		_, err := fmt.Fprintf(out, "%s\nFlags:\n%s", manual, flags.FlagUsages())
+		return err
+	} else if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	servers, _ := flags.GetStringSlice("etcd-servers")
+	switch {
+	case flags.NArg() > 0:
+		return fmt.Errorf("%w: unexpected argument %q", errUsage, flags.Arg(0))
+	case *output != "text" && *output != "json":
+		return fmt.Errorf("%w: --output: %q is neither text nor json", errUsage, *output)
+	case *bus != "" && *identities == "":
+		return fmt.Errorf("%w: --nats-url needs --pki, where the users of NATS are", errUsage)
+	case *kubeconfig == "" && *identities == "" && len(*processes)+len(servers) == 0:
+		return fmt.Errorf("%w: nothing to examine: give --kubeconfig, --status-addresses, --etcd-servers or --pki", errUsage)
+	}
+	security, err := etcd.Security(servers, flags)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if *kubeconfig != "" {
+		if err := e.frontDoor(ctx, *kubeconfig); err != nil {
+			return fmt.Errorf("%w: --kubeconfig: %w", errUsage, err)
+		}
+	}
+	if len(*processes) > 0 {
+		e.processes(ctx, *processes)
+	}
+	if len(servers) > 0 {
+		e.etcd(ctx, servers, security)
+	}
+	if *identities != "" {
+		e.identities(*identities)
+	}
+	if *bus != "" {
+		e.bus(*identities, *bus)
+	}
+	return e.print(out, *output)
+}
+
+// print writes the findings.
+func (e *examination) print(out io.Writer, form string) error {
+	if form == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(struct {
+			Status   Status    `json:"status"`
+			Findings []Finding `json:"findings"`
+		}{e.worst(), e.findings})
+	}
+	counts := map[Status]int{}
+	for _, f := range e.findings {
+		counts[f.Status]++
+		fmt.Fprintf(out, "%-4s  %-14s %s: %s\n", f.Status, f.Check, f.Subject, f.Found)
+		if f.Advice != "" {
+			fmt.Fprintf(out, "      %-14s -> %s\n", "", f.Advice)
+		}
+	}
+	_, err := fmt.Fprintf(out, "%d OK, %d WARN, %d FAIL\n", counts[OK], counts[Warn], counts[Fail])
+	return err
+}

@@ -1,0 +1,220 @@
+package doctor
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/portico-platform/portico/deploy/internal/pki"
+)
+
+func TestWrongCalls(t *testing.T) {
+	for want, args := range map[string][]string{
+		"nothing to examine":          nil,
+		`unexpected argument "now"`:   {"now"},
+		"unknown flag: --size":        {"--size=4"},
+		`"xml" is neither text`:       {"--output=xml", "--pki=."},
+		"--nats-url needs --pki":      {"--nats-url=nats://127.0.0.1:4222"},
+		"not encrypted":               {"--etcd-servers=http://10.0.0.1:2379"},
+		"--kubeconfig: stat /none":    {"--kubeconfig=/none"},
+		"--etcd-servers: \"nowhere\"": {"--etcd-servers=nowhere"},
+	} {
+		var out, errs bytes.Buffer
+		if status := Main(t.Context(), args, &out, &errs); status != 2 || !strings.Contains(errs.String(), want) {
+			t.Errorf("%q: status %d, %s, want 2 and %q", args, status, errs.String(), want)
+		}
+	}
+	var out, errs bytes.Buffer
+	if status := Main(t.Context(), []string{"--help"}, &out, &errs); status != 0 || !strings.Contains(out.String(), "--status-addresses") {
+		t.Errorf("--help: %d %s", status, out.String())
+	}
+}
+
+// found returns the findings of a check as lines.
+func (e *examination) found(check string) string {
+	var lines []string
+	for _, f := range e.findings {
+		if f.Check == check {
+			lines = append(lines, string(f.Status)+" "+f.Subject+": "+f.Found)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func initialized(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "pki")
+	site := pki.Site{Server: "https://127.0.0.1:6443", WorkersServer: "https://127.0.0.1:6443", EtcdMembers: []string{"etcd-1"}, NATSServers: []string{"nats-1"}}
+	site.Validity.Duration, site.AuthorityValidity.Duration = 100*24*time.Hour, 1000*24*time.Hour
+	if err := pki.Init(dir, site); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestIdentities(t *testing.T) {
+	day := 24 * time.Hour
+	for want, spoil := range map[string]func(t *testing.T, dir string, e *examination){
+		"certificates are good": func(*testing.T, string, *examination) {},
+		"WARN": func(_ *testing.T, _ string, e *examination) {
+			e.now = func() time.Time { return time.Now().Add(90 * day) }
+		},
+		"expired at": func(_ *testing.T, _ string, e *examination) {
+			e.now = func() time.Time { return time.Now().Add(101 * day) }
+		},
+		"others can read it": func(t *testing.T, dir string, _ *examination) {
+			change(t, os.Chmod(filepath.Join(dir, "store/peer.key"), 0o644))
+		},
+		"private key does not match": func(t *testing.T, dir string, _ *examination) {
+			content, err := os.ReadFile(filepath.Join(dir, "authn/peer.key"))
+			change(t, err, os.WriteFile(filepath.Join(dir, "store/peer.key"), content, 0o600))
+		},
+		"signed by none": func(t *testing.T, dir string, _ *examination) {
+			content, err := os.ReadFile(filepath.Join(initialized(t), "store/peer.crt"))
+			change(t, err, os.WriteFile(filepath.Join(dir, "store/peer.crt"), content, 0o600))
+		},
+		"holds no certificate": func(t *testing.T, dir string, _ *examination) {
+			change(t, os.WriteFile(filepath.Join(dir, "store/peer.crt"), []byte("garbage"), 0o600))
+		},
+		"no authorities in it": func(t *testing.T, dir string, _ *examination) {
+			change(t, os.RemoveAll(filepath.Join(dir, "authorities")))
+		},
+	} {
+		dir, e := initialized(t), &examination{now: time.Now}
+		spoil(t, dir, e)
+		e.identities(dir)
+		if got := e.found("pki"); !strings.Contains(got, want) || (e.worst() == OK) != (want == "certificates are good") {
+			t.Errorf("%s: found %s", want, got)
+		}
+	}
+}
+
+func change(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// startNATS starts a server with the configuration of its folder, perhaps changed.
+func startNATS(t *testing.T, dir string, edit func(string) string) string {
+	t.Helper()
+	t.Chdir(dir)
+	content, err := os.ReadFile("server.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(content)
+	before, rest, _ := strings.Cut(text, "cluster {") // it is alone
+	_, rest, _ = strings.Cut(rest, "hub: {")
+	if err := os.WriteFile("local.conf", []byte(edit(before+"hub: {"+rest)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options, err := server.ProcessConfigFile("local.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.Host, options.Port, options.HTTPPort, options.NoSigs, options.NoLog = "127.0.0.1", -1, 0, true, true
+	s, err := server.NewServer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the NATS server does not start")
+	}
+	return s.ClientURL()
+}
+
+// TestBus examines a NATS server with the permissions that are made, and with wrong ones.
+func TestBus(t *testing.T) {
+	for want, edit := range map[string]func(string) string{
+		"OK watch-hub: may do what it should": func(s string) string { return s },
+		"FAIL authz: may publish changes": func(s string) string {
+			return strings.Replace(s, `reader: { publish: { deny: ">" }`, `reader: { publish: { allow: ">" }`, 1)
+		},
+		"FAIL watch-hub: may subscribe to changes": func(s string) string {
+			return strings.Replace(s, `subscribe: { deny: ">" }`, `subscribe: { allow: ">" }`, 1)
+		},
+		"FAIL frontdoor: may not subscribe": func(s string) string {
+			return strings.Replace(s, `subscribe: { allow: "changes.>" }`, `subscribe: { allow: "other.>" }`, 1)
+		},
+		"FAIL admission: nats: Authorization Violation": func(s string) string { return strings.ReplaceAll(s, "# admission", "# admission") },
+	} {
+		t.Run(want, func(t *testing.T) {
+			dir, e := initialized(t), &examination{now: time.Now}
+			if strings.Contains(want, "Authorization") { // of a folder that NATS does not know
+				other, err := os.ReadFile(filepath.Join(initialized(t), "admission", "nats.seed"))
+				change(t, err, os.WriteFile(filepath.Join(dir, "admission", "nats.seed"), other, 0o600))
+			}
+			url := startNATS(t, filepath.Join(dir, "nats-1"), edit)
+			e.bus(dir, url)
+			if got := e.found("nats"); !strings.Contains(got, want) || strings.Contains(want, "OK") != (e.worst() == OK) {
+				t.Errorf("found %s", got)
+			}
+		})
+	}
+}
+
+// TestPages examines processes that say what no healthy one does.
+func TestPages(t *testing.T) {
+	metrics := "portico_watchhub_publishes 1\nportico_watchhub_revision 5000\n"
+	for want, bad := range map[string]string{
+		"":                                      metrics,
+		"FAIL watch-hub: none of 1 hubs":        "portico_watchhub_publishes 0\n",
+		"portico_store_mirror_revision is 3999": metrics + "portico_store_mirror_revision 1001\n",
+		"FAIL":                                  "this is no metric\n",
+		"were refused in the last minutes":      metrics + "portico_changes_alarm 1\n",
+		"uses 97 % of its quota":                metrics + "portico_etcd_quota_bytes 100\nportico_etcd_database_used_bytes 97\n",
+		"3 calls of /x were refused":            metrics + "# TYPE portico_rpc_server_seconds histogram\nportico_rpc_server_seconds_bucket{method=\"/x\",code=\"PermissionDenied\",le=\"+Inf\"} 3\nportico_rpc_server_seconds_sum{method=\"/x\",code=\"PermissionDenied\"} 1\nportico_rpc_server_seconds_count{method=\"/x\",code=\"PermissionDenied\"} 3\n",
+	} {
+		page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/metrics" {
+				_, _ = w.Write([]byte(bad))
+			}
+		}))
+		e := &examination{now: time.Now}
+		e.processes(t.Context(), []string{strings.TrimPrefix(page.URL, "http://")})
+		page.Close()
+		var out bytes.Buffer
+		if err := e.print(&out, "text"); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) && !strings.Contains(e.all(), want) || (want == "") != (e.worst() == OK) {
+			t.Errorf("%q: found\n%s", want, out.String())
+		}
+	}
+}
+
+// all returns all findings as lines.
+func (e *examination) all() string {
+	var lines []string
+	for _, f := range e.findings {
+		lines = append(lines, string(f.Status)+" "+f.Subject+": "+f.Found)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestClock shows the doctor answers of other times.
+func TestClock(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 500e6, time.UTC)
+	for skew, want := range map[time.Duration]Status{
+		0: OK, time.Second: OK, -time.Second: OK, 5 * time.Second: Warn, -5 * time.Second: Warn, 2 * time.Minute: Fail, -2 * time.Minute: Fail,
+	} {
+		e := &examination{now: time.Now}
+		e.clock("store", http.Header{"Date": {now.Add(skew).Format(http.TimeFormat)}}, now, now.Add(time.Millisecond))
+		if e.worst() != want {
+			t.Errorf("%v: %+v, want %s", skew, e.findings, want)
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/portico-platform/portico/services/kit/run/build"
+)
+
+const (
+	// behind is how many revisions a hub or a store may be behind the newest one that was
+	// seen a moment before.
+	behind = 1_000
+	// lagPause is the time between two looks at what seems to lag.
+	lagPause = 2 * time.Second
+)
+
+// page is what one process shows on its status port.
+type page struct {
+	address string
+	metrics map[string]*dto.MetricFamily
+}
+
+// values returns the values of a metric by the value of one of its labels.
+func (p page) values(name, label string) map[string]float64 {
+	found := map[string]float64{}
+	for _, m := range p.metrics[name].GetMetric() {
+		found[labelOf(m, label)] += m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue()
+	}
+	return found
+}
+
+// value returns the value of a metric, and whether the process has it.
+func (p page) value(name string) (float64, bool) {
+	if p.metrics[name] == nil {
+		return 0, false
+	}
+	return p.values(name, "")[""], true
+}
+
+func labelOf(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+// processes examines all processes of the suite by their status ports.
+func (e *examination) processes(ctx context.Context, addresses []string) {
+	var pages []page
+	for _, address := range addresses {
+		if p, ok := e.process(ctx, address); ok {
+			pages = append(pages, p)
+		}
+	}
+	e.skew(pages)
+	for _, p := range pages {
+		e.ends(p)
+		e.peers(p)
+		e.storage(p)
+		e.refusals(p)
+	}
+	e.publishers(pages)
+	e.lag(ctx, pages)
+}
+
+// process reads the pages of one process.
+func (e *examination) process(ctx context.Context, address string) (page, bool) {
+	client := &http.Client{Timeout: timeout}
+	before := e.now()
+	code, body, header, err := fetch(ctx, client, "http://"+address+"/readyz?verbose")
+	if err != nil {
+		e.bad(Finding{Fail, "process", address, err.Error(), "see whether the process runs, and whether --status-address is its own"})
+		return page{}, false
+	}
+	e.clock(address, header, before, e.now())
+	if code == http.StatusOK {
+		e.ok("process", address, "ready")
+	} else {
+		e.bad(Finding{Fail, "process", address, "not ready: " + failedChecks(body), "its log says why a check fails"})
+	}
+	p, err := scrape(ctx, client, address)
+	if err != nil {
+		e.bad(Finding{Fail, "process", address, "its metrics: " + err.Error(), "see whether the address is that of a process of the suite"})
+	}
+	return p, err == nil
+}
+
+func scrape(ctx context.Context, client *http.Client, address string) (page, error) {
+	code, body, _, err := fetch(ctx, client, "http://"+address+"/metrics")
+	if err != nil || code != http.StatusOK {
+		return page{}, fmt.Errorf("answered with %d, %w", code, err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
+	return page{address, families}, err
+}
+
+// skew compares what processes were built from and which names they speak.
+func (e *examination) skew(pages []page) {
+	for _, s := range []struct {
+		label, advice string
+		status        Status
+	}{
+		{"version", "finish the roll, or go back; docs/operations/upgrade.md", Warn},
+		{"contracts", "these are of different releases: finish the roll, or go back", Warn},
+		{"vocabulary", "give all processes the --vocabulary that the data was made with", Fail},
+	} {
+		by := map[string][]string{}
+		for _, p := range pages {
+			for value := range p.values(build.Metric, s.label) {
+				by[value] = append(by[value], p.address)
+			}
+		}
+		var found []string
+		for _, value := range slices.Sorted(maps.Keys(by)) {
+			found = append(found, fmt.Sprintf("%s (%s)", value, strings.Join(by[value], ", ")))
+		}
+		switch {
+		case len(by) > 1:
+			e.bad(Finding{s.status, "skew", s.label, strings.Join(found, "; "), s.advice})
+		case len(by) == 1:
+			e.ok("skew", s.label, "all have %s", slices.Collect(maps.Keys(by))[0])
+		}
+	}
+}
+
+// ends looks at the certificates that a process uses.
+func (e *examination) ends(p page) {
+	good := 0
+	for file, end := range p.values("portico_certificate_expiration_timestamp_seconds", "file") {
+		at := time.Unix(int64(end), 0)
+		f := Finding{Warn, "certificates", p.address, fmt.Sprintf("%s expires at %s", file, at.UTC().Format(time.RFC3339)),
+			"portico pki renew, and copy the folder; docs/operations/certificates.md says when files are read again"}
+		switch left := at.Sub(e.now()); {
+		case left <= 0:
+			f.Status, f.Found = Fail, fmt.Sprintf("%s expired at %s", file, at.UTC().Format(time.RFC3339))
+			e.bad(f)
+		case left < soon:
+			e.bad(f)
+		default:
+			good++
+		}
+	}
+	if good > 0 {
+		e.ok("certificates", p.address, "%d files are good for more than %d days", good, int(soon.Hours()/24))
+	}
+}
+
+// peers looks at the calls of a process to others.
+func (e *examination) peers(p page) {
+	for peer, up := range p.values("portico_peer_up", "peer") {
+		if up == 0 {
+			e.bad(Finding{Fail, "peers", p.address, peer + " is not reached", "see whether it runs, whether its name resolves, and whether both certificates are good"})
+		} else {
+			e.ok("peers", p.address, "%s is reached", peer)
+		}
+	}
+}
+
+// storage looks at what a process says of etcd.
+func (e *examination) storage(p page) {
+	if up, has := p.value("portico_store_etcd_up"); has && up == 0 {
+		e.bad(Finding{Fail, "etcd", p.address, "etcd does not respond to the store", "see whether most members of etcd run and reach each other"})
+	}
+	if alarms, _ := p.value("portico_store_etcd_alarms"); alarms > 0 {
+		e.bad(Finding{Fail, "etcd", p.address, "etcd has raised an alarm: writes are refused", "docs/storage.md says how to make room"})
+	}
+	if quota, _ := p.value("portico_etcd_quota_bytes"); quota > 0 {
+		used, _ := p.value("portico_etcd_database_used_bytes")
+		e.room(p.address, used/quota, "--quota-backend-bytes")
+	}
+}
+
+// room judges how full a database is.
+func (e *examination) room(subject string, share float64, flag string) {
+	f := Finding{Warn, "etcd", subject, fmt.Sprintf("the database uses %.0f %% of its quota", share*100), "delete objects, or raise " + flag}
+	switch {
+	case share > 0.95:
+		f.Status = Fail
+		e.bad(f)
+	case share > 0.8:
+		e.bad(f)
+	default:
+		e.ok("etcd", subject, "the database uses %.0f %% of its quota", share*100)
+	}
+}
+
+// refusals looks at what a process has refused.
+func (e *examination) refusals(p page) {
+	if alarm, has := p.value("portico_changes_alarm"); has && alarm > 0 {
+		e.bad(Finding{Fail, "nats", p.address, "messages that are not the watch hub's were refused in the last minutes",
+			"somebody may publish on NATS who should not: compare its users with deploy/nats/permissions.conf"})
+	}
+	for _, m := range p.metrics["portico_rpc_server_seconds"].GetMetric() {
+		if n := m.GetHistogram().GetSampleCount(); labelOf(m, "code") == "PermissionDenied" && n > 0 {
+			e.bad(Finding{Warn, "calls", p.address, fmt.Sprintf("%d calls of %s were refused since its start", n, labelOf(m, "method")),
+				`the log line "call refused" names the caller: it has a wrong certificate, or a stolen one`})
+		}
+	}
+}
+
+// publishers looks for the one hub that publishes.
+func (e *examination) publishers(pages []page) {
+	hubs, publish := 0, []string{}
+	for _, p := range pages {
+		if value, has := p.value("portico_watchhub_publishes"); has {
+			hubs++
+			if value > 0 {
+				publish = append(publish, p.address)
+			}
+		}
+	}
+	switch {
+	case hubs == 0:
+	case len(publish) == 0:
+		e.bad(Finding{Fail, "publisher", "watch-hub", fmt.Sprintf("none of %d hubs publishes changes: watches stand still", hubs), "see whether the hubs reach etcd, where the publisher's lease is, and NATS"})
+	case len(publish) > 1:
+		e.bad(Finding{Warn, "publisher", "watch-hub", strings.Join(publish, " and ") + " publish", "ask again; if it stays, one of them has lost its contact with etcd"})
+	default:
+		e.ok("publisher", publish[0], "publishes changes")
+	}
+}
+
+// lag compares the revisions of hubs and stores. What seems to lag has a second chance: the
+// pages are not of one moment.
+func (e *examination) lag(ctx context.Context, pages []page) {
+	names := []string{"portico_watchhub_revision", "portico_store_mirror_revision"}
+	newest := 0.0
+	for _, p := range pages {
+		for _, name := range names {
+			value, _ := p.value(name)
+			newest = max(newest, value)
+		}
+	}
+	for _, p := range pages {
+		for _, name := range names {
+			value, has := p.value(name)
+			if !has {
+				continue
+			}
+			if newest-value > behind {
+				value = later(ctx, p.address, name, value)
+			}
+			if newest-value > behind {
+				e.bad(Finding{Warn, "lag", p.address, fmt.Sprintf("%s is %.0f behind", name, newest-value), "look at its CPU and memory, at etcd and at the rate of writes"})
+			} else {
+				e.ok("lag", p.address, "%s is up to date", name)
+			}
+		}
+	}
+}
+
+// later returns the value of a metric a moment later.
+func later(ctx context.Context, address, name string, value float64) float64 {
+	select {
+	case <-time.After(lagPause):
+	case <-ctx.Done():
+	}
+	if p, err := scrape(ctx, &http.Client{Timeout: timeout}, address); err == nil {
+		value, _ = p.value(name)
+	}
+	return value
+}
