@@ -5,6 +5,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/config"
 	"github.com/portico-platform/portico/admission/internal/events"
+	"github.com/portico-platform/portico/admission/internal/images"
 	"github.com/portico-platform/portico/admission/internal/nodeselector"
 	"github.com/portico-platform/portico/admission/internal/plugin"
 	"github.com/portico-platform/portico/admission/internal/tolerations"
@@ -19,19 +20,22 @@ type configured struct {
 	given map[string]bool // the plugins that have a configuration
 }
 
-// readers are the plugins that read a configuration, by name.
-func readers() map[string]func(d config.Document, c *plugin.Config) error {
-	return map[string]func(d config.Document, c *plugin.Config) error{
-		"EventRateLimit": func(d config.Document, c *plugin.Config) (err error) { c.EventLimits, err = events.Parse(d); return },
-		"PodNodeSelector": func(d config.Document, c *plugin.Config) (err error) {
-			c.NodeSelectors, err = nodeselector.Parse(d)
-			return
-		},
-		"PodTolerationRestriction": func(d config.Document, c *plugin.Config) (err error) {
-			c.Tolerations, err = tolerations.Parse(d)
-			return
-		},
-		"ResourceQuota": func(d config.Document, c *plugin.Config) (err error) { c.Limited, err = usage.ParseLimited(d); return },
+// readers read the configurations of plugins, by name, into c.
+func readers(c *plugin.Config) map[string]func(config.Document) error {
+	return map[string]func(config.Document) error{
+		"EventRateLimit":           into(&c.EventLimits, events.Parse),
+		"ImagePolicyWebhook":       into(&c.ImagePolicy, images.Parse),
+		"PodNodeSelector":          into(&c.NodeSelectors, nodeselector.Parse),
+		"PodTolerationRestriction": into(&c.Tolerations, tolerations.Parse),
+		"ResourceQuota":            into(&c.Limited, usage.ParseLimited),
+	}
+}
+
+// into returns a reader that puts what it reads into a variable.
+func into[T any](variable *T, parse func(config.Document) (T, error)) func(config.Document) error {
+	return func(d config.Document) (err error) {
+		*variable, err = parse(d)
+		return err
 	}
 }
 
@@ -46,7 +50,7 @@ func configure(file string, known []plugin.Plugin, v vocabulary.Vocabulary) (con
 	if err != nil {
 		return c, run.Usagef("--admission-control-config-file: %v", err)
 	}
-	all := readers()
+	all := readers(&c.Config)
 	for _, d := range documents {
 		read, reads := all[d.Plugin]
 		switch {
@@ -56,7 +60,7 @@ func configure(file string, known []plugin.Plugin, v vocabulary.Vocabulary) (con
 		case !reads:
 			err = d.Unusable("plugin %q reads no configuration", d.Plugin)
 		default:
-			err = read(d, &c.Config)
+			err = read(d)
 			c.given[d.Plugin] = true
 		}
 		if err != nil {

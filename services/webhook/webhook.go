@@ -34,6 +34,19 @@ type Config struct {
 	URL      *string  `json:"url"`
 	Service  *Service `json:"service"`
 	CABundle []byte   `json:"caBundle"`
+	// Identity is the operator's: objects of the API cannot set it.
+	Identity Identity `json:"-"`
+}
+
+// Identity is how a client proves who it is. Its zero value is a client without a name.
+type Identity struct {
+	// TLS holds the certificate of the client, and whom it trusts unless the
+	// configuration has a CABundle.
+	TLS *tls.Config
+	// Wrap adds credentials to requests.
+	Wrap func(http.RoundTripper) http.RoundTripper
+	// Err is why there is no identity; requests are then not sent.
+	Err error
 }
 
 // Service is a service of the cluster.
@@ -66,7 +79,14 @@ type Caller struct {
 
 // New returns a client. Errors of the configuration are returned by the first Post.
 func New(c Config, find Resolver, caller Caller) *Client {
+	if c.Identity.Err != nil {
+		return &Client{err: c.Identity.Err}
+	}
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.Identity.TLS != nil {
+		trust = c.Identity.TLS.Clone()
+		trust.MinVersion = max(trust.MinVersion, tls.VersionTLS12)
+	}
 	if len(c.CABundle) > 0 {
 		trust.RootCAs = x509.NewCertPool()
 		if !trust.RootCAs.AppendCertsFromPEM(c.CABundle) {
@@ -80,6 +100,9 @@ func New(c Config, find Resolver, caller Caller) *Client {
 	}
 	client := &Client{caller: caller, client: &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	if c.Identity.Wrap != nil {
+		client.client.Transport = c.Identity.Wrap(transport)
+	}
 	switch s := c.Service; {
 	case c.URL != nil:
 		client.url = *c.URL
@@ -150,13 +173,23 @@ func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error 
 		return err
 	}
 	if response.StatusCode/100 != 2 {
-		return fmt.Errorf("it answered %s", response.Status)
+		return &StatusError{Code: response.StatusCode, Status: response.Status, Retry: response.Header.Get("Retry-After") != ""}
 	}
 	if err := json.Unmarshal(text, reply); err != nil {
 		return fmt.Errorf("its answer is not a %T: %w", reply, err)
 	}
 	return nil
 }
+
+// StatusError is an answer with a status that is not a success.
+type StatusError struct {
+	Code   int
+	Status string // the code and its reason
+	Retry  bool   // the answer says when to try again
+}
+
+// Error implements error.
+func (e *StatusError) Error() string { return "it answered " + e.Status }
 
 // Limits bound one call.
 type Limits struct {

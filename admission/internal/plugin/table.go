@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/admission/internal/events"
+	"github.com/portico-platform/portico/admission/internal/images"
 	"github.com/portico-platform/portico/admission/internal/limits"
 	"github.com/portico-platform/portico/admission/internal/namespaces"
 	"github.com/portico-platform/portico/admission/internal/nodes"
@@ -54,6 +55,7 @@ type Config struct {
 	EventLimits   []events.Limit
 	Limited       []usage.Limited
 	Tolerations   tolerations.Config
+	ImagePolicy   images.Config
 }
 
 // Table returns all plugins in the order in which they are called: first cheap rejections,
@@ -100,6 +102,7 @@ func Table(e Environment) []Plugin {
 		{Name: "NodeRestriction", Mutate: nodes.Plugin{Store: e.Store, Vocabulary: v}.Mutate},
 		{Name: "TaintNodesByCondition", Default: true, Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
 		{Name: "AlwaysPullImages", Mutate: alwaysPullImages},
+		{Name: "ImagePolicyWebhook", Configured: true, Validate: images.New(e.Config.ImagePolicy, v, e.Log).Validate},
 		{Name: "PodNodeSelector", Mutate: selectors.Mutate, Validate: selectors.Validate},
 		{Name: "Priority", Default: true, Mutate: priorities.mutate, Validate: priorities.validate},
 		{Name: "DefaultTolerationSeconds", Default: true, Mutate: defaults.mutate},

@@ -1,0 +1,182 @@
+// Package images asks a remote service whether the images of a pod may be used, and
+// keeps its answers for a while. It decides what the service's silence means; which
+// images are good is up to the service. It serves ImagePolicyWebhook under "Admission
+// plugins" of the specification.
+package images
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	imagepolicyv1alpha1 "k8s.io/api/imagepolicy/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/portico-platform/portico/admission/internal/review"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/services/webhook"
+)
+
+const (
+	// askWithin bounds one question.
+	askWithin = 30 * time.Second
+	// maxTries is how often a question is asked.
+	maxTries = 5
+	// maxAnswer is the longest answer that is read, in bytes.
+	maxAnswer = 64 << 10
+	// maxKept bounds how many answers are kept.
+	maxKept = 1024
+)
+
+// Plugin asks about the images of pods.
+type Plugin struct {
+	config     Config
+	vocabulary vocabulary.Vocabulary
+	log        *slog.Logger
+	client     *webhook.Client
+	kept       *cache.LRUExpireCache // of [sha256.Size]byte to ImageReviewStatus
+}
+
+// New returns the plugin with a configuration.
+func New(c Config, v vocabulary.Vocabulary, log *slog.Logger) *Plugin {
+	return &Plugin{config: c, vocabulary: v, log: log, client: webhook.New(c.Remote, nil, "portico-admission"), kept: cache.NewLRUExpireCache(maxKept)}
+}
+
+// Validate refuses with Forbidden (403) pods with images that the service refuses, and
+// all pods while there is no answer, unless the configuration allows them then.
+func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
+	if !r.Is(services.OperationCreate, "", "pods") && !r.Is(services.OperationUpdate, "", "pods") {
+		return nil
+	}
+	question, err := p.question(r)
+	if err != nil {
+		return err
+	}
+	status, err := p.status(ctx, question)
+	prefix := "imagepolicywebhook." + p.vocabulary.Group("image-policy.") + "/"
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return services.AsStatus(ctx.Err())
+	case err != nil && !p.config.DefaultAllow:
+		return r.Forbid("%v", err)
+	case err != nil:
+		p.log.Warn("the image policy webhook does not answer, and the images are allowed", "error", err)
+		r.Annotate(map[string]string{prefix + "failed-open": "true"})
+		return nil
+	}
+	for key, value := range status.AuditAnnotations {
+		if len(validation.IsQualifiedName(prefix+key)) == 0 {
+			r.Annotate(map[string]string{prefix + key: value})
+		}
+	}
+	switch {
+	case status.Allowed:
+		return nil
+	case status.Reason != "":
+		return r.Forbid("image policy webhook backend denied one or more images: %s", status.Reason)
+	}
+	return r.Forbid("one or more images rejected by webhook backend")
+}
+
+// question returns what is asked about a pod: its images, and the annotations that are
+// for the service.
+func (p *Plugin) question(r *review.Review) (*imagepolicyv1alpha1.ImageReview, error) {
+	object, err := r.Current()
+	if err != nil {
+		return nil, err
+	}
+	var pod struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+		Spec struct {
+			Containers     []imagepolicyv1alpha1.ImageReviewContainerSpec `json:"containers"`
+			InitContainers []imagepolicyv1alpha1.ImageReviewContainerSpec `json:"initContainers"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(object, &pod); err != nil {
+		return nil, services.BadRequest("the pod is not readable: %v", err)
+	}
+	q := &imagepolicyv1alpha1.ImageReview{Spec: imagepolicyv1alpha1.ImageReviewSpec{
+		Containers: append(pod.Spec.Containers, pod.Spec.InitContainers...), Annotations: map[string]string{}, Namespace: r.Namespace}}
+	q.Kind, q.APIVersion = "ImageReview", p.vocabulary.Group("imagepolicy.")+"/v1alpha1"
+	part := "." + p.vocabulary.Group("image-policy.") + "/"
+	for key, value := range pod.Metadata.Annotations {
+		if strings.Contains(key, part) {
+			q.Spec.Annotations[key] = value
+		}
+	}
+	return q, nil
+}
+
+// status returns the answer to a question, of now or of not long ago.
+func (p *Plugin) status(ctx context.Context, question *imagepolicyv1alpha1.ImageReview) (imagepolicyv1alpha1.ImageReviewStatus, error) {
+	spec, err := json.Marshal(question.Spec)
+	if err != nil {
+		return imagepolicyv1alpha1.ImageReviewStatus{}, err
+	}
+	key := sha256.Sum256(spec)
+	if kept, ok := p.kept.Get(key); ok {
+		return kept.(imagepolicyv1alpha1.ImageReviewStatus), nil
+	}
+	status, err := p.ask(ctx, question)
+	if err != nil {
+		return status, err
+	}
+	ttl := p.config.DenyTTL
+	if status.Allowed {
+		ttl = p.config.AllowTTL
+	}
+	if ttl > 0 {
+		p.kept.Add(key, status, ttl)
+	}
+	return status, nil
+}
+
+// ask asks until there is an answer or a failure that lasts.
+func (p *Plugin) ask(ctx context.Context, question *imagepolicyv1alpha1.ImageReview) (status imagepolicyv1alpha1.ImageReviewStatus, err error) {
+	var failure error
+	backoff := wait.Backoff{Duration: p.config.RetryBackoff, Factor: 1.5, Jitter: 0.2, Steps: maxTries}
+	err = wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
+		var reply imagepolicyv1alpha1.ImageReview
+		failure = p.client.Post(ctx, question, &reply, webhook.Limits{Timeout: askWithin, Bytes: maxAnswer})
+		if failure == nil && reply.TypeMeta != question.TypeMeta {
+			failure = fmt.Errorf("it answered %s of %q, not %s of %q", reply.Kind, reply.APIVersion, question.Kind, question.APIVersion)
+		}
+		if failure != nil && passing(failure) {
+			return false, nil
+		}
+		status = reply.Status
+		return true, failure
+	})
+	if failure != nil {
+		err = failure
+	}
+	if err != nil {
+		err = fmt.Errorf("the image policy webhook: %w", err)
+	}
+	return status, err
+}
+
+// passing reports whether a failure may be over when the question is asked again.
+func passing(err error) bool {
+	var status *webhook.StatusError
+	if !errors.As(err, &status) {
+		return utilnet.IsConnectionReset(err)
+	}
+	switch status.Code {
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusGatewayTimeout:
+		return true
+	}
+	return status.Retry && status.Code >= http.StatusInternalServerError
+}
