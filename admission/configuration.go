@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/plugin"
 	"github.com/portico-platform/portico/admission/internal/tolerations"
 	"github.com/portico-platform/portico/admission/internal/usage"
+	"github.com/portico-platform/portico/admission/internal/webhook"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -23,11 +24,13 @@ type configured struct {
 // readers read the configurations of plugins, by name, into c.
 func readers(c *plugin.Config) map[string]func(config.Document) error {
 	return map[string]func(config.Document) error{
-		"EventRateLimit":           into(&c.EventLimits, events.Parse),
-		"ImagePolicyWebhook":       into(&c.ImagePolicy, images.Parse),
-		"PodNodeSelector":          into(&c.NodeSelectors, nodeselector.Parse),
-		"PodTolerationRestriction": into(&c.Tolerations, tolerations.Parse),
-		"ResourceQuota":            into(&c.Limited, usage.ParseLimited),
+		"EventRateLimit":             into(&c.EventLimits, events.Parse),
+		"ImagePolicyWebhook":         into(&c.ImagePolicy, images.Parse),
+		"MutatingAdmissionWebhook":   into(&c.MutatingAs, webhook.ParseIdentities),
+		"ValidatingAdmissionWebhook": into(&c.ValidatingAs, webhook.ParseIdentities),
+		"PodNodeSelector":            into(&c.NodeSelectors, nodeselector.Parse),
+		"PodTolerationRestriction":   into(&c.Tolerations, tolerations.Parse),
+		"ResourceQuota":              into(&c.Limited, usage.ParseLimited),
 	}
 }
 

@@ -47,8 +47,8 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config) (plugin.Envi
 	e.Accounts = mirror(&m, "", "serviceaccounts", serviceaccount.Parse)
 	e.LimitRanges = mirror(&m, "", "limitranges", limits.Parse)
 	e.Quotas = mirror(&m, "", "resourcequotas", usage.Parse)
-	e.Mutating = mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(find))
-	e.Validating = mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(find))
+	e.Mutating = mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(find, c.MutatingAs))
+	e.Validating = mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(find, c.ValidatingAs))
 	return e, m.wait(ctx)
 }
 

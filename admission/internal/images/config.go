@@ -34,12 +34,12 @@ func Parse(d config.Document) (Config, error) {
 	given := read.ImagePolicy
 	c := Config{DefaultAllow: given.DefaultAllow}
 	for _, x := range []struct {
-		field        string
-		value        int64
-		unit         time.Duration
-		min, max     time.Duration
-		otherwise    time.Duration
-		into *time.Duration
+		field     string
+		value     int64
+		unit      time.Duration
+		min, max  time.Duration
+		otherwise time.Duration
+		into      *time.Duration
 	}{
 		{"retryBackoff", given.RetryBackoff, time.Millisecond, time.Nanosecond, 5 * time.Minute, 500 * time.Millisecond, &c.RetryBackoff},
 		{"allowTTL", given.AllowTTL, time.Second, time.Second, 30 * time.Minute, 5 * time.Minute, &c.AllowTTL},

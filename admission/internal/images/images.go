@@ -49,7 +49,7 @@ type Plugin struct {
 
 // New returns the plugin with a configuration.
 func New(c Config, v vocabulary.Vocabulary, log *slog.Logger) *Plugin {
-	return &Plugin{config: c, vocabulary: v, log: log, client: webhook.New(c.Remote, nil, "portico-admission"), kept: cache.NewLRUExpireCache(maxKept)}
+	return &Plugin{config: c, vocabulary: v, log: log, client: webhook.New(c.Remote, nil, webhook.Caller{Agent: "portico-admission", Trace: tracing.ToHeader}), kept: cache.NewLRUExpireCache(maxKept)}
 }
 
 // Validate refuses with Forbidden (403) pods with images that the service refuses, and

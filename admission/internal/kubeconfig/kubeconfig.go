@@ -102,6 +102,14 @@ func identityOf(user *api.AuthInfo) webhook.Identity {
 	if user.AuthProvider != nil {
 		return webhook.Identity{Err: errors.New("auth-provider: not supported")}
 	}
+	if user.ClientKey+string(user.ClientKeyData) != "" && user.ClientCertificate+string(user.ClientCertificateData) == "" {
+		return webhook.Identity{Err: errors.New("client-key: there is no client-certificate for it")}
+	}
+	alone := api.Config{AuthInfos: map[string]*api.AuthInfo{"user": user}, Clusters: map[string]*api.Cluster{"any": {Server: "https://any"}},
+		Contexts: map[string]*api.Context{"any": {Cluster: "any", AuthInfo: "user"}}}
+	if err := clientcmd.ConfirmUsable(alone, "any"); err != nil {
+		return webhook.Identity{Err: err}
+	}
 	return identity(&rest.Config{
 		BearerToken: user.Token, BearerTokenFile: user.TokenFile, Username: user.Username, Password: user.Password, ExecProvider: user.Exec,
 		Impersonate: rest.ImpersonationConfig{UserName: user.Impersonate, UID: user.ImpersonateUID, Groups: user.ImpersonateGroups, Extra: user.ImpersonateUserExtra},

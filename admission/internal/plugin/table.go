@@ -56,6 +56,8 @@ type Config struct {
 	Limited       []usage.Limited
 	Tolerations   tolerations.Config
 	ImagePolicy   images.Config
+	// MutatingAs and ValidatingAs are who webhooks are asked as.
+	MutatingAs, ValidatingAs webhook.Identities
 }
 
 // Table returns all plugins in the order in which they are called: first cheap rejections,

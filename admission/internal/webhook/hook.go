@@ -42,8 +42,8 @@ type hook struct {
 func (h *hook) key() string { return h.configuration + "/" + h.name }
 
 // Parser returns a parser of stored configurations. The resolver finds the addresses of
-// Services that webhooks name.
-func Parser(find webhook.Resolver) func(services.Object) (Configuration, error) {
+// Services that webhooks name; identities are the client credentials for each webhook.
+func Parser(find webhook.Resolver, identities Identities) func(services.Object) (Configuration, error) {
 	return func(o services.Object) (Configuration, error) {
 		var stored struct {
 			// A validating webhook has all fields of a mutating one except reinvocationPolicy.
@@ -54,7 +54,10 @@ func Parser(find webhook.Resolver) func(services.Object) (Configuration, error) 
 		}
 		var c Configuration
 		for _, w := range stored.Webhooks {
-			hook, err := newHook(o.Key.Name, &w, find)
+			hook, err := newHook(o.Key.Name, &w, func(c webhook.Config) *webhook.Client {
+				c.Identity = identities.of(c)
+				return webhook.New(c, find, webhook.Caller{Agent: "portico-admission", Trace: tracing.ToHeader})
+			})
 			if err != nil {
 				return c, fmt.Errorf("webhook %q: %w", w.Name, err)
 			}
@@ -64,12 +67,12 @@ func Parser(find webhook.Resolver) func(services.Object) (Configuration, error) 
 	}
 }
 
-func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, find webhook.Resolver) (*hook, error) {
+func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, connect func(webhook.Config) *webhook.Client) (*hook, error) {
 	h := &hook{configuration: configuration, name: w.Name, rules: w.Rules, timeout: 10 * time.Second,
 		equivalent: w.MatchPolicy == nil || *w.MatchPolicy == admissionregistrationv1.Equivalent,
 		failOpen:   w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
 		reinvoke:   w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
-		client:     webhook.New(clientConfig(w.ClientConfig), find, webhook.Caller{Agent: "portico-admission", Trace: tracing.ToHeader}),
+		client:     connect(clientConfig(w.ClientConfig)),
 	}
 	if w.TimeoutSeconds != nil {
 		h.timeout = time.Duration(*w.TimeoutSeconds) * time.Second
