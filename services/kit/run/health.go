@@ -98,14 +98,20 @@ func (h *Health) Checks() []Check {
 // Handler serves /livez, /readyz and /healthz, and single checks below them, with the
 // parameters verbose and exclude, to any client. Reasons of failures are logged and not
 // returned.
-func (h *Health) Handler() http.Handler { return h.handler(false) }
+func (h *Health) Handler() http.Handler { return healthPages{h, false}.handler() }
 
-// handler adds the notes of the checks for those who operate the process.
-func (h *Health) handler(notes bool) http.Handler {
+// healthPages serves the health endpoints, with the notes of checks only for those who
+// operate the process.
+type healthPages struct {
+	*Health
+	notes bool
+}
+
+func (h healthPages) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, endpoint := range []string{"livez", "readyz", "healthz"} {
 		mux.HandleFunc("GET /"+endpoint, func(w http.ResponseWriter, r *http.Request) {
-			h.answer(w, r, endpoint, h.of(endpoint), notes)
+			h.answer(w, r, endpoint, h.of(endpoint))
 		})
 		mux.HandleFunc("GET /"+endpoint+"/{check}", func(w http.ResponseWriter, r *http.Request) {
 			one := slices.DeleteFunc(h.of(endpoint), func(c Check) bool { return c.Name != r.PathValue("check") })
@@ -113,7 +119,7 @@ func (h *Health) handler(notes bool) http.Handler {
 				http.NotFound(w, r)
 				return
 			}
-			h.answer(w, r, endpoint, one, notes)
+			h.answer(w, r, endpoint, one)
 		})
 	}
 	return mux
@@ -137,9 +143,9 @@ func (h *Health) logger() *slog.Logger {
 }
 
 // answer runs the checks of an endpoint and responds with 200 if all pass, else 500.
-func (h *Health) answer(w http.ResponseWriter, r *http.Request, endpoint string, checks []Check, notes bool) {
+func (h healthPages) answer(w http.ResponseWriter, r *http.Request, endpoint string, checks []Check) {
 	query := r.URL.Query()
-	report, failed := h.probe(r, checks, query["exclude"], notes)
+	report, failed := h.probe(r, checks, query["exclude"])
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
@@ -168,7 +174,7 @@ func runAll(ctx context.Context, checks []Check, excluded []string) []error {
 }
 
 // probe runs the checks and returns a report with a line for each.
-func (h *Health) probe(r *http.Request, checks []Check, excluded []string, notes bool) (report string, failed bool) {
+func (h healthPages) probe(r *http.Request, checks []Check, excluded []string) (report string, failed bool) {
 	var lines strings.Builder
 	outcomes := runAll(r.Context(), checks, excluded)
 	for i, c := range checks {
@@ -181,7 +187,7 @@ func (h *Health) probe(r *http.Request, checks []Check, excluded []string, notes
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
 		} else {
 			fmt.Fprintf(&lines, "[+]%s ok", c.Name)
-			if notes && c.Note != nil && c.Note() != "" {
+			if h.notes && c.Note != nil && c.Note() != "" {
 				fmt.Fprintf(&lines, ": %s", c.Note())
 			}
 			fmt.Fprintln(&lines)

@@ -29,7 +29,7 @@ func newStatusPage(address string, h *Health, m *prometheus.Registry) (*statusPa
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m, promhttp.HandlerOpts{EnableOpenMetrics: true}))
-	mux.Handle("GET /", h.handler(true))
+	mux.Handle("GET /", healthPages{h, true}.handler())
 	page.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	return page, nil
 }
