@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"debug/elf"
+	"encoding/hex"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +30,9 @@ func TestReproducible(t *testing.T) {
 	first, second := built(t, here), built(t, elsewhere, "GOCACHE="+t.TempDir())
 	if sha256.Sum256(first) != sha256.Sum256(second) {
 		t.Error("the same source has given two binaries")
+	}
+	if !bytes.Equal(bill(t, here), bill(t, elsewhere)) {
+		t.Error("the same source has given two bills of materials")
 	}
 	for _, path := range []string{here, elsewhere} {
 		if bytes.Contains(first, []byte(path)) || bytes.Contains(second, []byte(path)) {
@@ -83,4 +88,73 @@ func built(t *testing.T, dir string, env ...string) []byte {
 		t.Fatal(err)
 	}
 	return content
+}
+
+// bill returns the bill of materials of the store's image.
+func bill(t *testing.T, dir string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(dir, "bin/images/store/root/sbom.cdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// component is one part of a bill.
+type component struct {
+	Name, Version, PURL string
+	Hashes              []struct{ Alg, Content string }
+}
+
+// TestBillOfMaterials compares the bill of an image with what the program in it says of itself.
+func TestBillOfMaterials(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := built(t, root)
+	var bom struct {
+		BOMFormat   string
+		SpecVersion string
+		Metadata    struct{ Component component }
+		Components  []component
+	}
+	if err := json.Unmarshal(bill(t, root), &bom); err != nil || bom.BOMFormat != "CycloneDX" || bom.SpecVersion == "" {
+		t.Fatalf("%+v, %v", bom, err)
+	}
+	sum := sha256.Sum256(program)
+	if about := bom.Metadata.Component; about.Name != "portico-store" || about.Version != "v0.0.0" || about.Hashes[0].Content != hex.EncodeToString(sum[:]) {
+		t.Errorf("the bill is of %+v", about)
+	}
+	listed := map[string]string{}
+	for _, c := range bom.Components {
+		listed[c.Name] = c.Version
+		if c.Version == "" || !strings.HasPrefix(c.PURL, "pkg:golang/"+c.Name+"@") {
+			t.Errorf("%s: version %q, %s", c.Name, c.Version, c.PURL)
+		}
+		if ours := strings.HasPrefix(c.Name, "github.com/portico-platform/") || c.Name == "std"; ours == (c.Hashes != nil) {
+			t.Errorf("%s: has a checksum: %v", c.Name, c.Hashes != nil)
+		}
+	}
+	out, err := exec.Command("go", "version", "-m", filepath.Join(root, "bin/images/store/root/program")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 1 // the standard library
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || fields[0] != "mod" && fields[0] != "dep" {
+			continue
+		}
+		found++
+		if version := listed[fields[1]]; version != fields[2] && !strings.HasPrefix(fields[1], "github.com/portico-platform/") {
+			t.Errorf("%s is in the program with %s and in the bill with %q", fields[1], fields[2], version)
+		}
+	}
+	if found < 20 || len(listed) != found {
+		t.Errorf("%d modules in the program, and %d in the bill", found, len(listed))
+	}
+	if !strings.Contains(string(out), "go"+listed["std"]) {
+		t.Errorf("the standard library is of %q", listed["std"])
+	}
 }
