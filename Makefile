@@ -87,6 +87,10 @@ e2e: ## run the end-to-end tests, on one process and on many
 
 ATTACK_ARGS ?= -duration 10m
 
+.PHONY: rolling
+rolling: ## roll, scale, kill and cut off each service under the load of 200 writers and 1,000 informers
+	go test -count=1 -timeout 0 -v -run 'TestRolling$$' ./deploy/e2e -args -rolling
+
 .PHONY: attack
 attack: ## attack the suite: the trials in their large form, again and again, and a report
 	go test -count=1 -timeout 0 -v -run 'TestAttack|TestLinearizable' ./deploy/e2e -args -slowest 1s $(ATTACK_ARGS)

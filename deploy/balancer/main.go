@@ -1,5 +1,4 @@
-// Command balancer spreads TCP connections over all front doors that a name stands
-// for. It is what deploy/compose has in the place of the load balancer of a platform.
+// Command balancer spreads TCP connections over all front doors that names stand for. It is what deploy/compose has in the place of the load balancer of a platform.
 package main
 
 import (
@@ -30,7 +29,7 @@ func service() run.Service {
 		About: "forwards connections to front doors",
 		Flags: func(fs *pflag.FlagSet) {
 			fs.String("listen-address", "127.0.0.1:6443", "`address` to take connections on")
-			fs.String("to", "", "`name:port` of the front doors: all addresses that the name has, asked for again every second")
+			fs.StringSlice("to", nil, "`name:port` of the front doors: all addresses that the name has, asked for again every second; several with commas between")
 			run.Required(fs, "to")
 			fs.String("ca-file", "", "`file` with the authorities that sign the front doors' certificates")
 			run.Required(fs, "ca-file")
@@ -41,10 +40,11 @@ func service() run.Service {
 }
 
 func start(ctx context.Context, n *run.Node) error {
-	to, _ := n.Flags.GetString("to")
-	host, port, err := net.SplitHostPort(to)
-	if err != nil {
-		return run.Usagef("--to: %v", err)
+	to, _ := n.Flags.GetStringSlice("to")
+	for _, name := range to {
+		if _, _, err := net.SplitHostPort(name); err != nil {
+			return run.Usagef("--to: %v", err)
+		}
 	}
 	file, _ := n.Flags.GetString("ca-file")
 	content, err := os.ReadFile(file)
@@ -56,13 +56,7 @@ func start(ctx context.Context, n *run.Node) error {
 		return run.Usagef("--ca-file: %s holds no certificate", file)
 	}
 	name, _ := n.Flags.GetString("server-name")
-	b := newBalancer(n.Log, func(ctx context.Context) ([]string, error) {
-		found, err := net.DefaultResolver.LookupHost(ctx, host)
-		for i := range found {
-			found[i] = net.JoinHostPort(found[i], port)
-		}
-		return found, err
-	}, &tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12})
+	b := newBalancer(n.Log, func(ctx context.Context) ([]string, error) { return resolve(ctx, to) }, &tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12})
 	address, _ := n.Flags.GetString("listen-address")
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -87,4 +81,21 @@ func start(ctx context.Context, n *run.Node) error {
 		return nil
 	})
 	return nil
+}
+
+// resolve returns all addresses that names stand for, and the errors of those that have
+// none.
+func resolve(ctx context.Context, names []string) (all []string, err error) {
+	for _, name := range names {
+		host, port, invalid := net.SplitHostPort(name)
+		if invalid != nil {
+			return nil, invalid
+		}
+		found, failed := net.DefaultResolver.LookupHost(ctx, host)
+		err = errors.Join(err, failed)
+		for _, address := range found {
+			all = append(all, net.JoinHostPort(address, port))
+		}
+	}
+	return all, err
 }

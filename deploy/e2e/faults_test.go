@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -103,8 +104,22 @@ func replicated() (all []program) {
 
 func newTrial(t *testing.T) *trial {
 	t.Helper()
+	x := startTrial(t, replicated(), nil, true)
+	for _, door := range x.replicas["frontdoor"] {
+		direct := x.connect(t, door)
+		crossed := *direct
+		crossed.URL = "https://" + x.between("client", door)
+		x.doors, x.crossed = append(x.doors, direct), append(x.crossed, &crossed)
+	}
+	return x
+}
+
+// startTrial starts programs, with links between all of them if they are linked, and
+// knows others that are not started.
+func startTrial(t *testing.T, started, others []program, linked bool) *trial {
+	t.Helper()
 	x := &trial{random: seeded(t), suite: newSuite(t, vocabulary.K8s()), programs: map[string]program{}, links: map[[2]string]*lossy.Proxy{}}
-	for _, p := range replicated() {
+	for _, p := range slices.Concat(started, others) {
 		x.programs[p.replica] = p
 		if p.replica != p.name {
 			x.add(t, p.name, p.replica)
@@ -112,19 +127,16 @@ func newTrial(t *testing.T) *trial {
 	}
 	x.between = func(from, to string) string {
 		pair := [2]string{from, to}
-		if x.links[pair] == nil {
+		switch {
+		case !linked:
+			return x.addresses[to]
+		case x.links[pair] == nil:
 			x.links[pair] = lossy.New(t, x.addresses[to])
 		}
 		return x.links[pair].Address()
 	}
-	for _, p := range replicated() {
+	for _, p := range started {
 		x.start(t, p)
-	}
-	for _, door := range x.replicas["frontdoor"] {
-		direct := x.connect(t, door)
-		crossed := *direct
-		crossed.URL = "https://" + x.between("client", door)
-		x.doors, x.crossed = append(x.doors, direct), append(x.crossed, &crossed)
 	}
 	x.etcd = x.etcdClient(t)
 	return x
