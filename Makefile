@@ -117,6 +117,11 @@ conformance-update: build ## the same, and add newly passing checks to passing.t
 bench: build ## measure Portico
 	go run ./deploy/bench -portico bin/portico $(ARGS)
 
+.PHONY: bench-processes
+bench-processes: build ## measure the services as separate processes beside the all-in-one, as ratios
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./deploy/e2e/cmd/etcd ./deploy/e2e/cmd/nats
+	go run ./deploy/bench -portico bin/portico -processes bin $(ARGS)
+
 .PHONY: bench-peer
 bench-peer: build ## measure Portico beside the reference server, as ratios
 	GOWORK=off CGO_ENABLED=0 go -C deploy/bench/peer build -trimpath -o ../../../bin/peer/ ./...

@@ -26,6 +26,8 @@ import (
 // settings are the flags.
 type settings struct {
 	portico, peer string
+	processes     string
+	permissions   string
 	url, token    string
 	pids          []int
 
@@ -43,6 +45,8 @@ func main() {
 	s := settings{}
 	flag.StringVar(&s.portico, "portico", "", "program of the all-in-one to start and measure")
 	flag.StringVar(&s.peer, "peer", "", "folder with the programs apiserver and etcd to start and measure as the peer")
+	flag.StringVar(&s.processes, "processes", "", "folder with the programs of the services, etcd and nats to start as separate processes and measure beside the all-in-one")
+	flag.StringVar(&s.permissions, "nats-permissions", "deploy/nats/permissions.conf", "NATS configuration with the users of -processes")
 	flag.StringVar(&s.url, "url", "", "measure a running server at this base URL (https)")
 	flag.StringVar(&s.token, "token", "", "bearer token for -url")
 	flag.Func("pid", "process IDs of the server at -url, for CPU and memory; separated by commas", s.addProcesses)
@@ -86,7 +90,7 @@ func (s *settings) summary(targets []*target) string {
 }
 
 func run(ctx context.Context, s *settings) (err error) {
-	selected, err := choose(scenarios(), s.only)
+	selected, err := choose(s.scenarios(), s.only)
 	if err != nil {
 		return err
 	}

@@ -30,13 +30,25 @@ func (m *measurement) measure(ctx context.Context, load func() (figures.Samples,
 		return err
 	}
 	peak := m.watchMemory()
+	parts := m.used()
 	began, server, own, machine := time.Now(), cpu(m.pids...), cpu(os.Getpid()), busy()
 	s, err := load()
 	r := figures.Result{Samples: s, Elapsed: time.Since(began), Server: cpu(m.pids...) - server, Load: cpu(os.Getpid()) - own}
 	r.Others = max(0, busy()-machine-r.Server-r.Load)
+	for i, after := range m.used() {
+		r.Parts = append(r.Parts, figures.Part{Name: after.Name, CPU: after.CPU - parts[i].CPU})
+	}
 	r.Memory, r.AtRest = peak(), m.atRest
 	m.result = r
 	return err
+}
+
+// used returns the CPU time of each process whose name is known.
+func (t *target) used() (parts []figures.Part) {
+	for i, name := range t.parts {
+		parts = append(parts, figures.Part{Name: name, CPU: cpu(t.pids[i])})
+	}
+	return parts
 }
 
 // quiet waits until the server has finished background work of earlier requests, for at

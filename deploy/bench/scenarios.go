@@ -23,6 +23,21 @@ type scenario struct {
 	goals []figures.Goal
 }
 
+// apart is the limit on the CPU time of separate processes in multiples of the all-in-one's.
+const apart = 1.6
+
+// scenarios returns all measurements, with the goals in comparison with the reference
+// server or the all-in-one.
+func (s *settings) scenarios() []scenario {
+	all := scenarios()
+	if s.processes != "" {
+		for i := range all {
+			all[i].goals = []figures.Goal{figures.AtMost(figures.ServerCPU, apart)}
+		}
+	}
+	return all
+}
+
 // scenarios returns all measurements in order: first those that need servers that have
 // only created the pods, last those that add objects.
 func scenarios() []scenario {

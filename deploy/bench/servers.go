@@ -9,6 +9,13 @@ import (
 
 // starters returns functions that start the targets, in the order of measurement.
 func starters(s *settings, work string) (all []func(context.Context) (*target, error)) {
+	if s.processes != "" {
+		all = append(all, func(ctx context.Context) (*target, error) {
+			return start(ctx, func(programs, work string) (*servers.Server, error) {
+				return servers.StartProcesses(programs, s.permissions, work)
+			}, s.processes, work)
+		})
+	}
 	if s.portico != "" {
 		all = append(all, func(ctx context.Context) (*target, error) { return start(ctx, servers.StartPortico, s.portico, work) })
 	}
@@ -32,7 +39,7 @@ func start(ctx context.Context, begin func(program, work string) (*servers.Serve
 		return nil, err
 	}
 	t := newTarget(server.Name, server.URL)
-	t.server, t.pids = server, server.Processes()
+	t.server, t.pids, t.parts = server, server.Processes(), server.Names()
 	if err != nil {
 		return t, err
 	}

@@ -23,6 +23,7 @@ type target struct {
 	name, url, token, version string
 	server                    *servers.Server // unless it was running before
 	pids                      []int
+	parts                     []string // the names of the processes, if they are known
 
 	created atomic.Int64    // number of objects with numbered names
 	touched int64           // how often touch was called

@@ -40,6 +40,11 @@ func (r *Report) Print(w io.Writer) error {
 			}
 		}
 	}
+	for i, server := range r.Servers {
+		if rows := r.parts(i); len(rows) > 1 {
+			r.table(&out, "CPU per operation of each process: "+server, rows)
+		}
+	}
 	r.table(&out, "All figures", r.figures())
 	_, err := w.Write(out.Bytes())
 	return err
@@ -60,6 +65,30 @@ func (r *Report) goals(part string) [][]string {
 			}
 			rows = append(rows, []string{l.Name, g.metric.String(), g.metric.text(own), g.metric.text(peer), ratio(own, peer), g.String(), met})
 		}
+	}
+	return rows
+}
+
+// parts are a row for each measurement, with the CPU time of each process of a server
+// that has several.
+func (r *Report) parts(server int) (rows [][]string) {
+	for _, l := range r.Lines {
+		results := l.Results[server]
+		if len(results[0].Parts) < 2 || results[0].Operations == 0 {
+			continue
+		}
+		if rows == nil {
+			head := []string{"measurement", "all"}
+			for _, p := range results[0].Parts {
+				head = append(head, p.Name)
+			}
+			rows = append(rows, head)
+		}
+		row := []string{l.Name, ServerCPU.text(ServerCPU.overall(results))}
+		for i := range results[0].Parts {
+			row = append(row, ServerCPU.text(partCPU(results, i)))
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

@@ -44,6 +44,20 @@ func TestReportHoldsTheFirstAgainstTheSecond(t *testing.T) {
 	)
 }
 
+func TestReportOfProcesses(t *testing.T) {
+	r := report()
+	r.Markdown = true
+	for i := range r.Lines[0].Results[0] {
+		server := &r.Lines[0].Results[0][i]
+		server.Parts = []Part{{"store", server.Server / 4}, {"frontdoor", server.Server * 3 / 4}}
+	}
+	contains(t, r,
+		"### CPU per operation of each process: portico",
+		"| measurement | all | store | frontdoor |",
+		"| get | 100µs | 25µs | 75µs |",
+	)
+}
+
 func TestReportInColumns(t *testing.T) {
 	contains(t, report(), "READS AND THEIR GOALS", "get          per second                1000     500")
 }

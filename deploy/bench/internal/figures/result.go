@@ -27,9 +27,26 @@ type Result struct {
 	Elapsed time.Duration
 	// The CPU time during the run: of the server, of the load, of the rest of the machine.
 	Server, Load, Others time.Duration
+	// Parts is the CPU time of the server by process.
+	Parts []Part
 	// The server's resident memory in bytes: the maximum during the run, and before all
 	// measurements.
 	Memory, AtRest int64
+}
+
+// Part is one process of a server and the CPU time that it used.
+type Part struct {
+	Name string
+	CPU  time.Duration
+}
+
+// partCPU returns the median CPU time per operation of one process.
+func partCPU(results []Result, i int) float64 {
+	only := make([]Result, len(results))
+	for j, r := range results {
+		only[j] = Result{Samples: r.Samples, Server: r.Parts[i].CPU}
+	}
+	return ServerCPU.overall(only)
 }
 
 // String returns all figures in one line.

@@ -1,0 +1,134 @@
+package servers
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/portico-platform/portico/deploy/internal/loopback"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
+)
+
+// part is a service that runs as a process of its own.
+type part struct {
+	name       string
+	peers      []string // that it calls
+	etcd, nats bool
+	args       []string
+}
+
+// parts are the services without the workers, each with those that it calls.
+func parts(tokens string, serving peertls.Files) []part {
+	return []part{
+		{name: "store", etcd: true},
+		{name: "watch-hub", etcd: true, nats: true},
+		{name: "authn", peers: []string{"store"}, args: []string{"--token-auth-file=" + tokens, "--service-account-key-file=" + serving.Key}},
+		{name: "authz", peers: []string{"store", "watch-hub"}, nats: true},
+		{name: "admission", peers: []string{"store", "watch-hub", "authz"}, nats: true, args: []string{"--disable-admission-plugins=ServiceAccount"}},
+		{name: "frontdoor", peers: []string{"store", "watch-hub", "authn", "authz", "admission"}, nats: true,
+			args: []string{"--tls-cert-file=" + serving.Cert, "--tls-private-key-file=" + serving.Key}},
+	}
+}
+
+// processes is a suite of separate processes while it is started.
+type processes struct {
+	*Server
+	programs, work string
+	authority      *peertls.Authority
+	addresses      map[string]string
+}
+
+// StartProcesses starts each service of Portico as a process of its own, with etcd and
+// NATS beside them, all connected by mutual TLS, from the programs in a folder.
+// permissions is the NATS configuration with the users. The caller has the same duties as
+// for StartPortico.
+func StartProcesses(programs, permissions, work string) (*Server, error) {
+	address, tokens, err := home(work, "processes")
+	if err != nil {
+		return nil, err
+	}
+	p := &processes{Server: &Server{Name: "processes", URL: "https://" + address}, programs: programs, work: work,
+		addresses: map[string]string{"frontdoor": address}}
+	if p.authority, err = peertls.NewAuthority(); err != nil {
+		return nil, err
+	}
+	serving, err := p.issue("serving", "frontdoor", "127.0.0.1")
+	if err != nil {
+		return nil, err
+	}
+	all := parts(tokens, serving)
+	for _, name := range []string{"etcd", "nats", "store", "watch-hub", "authn", "authz", "admission"} {
+		if p.addresses[name], err = loopback.FreeAddress(); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.startServer("etcd", "-dir", filepath.Join(work, "processes", "etcd")); err != nil {
+		return p.Server, err
+	}
+	if err := p.startServer("nats", "-permissions", permissions); err != nil {
+		return p.Server, err
+	}
+	for _, service := range all {
+		if err := p.start(service); err != nil {
+			return p.Server, err
+		}
+	}
+	return p.Server, nil
+}
+
+// issue makes a certificate in a folder of its own.
+func (p *processes) issue(folder string, names ...string) (peertls.Files, error) {
+	dir := filepath.Join(p.work, "processes", folder)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return peertls.Files{}, err
+	}
+	return p.authority.Issue(dir, names...)
+}
+
+// startServer starts etcd or NATS.
+func (p *processes) startServer(name string, args ...string) error {
+	files, err := p.issue(name, name, "127.0.0.1")
+	if err != nil {
+		return err
+	}
+	return p.spawn(p.work, filepath.Join(p.programs, name), append(args, "-address", p.addresses[name], "-ca", files.CA, "-cert", files.Cert, "-key", files.Key)...)
+}
+
+// start starts a service, told where the others are.
+func (p *processes) start(s part) error {
+	files, err := p.issue(s.name, s.name)
+	if err != nil {
+		return err
+	}
+	args := append(append([]string{"--vocabulary=k8s"}, s.args...), files.Flags()...)
+	if s.name == "frontdoor" {
+		host, port, _ := net.SplitHostPort(p.addresses[s.name])
+		args = append(args, "--bind-address="+host, "--secure-port="+port)
+	} else {
+		args = append(args, "--rpc-address="+p.addresses[s.name])
+	}
+	for _, peer := range s.peers {
+		args = append(args, "--"+peer+"-address="+p.addresses[peer])
+	}
+	security := func(prefix, ca, cert, key string) {
+		args = append(args, "--"+prefix+ca+"="+files.CA, "--"+prefix+cert+"="+files.Cert, "--"+prefix+key+"="+files.Key)
+	}
+	if s.etcd {
+		args = append(args, "--etcd-servers=https://"+p.addresses["etcd"])
+		security("etcd-", "cafile", "certfile", "keyfile")
+	}
+	if s.nats {
+		args = append(args, "--nats-url=tls://"+p.addresses["nats"])
+		security("nats-", "ca-file", "cert-file", "key-file")
+	}
+	return p.spawn(p.work, filepath.Join(p.programs, s.name), args...)
+}
+
+// Names returns the names of the server's processes, in the order of Processes.
+func (s *Server) Names() (names []string) {
+	for _, p := range s.processes {
+		names = append(names, strings.TrimSuffix(filepath.Base(p.Path), ".exe"))
+	}
+	return names
+}
