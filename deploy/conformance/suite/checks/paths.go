@@ -95,6 +95,25 @@ spec: {user: nobody, resourceAttributes: {verb: get, resource: secrets, namespac
 		t.GET(path + "?container=nowhere").Is(400)
 		t.GET(t.In("pods") + "/none/log").Is(404)
 	})
+	s.Check("PATH-15", "connect subresources: a connection that cannot be made is an error that says why", func(t *T) {
+		t.PodReady()
+		t.POST(t.In("pods"), Pod("a")).OK()
+		pod := t.In("pods") + "/a"
+		t.Contains("message of exec", t.POST(pod+"/exec?command=ls&stdout=1", nil).Is(400).Obj().Str("message"), "does not have a host assigned")
+		t.GET(pod + "/exec?command=ls&stdout=1&container=nowhere").Is(400)
+		t.PUT(pod+"/portforward", nil).Is(405)
+		t.GET(t.In("pods") + "/none/attach?stdout=1").Is(404)
+		t.GET("/api/v1/nodes/none/proxy/").Is(404)
+		t.GET(t.In("pods") + "/ftp:a:80/proxy/").Is(400)
+		for _, ip := range []string{"127.0.0.1", "169.254.169.254"} {
+			t.PATCH(MergePatch, pod+"/status", YAML(`{status: {phase: Running, podIP: %[1]s, podIPs: [{ip: %[1]s}]}}`, ip)).OK()
+			t.GET(pod + "/proxy/").Is(400)
+		}
+		t.POST(t.In("services"), YAML(`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{name: web, port: 80}]}}`)).OK()
+		t.POST(t.In("endpoints"), YAML(`{apiVersion: v1, kind: Endpoints, metadata: {name: s}, subsets: [{addresses: [{ip: 192.0.2.1}], ports: [{name: web, port: 80}]}]}`)).OK()
+		t.GET(t.In("services") + "/s:web/proxy/").Is(503) // the address is of no pod
+		t.GET(t.In("services") + "/s:81/proxy/").Is(503)
+	})
 	s.Check("PATH-14", "clients inside the cluster find the API as a Service in namespace default", func(t *T) {
 		apiService := map[string]string{Platform: "platform", K8s: "kubernetes"}[Vocabulary()]
 		t.Until(30*time.Second, "the Service", func() bool { return t.GET(In("default", "services")+"/"+apiService).Code == 200 })

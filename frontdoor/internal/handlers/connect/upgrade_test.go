@@ -164,7 +164,7 @@ func TestEndsOfConnections(t *testing.T) {
 		b.handlers.open = sessions{}
 		b.handlers.Lifetime = time.Minute
 		if name == "lifetime" {
-			b.handlers.Lifetime = 200 * time.Millisecond
+			b.handlers.Lifetime = 3 * time.Second
 		}
 		conn, reader, status := b.open("pods/placed/attach?stdin=1", "Upgrade: SPDY/3.1")
 		if status != 101 {
@@ -173,7 +173,7 @@ func TestEndsOfConnections(t *testing.T) {
 		end(conn)
 		select {
 		case <-ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(20 * time.Second):
 			t.Fatalf("%s: the connection to the node stays", name)
 		}
 		if name != "client" {

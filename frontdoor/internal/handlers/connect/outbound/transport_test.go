@@ -171,13 +171,13 @@ func TestRefusedWhenDialled(t *testing.T) {
 // later does not keep its connection.
 func TestUpgradeLimits(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer string
-		idle   time.Duration
-		want   string
+		answer         string
+		idle, patience time.Duration
+		want           string
 	}{
-		"late":   {"", time.Minute, errLateHeader.Error()},
-		"long":   {"HTTP/1.1 101 Switching\r\n" + strings.Repeat("A: b\r\n", 20_000), time.Minute, errLongHeader.Error()},
-		"silent": {"HTTP/1.1 101 Switching\r\n\r\n", 300 * time.Millisecond, "i/o timeout"},
+		"late":   {"", time.Minute, time.Second, errLateHeader.Error()},
+		"long":   {"HTTP/1.1 101 Switching\r\n" + strings.Repeat("A: b\r\n", 20_000), time.Minute, time.Minute, errLongHeader.Error()},
+		"silent": {"HTTP/1.1 101 Switching\r\n\r\n", 3 * time.Second, time.Minute, "i/o timeout"},
 	} {
 		s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
 			conn, _, err := w.(http.Hijacker).Hijack()
@@ -190,7 +190,7 @@ func TestUpgradeLimits(t *testing.T) {
 		})
 		s.config.Idle = c.idle
 		to, _ := url.Parse(s.server.URL)
-		upgrade, err := Dial(t.Context(), s.transports().Node(true), to, 300*time.Millisecond)
+		upgrade, err := Dial(t.Context(), s.transports().Node(true), to, c.patience)
 		if err != nil {
 			t.Fatal(err)
 		}
