@@ -158,6 +158,7 @@ func (s *placed) exec(t *testing.T) {
 		act{line: "exec p -- ls /nowhere", code: 2, want: []string{"/nowhere", "command terminated with exit code 2"}},
 		act{line: "exec p -c other -- ls", code: 1, want: []string{"other"}},
 	)
+	s.k.with("KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false").play(t, act{line: "exec -i p -- cat", input: "over SPDY", want: []string{"over SPDY"}})
 	large := strings.Repeat("0123456789abcdef", 1<<18)
 	if out, code := s.k.try(t, "exec -i p -- cat", large); code != 0 || out != large {
 		t.Errorf("%d bytes of %d came back, exit code %d", len(out), len(large), code)
@@ -278,6 +279,24 @@ func (s *placed) executors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "exit code 3") || out.String() != "input" || errs.String() != "failed\n" {
 			t.Errorf("%s: got %v, %q, %q", name, err, out.String(), errs.String())
 		}
+	}
+	s.fourthProtocol(t, client)
+}
+
+// fourthProtocol runs a command over the WebSocket protocol that nodes speak themselves,
+// which cannot end the input.
+func (s *placed) fourthProtocol(t *testing.T, client *kubernetes.Clientset) {
+	at := client.CoreV1().RESTClient().Get().Resource("pods").Namespace(s.namespace).Name("p").SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Command: []string{"sh", "-c", "echo done; exit 4"}, Stdout: true}, scheme.ParameterCodec).URL()
+	executor, err := remotecommand.NewWebSocketExecutorForProtocols(s.Config(), http.MethodGet, at.String(), "v4.channel.k8s.io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var out bytes.Buffer
+	if err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out}); err == nil || !strings.Contains(err.Error(), "exit code 4") || out.String() != "done\n" {
+		t.Errorf("WebSocket v4: got %v, %q", err, out.String())
 	}
 }
 
