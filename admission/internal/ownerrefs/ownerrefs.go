@@ -39,16 +39,27 @@ func (p Plugin) Validate(ctx context.Context, r *review.Review) error {
 		return err
 	}
 	if r.Operation == services.OperationUpdate {
-		may, err := p.may(ctx, services.Attributes{User: r.User, Verb: "delete", Group: r.Group, Version: r.Version, Resource: r.Resource,
+		decision, err := p.Authz.Authorize(ctx, services.Attributes{User: r.User, Verb: "delete", Group: r.Group, Version: r.Version, Resource: r.Resource,
 			Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name})
 		if err != nil {
 			return err
 		}
-		if !may {
-			return r.Forbid("cannot set an ownerRef on a resource you can't delete")
+		if !decision.Allowed {
+			// The end is what release 1.21 answers when there is no error.
+			return r.Forbid("cannot set an ownerRef on a resource you can't delete: %s, <nil>", decision.Reason)
 		}
 	}
-	for _, owner := range newlyBlocked(owners, before) {
+	blocked := newlyBlocked(owners, before)
+	if len(blocked) == 0 {
+		return nil
+	}
+	// Who may finalize anything need not be asked about each owner, or about owners of
+	// unknown types.
+	anything, err := p.Authz.Authorize(ctx, services.Attributes{User: r.User, Verb: "update", Group: "*", Version: "*", Resource: "*", Subresource: "finalizers", Name: "*"})
+	if err != nil || anything.Allowed {
+		return err
+	}
+	for _, owner := range blocked {
 		if err := p.checkBlocked(ctx, r, owner); err != nil {
 			return err
 		}
@@ -61,26 +72,22 @@ func (p Plugin) checkBlocked(ctx context.Context, r *review.Review, owner metav1
 	i := slices.IndexFunc(r.OwnerTypes, func(t services.OwnerType) bool { return t.APIVersion == owner.APIVersion && t.Kind == owner.Kind })
 	version, err := runtimeschema.ParseGroupVersion(owner.APIVersion)
 	if i < 0 || err != nil {
-		return r.Forbid("cannot set blockOwnerDeletion in this case because no resource type is known for APIVersion %v Kind %v", owner.APIVersion, owner.Kind)
+		return r.Forbid("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: no matches for kind %q in version %q",
+			owner.APIVersion, owner.Kind, owner.Kind, owner.APIVersion)
 	}
 	question := services.Attributes{User: r.User, Verb: "update", Group: version.Group, Version: version.Version,
 		Resource: r.OwnerTypes[i].Resource, Subresource: "finalizers", Name: owner.Name}
 	if r.OwnerTypes[i].Namespaced {
 		question.Namespace = r.Namespace
 	}
-	may, err := p.may(ctx, question)
+	decision, err := p.Authz.Authorize(ctx, question)
 	if err != nil {
 		return err
 	}
-	if !may {
-		return r.Forbid("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %s %q", question.Resource, owner.Name)
+	if !decision.Allowed {
+		return r.Forbid("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %s, <nil>", decision.Reason)
 	}
 	return nil
-}
-
-func (p Plugin) may(ctx context.Context, question services.Attributes) (bool, error) {
-	decision, err := p.Authz.Authorize(ctx, question)
-	return decision.Allowed, err
 }
 
 // newlyBlocked returns the owners whose deletion the new references block and the old ones
