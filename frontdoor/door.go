@@ -5,12 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/pprof"
-	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/componentstatus"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
@@ -25,7 +21,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/compression"
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
-	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
@@ -73,8 +68,7 @@ type door struct {
 	components  *componentstatus.Handlers
 	connections *connect.Handlers
 
-	// plainPaths serves non-resource paths, by their first segment.
-	plainPaths map[string]func(http.ResponseWriter, *http.Request) error
+	router     http.Handler // serves the paths that are no resources
 	compressor compression.Compressor
 	pacer      *pace.Pacer
 	drain      context.CancelFunc // ends the watches
@@ -159,7 +153,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	d.components = &componentstatus.Handlers{Health: n.Health, Codec: codec}
 	d.review = &reviews.Handlers{Authn: b.authn, Authz: b.authz, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary}
 	d.metrics = newRequestMetrics(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) + float64(d.connections.Open()) })
-	d.plainPaths = d.publish(n, c.profiling)
+	d.router = d.routes(n, c.profiling)
 	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
 		_, err := b.store.Revision(ctx)
 		return err
@@ -222,52 +216,4 @@ func reach(ctx context.Context, n *run.Node) (b backends, err error) {
 	}
 	b.changes, err = changes.Use(ctx, n)
 	return b, err
-}
-
-// publish returns the handlers of non-resource paths, by their first segment.
-func (d *door) publish(n *run.Node, profiling bool) map[string]func(http.ResponseWriter, *http.Request) error {
-	documents := func(w http.ResponseWriter, r *http.Request) error { return d.types.Load().documents.Serve(w, r) }
-	checks, issuer := withErrors(n.Health.Handler()), discloseIssuer(d.actions.Tokens)
-	paths := map[string]func(http.ResponseWriter, *http.Request) error{
-		"": documents, "api": documents, "apis": documents, "openapi": documents, "version": documents,
-		"healthz": checks, "livez": checks, "readyz": checks,
-		".well-known": issuer, "openid": issuer,
-		"metrics": withErrors(promhttp.HandlerFor(n.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})),
-	}
-	if profiling {
-		paths["debug"] = withErrors(profiles())
-	}
-	return paths
-}
-
-// plain returns the handler of a non-resource path, and whether it is a health check.
-func (d *door) plain(r *http.Request) (handler request.Handler, health bool) {
-	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	serve, ok := d.plainPaths[first]
-	if !ok {
-		return request.NoPage, false
-	}
-	return func(w http.ResponseWriter, r *request.Request) error {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			return request.NoMethod()
-		}
-		return serve(w, r.Request)
-	}, first == "healthz" || first == "livez" || first == "readyz"
-}
-
-// withErrors adapts a handler that writes its own errors.
-func withErrors(h http.Handler) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		h.ServeHTTP(w, r)
-		return nil
-	}
-}
-
-// profiles serves /debug/pprof/.
-func profiles() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
 }

@@ -200,7 +200,7 @@ func (d *door) identified(next request.Handler) request.Handler {
 			return err
 		}
 		if !isResource {
-			r.Plain, r.Health = d.plain(r.Request)
+			r.Plain, r.Health = d.plain, health(r.URL.Path)
 			r.Verb = strings.ToLower(r.Method)
 		}
 		return next(w, r)

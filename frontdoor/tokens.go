@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
@@ -55,22 +56,20 @@ const (
 	pathKeys   = "/openid/v1/jwks"
 )
 
-// discloseIssuer serves them. An issuer that is not a URL has none, since nobody could
-// fetch them.
-func discloseIssuer(i *subresources.Issuer) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		known := i != nil && strings.HasPrefix(i.Name, "https://")
-		switch {
-		case known && r.URL.Path == pathIssuer:
-			return writeJSON(w, "application/json", map[string]any{"issuer": i.Name, "jwks_uri": "https://" + r.Host + pathKeys,
-				"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
-				"id_token_signing_alg_values_supported": []string{i.Keys().Keys[0].Algorithm}})
-		case known && r.URL.Path == pathKeys:
-			return writeJSON(w, "application/jwk-set+json", i.Keys())
-		}
-		http.NotFound(w, r)
-		return nil
+// issuerRoutes adds them to a router. An issuer that is not a URL has none, since nobody
+// could fetch them.
+func issuerRoutes(r chi.Router, i *subresources.Issuer) {
+	if i == nil || !strings.HasPrefix(i.Name, "https://") {
+		return
 	}
+	r.Get(pathIssuer, failing(func(w http.ResponseWriter, r *http.Request) error {
+		return writeJSON(w, "application/json", map[string]any{"issuer": i.Name, "jwks_uri": "https://" + r.Host + pathKeys,
+			"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
+			"id_token_signing_alg_values_supported": []string{i.Keys().Keys[0].Algorithm}})
+	}))
+	r.Get(pathKeys, failing(func(w http.ResponseWriter, _ *http.Request) error {
+		return writeJSON(w, "application/jwk-set+json", i.Keys())
+	}))
 }
 
 func writeJSON(w http.ResponseWriter, mediaType string, value any) error {

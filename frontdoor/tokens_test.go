@@ -15,6 +15,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/services/kit/run/routes"
 )
 
 // TestIssuerDocuments reads the OpenID Connect Discovery documents.
@@ -37,7 +39,9 @@ func TestIssuerDocuments(t *testing.T) {
 	}
 	get := func(i *subresources.Issuer, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		if err := discloseIssuer(i)(w, httptest.NewRequest("GET", "https://door"+path, nil)); err != nil {
+		router := routes.New()
+		issuerRoutes(router, i)
+		if err := (&door{router: router}).plain(w, &request.Request{Request: httptest.NewRequest("GET", "https://door"+path, nil)}); err != nil {
 			t.Fatal(err)
 		}
 		return w

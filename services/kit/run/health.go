@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-chi/chi/v5"
 )
 
 // Check is one named health check of a process.
@@ -95,10 +97,10 @@ func (h *Health) Checks() []Check {
 	return slices.Clone(h.checks)
 }
 
-// Handler serves /livez, /readyz and /healthz, and single checks below them, with the
-// parameters verbose and exclude, to any client. Reasons of failures are logged and not
-// returned.
-func (h *Health) Handler() http.Handler { return healthPages{h, false}.handler() }
+// Routes adds /livez, /readyz and /healthz, and single checks below them, with the
+// parameters verbose and exclude, to a router for any client. Reasons of failures are logged
+// and not returned.
+func (h *Health) Routes(r chi.Router) { healthPages{h, false}.routes(r) }
 
 // healthPages serves the health endpoints, with the notes of checks only for those who
 // operate the process.
@@ -107,13 +109,12 @@ type healthPages struct {
 	notes bool
 }
 
-func (h healthPages) handler() http.Handler {
-	mux := http.NewServeMux()
+func (h healthPages) routes(r chi.Router) {
 	for _, endpoint := range []string{"livez", "readyz", "healthz"} {
-		mux.HandleFunc("GET /"+endpoint, func(w http.ResponseWriter, r *http.Request) {
+		r.Get("/"+endpoint, func(w http.ResponseWriter, r *http.Request) {
 			h.answer(w, r, endpoint, h.of(endpoint))
 		})
-		mux.HandleFunc("GET /"+endpoint+"/{check}", func(w http.ResponseWriter, r *http.Request) {
+		r.Get("/"+endpoint+"/{check}", func(w http.ResponseWriter, r *http.Request) {
 			one := slices.DeleteFunc(h.of(endpoint), func(c Check) bool { return c.Name != r.PathValue("check") })
 			if len(one) == 0 {
 				http.NotFound(w, r)
@@ -122,7 +123,6 @@ func (h healthPages) handler() http.Handler {
 			h.answer(w, r, endpoint, one)
 		})
 	}
-	return mux
 }
 
 // of returns the checks of an endpoint.

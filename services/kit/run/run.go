@@ -189,7 +189,7 @@ func newRunning(app App, s *settings) (*Running, error) {
 			return nil, err
 		}
 	}
-	r.status, err = newStatusPage(s.text("status-address"), r.base.Health, r.base.Metrics)
+	r.status, err = newStatusPage(s.text("status-address"), &r.base)
 	return r, err
 }
 

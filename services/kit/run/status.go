@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/portico-platform/portico/services/kit/run/routes"
 )
 
 // statusPage serves health and metrics of the process on --status-address.
@@ -18,7 +20,7 @@ type statusPage struct {
 	server   *http.Server
 }
 
-func newStatusPage(address string, h *Health, m *prometheus.Registry) (*statusPage, error) {
+func newStatusPage(address string, n *Node) (*statusPage, error) {
 	page := &statusPage{}
 	if address == "" {
 		return page, nil
@@ -27,11 +29,19 @@ func newStatusPage(address string, h *Health, m *prometheus.Registry) (*statusPa
 	if page.listener, err = net.Listen("tcp", address); err != nil {
 		return nil, fmt.Errorf("--status-address: %w", err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m, promhttp.HandlerOpts{EnableOpenMetrics: true}))
-	mux.Handle("GET /", healthPages{h, true}.handler())
-	page.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	router := routes.New()
+	n.routes(router, true)
+	page.server = &http.Server{Handler: router, ReadHeaderTimeout: 10 * time.Second}
 	return page, nil
+}
+
+// Routes adds the health checks and metrics of the process to a router for clients of the
+// API. Metrics have exemplars in the OpenMetrics format.
+func (n *Node) Routes(r chi.Router) { n.routes(r, false) }
+
+func (n *Node) routes(r chi.Router, notes bool) {
+	healthPages{n.Health, notes}.routes(r)
+	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(n.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 }
 
 // serve is called before the services start, so that the process is live and not ready

@@ -13,7 +13,15 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/routes"
 )
+
+// checks serves the checks as a process does.
+func checks(h *run.Health) http.Handler {
+	r := routes.New()
+	h.Routes(r)
+	return r
+}
 
 // eventually waits until a condition holds.
 func eventually(t *testing.T, holds func() bool) {
@@ -67,7 +75,7 @@ func TestHealth(t *testing.T) {
 	}})
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
-		h.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		checks(&h).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		return w.Code, w.Body.String()
 	}
 	type answers map[string]string
@@ -122,14 +130,14 @@ func TestAStuckCheck(t *testing.T) {
 	for range 20 {
 		askers.Go(func() {
 			w := httptest.NewRecorder()
-			h.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+			checks(&h).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
 			if body := w.Body.String(); w.Code != 500 || !strings.Contains(body, "[-]one failed") || !strings.Contains(body, "[-]three failed") || !strings.Contains(body, "[+]ping ok") {
 				t.Errorf("got %d %s", w.Code, body)
 			}
 		})
 	}
 	w := httptest.NewRecorder()
-	h.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/livez", nil))
+	checks(&h).ServeHTTP(w, httptest.NewRequest("GET", "/livez", nil))
 	if w.Code != 200 || time.Since(began) > time.Second {
 		t.Errorf("/livez: %d after %v", w.Code, time.Since(began))
 	}
@@ -153,7 +161,7 @@ func TestStopDelay(t *testing.T) {
 		n.Go("asking", func(context.Context) error {
 			<-begun
 			w := httptest.NewRecorder()
-			n.Health.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+			checks(n.Health).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
 			addresses <- w.Body.String()
 			return nil
 		})
