@@ -105,7 +105,7 @@ func (m *requestMetrics) observe(r *request.Request, a *answer, took time.Durati
 	}
 	m.total.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName(), codeLabel(a.status)).Inc()
 	if !r.LongRunning() {
-		tracing.Observe(r.Trace.Root.In(context.Background()), m.duration.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName()), took.Seconds())
+		tracing.Observe(r.Trace.In(context.Background()), m.duration.WithLabelValues(r.Verb, group, version, resource, r.SubresourceName()), took.Seconds())
 	}
 }
 

@@ -143,7 +143,7 @@ func (d *door) recovered(next request.Handler) request.Handler {
 				if p == http.ErrAbortHandler { //nolint:errorlint // the identity is the point
 					panic(p)
 				}
-				d.log.ErrorContext(r.Trace.Root.In(r.Context()), "panic while serving", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				d.log.ErrorContext(r.Trace.In(r.Context()), "panic while serving", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 				err = errors.New("the server panicked while serving this request")
 			}
 			if err != nil {
@@ -165,7 +165,7 @@ const maxErrorStatus = 599
 func (d *door) renderError(a *answer, r *request.Request, err error) {
 	if a.status != 0 && sent(a) {
 		if r.Context().Err() == nil {
-			d.log.WarnContext(r.Trace.Root.In(r.Context()), "response truncated", "path", r.URL.Path, "error", err)
+			d.log.WarnContext(r.Trace.In(r.Context()), "response truncated", "path", r.URL.Path, "error", err)
 		}
 		panic(http.ErrAbortHandler)
 	}
@@ -175,7 +175,7 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 		status = services.AsStatus(fmt.Errorf("a component returned the status code %d: %v", status.Code, err)) //nolint:errorlint // AsStatus must not find its code
 	}
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
-		d.log.WarnContext(r.Trace.Root.In(r.Context()), "request failed", "verb", r.Verb, "path", r.URL.Path, "code", status.Code, "error", err)
+		d.log.WarnContext(r.Trace.In(r.Context()), "request failed", "verb", r.Verb, "path", r.URL.Path, "code", status.Code, "error", err)
 	}
 	wire.WriteStatus(a, r.Request, d.vocabulary, status)
 }

@@ -20,9 +20,14 @@ func (d *door) traced(next request.Handler) request.Handler {
 		if r.Health {
 			return next(w, r)
 		}
-		r.Trace.Origin = tracing.Origin{Client: tracing.FromHeader(r.Header), Began: time.Now()}
-		if !r.Trace.Origin.Client.IsValid() {
-			d.begin(r)
+		origin := tracing.Origin{Client: tracing.FromHeader(r.Header), Began: time.Now()}
+		if origin.Client.IsValid() {
+			r.Trace = &request.Trace{Origin: origin}
+		} else {
+			d.begin(r, origin)
+		}
+		if r.Trace == nil {
+			return next(w, r)
 		}
 		defer func() {
 			if root := r.Trace.Root; root.Recording() {
@@ -44,22 +49,28 @@ func (d *door) joined(next request.Handler) request.Handler {
 		return next
 	}
 	return func(w http.ResponseWriter, r *request.Request) error {
-		if r.Trace.Origin.Client.IsValid() {
-			r.Trace.Origin.Trusted = slices.Contains(r.Caller.Groups, services.GroupMasters)
-			d.begin(r)
-			tracing.Past(r.Context(), "authenticated", r.Trace.Origin.Began)
+		if r.Trace != nil && r.Trace.Origin.Client.IsValid() {
+			origin := r.Trace.Origin
+			origin.Trusted = slices.Contains(r.Caller.Groups, services.GroupMasters)
+			d.begin(r, origin)
+			tracing.Past(r.Context(), "authenticated", origin.Began)
 		}
 		return next(w, r)
 	}
 }
 
 // begin begins the trace of a request, if it is sampled.
-func (d *door) begin(r *request.Request) {
-	ctx, root := d.tracer.Begin(r.Context(), traceName(r), r.Trace.Origin)
-	if root.Recording() {
-		r.Trace.Root = root
-		r.Request = r.WithContext(ctx)
+func (d *door) begin(r *request.Request, from tracing.Origin) {
+	ctx, root := d.tracer.Begin(r.Context(), from)
+	if !root.Recording() {
+		return
 	}
+	root.Rename(traceName(r))
+	if r.Trace == nil {
+		r.Trace = &request.Trace{}
+	}
+	r.Trace.Root = root
+	r.Request = r.WithContext(ctx)
 }
 
 // traceName returns the name of the root span, of which there are no more than verbs and

@@ -13,7 +13,7 @@ import (
 
 // unsampled does everything that a request which is not sampled does.
 func unsampled(ctx context.Context, tracer *tracing.Tracer, header http.Header, histogram prometheus.Observer) {
-	ctx, root := tracer.Begin(ctx, "request", tracing.Origin{Client: tracing.FromHeader(header)})
+	ctx, root := tracer.Begin(ctx, tracing.Origin{Client: tracing.FromHeader(header)})
 	step, span := tracing.Start(ctx, "stored")
 	call, etcd := tracing.StartCall(step, "etcd", "txn")
 	tracing.ToHeader(call, header)

@@ -53,7 +53,7 @@ func TestCallsContinueTheTrace(t *testing.T) {
 	here, _ := newTracer(t, received.Address, 1)
 	there, _ := newTracer(t, received.Address, 0)
 	_, client := serve(t, there)
-	ctx, root := here.Begin(t.Context(), "request", tracing.Origin{})
+	ctx, root := here.Begin(t.Context(), tracing.Origin{})
 	_, _ = client.Check(ctx, nil)
 	root.End(nil)
 	spans := received.Wait(t, func(s []collector.Span) bool { return len(s) == 4 })
@@ -88,7 +88,7 @@ func TestCallsWithoutATrace(t *testing.T) {
 	if _, _ = client.Check(t.Context(), nil); len(impl.parents) != 0 {
 		t.Errorf("a call without a trace was sent with %q", impl.parents)
 	}
-	ctx, root := tracer.Begin(t.Context(), "request", tracing.Origin{})
+	ctx, root := tracer.Begin(t.Context(), tracing.Origin{})
 	if _, _ = client.Check(ctx, nil); len(impl.parents) != 1 {
 		t.Errorf("a call with a trace was sent with %q", impl.parents)
 	}
@@ -104,7 +104,7 @@ func TestForeignMetadata(t *testing.T) {
 		ctx := metadata.NewOutgoingContext(t.Context(), metadata.MD{"traceparent": parents})
 		_, _ = client.Check(ctx, nil)
 	}
-	ctx, root := tracer.Begin(t.Context(), "last", tracing.Origin{})
+	ctx, root := tracer.Begin(t.Context(), tracing.Origin{})
 	_, _ = client.Check(ctx, nil)
 	root.End(nil)
 	for _, s := range received.Wait(t, func(s []collector.Span) bool { return len(s) >= 4 }) {

@@ -46,8 +46,9 @@ type Origin struct {
 // Begin begins the trace of a request, if it is sampled: a trusted client that sampled
 // its own span has it continued, at most askedPerSecond times a second. Of all other
 // requests the configured share is sampled, each in a trace of its own whose ID
-// the client has no influence on, linked to the client's span.
-func (t *Tracer) Begin(ctx context.Context, name string, o Origin) (context.Context, Span) {
+// the client has no influence on, linked to the client's span. The caller gives the span
+// its name.
+func (t *Tracer) Begin(ctx context.Context, o Origin) (context.Context, Span) {
 	if t == nil {
 		return ctx, Span{}
 	}
@@ -56,17 +57,17 @@ func (t *Tracer) Begin(ctx context.Context, name string, o Origin) (context.Cont
 		if !o.Client.IsSampled() || !t.asked.Allow() {
 			return ctx, Span{}
 		}
-		return t.begin(api.ContextWithRemoteSpanContext(ctx, o.Client), name, o.Began)
+		return t.begin(api.ContextWithRemoteSpanContext(ctx, o.Client), o.Began)
 	case t.sampling < 1 && rand.Float64() >= t.sampling:
 		return ctx, Span{}
 	case o.Client.IsValid():
-		return t.begin(ctx, name, o.Began, api.WithLinks(api.Link{SpanContext: o.Client.WithTraceState(api.TraceState{})}))
+		return t.begin(ctx, o.Began, api.WithLinks(api.Link{SpanContext: o.Client.WithTraceState(api.TraceState{})}))
 	}
-	return t.begin(ctx, name, o.Began)
+	return t.begin(ctx, o.Began)
 }
 
-func (t *Tracer) begin(ctx context.Context, name string, began time.Time, options ...api.SpanStartOption) (context.Context, Span) {
-	ctx, span := t.tracer.Start(ctx, name, append(options, api.WithSpanKind(api.SpanKindServer), api.WithTimestamp(began))...)
+func (t *Tracer) begin(ctx context.Context, began time.Time, options ...api.SpanStartOption) (context.Context, Span) {
+	ctx, span := t.tracer.Start(ctx, "request", append(options, api.WithSpanKind(api.SpanKindServer), api.WithTimestamp(began))...)
 	return ctx, Span{span}
 }
 

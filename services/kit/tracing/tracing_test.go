@@ -69,7 +69,7 @@ func TestWhoDecidesAboutSampling(t *testing.T) {
 		{"all are sampled, anybody declines", 1, tracing.Origin{Client: unsampled}, "own"},
 	} {
 		tracer, _ := newTracer(t, collector.Start(t).Address, c.sampling)
-		ctx, span := tracer.Begin(t.Context(), "request", c.origin)
+		ctx, span := tracer.Begin(t.Context(), c.origin)
 		got := "none"
 		switch id := tracing.TraceID(ctx); {
 		case id == clientTrace:
@@ -88,7 +88,7 @@ func TestTrustedClientsAreLimited(t *testing.T) {
 	origin := tracing.Origin{Client: client(t, clientParent), Trusted: true}
 	begun := 0
 	for range 1000 {
-		if _, span := tracer.Begin(t.Context(), "request", origin); span.Recording() {
+		if _, span := tracer.Begin(t.Context(), origin); span.Recording() {
 			begun++
 			span.End(nil)
 		}
@@ -127,7 +127,7 @@ func TestSpansReachTheCollector(t *testing.T) {
 	received := collector.Start(t)
 	tracer, metrics := newTracer(t, received.Address, 0)
 	began := time.Now().Add(-time.Second)
-	ctx, root := tracer.Begin(t.Context(), "create pods", tracing.Origin{Client: client(t, clientParent), Trusted: true, Began: began})
+	ctx, root := tracer.Begin(t.Context(), tracing.Origin{Client: client(t, clientParent), Trusted: true, Began: began})
 	step, span := tracing.Start(ctx, "stored")
 	mark := tracing.Mark(step)
 	span.Set("key", "value")
@@ -194,7 +194,7 @@ func TestASilentCollectorDelaysNothing(t *testing.T) {
 	var longest time.Duration
 	for range spans {
 		began := time.Now()
-		_, span := tracer.Begin(t.Context(), "request", tracing.Origin{Began: began})
+		_, span := tracer.Begin(t.Context(), tracing.Origin{Began: began})
 		span.End(nil)
 		longest = max(longest, time.Since(began))
 	}
@@ -237,7 +237,7 @@ func TestAnUnreachableCollectorIsCounted(t *testing.T) {
 	address := listener.Addr().String()
 	listener.Close()
 	tracer, metrics := newTracer(t, address, 1)
-	_, span := tracer.Begin(t.Context(), "request", tracing.Origin{})
+	_, span := tracer.Begin(t.Context(), tracing.Origin{})
 	span.End(nil)
 	awaitOutcome(t, metrics, "failed", 1)
 }

@@ -49,7 +49,7 @@ type Request struct {
 	// User is the requester after impersonation; Caller is the authenticated user.
 	User, Caller services.UserInfo
 	Audit        *audit.Record
-	Trace        Trace
+	Trace        *Trace
 	// Health is true for the path of a health check.
 	Health bool
 

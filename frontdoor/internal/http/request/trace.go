@@ -6,7 +6,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
-// Trace is the trace of a request; the zero value is that of one that is not sampled.
+// Trace is the trace of a request; nil is that of one that is not sampled.
 type Trace struct {
 	// Root is the span of the whole request.
 	Root tracing.Span
@@ -18,8 +18,19 @@ type Trace struct {
 	within context.Context // of the stage before this one
 }
 
+// In returns a context with the span of the whole request, for log lines and measurements.
+func (t *Trace) In(ctx context.Context) context.Context {
+	if t == nil {
+		return ctx
+	}
+	return t.Root.In(ctx)
+}
+
 // Enter begins the span of a stage of the pipeline. The calls of the stage are part of it.
 func (r *Request) Enter(stage string) {
+	if r.Trace == nil {
+		return
+	}
 	within := r.Context()
 	ctx, span := tracing.Start(within, stage)
 	if span.Recording() {
@@ -30,7 +41,7 @@ func (r *Request) Enter(stage string) {
 
 // Leave ends the span of the stage, if it has one that has not ended yet.
 func (r *Request) Leave(err error) {
-	if !r.Trace.stage.Recording() {
+	if r.Trace == nil || !r.Trace.stage.Recording() {
 		return
 	}
 	r.Trace.stage.End(err)
