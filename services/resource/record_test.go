@@ -20,7 +20,16 @@ func sample() Record {
 
 func TestRecordSurvivesTheRoundTrip(t *testing.T) {
 	want := sample()
-	got, err := DecodeRecord(EncodeRecord(want))
+	traced := want
+	traced.Trace = []byte("a trace ID and a span ID")
+	if got, err := DecodeRecord(EncodeRecord(traced)); err != nil || !reflect.DeepEqual(got, traced) {
+		t.Errorf("got %+v, %v; want %+v", got, err, traced)
+	}
+	value := EncodeRecord(want)
+	if strings.Contains(string(value), `"t"`) {
+		t.Errorf("a write that was not sampled takes space: %s", value)
+	}
+	got, err := DecodeRecord(value)
 	if err != nil {
 		t.Fatal(err)
 	}
