@@ -20,7 +20,7 @@ import (
 type addressConfig struct {
 	networks []string
 	ports    string
-	// advertise is where this front door is reached.
+	// advertise is the IP address that cluster members use to reach this front door.
 	advertise string
 }
 
@@ -49,8 +49,8 @@ func (c *addressConfig) assigner(n *run.Node, store services.Store) (*serviceips
 	return a, nil
 }
 
-// self returns where this front door is reached inside the cluster; nothing when the
-// flags and the host do not say.
+// self returns the IP address that cluster members use to reach this front door. It
+// returns "" and logs a warning if neither the flags nor the host's routes provide one.
 func (c *config) self(n *run.Node) (string, error) {
 	if given := c.addresses.advertise; given != "" {
 		if ip := net.ParseIP(given); ip == nil || ip.IsUnspecified() || ip.IsLoopback() {
@@ -66,8 +66,8 @@ func (c *config) self(n *run.Node) (string, error) {
 	return ip.String(), nil
 }
 
-// keepOwnService keeps the Service by which the API is found, with this front door among
-// its endpoints, and the list of what it serves.
+// keepOwnService maintains the Service through which pods reach the API, with this front
+// door among its endpoints, and the APIServices of the served versions.
 func (c *config) keepOwnService(n *run.Node, d *door, self ownservice.Address) error {
 	networks, err := serviceips.ParseNetworks(c.addresses.networks)
 	if err != nil {

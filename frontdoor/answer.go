@@ -48,7 +48,8 @@ func (a *answer) Record(status int) {
 // Unwrap supports http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// statusOf returns the status code that a request was or will be answered with.
+// statusOf returns the status code of the response that was sent or, after an error,
+// will be sent.
 func statusOf(w http.ResponseWriter, err error) int {
 	if err != nil {
 		return int(services.AsStatus(err).Code)

@@ -19,8 +19,7 @@ import (
 // retryPause is the pause before a call to an unavailable service is retried.
 const retryPause = 500 * time.Millisecond
 
-// createDefaults creates the objects that every cluster starts with, where they are
-// missing.
+// createDefaults creates the default objects of a cluster that do not exist yet.
 func (d *door) createDefaults(ctx context.Context) error {
 	objects, err := bootstrap.Objects(d.vocabulary)
 	if err != nil {
@@ -31,7 +30,7 @@ func (d *door) createDefaults(ctx context.Context) error {
 	for _, object := range objects {
 		t, ok := e.Types.ByAPIVersion(tree.Text(object, "apiVersion"), tree.Text(object, "kind"))
 		if !ok {
-			continue // turned off with --runtime-config
+			continue // disabled by --runtime-config
 		}
 		key := keyOf(t.GroupResource(), object)
 		err := d.answered(ctx, func() (err error) {
@@ -86,7 +85,7 @@ func (d *door) answered(ctx context.Context, ask func() error) error {
 }
 
 // sealingKey returns the key that seals continue tokens. All replicas share it: the
-// first one to start stores it outside of what the API shows.
+// first one to start stores it under a resource that the API does not serve.
 func (d *door) sealingKey(ctx context.Context) (key []byte, err error) {
 	err = d.answered(ctx, func() error {
 		key, err = d.findKey(ctx)

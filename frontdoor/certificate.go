@@ -8,11 +8,11 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/reload"
 )
 
-// certificateCheck is how often the files of the certificate are looked at, at most:
-// handshakes are what clients without any credentials can ask for.
+// certificateCheck is the minimum interval between checks of the certificate files.
+// Unauthenticated clients can start any number of handshakes, each of which may check.
 const certificateCheck = time.Second
 
-// openCertificate reads the service's certificate, which follows its files.
+// openCertificate reads the serving certificate, which is reloaded when its files change.
 func openCertificate(certFile, keyFile string, log *slog.Logger) (*reload.Files[*tls.Certificate], error) {
 	return reload.Open(reload.Config[*tls.Certificate]{
 		What: "serving certificate", Paths: []string{certFile, keyFile}, Every: certificateCheck, Log: log,

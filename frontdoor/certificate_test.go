@@ -13,7 +13,7 @@ import (
 )
 
 // TestTheCertificateFollowsItsFiles replaces certificate and key by files with the same
-// modification time: the content counts.
+// modification time: they are reloaded because their content differs.
 func TestTheCertificateFollowsItsFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		authority, err := peertls.NewAuthority()
@@ -49,7 +49,7 @@ func TestTheCertificateFollowsItsFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		<-time.After(certificateCheck + 1) // of the test's own clock
+		<-time.After(certificateCheck + 1) // of the fake clock
 		want, err := tls.LoadX509KeyPair(second.Cert, second.Key)
 		if err != nil {
 			t.Fatal(err)

@@ -52,8 +52,8 @@ func (d *door) definitions() resource.GroupResource {
 	return resource.GroupResource{Group: d.vocabulary.Group("apiextensions."), Resource: "customresourcedefinitions"}
 }
 
-// migrateCustomTypes migrates what earlier releases stored of custom types before anything is
-// served.
+// migrateCustomTypes moves custom objects that earlier releases stored under other keys.
+// It runs before the front door serves requests.
 func (d *door) migrateCustomTypes(ctx context.Context, stored []crd.Definition) error {
 	e := d.types.Load().engine
 	var types []*catalogue.Type

@@ -12,7 +12,7 @@ import (
 )
 
 // restoreDefaults restores the default roles and bindings while the service runs. It
-// skips types that --runtime-config turns off.
+// skips types that --runtime-config disables.
 func (d *door) restoreDefaults(n *run.Node, b backends) error {
 	objects, err := bootstrap.Objects(n.Vocabulary)
 	if err != nil {

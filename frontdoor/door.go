@@ -86,8 +86,8 @@ type knowledge struct {
 	documents *discovery.Documents
 }
 
-// learn replaces the types. Metrics of types that are gone are dropped: otherwise a
-// user who may define types could create series without bound.
+// learn replaces the served types. Metrics of removed types are dropped: otherwise a user
+// who may create CustomResourceDefinitions could create series without bound.
 func (d *door) learn(e *typesystem.Engine) {
 	before := d.types.Swap(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
 		Version: discovery.Release(""), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}})})
@@ -200,7 +200,7 @@ type backends struct {
 	changes   changes.Source
 }
 
-// reach connects to them, in this process or remotely.
+// reach connects to the backends, in this process or remotely.
 func reach(ctx context.Context, n *run.Node) (b backends, err error) {
 	if b.authn, err = contract.Authn.Use(ctx, n); err != nil {
 		return b, err

@@ -11,7 +11,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestErrorsWithoutHTTPCode: an error with a code that is no HTTP error status gets a
+// TestErrorsWithoutHTTPCode: an error whose code is not an HTTP error status gets a
 // response instead of a closed connection.
 func TestErrorsWithoutHTTPCode(t *testing.T) {
 	d := &door{log: slog.New(slog.DiscardHandler), vocabulary: vocabulary.K8s()}

@@ -19,8 +19,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestLimitsAreCounted ends requests by limits: each limit has a series from the start,
-// and only its own is incremented.
+// TestLimitsAreCounted: each limit has a metric series from the start, which is
+// incremented when a request exceeds it.
 func TestLimitsAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	d := &door{log: slog.New(slog.DiscardHandler), vocabulary: vocabulary.K8s(), metrics: newRequestMetrics(registry, func() float64 { return 0 })}

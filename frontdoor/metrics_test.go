@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 )
 
-// TestSeriesGoWithTheirTypes: defining types and deleting them leaves no series.
+// TestSeriesGoWithTheirTypes: the series of deleted types are dropped.
 func TestSeriesGoWithTheirTypes(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := newRequestMetrics(registry, func() float64 { return 0 })

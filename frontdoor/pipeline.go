@@ -1,6 +1,6 @@
-// Package frontdoor is the service that clients talk to: it authenticates,
-// impersonates, authorizes and admits every request, holds all knowledge of resource
-// types, and reads and writes objects through the store.
+// Package frontdoor is the service that clients connect to: it authenticates, authorizes
+// and admits every request, holds the definitions of all resource types, and reads and
+// writes objects through the store.
 //
 // Read this file first: it lists the stages that a request passes. The front door is
 // stateless: any replica can serve any request. It serves the sections "Endpoints",
@@ -218,8 +218,8 @@ func knownMethod(method string) bool {
 	return false
 }
 
-// bounded ends a request with a Timeout (504) when it takes longer than the service
-// allows or than the client asked to wait.
+// bounded ends a request with a Timeout (504) when it takes longer than --request-timeout
+// or the client's timeout parameter allow.
 func (d *door) bounded(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if r.LongRunning() {

@@ -15,8 +15,8 @@ import (
 	"github.com/portico-platform/portico/services/tokenkey"
 )
 
-// registerTokens declares the flags about issued service account tokens. Authn has all
-// but the first of them too, to verify the tokens.
+// registerTokens declares the flags of issued service account tokens. Authn declares all
+// but the first one too, to verify the tokens.
 func registerTokens(fs *pflag.FlagSet) {
 	fs.String("service-account-signing-key-file", "", "PEM file with the private key that signs service account tokens (default: the first one in --service-account-key-file)")
 	fs.StringArray("service-account-key-file", nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
