@@ -1,8 +1,7 @@
-// Package admit asks admission about requests. It is the one place that makes an
-// AdmissionRequest of what a client asks for, and that hands on what admission says
-// beside its decision: warnings to the client, annotations to the audit record. It
-// decides nothing and knows no store. It serves "Admission plugins" and "Dry-run" of the
-// specification.
+// Package admit calls admission for requests. Only this package builds AdmissionRequests,
+// and passes on warnings to the client and annotations to the audit record. It makes no
+// decisions and does not access the store. It serves "Admission plugins" and "Dry-run" of
+// the specification.
 package admit
 
 import (
@@ -19,11 +18,10 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Call is one HTTP request before admission, which is asked about each object that the
-// request writes. It also collects all other warnings of the request. It is safe for
-// concurrent use.
+// Call is one HTTP request, for which admission reviews each object that it writes. It
+// also collects all other warnings of the request. It is safe for concurrent use.
 type Call struct {
-	admission services.Admission // nil: nobody is asked
+	admission services.Admission // nil: exempt from admission
 	request   *request.Request
 	options   options
 	dryRun    bool
@@ -42,20 +40,19 @@ func Delete(a services.Admission, r *request.Request, o *metav1.DeleteOptions) *
 	return &Call{admission: a, request: r, options: deleteOptions(o), dryRun: request.DryRun(o.DryRun)}
 }
 
-// Connect returns the call of a request for a connection. It has no options but those
-// that are its object, and no dry-run.
+// Connect returns the call of a connect request. Its options are the object of the review.
+// It has no dry-run.
 func Connect(a services.Admission, r *request.Request) *Call {
 	return &Call{admission: a, request: r, options: noOptions}
 }
 
-// Exempt returns the call of a request that admission has no say in, because the front
-// door makes it itself.
+// Exempt returns a call without admission, for requests that the front door makes itself.
 func Exempt(r *request.Request) *Call { return &Call{request: r} }
 
-// Asks reports whether admission has a say in the request.
+// Asks reports whether admission reviews the request.
 func (c *Call) Asks() bool { return c.admission != nil }
 
-// Warn adds warnings that come from elsewhere.
+// Warn adds warnings that do not come from admission.
 func (c *Call) Warn(texts ...string) {
 	if len(texts) == 0 {
 		return
@@ -65,33 +62,33 @@ func (c *Call) Warn(texts ...string) {
 	c.warnings.Add(texts...)
 }
 
-// Warnings returns all warnings until now. The caller must not change them.
+// Warnings returns all warnings so far. The caller must not modify the slice.
 func (c *Call) Warnings() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.warnings.Texts()
 }
 
-// SendWarnings adds all warnings to the headers of an answer, be it an error or not.
+// SendWarnings adds all warnings to the headers of a response, which may be an error.
 func (c *Call) SendWarnings(h http.Header) { warning.Send(h, c.Warnings()...) }
 
-// Subject is what a request does to one object.
+// Subject is an object that a request writes, and the operation.
 type Subject struct {
 	Operation       services.Operation
 	Namespace, Name string
-	// Type is that of the object, or of the body of a subresource.
+	// Type is the type of the object, or of the body of a subresource.
 	Type *catalogue.Type
-	// Old is the stored object as JSON, in the version of Type; nil for none.
+	// Old is the stored object as JSON, in the version of Type; nil if there is none.
 	Old []byte
 }
 
-// Review asks admission about one object: first to change it, then to accept it.
+// Review is the admission review of one object: Mutate, then Validate.
 type Review struct {
 	call     *Call
 	question services.AdmissionRequest
 }
 
-// Review begins the review of one object.
+// Review starts the review of one object.
 func (c *Call) Review(s Subject) *Review {
 	if !c.Asks() {
 		return &Review{call: c}
@@ -103,15 +100,15 @@ func (c *Call) Review(s Subject) *Review {
 		User: r.User, OldObject: s.Old, Options: c.options(s.Operation, r.Engine.MetaGroup()), DryRun: c.dryRun}}
 }
 
-// Object is the object of a review, as JSON, and the types of its owners; neither for
-// the review of a deletion.
+// Object is the object of a review as JSON, with the types of its owners. Both are empty
+// in the review of a deletion.
 type Object struct {
 	JSON   []byte
 	Owners []services.OwnerType
 }
 
-// Mutate lets admission change the object. It returns the changed object, nil when
-// nobody has changed it. The error is a *services.Status when it is refused.
+// Mutate runs mutating admission. It returns the changed object, or nil if no plugin
+// changed it. The error is a *services.Status if admission denies the request.
 func (r *Review) Mutate(ctx context.Context, o Object) ([]byte, error) {
 	if !r.call.Asks() {
 		return nil, nil
@@ -119,7 +116,8 @@ func (r *Review) Mutate(ctx context.Context, o Object) ([]byte, error) {
 	return r.ask(ctx, o, r.call.admission.Mutate)
 }
 
-// Validate lets admission refuse the final object, with a *services.Status.
+// Validate runs validating admission on the final object. The error is a *services.Status
+// if admission denies the request.
 func (r *Review) Validate(ctx context.Context, o Object) error {
 	if !r.call.Asks() {
 		return nil

@@ -19,18 +19,18 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// admission answers as it is told, and keeps what it was asked.
+// admission returns the configured response, and records the requests.
 type admission struct {
-	mu     sync.Mutex
-	asked  []services.AdmissionRequest
-	answer services.AdmissionResponse
-	err    error
+	mu       sync.Mutex
+	requests []services.AdmissionRequest
+	answer   services.AdmissionResponse
+	err      error
 }
 
 func (a *admission) Mutate(_ context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked = append(a.asked, r)
+	a.requests = append(a.requests, r)
 	return a.answer, a.err
 }
 
@@ -56,7 +56,7 @@ func newRequest(t *testing.T) *request.Request {
 		User: services.UserInfo{Name: "jane"}, Audit: &audit.Record{}}
 }
 
-// TestQuestions: what admission is asked for each way to begin a call.
+// TestQuestions checks the AdmissionRequests of each kind of call.
 func TestQuestions(t *testing.T) {
 	r := newRequest(t)
 	seconds := int64(5)
@@ -94,22 +94,22 @@ func TestQuestions(t *testing.T) {
 			if x.options == "" {
 				want.Options = nil
 			}
-			if len(a.asked) != 2 || a.asked[0].UID == "" || a.asked[0].UID == a.asked[1].UID {
-				t.Fatalf("asked %+v", a.asked)
+			if len(a.requests) != 2 || a.requests[0].UID == "" || a.requests[0].UID == a.requests[1].UID {
+				t.Fatalf("requests %+v", a.requests)
 			}
-			want.UID = a.asked[0].UID
-			if !reflect.DeepEqual(a.asked[0], want) {
-				t.Errorf("asked %+v, want %+v", a.asked[0], want)
+			want.UID = a.requests[0].UID
+			if !reflect.DeepEqual(a.requests[0], want) {
+				t.Errorf("requests %+v, want %+v", a.requests[0], want)
 			}
-			if string(a.asked[1].Object) != `{"a":2}` || a.asked[1].OwnerTypes != nil {
-				t.Errorf("asked to validate %+v", a.asked[1])
+			if string(a.requests[1].Object) != `{"a":2}` || a.requests[1].OwnerTypes != nil {
+				t.Errorf("requests to validate %+v", a.requests[1])
 			}
 		})
 	}
 }
 
-// TestNotes: warnings and annotations count whether or not admission refuses, and the
-// reviews of one call share them.
+// TestNotes: warnings and annotations are collected also if admission denies the request,
+// and the reviews of one call share them.
 func TestNotes(t *testing.T) {
 	r := newRequest(t)
 	a := &admission{answer: services.AdmissionResponse{Warnings: []string{"careful"}, AuditAnnotations: map[string]string{"k": "v"}},
@@ -136,7 +136,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestExempt: a call of the front door's own changes nothing and is refused by nobody.
+// TestExempt: the review of an exempt call changes nothing and never fails.
 func TestExempt(t *testing.T) {
 	call := Exempt(newRequest(t))
 	review := call.Review(Subject{Operation: services.OperationCreate})

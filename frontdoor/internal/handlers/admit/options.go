@@ -9,20 +9,20 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// options returns the JSON of the options of an operation, as version v1 of a group has
-// them; nil for none.
+// options returns the JSON of the options of an operation, in version v1 of a group; nil
+// if there are none.
 type options func(operation services.Operation, group string) []byte
 
-// writeOptions are those of a create, update or patch. Admission sees CreateOptions when
-// the request creates the object, else UpdateOptions, whatever the verb is. The field
-// manager is the one that the client names.
+// writeOptions returns the options of a create, update or patch. Admission receives
+// CreateOptions if the request creates the object, whatever its verb, and otherwise
+// UpdateOptions. The field manager is empty unless the client specifies it.
 func writeOptions(given request.WriteOptions) options {
 	return func(operation services.Operation, group string) []byte {
 		kind := "UpdateOptions"
 		if operation == services.OperationCreate {
 			kind = "CreateOptions"
 		}
-		// UpdateOptions have the same members.
+		// UpdateOptions have the same fields.
 		typed := metav1.CreateOptions{TypeMeta: optionsType(kind, group), FieldManager: given.Manager}
 		if given.DryRun {
 			typed.DryRun = []string{metav1.DryRunAll}
@@ -32,7 +32,7 @@ func writeOptions(given request.WriteOptions) options {
 	}
 }
 
-// deleteOptions are those of a deletion, as the client gives them.
+// deleteOptions returns the options of a deletion as the client specified them.
 func deleteOptions(given *metav1.DeleteOptions) options {
 	return func(_ services.Operation, group string) []byte {
 		typed := *given
@@ -42,7 +42,7 @@ func deleteOptions(given *metav1.DeleteOptions) options {
 	}
 }
 
-// noOptions are those of a connect.
+// noOptions returns the options of a connect, which has none.
 func noOptions(services.Operation, string) []byte { return nil }
 
 func optionsType(kind, group string) metav1.TypeMeta {

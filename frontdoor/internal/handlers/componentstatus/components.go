@@ -1,6 +1,6 @@
 // Package componentstatus serves component statuses: the health checks of this process
-// as resources, probed on request and never stored. It decides nothing about health. It
-// serves "Health endpoints" of the specification in the form that older clients use.
+// as resources, run on each request and never stored. It serves "Health endpoints" of the
+// specification in the form that older clients use.
 package componentstatus
 
 import (

@@ -17,7 +17,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Options configures what is published.
+// Options configures the documents.
 type Options struct {
 	Catalogue  *catalogue.Catalogue
 	Vocabulary vocabulary.Vocabulary
@@ -48,7 +48,7 @@ func New(o Options) *Documents {
 	return d
 }
 
-// Release is the Kubernetes release whose API surface this is, with our build metadata.
+// Release returns the Kubernetes release whose API is served, with a build suffix.
 func Release(build string) version.Info {
 	return version.Info{
 		Major: "1", Minor: "21", GitVersion: "v1.21.14+portico" + build, GitTreeState: "clean",

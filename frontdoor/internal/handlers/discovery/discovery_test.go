@@ -149,7 +149,7 @@ func TestStockClientReadsVersionAndOpenAPI(t *testing.T) {
 	}
 }
 
-// Facts that clients rely on, in both vocabularies.
+// TestResourceLists checks properties that clients rely on, in both vocabularies.
 func TestResourceLists(t *testing.T) {
 	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
 		server := serveDocuments(t, v)
@@ -186,8 +186,8 @@ func marshal(v any) string {
 	return string(data)
 }
 
-// Documents in the neutral vocabulary contain no original names of groups and
-// extensions.
+// TestNeutralNames: documents in the neutral vocabulary contain no original names of
+// groups and extensions.
 func TestNeutralNames(t *testing.T) {
 	server := serveDocuments(t, vocabulary.Platform())
 	var document struct {
@@ -211,7 +211,7 @@ func TestNeutralNames(t *testing.T) {
 	}
 }
 
-// Every reference in a document resolves within it.
+// TestDocumentsAreClosed: every reference in a document resolves within it.
 func TestDocumentsAreClosed(t *testing.T) {
 	server := serveDocuments(t, vocabulary.Platform())
 	for path, prefix := range map[string]string{

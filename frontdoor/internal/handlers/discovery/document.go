@@ -29,7 +29,7 @@ type document struct {
 	as, group, version string
 	// sentAs is the media type of the response, if it differs from the requested one.
 	sentAs string
-	// legible documents are indented for people.
+	// legible documents are indented if the client requests it.
 	legible bool
 	body    func() (*body, error)
 }
@@ -60,14 +60,14 @@ func newDocument(mediaType string, make func() ([]byte, error)) document {
 	})}
 }
 
-// newJSON returns a JSON document that people may want to read.
+// newJSON returns a JSON document that is indented if the client requests it.
 func newJSON(value func() (any, error)) document {
 	d := newDense(value)
 	d.legible = true
 	return d
 }
 
-// newDense returns a JSON document for programs.
+// newDense returns a JSON document that is never indented.
 func newDense(value func() (any, error)) document {
 	return newDocument(mediaJSON, func() ([]byte, error) {
 		v, err := value()
@@ -87,7 +87,7 @@ func (b *body) plain() ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// contentType is the document's media type with its parameters.
+// contentType returns the document's media type with its parameters.
 func (d document) contentType() string {
 	switch {
 	case d.sentAs != "":
@@ -105,7 +105,8 @@ func (d document) fits(clause goautoneg.Accept) bool {
 		clause.Params["as"] == d.as && clause.Params["g"] == d.group && clause.Params["v"] == d.version
 }
 
-// choose returns the form that the client prefers; the first one by default.
+// choose returns the form that the client prefers, by default the first one. It returns
+// NotAcceptable (406) if no form matches the Accept header.
 func choose(r *http.Request, forms []document) (document, error) {
 	accept := strings.Join(r.Header.Values("Accept"), ",")
 	if accept == "" {
@@ -126,7 +127,8 @@ func choose(r *http.Request, forms []document) (document, error) {
 		Message: "only the following media types are accepted: " + strings.Join(offered, ", ")}
 }
 
-// serve writes the negotiated form of a document, or 304 if the client has it.
+// serve writes the negotiated form of a document, or NotModified (304) if the client has
+// it.
 func serve(w http.ResponseWriter, r *http.Request, forms []document) error {
 	form, err := choose(r, forms)
 	if err != nil {
@@ -157,7 +159,7 @@ func serve(w http.ResponseWriter, r *http.Request, forms []document) error {
 	return nil
 }
 
-// writeIndented writes a JSON document for people.
+// writeIndented writes a JSON document indented.
 func (b *body) writeIndented(w io.Writer) error {
 	plain, err := b.plain()
 	if err != nil {

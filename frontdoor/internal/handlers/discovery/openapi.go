@@ -31,8 +31,8 @@ type publisher struct {
 	release    string
 }
 
-// addOpenAPI adds /openapi/v2 with everything, and /openapi/v3 with a document per
-// group version.
+// addOpenAPI adds /openapi/v2 with all types, and /openapi/v3 with a document per group
+// version.
 func (d *Documents) addOpenAPI(p *publisher) {
 	var all []*catalogue.Type
 	versions := map[string]document{}
@@ -93,7 +93,8 @@ func inProtobuf(form document, mediaType, first string, convert func([]byte) (pr
 func protobufOfV2(plain []byte) (proto.Message, error) { return openapi_v2.ParseDocument(plain) }
 func protobufOfV3(plain []byte) (proto.Message, error) { return openapi_v3.ParseDocument(plain) }
 
-// document describes some types: their paths, and all schemas that these refer to.
+// document returns the OpenAPI document of some types: their paths, and all schemas that
+// these refer to.
 func (p *publisher) document(types []*catalogue.Type) *spec.Swagger {
 	paths := &spec.Paths{Paths: map[string]spec.PathItem{}}
 	definitions := &definitions{publisher: p, found: spec.Definitions{}}
@@ -114,14 +115,14 @@ func (p *publisher) document(types []*catalogue.Type) *spec.Swagger {
 	}}
 }
 
-// definitions collects schemas in the form in which documents contain them.
+// definitions collects the schemas of a document.
 type definitions struct {
 	*publisher
 	found spec.Definitions
 }
 
 // reference returns a reference to the schema of a kind, and adds the schema and all
-// that it refers to. A kind without a schema is described as a string.
+// that it refers to. The schema of a kind without one is that of a string.
 func (d *definitions) reference(k kindRef) *spec.Schema {
 	_, name, ok := d.catalogue.Body(k.group, k.version, k.kind)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 )
 
-// describer describes the paths of one type (section "Path shapes").
+// describer adds the paths of one type (section "Path shapes").
 type describer struct {
 	*publisher
 	t           *catalogue.Type
@@ -19,12 +19,12 @@ type describer struct {
 	definitions *definitions
 }
 
-// kindRef names the kind of an operation.
+// kindRef is the kind of an operation's object.
 type kindRef struct{ group, version, kind string }
 
 // call is one operation before it is rendered.
 type call struct {
-	verb   string // as in "list"; starts the operation's id
+	verb   string // such as "list"; the prefix of the operation id
 	suffix string // suffix of the operation id
 	action string // machine-readable action
 	about  kindRef
@@ -65,7 +65,7 @@ func (d *describer) describe() {
 		}
 		d.add(item+"/"+name, scope, d.connect(sub, ""))
 		if name == "proxy" {
-			further := append(slices.Clone(scope), inPath("path", "Path of the request that is handed on."))
+			further := append(slices.Clone(scope), inPath("path", "Path of the proxied request."))
 			d.add(item+"/"+name+"/{path}", further, d.connect(sub, "WithPath"))
 		}
 	}
@@ -181,7 +181,7 @@ func (d *describer) create(about kindRef, suffix string) call {
 	}
 }
 
-// operation renders a call.
+// operation returns the OpenAPI form of a call.
 func (d *describer) operation(c call) *spec.Operation {
 	if c.gives == nil {
 		c.gives = d.formats()
@@ -234,7 +234,7 @@ func (d *describer) tag() string {
 	return strings.ToLower(d.groupName()[:1]) + d.groupName()[1:] + "_" + d.t.Version
 }
 
-// formats are the media types of objects.
+// formats returns the media types of objects.
 func (d *describer) formats() []string {
 	return []string{mediaJSON, "application/yaml", d.vocabulary.Protobuf}
 }
@@ -249,7 +249,7 @@ func (d *describer) patches() []string {
 	return types
 }
 
-// meta refers to a kind that all groups share.
+// meta returns a reference to a kind that all groups share.
 func (d *describer) meta(kind string) *spec.Schema {
 	return d.definitions.reference(kindRef{"", "v1", kind})
 }

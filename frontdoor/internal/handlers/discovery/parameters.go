@@ -23,68 +23,68 @@ func inBody(schema *spec.Schema, required bool) spec.Parameter {
 }
 
 func pretty() spec.Parameter {
-	return parameter("pretty", "string", "true indents the answer.")
+	return parameter("pretty", "string", "true indents the response.")
 }
 
 func dryRun() spec.Parameter {
-	return parameter("dryRun", "string", "All runs every stage but the last: nothing is kept.")
+	return parameter("dryRun", "string", "All runs every stage of the request without storing the result.")
 }
 
 // writing describes the parameters of creates and updates.
 func writing() []spec.Parameter {
 	return []spec.Parameter{
 		dryRun(),
-		parameter("fieldManager", "string", "Name of the manager that owns what this request sets. At most 128 printable characters."),
-		parameter("fieldValidation", "string", "What happens to unknown and duplicate fields: Ignore drops them, Warn drops them and tells, Strict fails the request."),
+		parameter("fieldManager", "string", "Name of the field manager of this request. At most 128 printable characters."),
+		parameter("fieldValidation", "string", "How unknown and duplicate fields are handled: Ignore drops them, Warn drops them and sends a warning, Strict fails the request."),
 	}
 }
 
 // patching describes the parameters of patches.
 func patching() []spec.Parameter {
-	return append(writing(), parameter("force", "boolean", "For apply patches: take fields that other managers own."))
+	return append(writing(), parameter("force", "boolean", "For apply patches: take ownership of fields that other field managers own."))
 }
 
 // deleting describes the parameters of deletes.
 func deleting() []spec.Parameter {
 	return []spec.Parameter{
 		dryRun(),
-		parameter("gracePeriodSeconds", "integer", "How long the object may take to end; 0 is at once. By default as the type has it."),
-		parameter("orphanDependents", "boolean", "Older form of propagationPolicy: true leaves dependents alone. Not together with it."),
-		parameter("propagationPolicy", "string", "What happens to dependents: Orphan, Background or Foreground."),
+		parameter("gracePeriodSeconds", "integer", "Seconds before the object is deleted; 0 deletes it immediately. The default depends on the type."),
+		parameter("orphanDependents", "boolean", "Deprecated form of propagationPolicy: true orphans dependents. Not allowed together with propagationPolicy."),
+		parameter("propagationPolicy", "string", "How dependents are deleted: Orphan, Background or Foreground."),
 	}
 }
 
 // selecting describes the parameters that select objects of a collection.
 func selecting() []spec.Parameter {
 	return []spec.Parameter{
-		parameter("continue", "string", "Token of the previous chunk, for the next one."),
+		parameter("continue", "string", "Continue token of the previous chunk."),
 		parameter("fieldSelector", "string", "Only objects with these field values."),
 		parameter("labelSelector", "string", "Only objects with these labels."),
-		parameter("limit", "integer", "At most so many objects in one answer."),
-		parameter("resourceVersion", "string", "Version that the answer is to be of; see resourceVersionMatch."),
-		parameter("resourceVersionMatch", "string", "How resourceVersion is meant: NotOlderThan or Exact."),
-		parameter("timeoutSeconds", "integer", "Ends the request after this time."),
+		parameter("limit", "integer", "Maximum number of objects in the response."),
+		parameter("resourceVersion", "string", "Version of the data in the response; see resourceVersionMatch."),
+		parameter("resourceVersionMatch", "string", "How resourceVersion is applied: NotOlderThan or Exact."),
+		parameter("timeoutSeconds", "integer", "Timeout of the request."),
 	}
 }
 
 // listing describes the parameters of lists and watches.
 func listing() []spec.Parameter {
 	return append(selecting(),
-		parameter("allowWatchBookmarks", "boolean", "Whether a watch may send bookmarks, with the version reached."),
-		parameter("watch", "boolean", "Stream the changes instead of the list."))
+		parameter("allowWatchBookmarks", "boolean", "Whether a watch may send bookmark events."),
+		parameter("watch", "boolean", "Stream changes instead of a list."))
 }
 
 // connecting describes the parameters of proxying and streaming subresources.
 func connecting(subresource string) []spec.Parameter {
-	container := parameter("container", "string", "Name of the container; may be left out where there is one.")
+	container := parameter("container", "string", "Name of the container; may be omitted if the pod has only one.")
 	switch subresource {
 	case "exec", "attach":
 		streams := []spec.Parameter{
 			container,
-			parameter("stdin", "boolean", "Whether the standard input is sent."),
-			parameter("stdout", "boolean", "Whether the standard output is wanted."),
-			parameter("stderr", "boolean", "Whether the standard error is wanted."),
-			parameter("tty", "boolean", "Whether it is a terminal."),
+			parameter("stdin", "boolean", "Whether to send standard input."),
+			parameter("stdout", "boolean", "Whether to receive standard output."),
+			parameter("stderr", "boolean", "Whether to receive standard error."),
+			parameter("tty", "boolean", "Whether to allocate a terminal."),
 		}
 		if subresource == "exec" {
 			streams = append(streams, parameter("command", "string", "Command and arguments; repeated."))
@@ -93,18 +93,18 @@ func connecting(subresource string) []spec.Parameter {
 	case "log":
 		return []spec.Parameter{
 			container,
-			parameter("follow", "boolean", "Go on with what is written later."),
-			parameter("insecureSkipTLSVerifyBackend", "boolean", "Do not verify the certificate of the node."),
-			parameter("limitBytes", "integer", "At most so many bytes."),
-			parameter("previous", "boolean", "Of the container before its last restart."),
-			parameter("sinceSeconds", "integer", "Only what is younger."),
-			parameter("tailLines", "integer", "Only so many lines from the end."),
-			parameter("timestamps", "boolean", "Each line with its time."),
+			parameter("follow", "boolean", "Follow the log stream."),
+			parameter("insecureSkipTLSVerifyBackend", "boolean", "Skip verification of the node's serving certificate."),
+			parameter("limitBytes", "integer", "Maximum number of bytes."),
+			parameter("previous", "boolean", "Return the log of the previous instance of the container."),
+			parameter("sinceSeconds", "integer", "Only lines newer than this."),
+			parameter("tailLines", "integer", "Number of lines from the end."),
+			parameter("timestamps", "boolean", "Prefix each line with a timestamp."),
 		}
 	case "portforward":
 		return []spec.Parameter{parameter("ports", "integer", "Ports to forward.")}
 	case "proxy":
-		return []spec.Parameter{parameter("path", "string", "Path of the request that is handed on.")}
+		return []spec.Parameter{parameter("path", "string", "Path of the proxied request.")}
 	}
 	return nil
 }

@@ -6,10 +6,10 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// reduced removes what OpenAPI v2 cannot express, which only schemas of custom types
-// have: oneOf, anyOf, not, nullable, and preserved unknown fields. Nullable schemas and
+// reduced removes what OpenAPI v2 cannot express: oneOf, anyOf, not, nullable, and
+// preserved unknown fields, which only schemas of custom types have. Nullable schemas and
 // those that preserve fields lose their type and properties, so that clients accept any
-// value. It changes the document's schemas in place.
+// value. It modifies the document's schemas in place.
 func reduced(document *spec.Swagger) *spec.Swagger {
 	for name, s := range document.Definitions {
 		if keepsFields(&s) {

@@ -4,9 +4,9 @@
 // that falls behind the ring is served from the hub; one that falls behind the hub's
 // history gets 410.
 //
-// It decides order, selection and wake-ups. It does not encode: the caller does, and
-// the encoded bytes are cached with the change. It serves "Watch procedure" and "Watch
-// events" of the specification.
+// It implements order, selection and wake-ups. The caller encodes the events; the encoded
+// bytes are cached with the change. It serves "Watch procedure" and "Watch events" of the
+// specification.
 package feed
 
 import (
@@ -159,7 +159,7 @@ func (f *feed) append(batch changes.Batch) {
 	}
 	f.settled.Store(next.through)
 	if next.epoch != old.epoch {
-		f.index.wakeAll(next.through) // watchers of another epoch have to end
+		f.index.wakeAll(next.through) // watchers of another epoch must end
 	}
 }
 
@@ -187,7 +187,7 @@ type Entry struct {
 	encoded map[string][]byte
 }
 
-// Encoded returns the change in this form. The first call for a form runs make; later
+// Encoded returns the change in this form. The first call for a form runs encode; later
 // ones return the same bytes, which are read-only.
 func (e *Entry) Encoded(form string, encode func() ([]byte, error)) ([]byte, error) {
 	e.mu.Lock()
@@ -206,6 +206,6 @@ func (e *Entry) Encoded(form string, encode func() ([]byte, error)) ([]byte, err
 	return b, nil
 }
 
-// size is what the entry counts in the ring: its object, and the same again for its
-// frame once it is watched.
+// size is the number of bytes that the entry counts in the ring: its object, and as much
+// for its encoded event.
 func (e *Entry) size() int { return 2*(len(e.Object.JSON)+len(e.OldJSON)) + 512 }

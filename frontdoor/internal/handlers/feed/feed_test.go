@@ -16,21 +16,21 @@ import (
 
 var pods = resource.GroupResource{Resource: "pods"}
 
-// history is a hub that keeps every change since a revision.
+// history is a hub with every change since a revision.
 type history struct {
 	services.WatchHub
 	mu      sync.Mutex
 	changes []services.Change
-	from    int64 // older changes are gone
-	away    int   // how many calls fail as unavailable
-	asked   int
+	from    int64 // older changes have expired
+	away    int   // the number of calls that fail as unavailable
+	calls   int
 }
 
 func (h *history) Replay(_ context.Context, r services.ReplayRequest) (services.Replay, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.asked++
-	if h.asked <= h.away {
+	h.calls++
+	if h.calls <= h.away {
 		return services.Replay{}, services.Unavailable("away")
 	}
 	if r.After < h.from {
@@ -208,8 +208,8 @@ func TestALaggardIsServedFromHistory(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
-	if hub.asked == 0 {
-		t.Error("the hub was not asked")
+	if hub.calls == 0 {
+		t.Error("the hub was not called")
 	}
 
 	hub.from = 50
@@ -252,8 +252,8 @@ func TestWatchersEndWithTheHistory(t *testing.T) {
 func TestALaggardWaitsForAHubThatIsAway(t *testing.T) {
 	hub := &history{changes: []services.Change{change(5, "a", "x")}, away: 3}
 	w := started(hub, 10, 1<<20).watcher(Selection{After: 1})
-	if got := next(t, w); !slices.Equal(got, []int64{5}) || hub.asked != 4 {
-		t.Errorf("got %v after %d questions", got, hub.asked)
+	if got := next(t, w); !slices.Equal(got, []int64{5}) || hub.calls != 4 {
+		t.Errorf("got %v after %d calls", got, hub.calls)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// interest is the one property by which a watcher is indexed: a field and its required
-// value. The zero value matches every change.
+// interest is the property by which a watcher is indexed: a field and its required value.
+// The zero value matches every change.
 type interest struct {
 	field, value string
 }

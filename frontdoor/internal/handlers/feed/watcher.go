@@ -33,7 +33,7 @@ func (e Event) Object() services.Object {
 	object := e.Entry.Object
 	if e.Type == services.Deleted && e.Entry.OldJSON != nil {
 		object.JSON = e.Entry.OldJSON
-		object.UID = "" // with its uid and revision the stored state could be found
+		object.UID = "" // so that caches by UID and revision do not return the state after the change
 	}
 	return object
 }
@@ -75,7 +75,7 @@ func (w *Watcher) Position() int64 {
 }
 
 // Next returns the next selected events in order, at least one. It waits for them until
-// ctx ends. Expired (410) when the watcher has fallen behind the history.
+// ctx ends. It returns Expired (410) if the watcher has fallen behind the history.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	for {
 		events, err := w.advance(ctx)
@@ -100,7 +100,7 @@ func (w *Watcher) advance(ctx context.Context) ([]Event, error) {
 	if w.position < r.floor {
 		return w.bridge(ctx)
 	}
-	// An indexed watcher has no changes of its own before the first one that woke it.
+	// No change before the first one that woke an indexed watcher matches it.
 	if first > 0 && first-1 > w.position && w.indexed() {
 		w.position = first - 1
 	}
@@ -123,8 +123,8 @@ func (w *Watcher) continues(epoch string) error {
 	return nil
 }
 
-// bridge reads a piece of history from the hub until the ring is reached. It retries
-// while the hub is unavailable: the client has lost nothing and need not know.
+// bridge reads a page of history from the hub, for a watcher that has fallen behind the
+// ring. Replay retries while the hub is unavailable, so that the watch does not end.
 func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
 	replay, err := w.feed.config.Source.Replay(ctx, services.ReplayRequest{
 		GroupResource: w.feed.resource, After: w.position, Limit: batchEvents})
@@ -139,8 +139,8 @@ func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
 		entries[i] = &Entry{Change: replay.Changes[i]}
 	}
 	if replay.Through <= w.position {
-		// The hub is behind the ring, which began at a revision that etcd had
-		// confirmed. Wait for it instead of polling.
+		// The hub is behind the ring, whose first revision comes from etcd. Give it time
+		// instead of polling without a pause.
 		if !retry.Pause(ctx, hubLag) {
 			return nil, ctx.Err()
 		}
@@ -188,7 +188,7 @@ func (s *Selection) eventType(c *services.Change) services.ChangeType {
 	return 0
 }
 
-// signal tells the watcher that a change at revision may concern it.
+// signal wakes the watcher for a change at revision that may match its selection.
 func (w *Watcher) signal(revision int64) {
 	for {
 		old := w.pending.Load()

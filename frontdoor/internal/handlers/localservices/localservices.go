@@ -1,6 +1,7 @@
 // Package localservices registers the group versions that the front door itself serves, as
-// APIServices without a service, and removes those that it no longer serves. It does not
-// touch APIServices that others have created. It serves "Groups and paths" of the specification.
+// APIServices without a service, and removes those that it no longer serves. It leaves
+// APIServices without its label unchanged. It serves "Groups and paths" of the
+// specification.
 package localservices
 
 import (
@@ -17,18 +18,18 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// lookEvery is how often the registered versions are compared with the served ones, in
+// resyncPeriod is how often the registered versions are compared with the served ones, in
 // addition to whenever the served ones change.
-const lookEvery = 10 * time.Second
+const resyncPeriod = 10 * time.Second
 
-// Config says what is registered.
+// Config configures a Keeper.
 type Config struct {
 	Vocabulary vocabulary.Vocabulary
 	Store      services.Store
 	Writes     *writes.Handlers
-	// Engine returns the types of the moment.
+	// Engine returns the currently served types.
 	Engine func() *typesystem.Engine
-	// Changed receives after the types have changed.
+	// Changed receives a value after the types have changed.
 	Changed <-chan struct{}
 	Log     *slog.Logger
 }
@@ -36,13 +37,13 @@ type Config struct {
 // Keeper keeps the registered versions up to date.
 type Keeper struct{ Config }
 
-// Run works until ctx ends, and then returns nil.
+// Run reconciles the registered versions until ctx ends, and then returns nil.
 func (k Keeper) Run(ctx context.Context) error {
-	ticks := time.NewTicker(lookEvery)
+	ticks := time.NewTicker(resyncPeriod)
 	defer ticks.Stop()
 	for {
 		if err := k.pass(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("the served versions could not be registered, trying again", "error", err)
+			k.Log.Warn("registering the served versions failed, retrying", "error", err)
 		}
 		select {
 		case <-k.Changed:
@@ -53,21 +54,21 @@ func (k Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// pass compares once. It goes on after an error, so that one object that cannot be
-// written does not keep others away.
+// pass reconciles once. It continues after an error, so that an object that cannot be
+// written does not affect the others.
 func (k Keeper) pass(ctx context.Context) error {
 	e := k.Engine()
 	t, ok := e.Types.ByKind(k.Vocabulary.Group("apiregistration."), "v1", "APIService")
 	if !ok {
-		return nil // turned off with --runtime-config
+		return nil // disabled by --runtime-config
 	}
-	wanted := k.wanted(e.Types)
+	desired := k.desired(e.Types)
 	var errs []error
 	_, err := services.ForEach(ctx, k.Store, services.ListRequest{GroupResource: t.GroupResource()}, func(o services.Object) error {
-		object, ours := wanted[o.Key.Name]
-		delete(wanted, o.Key.Name)
+		object, ours := desired[o.Key.Name]
+		delete(desired, o.Key.Name)
 		switch {
-		case o.Labels[k.label()] == "": // somebody else's, even under this name
+		case o.Labels[k.label()] == "": // created by others, possibly under the same name
 		case !ours:
 			errs = append(errs, k.remove(ctx, o))
 		default:
@@ -77,19 +78,19 @@ func (k Keeper) pass(ctx context.Context) error {
 	})
 	errs = append(errs, err)
 	if err == nil {
-		for _, object := range wanted {
+		for _, object := range desired {
 			errs = append(errs, k.Writes.Create(ctx, e, t, object))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// label marks what this package manages.
+// label returns the label of the APIServices that this package manages.
 func (k Keeper) label() string {
 	return k.Vocabulary.Qualified(k.Vocabulary.Namespace("aggregator"), "automanaged")
 }
 
-// correct gives a registered version the spec that it should have.
+// correct updates the spec of a registered version if it differs from that of object.
 func (k Keeper) correct(ctx context.Context, e *typesystem.Engine, t *catalogue.Type, o services.Object, object map[string]any) error {
 	stored, err := tree.Decode(o.JSON)
 	if err != nil || tree.Equal(stored["spec"], object["spec"]) {
@@ -105,8 +106,8 @@ func (k Keeper) correct(ctx context.Context, e *typesystem.Engine, t *catalogue.
 	return err
 }
 
-// remove deletes a version that is no longer served, unless it has changed in the
-// meantime.
+// remove deletes the APIService of a version that is no longer served, unless it has
+// changed in the meantime.
 func (k Keeper) remove(ctx context.Context, o services.Object) error {
 	_, err := k.Store.Delete(ctx, services.DeleteRequest{Key: o.Key, Revision: o.Revision})
 	if services.IsReason(err, services.ReasonNotFound) || services.IsReason(err, services.ReasonConflict) {
@@ -115,16 +116,16 @@ func (k Keeper) remove(ctx context.Context, o services.Object) error {
 	return err
 }
 
-// The priorities of groups and versions. Those of custom types come last; the built-in
-// groups have an order, and the first version of a group is the preferred one.
+// The priorities of groups and versions. Built-in groups have descending priorities in
+// their order, custom types the lowest ones. The first version of a group is preferred.
 const (
 	corePriority, firstPriority, priorityStep = 18000, 17800, 100
 	bestVersion, versionStep                  = 15, 3
 	customPriority, customVersion             = 1000, 100
 )
 
-// wanted returns the objects of all versions that are served, by their names.
-func (k Keeper) wanted(types *catalogue.Catalogue) map[string]map[string]any {
+// desired returns the APIServices of all served versions, by name.
+func (k Keeper) desired(types *catalogue.Catalogue) map[string]map[string]any {
 	objects := map[string]map[string]any{}
 	group := int64(firstPriority)
 	for _, g := range types.Groups() {

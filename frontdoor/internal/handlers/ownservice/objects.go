@@ -8,7 +8,8 @@ import (
 
 const portName = "https"
 
-// object returns what all objects of the Service have in common.
+// object returns an object with the metadata that the Service, its Endpoints and its
+// EndpointSlice share.
 func (k *Keeper) object(apiVersion, kind string, labels map[string]any) map[string]any {
 	return map[string]any{"apiVersion": apiVersion, "kind": kind,
 		"metadata": map[string]any{"name": k.Vocabulary.APIService, "namespace": namespace, "labels": labels}}
@@ -40,7 +41,8 @@ func (k *Keeper) endpoints(alive []Address) map[string]any {
 	return o
 }
 
-// slice returns the EndpointSlice, which has one port: that of most front doors.
+// slice returns the EndpointSlice. It can have only one port, and has that of most front
+// doors.
 func (k *Keeper) slice(alive []Address) map[string]any {
 	o := k.object(k.Vocabulary.Group("discovery.")+"/v1", "EndpointSlice",
 		map[string]any{k.Vocabulary.Qualified("", "service-name"): k.Vocabulary.APIService})
@@ -61,7 +63,7 @@ func port(a Address) map[string]any {
 	return map[string]any{"name": portName, "port": int64(a.Port), "protocol": "TCP"}
 }
 
-// byPort groups addresses, in order and each once.
+// byPort groups addresses by port, sorted and without duplicates.
 func byPort(alive []Address) (groups [][]Address) {
 	alive = slices.SortedFunc(slices.Values(alive), func(a, b Address) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.IP, b.IP))

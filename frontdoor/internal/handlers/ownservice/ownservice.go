@@ -1,8 +1,8 @@
-// Package ownservice maintains the Service in the default namespace by which clients
-// inside the cluster find the API, with endpoints for every running front door. Each front
-// door renews a record of its own beside the objects of the API; the others drop the
-// address of a record that is not renewed. Its writes are not authorized and do not pass
-// admission. It serves "What the service does" of the specification.
+// Package ownservice maintains the Service in the default namespace through which clients
+// inside the cluster reach the API, with endpoints for every running front door. Each front
+// door renews a record in the store that the API does not serve; the others remove the
+// address of a record that is not renewed. Its writes skip authorization and admission.
+// It serves "What the service does" of the specification.
 package ownservice
 
 import (
@@ -25,44 +25,46 @@ const (
 	deadAfter  = 15 * time.Second
 	// leaveTimeout bounds the removal of the record when a front door stops.
 	leaveTimeout = 2 * time.Second
-	// namespace is that of the Service, and publicPort its port.
+	// namespace is the namespace of the Service, and publicPort its port.
 	namespace  = "default"
 	publicPort = 443
 )
 
-// Config says what is kept.
+// Config configures a Keeper.
 type Config struct {
 	Vocabulary vocabulary.Vocabulary
 	Store      services.Store
 	Writes     *writes.Handlers
-	// Engine returns the types of the moment.
+	// Engine returns the currently served types.
 	Engine func() *typesystem.Engine
-	// Self is where this front door is reached; without an IP it is not advertised.
+	// Self is the address of this front door, which is not advertised without an IP.
 	Self Address
-	// ClusterIP is the Service's address, if nobody else has it.
+	// ClusterIP is the preferred cluster IP of the Service. If another Service has it,
+	// any other one is assigned.
 	ClusterIP string
 	Log       *slog.Logger
 }
 
-// Keeper keeps the Service.
+// Keeper maintains the Service.
 type Keeper struct {
 	Config
 	peers *peers
 	now   func() time.Time
 }
 
-// New returns a Keeper, which does nothing until it runs.
+// New returns a Keeper. The caller must call Run.
 func New(c Config) *Keeper {
 	return &Keeper{Config: c, peers: &peers{store: c.Store, seen: map[string]sighting{}}, now: time.Now}
 }
 
-// Run works until ctx ends, then takes this front door's address away and returns nil.
+// Run reconciles the Service until ctx ends, then removes this front door's address and
+// returns nil.
 func (k *Keeper) Run(ctx context.Context) error {
 	ticks := time.NewTicker(renewEvery)
 	defer ticks.Stop()
 	for {
 		if err := k.pass(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("the Service of the API could not be kept, trying again", "error", err)
+			k.Log.Warn("updating the Service of the API failed, retrying", "error", err)
 		}
 		select {
 		case <-ticks.C:
@@ -70,7 +72,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 			defer cancel()
 			if err := k.leave(last); err != nil {
-				k.Log.Debug("the address of this front door is left to the others", "error", err)
+				k.Log.Debug("removing the address of this front door failed, other front doors will remove it", "error", err)
 			}
 			return nil
 		}
@@ -104,25 +106,25 @@ func (k *Keeper) leave(ctx context.Context) error {
 		return err
 	}
 	alive, err := k.peers.alive(ctx, k.now())
-	if err != nil || len(alive) == 0 { // the last one leaves the addresses as they are
+	if err != nil || len(alive) == 0 { // the last front door does not change the addresses
 		return err
 	}
 	return k.advertise(ctx, alive)
 }
 
-// ensureService creates the Service where it is missing. One that is there stays.
+// ensureService creates the Service if it does not exist. It never updates it.
 func (k *Keeper) ensureService(ctx context.Context) error {
 	err := k.ensure(ctx, k.service(k.ClusterIP), nil)
-	if services.IsReason(err, services.ReasonInvalid) && k.ClusterIP != "" { // somebody else has the address
+	if services.IsReason(err, services.ReasonInvalid) && k.ClusterIP != "" { // another Service has the cluster IP
 		err = k.ensure(ctx, k.service(""), nil)
 	}
 	return err
 }
 
-// advertise makes the endpoints those of the addresses.
+// advertise updates the Endpoints and the EndpointSlice to the addresses.
 func (k *Keeper) advertise(ctx context.Context, alive []Address) error {
 	if len(alive) == 0 {
-		return nil // its own record at least has to be there
+		return nil // unexpected: the record of this front door has just been renewed
 	}
 	for _, object := range []map[string]any{k.endpoints(alive), k.slice(alive)} {
 		err := k.ensure(ctx, object, func(stored map[string]any) {
@@ -139,12 +141,13 @@ func (k *Keeper) advertise(ctx context.Context, alive []Address) error {
 	return nil
 }
 
-// ensure creates an object where it is missing, and otherwise lets change modify it.
+// ensure creates the object if it does not exist, and otherwise applies change to the
+// stored one. change may be nil.
 func (k *Keeper) ensure(ctx context.Context, object map[string]any, change func(map[string]any)) error {
 	e := k.Engine()
 	t, ok := e.Types.ByAPIVersion(tree.Text(object, "apiVersion"), tree.Text(object, "kind"))
 	if !ok {
-		return nil // turned off with --runtime-config
+		return nil // disabled by --runtime-config
 	}
 	name, _ := object["metadata"].(map[string]any)["name"].(string)
 	key := resource.Key{GroupResource: t.GroupResource(), Namespace: namespace, Name: name}

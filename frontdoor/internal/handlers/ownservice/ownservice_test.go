@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestPeers: a front door that stops renewing its record is dropped by the others, by
-// their own clock, and one that stops in order at once.
+// TestPeers: a front door that stops renewing its record is removed by the others after
+// deadAfter on their own clock. One that shuts down removes its record at once.
 func TestPeers(t *testing.T) {
 	store := fake.New(t).Store()
 	one, two := Address{"10.1.0.1", 6443}, Address{"10.1.0.2", 6443}
@@ -35,18 +35,18 @@ func TestPeers(t *testing.T) {
 	renew(b, two, later)
 	sees(a, start, one, two)
 	sees(b, later, one, two)
-	for i := range 3 { // the first one is dead
+	for i := range 3 { // the first one has stopped
 		renew(b, two, later.Add(time.Duration(i)*renewEvery))
 	}
 	sees(b, later.Add(deadAfter), one, two)
 	sees(b, later.Add(deadAfter+1), two)
-	renew(a, one, start.Add(time.Hour)) // and is back
+	renew(a, one, start.Add(time.Hour)) // and runs again
 	sees(b, later.Add(2*deadAfter), one, two)
 	if err := a.remove(t.Context(), one.name(), 0); err != nil {
 		t.Fatal(err)
 	}
 	sees(b, later.Add(2*deadAfter), two)
-	sees(a, start.Add(2*time.Hour), two) // whoever looks for the first time waits
+	sees(a, start.Add(2*time.Hour), two) // the first read of a record starts its period
 }
 
 // TestObjects: front doors with other ports are in a subset of their own.

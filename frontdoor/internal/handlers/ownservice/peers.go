@@ -12,42 +12,44 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// Address is where a front door is reached.
+// Address is the address of a front door.
 type Address struct {
 	IP   string `json:"ip"`
 	Port int    `json:"port"`
 }
 
-// valid reports whether endpoints may have the address: not those of the host itself.
+// valid reports whether endpoints may have the address: it must not be loopback, link-local
+// or unspecified.
 func (a Address) valid() bool {
 	ip := net.ParseIP(a.IP)
 	return ip != nil && !ip.IsLoopback() && !ip.IsUnspecified() && !ip.IsLinkLocalUnicast() && a.Port > 0
 }
 
-// name is that of the record.
+// name returns the name of the record.
 func (a Address) name() string {
 	return strings.ReplaceAll(a.IP, ":", ".") + "-" + strconv.Itoa(a.Port)
 }
 
-// records is where they are kept, outside of what the API shows.
+// records is the resource of the records, which the API does not serve.
 var records = resource.GroupResource{Group: "portico", Resource: "front-doors"}
 
-// record is what a front door says of itself.
+// record announces a running front door.
 type record struct {
 	Metadata map[string]string `json:"metadata"`
 	Address  Address           `json:"address"`
-	// Renewed makes each renewal a change. Nobody compares it with a clock: those of front
-	// doors may differ.
+	// Renewed makes each renewal change the record. It is never compared with a clock,
+	// since the clocks of front doors may differ.
 	Renewed int64 `json:"renewed"`
 }
 
-// sighting is when a record was first seen as it is.
+// sighting is the time at which a revision of a record was first read, by the clock of
+// this front door.
 type sighting struct {
 	revision int64
 	at       time.Time
 }
 
-// peers are the front doors that run. It is used by one goroutine.
+// peers finds the running front doors. It must be used by one goroutine.
 type peers struct {
 	store services.Store
 	seen  map[string]sighting // by the names of records
@@ -73,8 +75,8 @@ func (p *peers) renew(ctx context.Context, self Address, now time.Time) error {
 	return err
 }
 
-// alive returns the addresses of the records that move, and removes those that have
-// stood still for too long.
+// alive returns the addresses of the renewed records, and deletes records that have not
+// been renewed for deadAfter.
 func (p *peers) alive(ctx context.Context, now time.Time) ([]Address, error) {
 	var alive []Address
 	var dead []services.Object
@@ -107,8 +109,8 @@ func (p *peers) alive(ctx context.Context, now time.Time) ([]Address, error) {
 	return alive, nil
 }
 
-// remove removes a record, at a revision unless that is 0. One that is gone, or has moved
-// again, stays as it is.
+// remove deletes a record at a revision, or at any revision if that is 0. It returns nil
+// if the record does not exist or has another revision.
 func (p *peers) remove(ctx context.Context, name string, revision int64) error {
 	_, err := p.store.Delete(ctx, services.DeleteRequest{Key: resource.Key{GroupResource: records, Name: name}, Revision: revision})
 	if services.IsReason(err, services.ReasonNotFound) || services.IsReason(err, services.ReasonConflict) {

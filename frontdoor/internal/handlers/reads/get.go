@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Get serves one object, or the representation of it that a subresource has.
+// Get serves one object, or a subresource of it.
 func (h *Handlers) Get(w http.ResponseWriter, r *request.Request) error {
 	form, err := h.Codec.Negotiate(r.Request, r.Engine.BodyType(r.Type, r.Subresource), wire.Object)
 	if err != nil {

@@ -18,9 +18,9 @@ type Listing struct {
 	Meta wire.ListMeta
 
 	store  services.Reader
-	asked  services.ListRequest
+	query  services.ListRequest
 	page   services.Page
-	single bool // the client wants only this page
+	single bool // the client requests a single page
 }
 
 // Open parses the request and reads the first page.
@@ -29,15 +29,15 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked, issued, err := h.firstPage(r, o)
+	query, issued, err := h.firstPage(r, o)
 	if err != nil {
 		return nil, err
 	}
-	page, err := h.Store.List(r.Context(), asked)
+	page, err := h.Store.List(r.Context(), query)
 	if err != nil {
 		return nil, continuable(err, o)
 	}
-	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: h.Store, asked: asked, page: page, single: o.Limit > 0}
+	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: h.Store, query: query, page: page, single: o.Limit > 0}
 	if l.single && page.Next != "" {
 		l.Meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: page.Next, List: listDigest(r, o), Issued: issued})
 		if page.Remaining >= 0 {
@@ -47,15 +47,15 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	return l, err
 }
 
-// Pages calls a function with each object, in order.
+// Pages calls visit with each page of objects, in order, until it returns an error.
 func (l *Listing) Pages(ctx context.Context, visit func([]services.Object) error) error {
 	for {
 		if err := visit(l.page.Objects); err != nil || l.single || l.page.Next == "" {
 			return err
 		}
 		var err error
-		l.asked = l.page.Following(l.asked)
-		if l.page, err = l.store.List(ctx, l.asked); err != nil {
+		l.query = l.page.Following(l.query)
+		if l.page, err = l.store.List(ctx, l.query); err != nil {
 			return err
 		}
 	}
@@ -101,8 +101,8 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 	return out.End()
 }
 
-// partOf is how many objects of a page are decoded at a time. Defaults may make each of
-// them much larger than its stored form. A conversion webhook is called once per page.
+// partOf returns how many objects of a page are decoded at a time. Defaulting may make an
+// object much larger than its stored form. A conversion webhook is called once per page.
 func partOf(t *catalogue.Type) int {
 	if t.Webhook != nil {
 		return math.MaxInt
@@ -110,8 +110,8 @@ func partOf(t *catalogue.Type) int {
 	return 16
 }
 
-// firstPage returns the store request for the first page of the response, and when the
-// list began.
+// firstPage returns the store request for the first page of the response, and the start
+// of the list in Unix seconds.
 func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (services.ListRequest, int64, error) {
 	request := services.ListRequest{GroupResource: r.Type.Key, Namespace: r.Namespace, Limit: int(o.Limit),
 		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
@@ -134,7 +134,8 @@ func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (service
 	return request, p.Issued, nil
 }
 
-// continuable adds to an Expired error how a client with an old token can continue.
+// continuable replaces the Expired error of a list with a continue token by one that says
+// how the client can continue.
 func continuable(err error, o request.ReadOptions) error {
 	if o.Token != "" && services.IsReason(err, services.ReasonExpired) {
 		return errTokenExpired()

@@ -13,8 +13,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// TestListsOfBeforeAMoveHaveExpired requests custom objects as they were before their
-// relocation: by revision, and with a token from an earlier release.
+// TestListsOfBeforeAMoveHaveExpired lists custom objects at revisions before their
+// relocation: by resourceVersion, and with a token from an earlier release.
 func TestListsOfBeforeAMoveHaveExpired(t *testing.T) {
 	tokens, err := NewTokens(NewKey())
 	if err != nil {

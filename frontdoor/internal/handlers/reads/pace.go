@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// flushShare is the part of the machine's cores that all watchers together may spend
-	// on handing pieces of watches to their connections.
+	// flushShare is the fraction of the CPU that all watches together may spend on
+	// flushing their connections.
 	flushShare  = 0.3
 	longestPace = 50 * time.Millisecond
 )
 
-// pace lets changes gather between two flushes of a watch, so that all watchers
-// together cost what flushShare allows: nothing for a few of them, some ten
-// milliseconds for a thousand. They wake at the same moments, so that the frames
-// of those that share a connection leave together.
+// pace pauses between two flushes of a watch, so that changes are batched and all watches
+// together stay within flushShare: there is no pause for a few watches, and about ten
+// milliseconds for a thousand. All pauses end at the same times, so that frames of watches
+// that share a connection are sent together.
 func (h *Handlers) pace(ctx context.Context) {
 	pause := pauseFor(h.open.Load(), h.flushCost.get(), runtime.GOMAXPROCS(0))
 	if pause < time.Millisecond {
@@ -33,27 +33,29 @@ func (h *Handlers) pace(ctx context.Context) {
 	}
 }
 
-// pauseFor returns the pause after which flushes of so many watches cost their share.
+// pauseFor returns the pause with which the flushes of this number of watches use
+// flushShare of the cores.
 func pauseFor(watches int64, cost time.Duration, cores int) time.Duration {
 	return min(time.Duration(float64(watches)*float64(cost)/(flushShare*float64(cores))), longestPace)
 }
 
 const (
-	// firstCost is the estimate before anything was measured, and leastCost and mostCost
-	// are its bounds: what is measured may be nonsense, as on a machine that was paused.
+	// firstCost is the estimate before the first measurement. leastCost and mostCost are
+	// its bounds, since measurements may be wrong, for example on a suspended machine.
 	firstCost = 14 * time.Microsecond
 	leastCost = time.Microsecond
 	mostCost  = 200 * time.Microsecond
-	// costQuantile is the part of all flushes that is to be cheaper than the estimate: a
-	// flush that takes longer than most waited, for a core, a connection that other
-	// watches share or a slow client, and waiting costs nothing.
+	// costQuantile is the quantile of measured flushes that is the estimate. Slower
+	// flushes include time spent waiting: for a core, for a connection that other watches
+	// share, or for a slow client. Waiting uses no CPU.
 	costQuantile = 0.25
-	// costStep is how far one measurement moves the estimate; some hundred double it.
+	// costStep bounds the relative change by one measurement: it takes more than a
+	// hundred of them to double the estimate.
 	costStep = 0.02
 )
 
-// costEstimate follows what a flush costs on this machine. The zero value is firstCost.
-// Measurements of several watches at a time may be lost, which does no harm.
+// costEstimate estimates the cost of a flush on this machine. The zero value is firstCost.
+// Concurrent measurements may be lost, which is harmless.
 type costEstimate struct{ bits atomic.Uint64 }
 
 func (e *costEstimate) get() time.Duration {
@@ -63,8 +65,8 @@ func (e *costEstimate) get() time.Duration {
 	return firstCost
 }
 
-// add takes one measurement into account. The estimate moves by steps, so that a single
-// one cannot move it far; it rests where costQuantile of all are below.
+// add adds a measurement. The estimate moves in small steps, so that a single measurement
+// has little effect, towards the value that costQuantile of all measurements are below.
 func (e *costEstimate) add(took time.Duration) {
 	estimate := float64(firstCost)
 	if bits := e.bits.Load(); bits != 0 {

@@ -28,10 +28,10 @@ func TestPauseFor(t *testing.T) {
 	}
 }
 
-// TestCostEstimate: the estimate finds what a flush costs although most flushes wait
-// for something, and does not run away when clients are slow.
+// TestCostEstimate: the estimate converges to the cost of a flush although most flushes
+// wait, and does not grow without bound if clients are slow.
 func TestCostEstimate(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // to be repeated
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // deterministic
 	for _, cost := range []time.Duration{3 * time.Microsecond, 14 * time.Microsecond, 90 * time.Microsecond} {
 		var e costEstimate
 		if e.get() != firstCost {
@@ -63,7 +63,7 @@ func TestCostEstimate(t *testing.T) {
 	}
 }
 
-// TestPaceEnds: watches wake together at the end of a pause, and at once when they end.
+// TestPaceEnds: all pauses end at the same time, and at once if their context ends.
 func TestPaceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(Config{})

@@ -1,8 +1,8 @@
-// Package reads serves get, list and watch. It turns the tables of the specification
-// into store requests and encodes the results in the form that the client negotiated.
-// Lists are streamed page by page and watches event by event, so that neither is held
-// in memory as a whole. It never writes. It serves "Read consistency", "Chunked lists",
-// "Watch procedure" and "Watch events".
+// Package reads serves get, list and watch. It implements the tables of the specification
+// with store requests and encodes the results in the negotiated form. Lists are streamed
+// page by page and watches event by event, so that neither is in memory as a whole. It
+// never writes. It serves "Read consistency", "Chunked lists", "Watch procedure" and
+// "Watch events".
 package reads
 
 import (
@@ -28,7 +28,7 @@ type Config struct {
 	TokenLifetime time.Duration
 	// WatchTimeout is the minimum duration of a watch that sets no timeout.
 	WatchTimeout time.Duration
-	// Draining ends when watches have to end.
+	// Draining is cancelled when watches must end.
 	Draining context.Context
 }
 
@@ -37,8 +37,8 @@ type Handlers struct {
 	Config
 	// CustomSince is the first revision at which objects of custom types are at their
 	// current keys. Lists and watches of them at earlier revisions have expired,
-	// because the store would not find those objects. It is set before anything is
-	// served.
+	// because the store would not find those objects. It is set before the first request
+	// is served.
 	CustomSince int64
 	open        atomic.Int64
 	flushCost   costEstimate

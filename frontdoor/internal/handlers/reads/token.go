@@ -13,8 +13,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// position is the content of a continue token: where the next chunk of which list
-// starts, at which revision (section "Chunked lists").
+// position is the content of a continue token: the list, its revision, and the key after
+// which the next chunk starts (section "Chunked lists").
 type position struct {
 	Revision int64  `json:"r"`
 	After    string `json:"a"`
@@ -23,7 +23,7 @@ type position struct {
 	Issued int64  `json:"t"` // of the first chunk, in Unix seconds
 }
 
-// Tokens seals positions, so that forged or truncated tokens are refused. All replicas
+// Tokens seals positions, so that forged or truncated tokens are rejected. All replicas
 // share the key.
 type Tokens struct {
 	seal cipher.AEAD
@@ -62,8 +62,8 @@ func (t *Tokens) encode(p position) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(t.seal.Seal(nil, nil, plain, nil)), nil
 }
 
-// decode opens a token. BadRequest (400) when it was not sealed with this key or
-// belongs to another list.
+// decode opens a token. It returns BadRequest (400) if the token was not sealed with this
+// key or belongs to another list.
 func (t *Tokens) decode(token string, list []byte) (position, error) {
 	var p position
 	sealed, err := base64.RawURLEncoding.DecodeString(token)

@@ -49,7 +49,7 @@ func TestTokensExpire(t *testing.T) {
 	}
 }
 
-// FuzzDecodeToken looks for forged tokens that are accepted.
+// FuzzDecodeToken searches for forged tokens that are accepted.
 func FuzzDecodeToken(f *testing.F) {
 	ours, err := NewTokens(NewKey())
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// bookmarkPeriod is how often a watcher that wants bookmarks gets one.
+// bookmarkPeriod is the interval of bookmarks, for watches that request them.
 const bookmarkPeriod = time.Minute
 
 // watching is one watch in progress.
@@ -119,7 +119,7 @@ func (x *watching) begin() error {
 }
 
 // start implements the "Watch" table of section "Read consistency". It sends the
-// existing objects if the client wants them, and returns the revision to continue
+// existing objects if the client requests them, and returns the revision to continue
 // after.
 func (x *watching) start(ctx context.Context) (int64, error) {
 	o := x.options
@@ -155,7 +155,7 @@ func (x *watching) start(ctx context.Context) (int64, error) {
 	return after, err
 }
 
-// wireChunk is about how much is passed to the connection in one call.
+// wireChunk is the approximate number of bytes of one write to the connection.
 const wireChunk = 32 << 10
 
 // follow sends changes until the client disconnects, the watch times out or the server

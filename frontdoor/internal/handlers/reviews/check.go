@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// checkAccess refuses a question about access that cannot be answered: it is about a
-// resource or a path, asked of somebody, and an object of no name.
+// checkAccess validates an access review: it must have either resource or non-resource
+// attributes, a user or group, and no metadata.
 func checkAccess(r *request.Request, raw []byte, spec authorizationv1.SubjectAccessReviewSpec) error {
 	var c field.Errors
 	at := &field.Path{Name: "spec"}
@@ -39,13 +39,13 @@ func checkAccess(r *request.Request, raw []byte, spec authorizationv1.SubjectAcc
 	return nil
 }
 
-// checkNameless: a question has no metadata, but for the namespace that it is asked in.
+// checkNameless rejects a review with metadata other than the namespace.
 func checkNameless(r *request.Request, raw []byte, c *field.Errors) {
 	var object struct {
 		Metadata map[string]any `json:"metadata"`
 	}
 	if err := json.Unmarshal(raw, &object); err != nil {
-		return // what has been prepared decodes
+		return // not possible: the body has been decoded before
 	}
 	why := "must be empty"
 	if r.Type.Namespaced {

@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// TestQuestions: which questions about access can be answered.
+// TestQuestions checks the validation of access reviews.
 func TestQuestions(t *testing.T) {
 	of := map[string]*catalogue.Type{
 		"all":   {Resource: "subjectaccessreviews", Kind: "SubjectAccessReview"},
@@ -20,7 +20,7 @@ func TestQuestions(t *testing.T) {
 	const pods, root = `"resourceAttributes":{"namespace":"here"}`, `"nonResourceAttributes":{"path":"/"}`
 	for _, c := range []struct {
 		whose, review string
-		want          []string // fields that are wrong
+		want          []string // invalid fields
 	}{
 		{"all", `{"spec":{"user":"a",` + pods + `}}`, nil},
 		{"all", `{"spec":{"groups":["a"],` + root + `}}`, nil},
@@ -51,7 +51,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfReview: a review is in the namespace that it was sent to.
+// TestNamespaceOfReview: a review has the namespace of the path.
 func TestNamespaceOfReview(t *testing.T) {
 	for _, c := range []struct {
 		namespaced bool
@@ -67,7 +67,7 @@ func TestNamespaceOfReview(t *testing.T) {
 	}
 }
 
-// TestWhy: a review says what is wrong with a token, when anybody knows.
+// TestWhy: the status of a TokenReview has the authenticator's error, if there is one.
 func TestWhy(t *testing.T) {
 	for message, want := range map[string]string{"Unauthorized": "invalid bearer token", "": "invalid bearer token", "expired": "expired"} {
 		if got := why(&services.Status{Reason: services.ReasonUnauthorized, Message: message}); got != want {

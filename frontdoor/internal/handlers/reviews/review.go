@@ -1,7 +1,7 @@
-// Package reviews serves the virtual types: a question goes in, the same object with
-// its status comes out, and nothing is stored. authn and authz answer; this package
-// translates. It serves "Terminology", "TokenReview" and "Authorization notes" of
-// the specification.
+// Package reviews serves the virtual types: a review is answered with the same object and
+// its status, and is not stored. It translates between these types and the contracts of
+// authn and authz. It serves "Terminology", "TokenReview" and "Authorization notes" of the
+// specification.
 package reviews
 
 import (
@@ -32,11 +32,11 @@ type Handlers struct {
 	Vocabulary vocabulary.Vocabulary
 }
 
-// question is what a review asks, read from its spec and checked; it returns the status.
+// question evaluates the validated spec of a review and returns its status.
 type question func(context.Context) (any, error)
 
-// Review answers a virtual type (section "Terminology"). A dry-run is answered like any
-// other: nothing is stored anyway, and admission hears of it.
+// Review serves a create of a virtual type (section "Terminology"). A dry-run has the same
+// result, since reviews are not stored; admission receives the dryRun option.
 func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 	questions := map[string]func(*request.Request, []byte) (question, error){
 		"tokenreviews":              h.reviewToken,
@@ -74,7 +74,7 @@ func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 	return h.Codec.Encoder(form, r.Type).Object(w, h.Vocabulary.Behaviour.CreatedStatus, services.Object{JSON: raw})
 }
 
-// readObject reads the review that a client has sent.
+// readObject decodes the review and drops or rejects its unknown fields.
 func (h *Handlers) readObject(w http.ResponseWriter, r *request.Request, validation schema.FieldValidation, call *admit.Call) (map[string]any, error) {
 	sent, err := r.ReadBody(w)
 	if err != nil {
@@ -92,8 +92,8 @@ func (h *Handlers) readObject(w http.ResponseWriter, r *request.Request, validat
 	return body.Object, settleNamespace(r, body.Object)
 }
 
-// answer lets admission change the review, checks it, lets admission accept it, and
-// answers it. It returns the review as it has become, and its status.
+// answer runs mutating admission, validation and validating admission on the review, and
+// then evaluates it. It returns the review after mutation, and its status.
 func (h *Handlers) answer(r *request.Request, object map[string]any, call *admit.Call,
 	read func(*request.Request, []byte) (question, error)) (map[string]any, any, error) {
 	name := tree.Text(object, "metadata", "name")
@@ -113,7 +113,7 @@ func (h *Handlers) answer(r *request.Request, object map[string]any, call *admit
 	return object, status, err
 }
 
-// mutate returns the review as mutating admission leaves it: the object and its JSON.
+// mutate runs mutating admission. It returns the resulting review and its JSON.
 func mutate(r *request.Request, review *admit.Review, object map[string]any) (map[string]any, []byte, error) {
 	raw, err := tree.Encode(object)
 	if err != nil {
@@ -130,8 +130,8 @@ func mutate(r *request.Request, review *admit.Review, object map[string]any) (ma
 	if err := typesystem.CheckIdentity(object, mutated); err != nil {
 		return nil, nil, err
 	}
-	// What admission adds and the type does not have is dropped without a word: the client
-	// is not to blame.
+	// Unknown fields that admission adds are dropped without a warning, since the client
+	// did not send them.
 	if _, err := r.Engine.Schemas.Prepare(r.Context(), r.Type, mutated, schema.Ignore); err != nil {
 		return nil, nil, err
 	}
@@ -142,8 +142,8 @@ func mutate(r *request.Request, review *admit.Review, object map[string]any) (ma
 	return mutated, raw, err
 }
 
-// settleNamespace gives a review the namespace of its path, which it may repeat. One of
-// the cluster is in none.
+// settleNamespace sets the namespace of a review to that of the path. It returns
+// BadRequest (400) if the review has another one. Cluster-scoped reviews have none.
 func settleNamespace(r *request.Request, object map[string]any) error {
 	meta := strategy.Metadata(object)
 	switch given, _ := meta["namespace"].(string); {
@@ -157,13 +157,13 @@ func settleNamespace(r *request.Request, object map[string]any) error {
 	return nil
 }
 
-// withStatus returns the JSON of an object with another status.
+// withStatus sets the status of an object and returns its JSON.
 func withStatus(object map[string]any, status any) ([]byte, error) {
 	object["status"] = status
 	return json.Marshal(object)
 }
 
-// readSpec reads the spec of a review, which has been prepared.
+// readSpec decodes the spec of a review, which Prepare has validated.
 func readSpec[T any](raw []byte) (T, error) {
 	var object struct {
 		Spec T `json:"spec"`
@@ -174,7 +174,7 @@ func readSpec[T any](raw []byte) (T, error) {
 	return object.Spec, nil
 }
 
-// reviewToken answers a TokenReview (section "TokenReview").
+// reviewToken reads a TokenReview (section "TokenReview").
 func (h *Handlers) reviewToken(_ *request.Request, raw []byte) (question, error) {
 	spec, err := readSpec[authenticationv1.TokenReviewSpec](raw)
 	if err != nil {
@@ -186,7 +186,7 @@ func (h *Handlers) reviewToken(_ *request.Request, raw []byte) (question, error)
 	return func(ctx context.Context) (any, error) { return h.tokenStatus(ctx, spec) }, nil
 }
 
-// tokenStatus asks authentication the question of a review.
+// tokenStatus authenticates the token of a review.
 func (h *Handlers) tokenStatus(ctx context.Context, spec authenticationv1.TokenReviewSpec) (any, error) {
 	a, err := h.Authn.Authenticate(ctx, services.Credentials{BearerToken: spec.Token, Audiences: spec.Audiences})
 	if services.IsReason(err, services.ReasonUnauthorized) {
@@ -203,7 +203,7 @@ func (h *Handlers) tokenStatus(ctx context.Context, spec authenticationv1.TokenR
 		Username: a.User.Name, UID: a.User.UID, Groups: a.User.Groups, Extra: extra}}, nil
 }
 
-// why tells what is wrong with a token; most authenticators do not say.
+// why returns why a token is invalid, which most authenticators do not report.
 func why(err error) string {
 	if message := services.AsStatus(err).Message; message != "" && message != string(services.ReasonUnauthorized) {
 		return message
@@ -211,8 +211,8 @@ func why(err error) string {
 	return "invalid bearer token"
 }
 
-// accessSpec is the spec of the access reviews of all versions: v1beta1 names the
-// groups otherwise.
+// accessSpec is the spec of the access reviews of all versions: in v1beta1 the field with
+// the groups has another name.
 type accessSpec struct {
 	authorizationv1.SubjectAccessReviewSpec
 	Group []string `json:"group"`
@@ -248,7 +248,7 @@ func (h *Handlers) reviewSelfAccess(r *request.Request, raw []byte) (question, e
 	return func(ctx context.Context) (any, error) { return h.accessStatus(ctx, r.User, spec) }, nil
 }
 
-// accessStatus asks authorization the question of a review.
+// accessStatus authorizes the request that an access review describes.
 func (h *Handlers) accessStatus(ctx context.Context, user services.UserInfo, spec authorizationv1.SubjectAccessReviewSpec) (any, error) {
 	a := services.Attributes{User: user}
 	if res, path := spec.ResourceAttributes, spec.NonResourceAttributes; path != nil {
@@ -273,13 +273,13 @@ func (h *Handlers) reviewSelfRules(r *request.Request, raw []byte) (question, er
 	if spec.Namespace == "" {
 		return nil, services.BadRequest("no namespace on request")
 	}
-	asked := services.RulesRequest{User: r.User, Namespace: spec.Namespace}
-	return func(ctx context.Context) (any, error) { return h.rulesStatus(ctx, asked) }, nil
+	query := services.RulesRequest{User: r.User, Namespace: spec.Namespace}
+	return func(ctx context.Context) (any, error) { return h.rulesStatus(ctx, query) }, nil
 }
 
-// rulesStatus asks authorization the question of a review.
-func (h *Handlers) rulesStatus(ctx context.Context, asked services.RulesRequest) (any, error) {
-	rules, err := h.Authz.Rules(ctx, asked)
+// rulesStatus lists the rules of a user in a namespace.
+func (h *Handlers) rulesStatus(ctx context.Context, query services.RulesRequest) (any, error) {
+	rules, err := h.Authz.Rules(ctx, query)
 	if err != nil {
 		return nil, err
 	}

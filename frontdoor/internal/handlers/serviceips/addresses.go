@@ -6,9 +6,8 @@
 // repair finds what a crash leaves behind. It cannot know whether a write is still in
 // progress, so the Service is stored in a transaction that requires its claims.
 //
-// The package decides which addresses a Service has, and whether a requested one is
-// available. It never stores a Service. It serves "Resources and their fields" and
-// "Dry-run" of the specification.
+// The package never stores a Service. It serves "Resources and their fields" and "Dry-run"
+// of the specification.
 package serviceips
 
 import (
@@ -25,7 +24,7 @@ import (
 // Services is the type of the objects that have addresses.
 var Services = resource.GroupResource{Resource: "services"}
 
-// The types of claims, which have no path in the API.
+// The resources of claims, which the API does not serve.
 var (
 	ipClaims   = resource.GroupResource{Group: "portico", Resource: "cluster-ips"}
 	portClaims = resource.GroupResource{Group: "portico", Resource: "node-ports"}
@@ -34,11 +33,11 @@ var (
 // giveBackWithin bounds the cleanup after the outcome of the write is known.
 const giveBackWithin = 10 * time.Second
 
-// Config is the address space.
+// Config configures an Assigner.
 type Config struct {
 	Store services.Store
 	// Networks are the ranges of cluster IPs, at most one per family. The first one is
-	// for Services that request no family.
+	// the default for Services that request no family.
 	Networks Networks
 	// NodePorts is the range of node ports.
 	NodePorts Ports
@@ -55,7 +54,7 @@ func New(c Config) *Assigner { return &Assigner{c} }
 
 // Request requests the addresses of one Service.
 type Request struct {
-	// Service is about to be stored; Assign writes the assigned addresses into it.
+	// Service is the object to be stored. Assign writes the addresses into it.
 	Service map[string]any
 	// Live is the stored Service; nil for a new one.
 	Live map[string]any
@@ -75,9 +74,9 @@ type Assignment struct {
 	taken   map[resource.Key]bool
 }
 
-// Assign completes a Service with addresses and claims them. The error is a Status: 422
-// if the Service requests what it cannot have, 500 if no addresses are left. Then
-// nothing is claimed.
+// Assign claims the addresses of a Service and writes them into it. It returns Invalid
+// (422) if a requested address is not available, and an InternalError (500) if no address
+// is left. After an error it holds no claims.
 func (a *Assigner) Assign(ctx context.Context, r Request) (*Assignment, error) {
 	m := &Assignment{Assigner: a, owner: ownerOf(r.Service), dryRun: r.DryRun, taken: map[resource.Key]bool{}}
 	held := a.held(r.Live)

@@ -36,7 +36,7 @@ func serviceOf(t *testing.T, name, spec string) map[string]any {
 		"spec": whole(read)}
 }
 
-// whole converts numbers to integers, as a decoder of the API does.
+// whole converts numbers to int64, as the API's decoders do.
 func whole(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -173,7 +173,7 @@ func inStep(t *testing.T, a *Assigner, service map[string]any) {
 	}
 }
 
-// TestClaimedAgainWhileLeaving: one writer of a Service gives up a port while another
+// TestClaimedAgainWhileLeaving: one write of a Service gives up a port while another
 // claims it again. The first must not free it.
 func TestClaimedAgainWhileLeaving(t *testing.T) {
 	a := newAssigner(t, "10.0.0.0/30", "30000-30001")
@@ -195,8 +195,8 @@ func TestClaimedAgainWhileLeaving(t *testing.T) {
 	inStep(t, a, third)
 }
 
-// TestUndoLeavesWhatOthersRenewed: a write is undone after another write of the same
-// Service has renewed its claim.
+// TestUndoLeavesWhatOthersRenewed undoes a write after another write of the same Service
+// has renewed its claim.
 func TestUndoLeavesWhatOthersRenewed(t *testing.T) {
 	a := newAssigner(t, "10.0.0.0/30", "30000-30001")
 	spec := `{type: ClusterIP, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}`

@@ -55,7 +55,7 @@ func claimOf(object services.Object) (claim, error) {
 	return claim{object.Key, object.Revision, s.Owner}, err
 }
 
-// lookup reads a claim. NotFound (404) if the address is free.
+// lookup reads a claim. It returns NotFound (404) if the address is free.
 func (a *Assigner) lookup(ctx context.Context, key resource.Key) (claim, error) {
 	object, err := a.Store.Get(ctx, services.GetRequest{Key: key})
 	if err != nil {
@@ -64,7 +64,7 @@ func (a *Assigner) lookup(ctx context.Context, key resource.Key) (claim, error) 
 	return claimOf(object)
 }
 
-// create claims a free address. AlreadyExists (409) if it is not free.
+// create claims an address. It returns AlreadyExists (409) if the address is not free.
 func (a *Assigner) create(ctx context.Context, key resource.Key, o owner) (claim, error) {
 	content, err := contentOf(key, o)
 	if err != nil {
@@ -74,8 +74,8 @@ func (a *Assigner) create(ctx context.Context, key resource.Key, o owner) (claim
 	return claim{key, object.Revision, o}, err
 }
 
-// drop deletes a claim if it has not changed. A claim that is gone or was renewed
-// belongs to another write.
+// drop deletes a claim at its revision. It returns nil if the claim does not exist or has
+// been renewed: then it belongs to another write.
 func (a *Assigner) drop(ctx context.Context, c claim) error {
 	_, err := a.Store.Delete(ctx, services.DeleteRequest{Key: c.key, Revision: c.revision})
 	if services.IsReason(err, services.ReasonNotFound) || services.IsReason(err, services.ReasonConflict) {
@@ -159,9 +159,9 @@ func (a *Assigner) renew(ctx context.Context, c *claim) (bool, error) {
 // guesses is how many random addresses are tried before all claims are read.
 const guesses = 4
 
-// claimAny claims any free address: in a range with room after one or two guesses, in a
-// full one by a scan for the rest. Both start at random, so that writers do not
-// collide.
+// claimAny claims a free address. It tries a few random ones, which succeeds at once unless
+// the range is nearly full, and then all from a random start, so that concurrent writers
+// rarely try the same one.
 func (m *Assignment) claimAny(ctx context.Context, from space) (claim, error) {
 	size := from.size()
 	for range min(guesses, size) {

@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// IP families and the policies about them.
+// The values of ipFamilies and ipFamilyPolicy.
 const (
 	ipv4, ipv6       = "IPv4", "IPv6"
 	singleStack      = "SingleStack"
@@ -30,7 +30,7 @@ func otherFamily(family string) string {
 	return ipv4
 }
 
-// stack is the part of a Service's spec about cluster IPs.
+// stack holds the fields of a Service's spec that determine its cluster IPs.
 type stack struct {
 	external bool // type ExternalName: no addresses at all
 	headless bool
@@ -64,10 +64,10 @@ var (
 // addresses themselves.
 func (s *stack) settle(before stack, n Networks, problems *field.Errors) {
 	if s.external {
-		return // it has none, as package schema has checked
+		return // it has no cluster IPs, as package schema has validated
 	}
 	if before.policy == preferDualStack && s.policy == preferDualStack && slices.Equal(s.ips, before.ips) && slices.Equal(s.families, before.families) {
-		return // a preference is reconsidered only when something else changes
+		return // PreferDualStack is evaluated again only if another field changes
 	}
 	if s.policy == "" {
 		s.policy = s.defaultPolicy(before)
@@ -79,7 +79,7 @@ func (s *stack) settle(before stack, n Networks, problems *field.Errors) {
 		return
 	}
 	if s.headless && !s.selects {
-		s.freely(n) // its endpoints are written by hand and may have any family
+		s.freely(n) // its endpoints are created manually and may have any family
 		return
 	}
 	s.available(n, problems)
@@ -114,7 +114,7 @@ func (s *stack) shrink(before stack, problems *field.Errors) {
 	}
 }
 
-// unchangeable checks that addresses and families in use do not change.
+// unchangeable checks that addresses and families do not change once they are set.
 func (s *stack) unchangeable(before stack, problems *field.Errors) {
 	if before.external || len(before.ips) == 0 || s.headless && before.headless {
 		return
@@ -135,7 +135,7 @@ func (s *stack) unchangeable(before stack, problems *field.Errors) {
 	}
 }
 
-// infer adds the families of addresses that were given without.
+// infer adds the families of requested addresses to a Service that does not specify them.
 func (s *stack) infer(n Networks, problems *field.Errors) {
 	for i, text := range s.ips {
 		ip, err := netip.ParseAddr(text)

@@ -178,7 +178,7 @@ func (r *Repair) restore(ctx context.Context, claims map[resource.Key]claim, hol
 		}
 		_, err := r.create(ctx, key, of)
 		switch {
-		case services.IsReason(err, services.ReasonAlreadyExists): // it is new
+		case services.IsReason(err, services.ReasonAlreadyExists): // created since claims was read
 		case err != nil:
 			return err
 		default:

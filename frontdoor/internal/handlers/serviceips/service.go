@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Types of Services that have more, or less, than a cluster IP.
+// The Service types other than ClusterIP.
 const (
 	nodePort     = "NodePort"
 	loadBalancer = "LoadBalancer"
@@ -43,7 +43,7 @@ func (a *Assigner) held(service map[string]any) []resource.Key {
 	return keys
 }
 
-// clusterIPs settles the families of a Service and returns the addresses that it needs.
+// clusterIPs sets the IP families of a Service and returns the addresses that it needs.
 func (m *Assignment) clusterIPs(spec, before map[string]any, problems *field.Errors) (needs []need) {
 	s := stackOf(spec)
 	s.settle(stackOf(before), m.Networks, problems)
@@ -62,7 +62,7 @@ func (m *Assignment) clusterIPs(spec, before map[string]any, problems *field.Err
 	for i, ip := range s.ips {
 		network, ok := m.Networks.of(s.families[i])
 		if !ok {
-			continue // of a network that the cluster no longer has
+			continue // the address is in a network that is no longer configured
 		}
 		needs = append(needs, need{from: network, given: ip, at: atIPs, shown: s.ips, set: func(address string) {
 			s.ips[i] = address

@@ -12,17 +12,17 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// space is a range of addresses. at(0) to at(size-1) are assigned; a few more may be
-// requested.
+// space is a range of addresses. at(0) to at(size-1) may be assigned. A Service may
+// request all that contains accepts.
 type space interface {
 	fmt.Stringer
 	kind() resource.GroupResource
-	// what describes one address in messages.
+	// what returns the word for an address in messages.
 	what() string
 	size() int
 	at(i int) string
 	contains(address string) bool
-	// claim is the storage key of an address, in canonical form.
+	// claim returns the storage key of an address in canonical form.
 	claim(address string) resource.Key
 }
 
@@ -35,7 +35,7 @@ type Networks []Network
 // maxAddresses is the largest number of addresses assigned from one network.
 const maxAddresses = 1 << 16
 
-// First returns the first address of the default network, which is the API's own.
+// First returns the first address of the default network, which the API's own Service has.
 func (n Networks) First() string { return n[0].prefix.Addr().Next().String() }
 
 // ParseNetworks parses --service-cluster-ip-range: one network, or one per family.
@@ -75,8 +75,8 @@ func (n Network) kind() resource.GroupResource { return ipClaims }
 func (n Network) what() string                 { return "IP" }
 func (n Network) family() string               { return familyOf(n.prefix.Addr()) }
 
-// reserved is the number of leading addresses that are not assigned: the network
-// address and the one of the API itself, which may be requested.
+// reserved is the number of leading addresses that are not assigned: the network address,
+// and the address of the API's own Service, which may be requested.
 const reserved = 2
 
 func (n Network) size() int {
@@ -85,7 +85,7 @@ func (n Network) size() int {
 	if bits < 16 {
 		all = 1 << bits
 	}
-	return all - reserved - 1 // the last one may be a broadcast
+	return all - reserved - 1 // the last one may be the broadcast address
 }
 
 func (n Network) at(i int) string { return offset(n.prefix.Addr(), uint64(i)+reserved).String() }
@@ -95,7 +95,7 @@ func (n Network) contains(address string) bool {
 	if err != nil || !n.prefix.Contains(ip) || ip == n.prefix.Addr() {
 		return false
 	}
-	return !ip.Is4() || n.prefix.Contains(ip.Next()) // an IPv4 network ends with its broadcast
+	return !ip.Is4() || n.prefix.Contains(ip.Next()) // the last IPv4 address is the broadcast address
 }
 
 func (n Network) claim(address string) resource.Key {
@@ -105,7 +105,7 @@ func (n Network) claim(address string) resource.Key {
 	return resource.Key{GroupResource: ipClaims, Name: address}
 }
 
-// offset returns the nth address after one.
+// offset returns the address n after ip.
 func offset(ip netip.Addr, n uint64) netip.Addr {
 	if ip.Is4() {
 		b := ip.As4()

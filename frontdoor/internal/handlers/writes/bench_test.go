@@ -13,8 +13,8 @@ import (
 
 const deployments = "/apis/apps/v1/namespaces/shop/deployments"
 
-// BenchmarkWrite takes the whole way of a write, from the request to the answer, with
-// a store in memory and without admission.
+// BenchmarkWrite measures a write from request to response, with a store in memory and
+// without admission.
 func BenchmarkWrite(b *testing.B) {
 	content, err := os.ReadFile("../../typesystem/fieldmanager/testdata/bench/deployment.yaml")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// checkCreate compares a new object with its path.
+// checkCreate validates the metadata of a new object against the request.
 func (w *writeRequest) checkCreate(object map[string]any) error {
 	meta := strategy.Metadata(object)
 	if err := w.checkNamespace(meta); err != nil {
@@ -20,8 +20,8 @@ func (w *writeRequest) checkCreate(object map[string]any) error {
 	return nil
 }
 
-// checkNamespace refuses an object that names another namespace than its path. What is
-// in no namespace may name any, and then loses it.
+// checkNamespace rejects an object whose namespace differs from that of the path. A
+// cluster-scoped object may have any namespace, which is dropped later.
 func (w *writeRequest) checkNamespace(meta map[string]any) error {
 	given, _ := meta["namespace"].(string)
 	if w.req.Type.Namespaced && given != "" && given != w.req.Namespace {
@@ -30,7 +30,8 @@ func (w *writeRequest) checkNamespace(meta map[string]any) error {
 	return nil
 }
 
-// checkUpdate compares a changed object with its path and with the stored one.
+// checkUpdate validates the metadata of a changed object against the request and the
+// stored object.
 func (w *writeRequest) checkUpdate(c *current, object map[string]any) error {
 	meta := strategy.Metadata(object)
 	if err := w.checkNamespace(meta); err != nil {
@@ -52,8 +53,8 @@ func (w *writeRequest) checkUpdate(c *current, object map[string]any) error {
 	return w.checkVersion(c, meta)
 }
 
-// checkNew refuses a change of a certain object that is gone. Its version counts for
-// nothing.
+// checkNew rejects a write with a UID if no object exists: the object that the client
+// means has been deleted. The resourceVersion is ignored.
 func (w *writeRequest) checkNew(meta map[string]any) error {
 	uid, _ := meta["uid"].(string)
 	if uid == "" {
@@ -66,8 +67,8 @@ func (w *writeRequest) checkNew(meta map[string]any) error {
 	return services.Conflict(w.req.Type.Group, w.req.Type.Resource, w.req.Name, why)
 }
 
-// checkVersion refuses a change that was made on an older object. A patch says so
-// only when it sets the version itself.
+// checkVersion rejects a change that is based on an older resourceVersion. A patch is
+// based on the current object unless it sets metadata.resourceVersion.
 func (w *writeRequest) checkVersion(c *current, meta map[string]any) error {
 	given, _ := meta["resourceVersion"].(string)
 	delete(meta, "resourceVersion")

@@ -22,20 +22,21 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// deletion is a delete under way.
+// deletion is the state of a delete request.
 type deletion struct {
 	*request.Request
 	options *metav1.DeleteOptions
 	dryRun  bool
 	now     time.Time
-	// admission has no say in a deletion that the front door makes itself.
+	// admission is exempt for deletions that the front door makes itself.
 	admission *admit.Call
 	// nameless is true for the objects of a collection: the request names none.
 	nameless bool
 }
 
 // Delete serves the deletion of one object (section "Two-phase deletion of a
-// resource"): an object that something still holds is marked, any other removed.
+// resource"): an object with finalizers or a grace period is marked as deleted, any other
+// one is removed.
 func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 	x, err := h.readDeletion(w, r)
 	if err != nil {
@@ -58,8 +59,8 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 	return nil
 }
 
-// DeleteCollection deletes what a list with the same parameters shows, as many
-// single deletions. An object that goes in the meantime is no error.
+// DeleteCollection deletes the objects that a list with the same parameters returns, each
+// in a deletion of its own. Objects that others delete in the meantime are skipped.
 func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) error {
 	x, err := h.readDeletion(w, r)
 	if err != nil {
@@ -95,8 +96,7 @@ func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) e
 	return out.End()
 }
 
-// removeEach deletes the objects of a list, several at a time, and returns them as
-// the list showed them.
+// removeEach deletes the objects of a list concurrently, and returns them as listed.
 func (h *Handlers) removeEach(ctx context.Context, x *deletion, list *reads.Listing) ([]services.Object, error) {
 	var listed []services.Object
 	group, ctx := errgroup.WithContext(ctx)
@@ -117,12 +117,12 @@ func (h *Handlers) removeEach(ctx context.Context, x *deletion, list *reads.List
 	return listed, cmp.Or(group.Wait(), err)
 }
 
-// removals is how many objects of a collection are deleted at a time: enough for
-// etcd to write several with one sync of its disk.
+// removals is how many objects of a collection are deleted concurrently: enough for etcd
+// to commit several with one fsync.
 const removals = 16
 
-// readDeletion reads the options from the body, else from the query parameters. A
-// dry-run may be asked for beside a body.
+// readDeletion reads the options from the body or, if there is none, from the query
+// parameters. The query parameter dryRun is valid with a body too.
 func (h *Handlers) readDeletion(w http.ResponseWriter, r *request.Request) (*deletion, error) {
 	body, err := r.ReadBody(w)
 	if err != nil {
@@ -143,9 +143,8 @@ func (h *Handlers) readDeletion(w http.ResponseWriter, r *request.Request) (*del
 	return x, r.CheckDeleteOptions(x.options)
 }
 
-// remove deletes one object as far as it goes: removed reports whether it is gone.
-// Another writer's change is tried again on the new object, unless a precondition
-// names a version.
+// remove deletes an object or marks it as deleted; removed reports which. It retries after
+// conflicts with other writers. A precondition on the resourceVersion then fails.
 func (h *Handlers) remove(ctx context.Context, x *deletion, key resource.Key) (object services.Object, removed bool, err error) {
 	err = services.RetryLost(ctx, raced, func() error {
 		object, removed, err = h.removeOnce(ctx, x, key)
@@ -210,7 +209,7 @@ func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current service
 		return current, false, err
 	}
 	marked := tree.WithResourceVersion(content.JSON, current.Revision)
-	if string(marked) == string(current.JSON) { // marked before
+	if string(marked) == string(current.JSON) { // already marked
 		return current, false, nil
 	}
 	if x.dryRun {
@@ -221,7 +220,8 @@ func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current service
 	return updated, false, asRaced(err)
 }
 
-// preconditions refuses the deletion of another object than the client meant (409).
+// preconditions checks the UID and resourceVersion of DeleteOptions. It returns a Conflict
+// (409) if one differs from that of the object.
 func (x *deletion) preconditions(current services.Object) error {
 	p := x.options.Preconditions
 	if p == nil {
@@ -240,7 +240,8 @@ func (x *deletion) preconditions(current services.Object) error {
 	return nil
 }
 
-// admit asks admission, which cannot change what is deleted.
+// admit runs mutating and validating admission. Mutations of a deleted object have no
+// effect.
 func (x *deletion) admit(ctx context.Context, current services.Object) error {
 	old, err := x.Engine.View(ctx, current, x.Type)
 	if err != nil {

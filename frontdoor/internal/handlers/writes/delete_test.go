@@ -16,8 +16,7 @@ func configMap(name, metadata string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q%s}}`, name, metadata)
 }
 
-// TestDeleteOptions asks for what a deletion cannot do, in the body and in the query,
-// and for what it can.
+// TestDeleteOptions checks invalid and valid delete options, in the body and in the query.
 func TestDeleteOptions(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	c.must("POST", configMaps, configMap("a", ""))
@@ -41,7 +40,7 @@ func TestDeleteOptions(t *testing.T) {
 	}
 }
 
-// TestDeletingObject follows an object from its deletion to its end.
+// TestDeletingObject deletes an object with finalizers until it is removed.
 func TestDeletingObject(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	c.must("POST", configMaps, configMap("a", `,"finalizers":["x.io/a"]`))
@@ -64,7 +63,7 @@ func TestDeletingObject(t *testing.T) {
 	c.refused(services.ReasonNotFound, "DELETE", configMaps+"/a", "")
 }
 
-// TestPropagation is who looks after the dependents when the deletion does not say.
+// TestPropagation checks the default propagation policies.
 func TestPropagation(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	template := `"template":{"metadata":{"labels":{"a":"b"}},"spec":{"restartPolicy":"%s","containers":[{"name":"c","image":"i"}]}}`
@@ -85,8 +84,8 @@ func TestPropagation(t *testing.T) {
 	}
 }
 
-// TestDeleteCollection deletes what a list with the same parameters shows, and says so
-// in the order of the list.
+// TestDeleteCollection deletes the objects that a list with the same parameters returns,
+// and returns them in the order of the list.
 func TestDeleteCollection(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	for i := range 5 {

@@ -20,7 +20,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// withWidgets serves a custom type with this schema.
+// withWidgets adds a custom type with this schema.
 func (c *client) withWidgets(schema string) {
 	c.t.Helper()
 	text, err := yaml.YAMLToJSON(fmt.Appendf(nil, `
@@ -47,8 +47,7 @@ spec:
 	c.engine = c.engine.With([]crd.Definition{d})
 }
 
-// held returns how much memory a function adds to what is in use, at most, and how long
-// it takes.
+// held returns the peak of the additional memory that a function uses, and its duration.
 func held(f func()) (bytes uint64, took time.Duration) {
 	var stats runtime.MemStats
 	runtime.GC()
@@ -81,8 +80,8 @@ func held(f func()) (bytes uint64, took time.Duration) {
 
 const widgets = "/apis/example.com/v1/namespaces/shop/widgets"
 
-// TestDeepObjectsAreCheap sends objects that nest deeply: those within the limit are
-// served, others refused, and neither takes more than their size explains.
+// TestDeepObjectsAreCheap sends deeply nested objects: those within the limit are
+// accepted and others rejected, and the cost of both is proportional to their size.
 func TestDeepObjectsAreCheap(t *testing.T) {
 	c := newClient(t, &oneObject{}, "10.0.0.0/24")
 	c.withWidgets(`{type: object, x-kubernetes-preserve-unknown-fields: true}`)
@@ -122,8 +121,8 @@ func TestDeepObjectsAreCheap(t *testing.T) {
 	}
 }
 
-// TestStoredDepthIsReadable: what has been accepted is read, changed and deleted with its
-// managedFields, which are deeper.
+// TestStoredDepthIsReadable: an accepted object can be read, changed and deleted although
+// its managedFields are nested more deeply.
 func TestStoredDepthIsReadable(t *testing.T) {
 	store := &oneObject{}
 	c := newClient(t, store, "10.0.0.0/24")
@@ -149,7 +148,7 @@ func TestStoredDepthIsReadable(t *testing.T) {
 	}
 }
 
-// TestDefaultsAreBounded creates an object of 60 KB that its defaults would make 4 GB.
+// TestDefaultsAreBounded creates an object of 60 KB that defaulting would grow to 4 GB.
 func TestDefaultsAreBounded(t *testing.T) {
 	c := newClient(t, &oneObject{}, "10.0.0.0/24")
 	c.withWidgets(`{type: object, properties: {spec: {type: object, properties: {list: {type: array, items: {type: object, nullable: true, properties: {a: {type: string, default: "` +
@@ -170,7 +169,7 @@ func TestDefaultsAreBounded(t *testing.T) {
 	if bytes > 200<<20 || took > 5*time.Second {
 		t.Errorf("20,000 items: it took %d MiB and %v", bytes>>20, took)
 	}
-	// What is stored stays readable when a definition gets such defaults later.
+	// Stored objects stay readable if such defaults are added to their definition later.
 	c.engine.Schemas.Complete(c.widget(), map[string]any{"spec": map[string]any{"list": slices.Repeat([]any{map[string]any{}}, 20_000)}})
 }
 
@@ -183,8 +182,8 @@ func (c *client) widget() *catalogue.Type {
 	return widget
 }
 
-// TestNestedSchemasAreCheckedOnce: a value that does not fit is checked once against each
-// part of its schema, not twice at every level.
+// TestNestedSchemasAreCheckedOnce: an invalid value is validated once against each part of
+// its schema, not twice at every level.
 func TestNestedSchemasAreCheckedOnce(t *testing.T) {
 	for _, combinator := range []string{"allOf", "anyOf", "oneOf"} {
 		schema := `{type: object, required: [missing]}`
@@ -201,8 +200,8 @@ func TestNestedSchemasAreCheckedOnce(t *testing.T) {
 	}
 }
 
-// TestManyFaultsAreToldInPart sends an object with a hundred thousand faults.
-func TestManyFaultsAreToldInPart(t *testing.T) {
+// TestManyErrorsAreTruncated sends an object with a hundred thousand errors.
+func TestManyErrorsAreTruncated(t *testing.T) {
 	c := newClient(t, &oneObject{}, "10.0.0.0/24")
 	faults := func(n int) *services.Status {
 		err := c.send(t, http.MethodPost, "/api/v1/namespaces/shop/pods", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i","env":[`+
@@ -214,10 +213,10 @@ func TestManyFaultsAreToldInPart(t *testing.T) {
 		return status
 	}
 	if got := faults(50); len(got.Details.Causes) != 50 || strings.Contains(got.Message, "more") {
-		t.Errorf("50 faults: %d are told", len(got.Details.Causes))
+		t.Errorf("50 faults: %d are reported", len(got.Details.Causes))
 	}
 	got := faults(80_000)
 	if len(got.Details.Causes) > 100 || len(got.Message) > 1<<20 || !strings.Contains(got.Message, "more") {
-		t.Errorf("80,000 faults: %d are told in %d bytes", len(got.Details.Causes), len(got.Message))
+		t.Errorf("80,000 faults: %d are reported in %d bytes", len(got.Details.Causes), len(got.Message))
 	}
 }

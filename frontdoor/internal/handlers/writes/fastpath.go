@@ -13,63 +13,64 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// fastPath spares most writes two things: asking etcd for the newest state before, and
-// all steps of a write that is known to change nothing. Clients cannot tell the
-// difference, for these reasons.
+// fastPath saves most writes the read from etcd that precedes them, and saves repeated
+// writes without an effect all steps but admission. The results are the same, for these
+// reasons.
 //
-// The state may be old. A first attempt begins with the state in the store's mirror. Its
-// result counts in two cases only. Either the store has swapped exactly that revision,
-// so it was the newest. Or a read from etcd after the decision finds that the revision is
-// still the newest, so the decision is the one that would have been made at the time of
-// that read, which lies between request and answer. In all other cases the attempt has
-// not taken place, and the next one begins with the newest state. So no client gets a
-// conflict, a NotFound or a success that is out of date. An error that is no refusal
-// always counts: the store may have written the object, and another attempt could apply
-// the write twice. A dry-run never swaps, and a Service claims addresses before it does: they
-// begin with the newest state.
+// Cached state. The first attempt uses the object from the store's mirror, which may be
+// stale. Its result counts in two cases only. Either the compare-and-swap on that
+// revision succeeded, so it was the newest. Or a read from etcd after the attempt finds
+// that the revision is still the newest, so the result is the one that an attempt at the
+// time of that read, between request and response, would have had. In all other cases the
+// result is discarded, and the next attempt reads the newest state. So no client gets an
+// outdated Conflict, NotFound or success. An error that leaves the outcome unknown always
+// counts: the store may have written the object, and another attempt could apply the
+// write twice. A dry-run never swaps, and a Service claims addresses before it does:
+// neither uses cached state.
 //
-// The request may be known. What a request makes of an object depends on what it says,
-// who sends it, the object and the types, but for the decisions of admission. A request
-// with the same digest, on the same revision, with the same types, that changed nothing
-// before and that mutating admission left alone, comes again to the object that
-// admission was shown then. Admission is asked about that object again, by both halves,
-// so that it may change its mind: when it changes the object, all steps are taken.
+// Repeated requests. The result of a write depends on the request, the user, the object
+// and the types, and on admission. If a request with the same digest, on the same
+// revision, with the same types, changed nothing before, and mutating admission did not
+// change the object, then its result before admission is the same again. Mutating and
+// validating admission are called with that object again, since their decisions may
+// differ; if a mutation changes the object, all steps are taken.
 type fastPath struct {
 	mu sync.Mutex
 	of map[digest]outcome
 }
 
 const (
-	// maxRemembered and maxRememberedBytes bound what is remembered, in number and in
-	// bytes of an object.
+	// maxRemembered bounds the number of cached outcomes, and maxRememberedBytes the
+	// size of the object of each.
 	maxRemembered      = 1024
 	maxRememberedBytes = 16 << 10
 )
 
-// digest identifies what a client has sent.
+// digest identifies the content of a request.
 type digest [sha256.Size]byte
 
 // outcome is the outcome of a request that changed nothing.
 type outcome struct {
 	revision         int64
 	engine           *typesystem.Engine
-	mutated, checked []byte // the objects that the two halves of admission were shown
+	mutated, checked []byte // the objects that mutating and validating admission received
 	owners           []services.OwnerType
 	warned           []string
 }
 
-// result is how an attempt has ended.
+// result is the result of an attempt.
 type result struct {
 	out stored
 	err error
 }
 
-// mayUseCache reports whether a first attempt may begin with a state that may be old.
+// mayUseCache reports whether the first attempt may use cached state.
 func mayUseCache(w *writeRequest) bool {
 	return w.req.Verb != "create" && w.admission.Asks() && !w.options.DryRun && w.req.Type.Key != serviceips.Services
 }
 
-// counts reports whether the result of an attempt counts.
+// counts reports whether the result of an attempt is valid, see fastPath. It may read the
+// object's newest revision from etcd.
 func (h *Handlers) counts(ctx context.Context, w *writeRequest, c *current, r result) bool {
 	switch {
 	case !c.cached || r.err == nil && r.out.swapped:
@@ -86,8 +87,8 @@ func (h *Handlers) counts(ctx context.Context, w *writeRequest, c *current, r re
 	return err != nil || newest.Revision == c.object.Revision
 }
 
-// changesNothing reports whether the request is known to change nothing, and admission
-// agrees to it.
+// changesNothing reports whether an earlier, equal request changed nothing, and admission
+// allows it again without a change.
 func (h *Handlers) changesNothing(ctx context.Context, w *writeRequest, c *current) (bool, error) {
 	o, ok := h.fast.recall(w.digest)
 	if !ok || !c.exists() || w.options.DryRun || o.revision != c.object.Revision || o.engine != w.req.Engine {
@@ -112,7 +113,7 @@ func (f *fastPath) recall(d digest) (outcome, bool) {
 	return o, ok
 }
 
-// remember keeps a request that has turned out to change nothing.
+// remember caches the outcome of a request that changed nothing.
 func (f *fastPath) remember(w *writeRequest, c *current, v validated) {
 	if v.shown == nil || !w.admission.Asks() || len(v.json) > maxRememberedBytes {
 		return
@@ -126,7 +127,7 @@ func (f *fastPath) remember(w *writeRequest, c *current, v validated) {
 	if f.of == nil {
 		f.of = make(map[digest]outcome)
 	}
-	for old := range f.of { // whichever: who comes again is remembered again
+	for old := range f.of { // evicts any entry: a repeated request is cached again
 		if len(f.of) < maxRemembered {
 			break
 		}
@@ -136,7 +137,8 @@ func (f *fastPath) remember(w *writeRequest, c *current, v validated) {
 		owners: checked.Owners, warned: v.warned}
 }
 
-// digestOf returns what a request is remembered by.
+// digestOf returns the digest of everything that determines the result of a request,
+// except the stored object, the types and admission.
 func digestOf(w *writeRequest) (d digest) {
 	h, r := sha256.New(), w.req
 	for _, part := range []string{r.Verb, r.Key().Path(), r.Type.APIVersion(), r.SubresourceName(), w.mediaType, r.URL.RawQuery, w.fieldManager(), r.User.Name} {

@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// behind is a store whose state at hand can be old: reads that take any revision
-// answer from what was there when it was frozen.
+// behind is a store with a stale cache: reads of AnyRevision return the state at the time
+// of freeze.
 type behind struct {
 	services.Store
 	old map[resource.Key]services.Object
@@ -36,9 +36,9 @@ func (b *behind) Get(ctx context.Context, r services.GetRequest) (services.Objec
 	return services.Object{}, services.NotFound(r.Key.Group, r.Key.Resource, r.Key.Name)
 }
 
-// TestOldStateIsNeverToldOf writes through a front door whose state at hand is old,
-// after a client has written, or removed, the newest.
-func TestOldStateIsNeverToldOf(t *testing.T) {
+// TestStaleCacheIsNeverVisible writes through a front door whose cache is stale, after a
+// client has written or removed the newest state.
+func TestStaleCacheIsNeverVisible(t *testing.T) {
 	const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"%s},"data":{"a":%q}}`
 	key := resource.Key{GroupResource: resource.GroupResource{Resource: "configmaps"}, Namespace: "default", Name: "a"}
 	store := &behind{Store: fake.New(t).Store()}
@@ -49,7 +49,7 @@ func TestOldStateIsNeverToldOf(t *testing.T) {
 	}
 	named := func(version string) string { return fmt.Sprintf(`,"resourceVersion":%q`, version) }
 
-	store.freeze() // nothing is known of it
+	store.freeze() // the object is not in the cache
 	c.must("POST", configMaps, fmt.Sprintf(body, "", "one"))
 	two := c.must("PATCH", configMaps+"/a", `{"data":{"a":"two"}}`)
 	store.freeze(key)
@@ -63,24 +63,24 @@ func TestOldStateIsNeverToldOf(t *testing.T) {
 	c.refused(services.ReasonNotFound, "PATCH", configMaps+"/a", `{"data":{"a":"four"}}`)
 }
 
-// counting counts what admission is asked.
+// counting counts the calls of admission.
 type counting struct {
 	admitAll
-	asked, refuse int
+	calls, refuse int
 }
 
 func (c *counting) Mutate(_ context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
-	if c.asked++; len(r.Object) == 0 || len(r.OldObject) == 0 && r.Operation == services.OperationUpdate {
+	if c.calls++; len(r.Object) == 0 || len(r.OldObject) == 0 && r.Operation == services.OperationUpdate {
 		return services.AdmissionResponse{}, services.BadRequest("admission is not shown the objects")
 	}
-	if c.asked == c.refuse {
+	if c.calls == c.refuse {
 		return services.AdmissionResponse{}, services.Forbidden("", r.Resource, r.Name, "no")
 	}
 	return services.AdmissionResponse{}, nil
 }
 
-// TestRepeats sends a request that changes nothing again: it is answered alike, also
-// by admission, until something else has changed.
+// TestRepeats repeats a request that changes nothing: the response is the same, and
+// admission is called, until something else changes.
 func TestRepeats(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	admission := &counting{refuse: 5}
@@ -94,8 +94,8 @@ func TestRepeats(t *testing.T) {
 		}
 	}
 	c.refused(services.ReasonForbidden, "PATCH", configMaps+"/a", same)
-	if admission.asked != 5 || len(c.handlers.fast.of) != 1 {
-		t.Errorf("admission was asked %d times, %d requests are remembered", admission.asked, len(c.handlers.fast.of))
+	if admission.calls != 5 || len(c.handlers.fast.of) != 1 {
+		t.Errorf("admission was called %d times, %d requests are cached", admission.calls, len(c.handlers.fast.of))
 	}
 	c.must("PATCH", configMaps+"/a", `{"data":{"a":"c"}}`)
 	if got := c.must("PATCH", configMaps+"/a", same); got["data"].(map[string]any)["a"] != "b" {

@@ -23,7 +23,7 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// oneObject is a store that holds one object, and takes every write.
+// oneObject is a store with a single object, which accepts every write.
 type oneObject struct {
 	services.Store
 	object services.Object
@@ -41,7 +41,7 @@ func (s *oneObject) Update(_ context.Context, r services.UpdateRequest) (service
 	return services.Object{Key: r.Key, JSON: r.Content.JSON, Revision: s.object.Revision + 1}, nil
 }
 
-// place is a list or a map of a kind: where its n items stand.
+// place is a list or map field of a kind, which tests fill with n items.
 type place struct {
 	t    *catalogue.Type
 	path []*step
@@ -54,8 +54,8 @@ type step struct {
 	s     *spec.Schema
 }
 
-// grown returns the JSON of an object of the kind with n items in the place. Items that
-// are alike are all the same.
+// grown returns an object of the kind with n items in the place. If alike is set, all
+// items are equal.
 func (p *place) grown(g *generator, n int, alike bool) map[string]any {
 	object := map[string]any{"apiVersion": p.t.APIVersion(), "kind": p.t.Kind}
 	at := object
@@ -80,7 +80,7 @@ func (p *place) grown(g *generator, n int, alike bool) map[string]any {
 	return object
 }
 
-// generator makes values that fit schemas.
+// generator generates values that match schemas.
 type generator struct {
 	definitions map[string]*spec.Schema
 	// set is the value of booleans.
@@ -125,7 +125,7 @@ func (g *generator) many(s *spec.Schema, n int, alike bool) any {
 	return m
 }
 
-// value returns the i-th value of a schema: of an object its scalars.
+// value returns the i-th value of a schema. An object has its scalar fields only.
 func (g *generator) value(s *spec.Schema, i int) any {
 	s = g.resolve(s)
 	switch {
@@ -158,7 +158,7 @@ func (g *generator) value(s *spec.Schema, i int) any {
 	return map[string]any{}
 }
 
-// places returns every list and map of every kind, each field of each definition once.
+// places returns every list and map field of every kind, each definition's field once.
 func (g *generator) places(types *catalogue.Catalogue) (all []*place) {
 	seen := map[string]bool{}
 	for _, group := range types.Groups() {
@@ -206,8 +206,8 @@ func (g *generator) below(at *place, s *spec.Schema, definition string, seen map
 	return all
 }
 
-// exercise returns a function that sends an object through the whole way of an update, as a change of one that
-// is nearly the same, and encodes it in all forms.
+// exercise returns a function that updates an object that differs slightly from object
+// through all steps of a write, and encodes the result in all forms.
 func exercise(t testing.TB, c *client, ty *catalogue.Type, object, live map[string]any) func() {
 	stored, err := tree.Encode(live)
 	if err != nil {
@@ -231,7 +231,7 @@ func exercise(t testing.TB, c *client, ty *catalogue.Type, object, live map[stri
 			if sub != "" && (ty.Subresources["status"] == nil || object["status"] == nil) {
 				continue
 			}
-			_ = c.send(t, http.MethodPut, path+sub, string(body)) // most are refused, after they have been looked at
+			_ = c.send(t, http.MethodPut, path+sub, string(body)) // validation rejects most objects, at its full cost
 		}
 		for _, accept := range []string{"application/vnd.kubernetes.protobuf", "application/json;as=Table;g=meta.k8s.io;v=v1"} {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -240,16 +240,16 @@ func exercise(t testing.TB, c *client, ty *catalogue.Type, object, live map[stri
 			if err != nil {
 				continue
 			}
-			asked := &request.Request{Request: r, Audit: &audit.Record{}}
-			if _, err := asked.Identify(c.engine); err != nil {
+			req := &request.Request{Request: r, Audit: &audit.Record{}}
+			if _, err := req.Identify(c.engine); err != nil {
 				t.Fatal(err)
 			}
-			_ = reads.Reply{Object: services.Object{JSON: body}, Form: form, Status: http.StatusOK}.Send(httptest.NewRecorder(), asked, c.handlers.Codec)
+			_ = reads.Reply{Object: services.Object{JSON: body}, Form: form, Status: http.StatusOK}.Send(httptest.NewRecorder(), req, c.handlers.Codec)
 		}
 	}
 }
 
-// send is do without a look at the answer.
+// send is do without decoding the response.
 func (c *client) send(t testing.TB, method, path, body string) error {
 	media := "application/json"
 	switch method {
@@ -264,15 +264,15 @@ func (c *client) send(t testing.TB, method, path, body string) error {
 	}
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", media)
-	asked := &request.Request{Request: r, User: services.UserInfo{Name: "tester"}, Audit: &audit.Record{}}
-	if _, err := asked.Identify(c.engine); err != nil {
+	req := &request.Request{Request: r, User: services.UserInfo{Name: "tester"}, Audit: &audit.Record{}}
+	if _, err := req.Identify(c.engine); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	return c.handlers.Write(httptest.NewRecorder(), asked)
+	return c.handlers.Write(httptest.NewRecorder(), req)
 }
 
-// looked returns the ends of the names of lists that rules of their own look at.
-func looked() []string {
+// listsWithRules returns suffixes of the names of lists that have their own validation rules.
+func listsWithRules() []string {
 	return []string{
 		"ObjectMeta.ownerReferences", "ObjectMeta.finalizers", ".Container.ports", ".Container.env", ".Container.volumeMounts",
 		".PodSpec.containers", ".PodSpec.volumes", ".PodSpec.tolerations", ".PodSpec.topologySpreadConstraints", ".PodSpec.hostAliases",
@@ -281,9 +281,9 @@ func looked() []string {
 	}
 }
 
-// TestCostGrowsWithSize doubles lists and maps of all kinds: no stage of a write may
-// compare all items with all others. It tries those that rules look at and every eighth
-// of the others, or those that GROWTH names: all, or a part of the name.
+// TestCostGrowsWithSize doubles lists and maps of all kinds: the cost of no step of a write
+// may grow quadratically. It tests the lists with validation rules and every eighth of the
+// others, or those that the environment variable GROWTH selects: all, or a part of a name.
 func TestCostGrowsWithSize(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	c := newClient(t, &oneObject{}, "10.0.0.0/24")
@@ -296,7 +296,7 @@ func TestCostGrowsWithSize(t *testing.T) {
 	tried := 0
 	for i, p := range all {
 		switch only := os.Getenv("GROWTH"); {
-		case only == "" && i%8 != 0 && !slices.ContainsFunc(looked(), func(part string) bool { return strings.HasSuffix(p.name, part) }) || only != "" && only != "all" && !strings.Contains(p.name, only):
+		case only == "" && i%8 != 0 && !slices.ContainsFunc(listsWithRules(), func(part string) bool { return strings.HasSuffix(p.name, part) }) || only != "" && only != "all" && !strings.Contains(p.name, only):
 			continue
 		}
 		tried++

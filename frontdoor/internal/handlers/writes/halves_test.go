@@ -12,8 +12,8 @@ import (
 const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"selector":{"matchLabels":{"a":"b"}},` +
 	`"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"a"}]}}}}`
 
-// TestHalvesOfNobody: what an object has before anybody says anything belongs to
-// nobody, and a status that nobody has written is there.
+// TestHalvesOfNobody: fields that the service sets in a new object have no field manager,
+// and the status exists before it is written.
 func TestHalvesOfNobody(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	made := c.must("POST", deployments, deployment)
@@ -36,7 +36,7 @@ func TestHalvesOfNobody(t *testing.T) {
 	c.refused(services.ReasonInvalid, "POST", deployments, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"none"}}`)
 }
 
-// TestScaleIsPrepared: a scale is read as strictly as any object.
+// TestScaleIsPrepared: a Scale is validated as strictly as other objects.
 func TestScaleIsPrepared(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	c.must("POST", deployments, deployment)

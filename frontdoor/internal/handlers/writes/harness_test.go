@@ -22,7 +22,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// theEngine knows the built-in types; building it is the expensive part of a test.
+// theEngine has the built-in types. All tests share it, since building it is expensive.
 var theEngine = sync.OnceValues(func() (*typesystem.Engine, error) {
 	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
 	if err != nil {
@@ -42,7 +42,7 @@ func (admitAll) Validate(context.Context, services.AdmissionRequest) (services.A
 	return services.AdmissionResponse{}, nil
 }
 
-// client writes through handlers of its own, as through one front door of many.
+// client writes through its own handlers, like one of several front doors.
 type client struct {
 	t        testing.TB
 	engine   *typesystem.Engine
@@ -76,8 +76,8 @@ func newClient(t testing.TB, store services.Store, network string) *client {
 		Addresses: serviceips.New(serviceips.Config{Store: store, Networks: networks, NodePorts: ports, Log: log})}}
 }
 
-// do sends a request and returns the object of the answer. APPLY stands for the patch
-// that applies.
+// do sends a request and returns the object of the response. The method APPLY is a
+// server-side apply.
 func (c *client) do(method, path, body string) (map[string]any, error) {
 	c.t.Helper()
 	media := "application/json"
@@ -89,20 +89,20 @@ func (c *client) do(method, path, body string) (map[string]any, error) {
 	}
 	r := httptest.NewRequestWithContext(c.t.Context(), method, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", media)
-	asked := &request.Request{Request: r, User: services.UserInfo{Name: "tester"}, Audit: &audit.Record{}}
-	if _, err := asked.Identify(c.engine); err != nil {
+	req := &request.Request{Request: r, User: services.UserInfo{Name: "tester"}, Audit: &audit.Record{}}
+	if _, err := req.Identify(c.engine); err != nil {
 		c.t.Error(err)
 		return nil, err
 	}
 	serve := c.handlers.Write
-	switch asked.Verb {
+	switch req.Verb {
 	case "delete":
 		serve = c.handlers.Delete
 	case "deletecollection":
 		serve = c.handlers.DeleteCollection
 	}
 	w := httptest.NewRecorder()
-	if err := serve(w, asked); err != nil {
+	if err := serve(w, req); err != nil {
 		return nil, err
 	}
 	var object map[string]any
@@ -112,7 +112,7 @@ func (c *client) do(method, path, body string) (map[string]any, error) {
 	return object, nil
 }
 
-// must is do for a request that has to go well.
+// must is do for a request that must succeed.
 func (c *client) must(method, path, body string) map[string]any {
 	c.t.Helper()
 	object, err := c.do(method, path, body)
@@ -122,7 +122,7 @@ func (c *client) must(method, path, body string) map[string]any {
 	return object
 }
 
-// refused is do for a request that has to fail with a reason.
+// refused is do for a request that must fail with a reason.
 func (c *client) refused(reason, method, path, body string) {
 	c.t.Helper()
 	if _, err := c.do(method, path, body); !services.IsReason(err, reason) {

@@ -28,7 +28,7 @@ func wrongIdentity(object map[string]any) string {
 	return ""
 }
 
-// checkIdentity refuses a body with such metadata (400).
+// checkIdentity rejects a body with such metadata (400).
 func checkIdentity(object map[string]any, t *catalogue.Type) error {
 	if why := wrongIdentity(object); why != "" {
 		return services.BadRequest("%s in version %q cannot be handled as a %s: %s", t.Kind, t.Version, t.Kind, why)

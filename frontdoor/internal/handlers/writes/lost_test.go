@@ -10,16 +10,16 @@ import (
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 )
 
-// losing is a store whose outcomes get lost while lose is set: the write is done, and
-// nobody knows.
+// losing is a store that makes writes and returns an error of unknown outcome while lose
+// is set.
 type losing struct {
 	services.Store
-	lose  bool
-	asked int
+	lose   bool
+	writes int
 }
 
 func (l *losing) answer(o services.Object, err error) (services.Object, error) {
-	if l.asked++; l.lose && err == nil {
+	if l.writes++; l.lose && err == nil {
 		return services.Object{}, services.OutcomeUnknown("lost")
 	}
 	return o, err
@@ -37,8 +37,8 @@ func (l *losing) Delete(ctx context.Context, r services.DeleteRequest) (services
 	return l.answer(l.Store.Delete(ctx, r))
 }
 
-// TestAnUnknownOutcomeIsFinal loses the outcome of every kind of write: the client is
-// told so, and nothing is tried again.
+// TestAnUnknownOutcomeIsFinal: writes of all kinds whose outcome is unknown return the
+// error and are not retried.
 func TestAnUnknownOutcomeIsFinal(t *testing.T) {
 	const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"two"}}`
 	store := &losing{Store: fake.New(t).Store()}
@@ -64,20 +64,20 @@ func TestAnUnknownOutcomeIsFinal(t *testing.T) {
 				version := made["metadata"].(map[string]any)["resourceVersion"].(string)
 				w.body = strings.Replace(body, `"name":"a"`, `"name":"a","resourceVersion":"`+version+`"`, 1)
 			}
-			store.lose, store.asked = true, 0
+			store.lose, store.writes = true, 0
 			_, err := c.do(w.method, w.path, w.body)
 			s := services.AsStatus(err)
 			if s == nil || s.Code != http.StatusGatewayTimeout || s.Reason != services.ReasonTimeout || s.Details != nil && s.Details.RetryAfterSeconds != 0 {
 				t.Errorf("got %+v, want a 504 that does not ask to be repeated", s)
 			}
-			if store.asked != 1 {
-				t.Errorf("the store was asked for %d writes, want 1", store.asked)
+			if store.writes != 1 {
+				t.Errorf("the store got %d writes, want 1", store.writes)
 			}
 		})
 	}
 }
 
-// overtaken is a store in which somebody else creates every object first, once.
+// overtaken is a store in which another client creates every object first, once.
 type overtaken struct {
 	services.Store
 	done bool
@@ -93,8 +93,8 @@ func (o *overtaken) Create(ctx context.Context, r services.CreateRequest) (servi
 	return o.Store.Create(ctx, r)
 }
 
-// TestACreateThatIsOvertakenIsAnUpdate: an apply, or an update that may create, goes on
-// with the object that somebody else has created meanwhile.
+// TestACreateThatIsOvertakenIsAnUpdate: an apply, or an update that may create, updates
+// the object that another client has created in the meantime.
 func TestACreateThatIsOvertakenIsAnUpdate(t *testing.T) {
 	for method, w := range map[string]struct{ path, body string }{
 		"APPLY": {configMaps + "/a?fieldManager=x", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"b"}}`},

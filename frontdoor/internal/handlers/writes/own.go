@@ -16,19 +16,20 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Amendment is a change that follows from a request which admission has seen
-// already, in another form.
+// Amendment is a change of an object that follows from a request to another object or
+// subresource. Admission has reviewed that request, so it does not review the change.
 type Amendment struct {
 	Engine *typesystem.Engine
 	Type   *catalogue.Type
 	Key    resource.Key
 	DryRun bool
 	// Change changes the object, in the version of Type. It is called again with the
-	// newer object when another writer was faster; its error ends the amendment.
+	// newer object after a conflict with another writer. Amend returns its error.
 	Change func(object map[string]any) error
 }
 
-// Amend makes the change. NotFound (404) when there is no such object.
+// Amend applies the change and retries it after conflicts. It returns NotFound (404) if
+// the object does not exist.
 func (h *Handlers) Amend(ctx context.Context, a Amendment) error {
 	return services.RetryLost(ctx, raced, func() error { return h.amendOnce(ctx, a) })
 }
@@ -53,8 +54,8 @@ func (h *Handlers) amendOnce(ctx context.Context, a Amendment) error {
 	return asRaced(err)
 }
 
-// Removal is a deletion that follows from a request in the same way. The request's
-// type is that of the object.
+// Removal is a deletion that follows from a request in the same way. The type of the
+// object is that of the request.
 type Removal struct {
 	Request *request.Request
 	Key     resource.Key
@@ -62,8 +63,8 @@ type Removal struct {
 	DryRun  bool
 }
 
-// Remove deletes an object as far as its options, which the caller has checked, and
-// finalizers let it.
+// Remove deletes an object, or marks it as deleted if it has finalizers or a grace
+// period. The caller validates the options.
 func (h *Handlers) Remove(ctx context.Context, r Removal) error {
 	x := &deletion{Request: r.Request, options: r.Options, dryRun: r.DryRun, now: time.Now(), admission: admit.Exempt(r.Request)}
 	_, _, err := h.remove(ctx, x, r.Key)

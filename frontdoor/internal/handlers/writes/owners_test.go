@@ -23,8 +23,8 @@ func (admitAdding) Mutate(_ context.Context, r services.AdmissionRequest) (servi
 	return services.AdmissionResponse{Object: raw}, err
 }
 
-// TestAddedFieldsAreNobodys: fields belong to who sent them or left them to their
-// defaults; what admission and the service itself add belongs to nobody.
+// TestAddedFieldsAreNobodys: the client's field manager owns the fields that it sent and
+// their defaults. Fields that admission and the service add have no field manager.
 func TestAddedFieldsAreNobodys(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	c.handlers.Admission = admitAdding{}

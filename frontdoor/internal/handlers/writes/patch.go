@@ -13,7 +13,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// patched returns what the path shows of the current object, with the patch applied.
+// patched applies the patch to the current object, or to the body of the request's
+// subresource that is derived from it.
 func (h *Handlers) patched(ctx context.Context, w *writeRequest, c *current) (d desired, err error) {
 	shown := c.tree
 	if c.exists() {
@@ -33,8 +34,9 @@ func (h *Handlers) patched(ctx context.Context, w *writeRequest, c *current) (d 
 	return d, w.checkPatched(d.tree, w.bodyType)
 }
 
-// checkPatched refuses a patch that makes another kind of the object. A strategic
-// merge cannot; and what a patch takes away is understood, but for custom types.
+// checkPatched rejects a patch that changes the kind or apiVersion of the object. A
+// strategic merge patch cannot change them. Patches of built-in types may remove the kind,
+// which is restored.
 func (w *writeRequest) checkPatched(body map[string]any, t *catalogue.Type) error {
 	kind, _ := body["kind"].(string)
 	version, _ := body["apiVersion"].(string)
@@ -69,8 +71,8 @@ func (w *writeRequest) checkPatched(body map[string]any, t *catalogue.Type) erro
 		Field: differs, Message: fmt.Sprintf("Invalid value: %q: must be %s", given, want)}})
 }
 
-// unfit is the 422 of a patch after which the object does not fit its type: it shows
-// the patch or, where that says how and not what, the object.
+// unfit returns the Invalid error (422) of a patch whose result does not match the type.
+// The message contains the patch of a strategic merge, otherwise the result.
 func (w *writeRequest) unfit(body map[string]any, why string) error {
 	shown, _ := tree.Encode(body) // it has been decoded
 	if w.mediaType == fieldmanager.MediaTypeStrategic {

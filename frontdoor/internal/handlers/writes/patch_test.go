@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 )
 
-// TestPatchedMetadata: what patches and updates may do to what names an object.
+// TestPatchedMetadata checks patches and updates that change the identity of an object.
 func TestPatchedMetadata(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	c.must("POST", configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`)
@@ -47,7 +47,7 @@ func TestPatchedMetadata(t *testing.T) {
 	}
 }
 
-// TestOwnersAreNamedOnce: an owner that is named twice is kept once.
+// TestOwnersAreNamedOnce: duplicate ownerReferences are dropped.
 func TestOwnersAreNamedOnce(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	const owner = `{"apiVersion":"v1","kind":"X","name":"x","uid":"u"}`

@@ -22,7 +22,7 @@ func service(name, spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Service","metadata":{"name":%q},"spec":{"ports":[{"port":80}]%s}}`, name, spec)
 }
 
-// claims counts what is claimed in a store.
+// claims returns the number of claims in a store.
 func claims(t *testing.T, store services.Reader) int {
 	t.Helper()
 	n := 0
@@ -36,16 +36,16 @@ func claims(t *testing.T, store services.Reader) int {
 	return n
 }
 
-// TestServicesOfManyDoors creates more Services than there are addresses, through
-// two front doors at once: each address is given once and all of them are used.
+// TestServicesOfManyDoors creates more Services than there are addresses, through two
+// front doors concurrently: each address is assigned once and all are used.
 func TestServicesOfManyDoors(t *testing.T) {
 	store := fake.New(t).Store()
 	doors := []*client{newClient(t, store, "10.0.0.0/27"), newClient(t, store, "10.0.0.0/27")}
-	const room, asked = 29, 48
+	const room, requested = 29, 48
 	var lock sync.Mutex
 	given := map[any]int{}
 	var wg sync.WaitGroup
-	for i := range asked {
+	for i := range requested {
 		wg.Go(func() {
 			object, err := doors[i%2].do("POST", serviceList, service(fmt.Sprintf("s%d", i), `,"type":"NodePort"`))
 			if err != nil {
@@ -67,7 +67,7 @@ func TestServicesOfManyDoors(t *testing.T) {
 			t.Errorf("%v was given %d times", address, times)
 		}
 	}
-	for i := range asked {
+	for i := range requested {
 		wg.Go(func() { _, _ = doors[i%2].do("DELETE", fmt.Sprintf("%s/s%d", serviceList, i), "") })
 	}
 	wg.Wait()
@@ -76,8 +76,8 @@ func TestServicesOfManyDoors(t *testing.T) {
 	}
 }
 
-// TestOneServiceManyWriters changes the type and the ports of one Service from two
-// front doors at once; in the end it holds exactly what is claimed.
+// TestOneServiceManyWriters changes the type and the ports of one Service concurrently
+// through two front doors. Afterwards exactly its addresses are claimed.
 func TestOneServiceManyWriters(t *testing.T) {
 	store := fake.New(t).Store()
 	doors := []*client{newClient(t, store, "10.0.0.0/24"), newClient(t, store, "10.0.0.0/24")}
@@ -177,7 +177,7 @@ func TestDryRunOfService(t *testing.T) {
 	}
 }
 
-// TestStatusOfNewService begins as one that says nothing, whatever the client says.
+// TestStatusOfNewService: the status of a new Service is empty, whatever the client sends.
 func TestStatusOfNewService(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	body := strings.TrimSuffix(service("s", ""), "}") + `,"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}`
@@ -187,7 +187,8 @@ func TestStatusOfNewService(t *testing.T) {
 	}
 }
 
-// TestRefusedServiceGivesBack creates a Service whose name is taken.
+// TestRefusedServiceGivesBack: a create that fails because the name is taken frees its
+// addresses.
 func TestRefusedServiceGivesBack(t *testing.T) {
 	store := fake.New(t).Store()
 	c := newClient(t, store, "10.0.0.0/24")
@@ -201,8 +202,8 @@ func TestRefusedServiceGivesBack(t *testing.T) {
 
 var errCrash = errors.New("the process is gone")
 
-// crashing is a store whose process ends at some write: before it is done, or right
-// after.
+// crashing is a store that simulates a crash of the process at one write: before it, or
+// after it.
 type crashing struct {
 	services.Store
 	at    int64
@@ -234,8 +235,8 @@ func (c *crashing) Delete(ctx context.Context, r services.DeleteRequest) (servic
 	return c.step(func() (services.Object, error) { return c.Store.Delete(ctx, r) })
 }
 
-// TestCrashesLeaveNothing ends the process at every write of a Service's life, and
-// lets another one repair: claims and Services agree, and nothing is given twice.
+// TestCrashesLeaveNothing simulates a crash at every write of a Service's creation, update
+// and deletion, and then a repair: claims and Services agree, without duplicates.
 func TestCrashesLeaveNothing(t *testing.T) {
 	life := func(c *client) {
 		_, _ = c.do("POST", serviceList, service("s", `,"type":"NodePort"`))

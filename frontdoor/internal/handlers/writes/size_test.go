@@ -21,8 +21,8 @@ func repeated(n int, of func(i int) string) string {
 	return strings.Join(texts, ",")
 }
 
-// TestLargeRequestsAreBounded sends what is as large as a body may be and adverse: each is
-// served or refused within a few seconds of processor time.
+// TestLargeRequestsAreBounded sends adverse bodies of the maximum size: each takes at most
+// a few seconds of CPU time.
 func TestLargeRequestsAreBounded(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	c := newClient(t, &oneObject{}, "10.0.0.0/24")

@@ -18,22 +18,22 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// An attempt at a write goes through five steps. Each has a result of its own, which the
-// next steps read. A step may go on with the tree of the result before it, which nobody
-// reads afterwards; it never changes current.
+// An attempt at a write has five steps. Each has a result of its own, which later steps
+// read. A step may modify the tree of the previous result, which no other code reads
+// afterwards; it never modifies current.
 //
-//	current    what is stored                           stored JSON; tree in the request's version
-//	desired    what the client wants it to be           tree: the body, or the patched current object
-//	admitted   with defaults, what the service decides  tree and JSON in the request's version,
-//	           and mutating admission                   with managedFields
-//	validated  the same, accepted by the type's rules   the same
-//	           and validating admission
-//	stored     as the store has taken it                JSON in the stored version, with resourceVersion
+//	current    the stored object                        stored JSON; tree in the request's version
+//	desired    the object that the client requests      tree: the body, or the patched current object
+//	admitted   after defaulting, the service's own      tree and JSON in the request's version,
+//	           changes and mutating admission           with managedFields
+//	validated  accepted by the type's rules and         the same
+//	           validating admission
+//	stored     the result of the write                  JSON in the stored version, with resourceVersion
 
-// current is the state that an attempt begins with. Without an object, both its forms
+// current is the state that an attempt begins with. If no object exists, object and tree
 // are empty.
 type current struct {
-	object services.Object // as it is stored
+	object services.Object // as stored
 	tree   map[string]any  // decoded, in the version of the request
 	// cached is true for a state that may not be the newest.
 	cached bool
@@ -42,22 +42,22 @@ type current struct {
 
 func (c *current) exists() bool { return c.object.Revision != 0 }
 
-// desired is what the client wants the object to be.
+// desired is the object that the client requests.
 type desired struct {
 	tree map[string]any
-	// strict names what a strict reader of the body refuses.
+	// strict holds the errors of strict decoding: duplicate and unknown fields.
 	strict []string
 }
 
-// admitted is the object as it is to be stored, if it is valid.
+// admitted is the object that will be stored if it is valid.
 type admitted struct {
 	tree map[string]any
-	json []byte // the same
-	// shown is what mutating admission was shown, and warned what the client was warned
-	// of before, when admission changed nothing; else shown is nil.
+	json []byte // the tree encoded
+	// shown is the object that mutating admission received, and warned the warnings that
+	// had been collected before. shown is nil if admission changed the object.
 	shown  []byte
 	warned []string
-	// review is that of the object by admission, which has a second half to come.
+	// review is the admission review, whose validating phase follows.
 	review *admit.Review
 }
 
@@ -72,12 +72,12 @@ type validated struct {
 type stored struct {
 	object  services.Object
 	created bool
-	// swapped is true when the store has compared the state with the newest.
+	// swapped is true if the result comes from a compare-and-swap or create in the store.
 	swapped bool
 }
 
-// attempt goes once through the steps of a write, and returns errRaced when its result
-// does not count: see fastPath.
+// attempt runs the steps of a write once. It returns errRaced if the result is discarded,
+// see fastPath.
 func (h *Handlers) attempt(ctx context.Context, w *writeRequest, newest bool) (out stored, err error) {
 	c := &current{now: time.Now(), cached: !newest && mayUseCache(w)}
 	c.object, err = traced(ctx, "current", func(ctx context.Context) (services.Object, error) { return h.readCurrent(ctx, w, c.cached) })
@@ -90,7 +90,7 @@ func (h *Handlers) attempt(ctx context.Context, w *writeRequest, newest bool) (o
 	return out, err
 }
 
-// advance takes an attempt from the current state to the stored one.
+// advance runs the steps that follow the read of the current state.
 func (h *Handlers) advance(ctx context.Context, w *writeRequest, c *current) (out stored, err error) {
 	if same, err := h.changesNothing(ctx, w, c); same || err != nil {
 		return stored{object: c.object}, err
@@ -123,8 +123,9 @@ func traced[Result any](ctx context.Context, name string, take func(context.Cont
 	return result, err
 }
 
-// readCurrent reads the object that an update or patch changes. An object that is
-// not there is NotFound, unless the request creates it, and the user may.
+// readCurrent reads the object that an update or patch changes. If it does not exist,
+// readCurrent returns NotFound (404), or an empty object if the request creates missing
+// objects and the user is authorized to create it.
 func (h *Handlers) readCurrent(ctx context.Context, w *writeRequest, cached bool) (services.Object, error) {
 	if w.req.Verb == "create" {
 		return services.Object{}, nil
@@ -142,7 +143,7 @@ func (h *Handlers) readCurrent(ctx context.Context, w *writeRequest, cached bool
 	return object, err
 }
 
-// desire joins what the client sent with the current object.
+// desire combines the request body with the current object.
 func (h *Handlers) desire(ctx context.Context, w *writeRequest, c *current) (d desired, err error) {
 	if w.req.Verb == "patch" {
 		d, err = h.patched(ctx, w, c)
@@ -163,8 +164,9 @@ func (h *Handlers) desire(ctx context.Context, w *writeRequest, c *current) (d d
 	return d, w.checkUpdate(c, d.tree)
 }
 
-// put joins a body with the current object. A body of the subresource's own kind is
-// prepared before, as what is left of it afterwards is a part of the object.
+// put combines a body with the current object. A body of the subresource's own kind, such
+// as Scale, is validated and defaulted first, since afterwards only some of its fields are
+// left.
 func (w *writeRequest) put(ctx context.Context, c *current, d desired) (map[string]any, error) {
 	if t := w.bodyType; t != w.req.Type {
 		warnings, err := w.req.Engine.Schemas.PrepareBody(ctx, schema.Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind},
@@ -177,9 +179,10 @@ func (w *writeRequest) put(ctx context.Context, c *current, d desired) (map[stri
 	return w.subject.Put(c.tree, d.tree)
 }
 
-// admit lets the service and mutating admission finish the object. Who owns which
-// field is decided before these two add to what the client wants. Admission sees no
-// managedFields: the large rest of the object is encoded once, for it and for the store.
+// admit sets defaults and the fields that the service controls, and runs mutating
+// admission. Field ownership is recorded before the last two, whose changes have no field
+// manager. Admission receives the object without managedFields, so that the rest is
+// encoded once for both admission and the store.
 func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d desired) (a admitted, err error) {
 	s := strategyOf(w, c)
 	if !c.exists() {
@@ -203,14 +206,14 @@ func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d des
 	if managedFields != nil {
 		strategy.Metadata(a.tree)["managedFields"] = managedFields
 	}
-	if w.applies() { // one that has changed nothing after all leaves them as they were
+	if w.applies() { // an apply without an effect keeps the managedFields of the current object
 		fieldmanager.Settle(c.tree, a.tree)
 	}
 	a.json, err = tree.WithManagedFields(a.json, strategy.Metadata(a.tree)["managedFields"])
 	return a, err
 }
 
-// mutate lets admission change the object, which has no managedFields meanwhile.
+// mutate runs mutating admission on the object, which has no managedFields here.
 func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d desired) (a admitted, err error) {
 	if a, err = w.encoded(d.tree); err != nil {
 		return a, err
@@ -246,9 +249,8 @@ func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d de
 	return a, err
 }
 
-// takeMutated returns the object that mutating admission has made of before, without
-// what admission may not change: who the object is, and what the service or another path
-// writes.
+// takeMutated returns the object that mutating admission returned for before. Fields that
+// the service or other subresources write are restored. A changed identity is an error.
 func (h *Handlers) takeMutated(w *writeRequest, c *current, before map[string]any, changed []byte) (map[string]any, error) {
 	mutated, err := tree.Decode(changed)
 	if err != nil {
@@ -270,7 +272,7 @@ func (h *Handlers) takeMutated(w *writeRequest, c *current, before map[string]an
 	return kept, nil
 }
 
-// validate applies the rules of the type, and lets admission refuse the object.
+// validate applies the validation rules of the type and runs validating admission.
 func (h *Handlers) validate(ctx context.Context, w *writeRequest, c *current, a admitted) (v validated, err error) {
 	r := w.req
 	if err := r.Engine.Schemas.ValidateChange(ctx, schema.Change{Type: r.Type, Subresource: r.SubresourceName(), Object: a.tree, Old: c.tree, Feature: r.Engine.FeatureOn}); err != nil {
@@ -286,8 +288,8 @@ func (h *Handlers) validate(ctx context.Context, w *writeRequest, c *current, a 
 	return validated{admitted: a}, a.review.Validate(ctx, shown)
 }
 
-// validateDefinition applies the rules of CustomResourceDefinitions, which depend on the
-// other types.
+// validateDefinition applies the validation rules of CustomResourceDefinitions, which
+// depend on the other types.
 func (h *Handlers) validateDefinition(w *writeRequest, c *current, a admitted) error {
 	if !w.req.Type.Behavior.DefinesTypes {
 		return nil
@@ -299,7 +301,7 @@ func (h *Handlers) validateDefinition(w *writeRequest, c *current, a admitted) e
 	return rules.Check(a.tree, c.tree)
 }
 
-// review begins the review of the object by admission.
+// review starts the admission review of the object.
 func (w *writeRequest) review(ctx context.Context, c *current, a admitted) (*admit.Review, error) {
 	r := w.req
 	subject := admit.Subject{Operation: services.OperationUpdate, Type: w.bodyType, Namespace: r.Namespace, Name: r.Name}
@@ -345,7 +347,8 @@ func (w *writeRequest) showOld(stored []byte) ([]byte, error) {
 	return tree.Encode(shown)
 }
 
-// encoded returns an object with its JSON. One that is nested too deeply is Invalid (422).
+// encoded returns an object with its JSON. It returns Invalid (422) for an object that is
+// nested too deeply.
 func (w *writeRequest) encoded(object map[string]any) (admitted, error) {
 	raw, err := tree.EncodeNew(object)
 	var deep tree.DepthError
@@ -357,8 +360,8 @@ func (w *writeRequest) encoded(object map[string]any) (admitted, error) {
 	return admitted{tree: object, json: raw}, err
 }
 
-// prepare drops or reports unknown fields, drops those of features that are off, and sets
-// defaults.
+// prepare drops or reports unknown fields, drops the fields of disabled feature gates, and
+// sets defaults.
 func (w *writeRequest) prepare(ctx context.Context, c *current, d desired) error {
 	warnings, err := w.req.Engine.Schemas.Prepare(ctx, w.req.Type, d.tree, w.options.FieldValidation, d.strict...)
 	w.admission.Warn(warnings...)
@@ -370,26 +373,26 @@ func (w *writeRequest) prepare(ctx context.Context, c *current, d desired) error
 	return err
 }
 
-// dedupOwnerReferences drops owners that are named twice, and warns the client.
+// dedupOwnerReferences drops duplicate ownerReferences and warns the client.
 func (w *writeRequest) dedupOwnerReferences(object map[string]any, so string) {
 	if repeated := strategy.DedupOwnerReferences(object); repeated != nil {
 		w.admission.Warn(".metadata.ownerReferences contains duplicate entries" + so + "; duplicate UID(s) observed: " + strings.Join(repeated, ", "))
 	}
 }
 
-// trackFields records who owns which field.
+// trackFields updates the managedFields for the request's field manager.
 func (h *Handlers) trackFields(w *writeRequest, c *current, object map[string]any) {
 	if w.applies() {
 		return
 	}
 	r := w.req
 	err := r.Engine.Merge.Track(fieldmanager.Change{Type: r.Type, Live: c.tree, New: object, Manager: w.fieldManager(), Subresource: r.SubresourceName()})
-	if err != nil { // the owners stay as they were; the write itself is sound
+	if err != nil { // the managedFields stay unchanged; the write itself is valid
 		h.Log.Debug("field owners were not recorded", "resource", r.Type.Key, "name", r.Name, "error", err)
 	}
 }
 
-// strategyOf returns the rules of the type for one write.
+// strategyOf returns the strategy of the type for one write.
 func strategyOf(w *writeRequest, c *current) strategy.Write {
 	s := w.req.Engine.Strategy(w.req.Type)
 	s.Subresource, s.Namespace, s.User, s.Now = w.req.SubresourceName(), w.req.Namespace, w.req.User, c.now

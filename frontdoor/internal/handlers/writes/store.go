@@ -15,9 +15,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// commit stores the object, and claims before what it has beyond itself: the addresses
-// of a Service. When nobody knows whether the store has taken the object, the claims
-// stay.
+// commit stores the object. For a Service it claims the addresses and node ports first. It
+// keeps the claims if the outcome of the store's write is unknown.
 func (h *Handlers) commit(ctx context.Context, w *writeRequest, c *current, v validated) (stored, error) {
 	if w.req.Type.Key != serviceips.Services || w.req.Subresource != nil {
 		return h.store(ctx, w, c, v)
@@ -50,15 +49,15 @@ func (h *Handlers) commit(ctx context.Context, w *writeRequest, c *current, v va
 	return out, err
 }
 
-// refused reports whether the store has certainly not taken the object.
+// refused reports whether the error means that the store did not write the object.
 func refused(err error) bool {
 	var s *services.Status
 	return raced(err) || errors.As(err, &s) &&
 		(s.Code >= http.StatusBadRequest && s.Code < http.StatusInternalServerError || s.Code == http.StatusServiceUnavailable)
 }
 
-// store is the last step: a dry-run stops before it. An object that a write makes
-// free of its last finalizer is removed.
+// store is the last step; a dry-run only simulates it. A write that removes the last
+// finalizer of a deleted object removes the object.
 func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v validated) (out stored, err error) {
 	content, err := w.req.Engine.Content(ctx, v.tree, v.json, w.req.Type)
 	if err != nil {
@@ -93,8 +92,8 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 	return out, err
 }
 
-// pretend answers a dry-run: the object as it would be, under the version of the
-// one that there is.
+// pretend returns the result of a dry-run: the object with the resourceVersion of the
+// current one. It returns AlreadyExists if the object to be created exists.
 func (h *Handlers) pretend(ctx context.Context, w *writeRequest, c *current, object services.Object) (services.Object, error) {
 	if c.exists() {
 		object.JSON, object.Revision = tree.WithResourceVersion(object.JSON, c.object.Revision), c.object.Revision
@@ -103,8 +102,8 @@ func (h *Handlers) pretend(ctx context.Context, w *writeRequest, c *current, obj
 	return object, h.taken(ctx, w, object.Key)
 }
 
-// taken is the AlreadyExists of a create whose name is taken, which also says whether
-// the name is about to be free; nil when nobody has it.
+// taken returns the AlreadyExists error of a create, whose message says whether the
+// existing object is being deleted. It returns nil if no object has the name.
 func (h *Handlers) taken(ctx context.Context, w *writeRequest, key resource.Key) error {
 	object, err := h.Store.Get(ctx, services.GetRequest{Key: key})
 	switch {
@@ -120,8 +119,7 @@ func (h *Handlers) taken(ctx context.Context, w *writeRequest, key resource.Key)
 	return exists
 }
 
-// raced turns a lost compare-and-swap into another attempt, where the client set
-// no condition of its own.
+// raced marks a lost compare-and-swap for another attempt if the write is unconditional.
 func (w *writeRequest) raced(err error) error {
 	if w.unconditional {
 		return asRaced(err)

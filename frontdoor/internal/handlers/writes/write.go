@@ -17,25 +17,25 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// writeRequest is a create, update or patch as a client asks for it. It does not change
-// once it has been read; only admission collects what there is to say to the client.
+// writeRequest is a parsed create, update or patch. It is immutable, except that admission
+// collects warnings and audit annotations.
 type writeRequest struct {
 	req     *request.Request
 	options request.WriteOptions
-	form    wire.Form // of the answer
-	// raw is the body as it came, and mediaType what it is.
+	form    wire.Form // of the response
+	// raw is the undecoded body, and mediaType its media type.
 	raw       []byte
 	mediaType string
-	// body is the decoded body, of the type bodyType; empty for a patch, which is no
-	// object.
+	// body is the decoded body, of the type bodyType. It is empty for a patch, which is
+	// not an object.
 	body     wire.Body
 	bodyType *catalogue.Type
-	// subject is how the body maps onto the stored object.
+	// subject maps the body to the stored object.
 	subject typesystem.Subject
-	// unconditional is true when another writer's change is no conflict for the
-	// client: the request names no resourceVersion.
+	// unconditional is true for requests without a resourceVersion: a conflict with
+	// another writer is retried.
 	unconditional bool
-	// digest stands for all that the client has sent.
+	// digest identifies repeated requests, see fastPath. A create has none.
 	digest    digest
 	admission *admit.Call
 }
@@ -99,13 +99,14 @@ func (w *writeRequest) fieldManager() string {
 	return fieldmanager.ManagerFromUserAgent(w.req.UserAgent())
 }
 
-// applies reports whether the request is an apply, which records itself who owns what.
+// applies reports whether the request is a server-side apply, which updates managedFields
+// itself.
 func (w *writeRequest) applies() bool {
 	return w.req.Verb == "patch" && w.mediaType == fieldmanager.MediaTypeApply
 }
 
-// mayCreate reports whether the request creates the object when it is missing: any
-// apply does, and an update of some types.
+// mayCreate reports whether the request creates the object if it does not exist: a
+// server-side apply does, and an update of some types.
 func (w *writeRequest) mayCreate() bool {
 	if w.req.Verb == "update" {
 		return w.req.Subresource == nil && w.req.Type.Behavior.CreateOnUpdate
@@ -113,8 +114,8 @@ func (w *writeRequest) mayCreate() bool {
 	return w.req.Subresource == nil && w.mediaType == fieldmanager.MediaTypeApply
 }
 
-// write makes attempts until one is not lost to another writer. All but the first begin
-// with the newest state.
+// write makes attempts until one does not conflict with another writer. All but the first
+// read the newest state.
 func (h *Handlers) write(ctx context.Context, w *writeRequest) (out stored, err error) {
 	newest := false
 	err = services.RetryLost(ctx, w.lost, func() (err error) {
@@ -125,7 +126,8 @@ func (h *Handlers) write(ctx context.Context, w *writeRequest) (out stored, err 
 	return out, err
 }
 
-// lost reports whether another writer's change, and nothing else, was in the way.
+// lost reports whether an attempt failed only because of another writer, so that the next
+// one may succeed. For a create that includes a generated name that is taken.
 func (w *writeRequest) lost(err error) bool {
 	switch {
 	case raced(err):
@@ -137,14 +139,15 @@ func (w *writeRequest) lost(err error) bool {
 	return false
 }
 
-// errRaced is an attempt that was lost although the client set no condition.
+// errRaced is the error of an attempt that conflicts with another writer although the
+// request is unconditional, or whose result is discarded, see fastPath.
 var errRaced = errors.New("another writer was faster")
 
 // raced reports whether an error is errRaced.
 func raced(err error) bool { return errors.Is(err, errRaced) }
 
-// asRaced marks a compare-and-swap that was lost; it stays the Conflict (409) that it is,
-// for when no further attempt follows.
+// asRaced marks a lost compare-and-swap. The error still is a Conflict (409), which the
+// client gets if no further attempt follows.
 func asRaced(err error) error {
 	if services.IsConflict(err) {
 		return fmt.Errorf("%w: %w", errRaced, err)
@@ -152,8 +155,8 @@ func asRaced(err error) error {
 	return err
 }
 
-// applied returns the error of answering a write that the store has taken. It never
-// asks the client to repeat the request.
+// applied returns the error of a response to a write that the store has made, without
+// Retry-After: the client must not repeat the request.
 func applied(err error) error {
 	s := services.AsStatus(err)
 	if s == nil || s.Details == nil || s.Details.RetryAfterSeconds == 0 {

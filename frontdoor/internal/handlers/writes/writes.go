@@ -1,9 +1,9 @@
-// Package writes serves create, update, patch and delete. Every write takes the
-// same way: what is there, what the client wants, what the service and admission
-// make of it, whether that may be, and a compare-and-swap in the store. It asks
-// the type engine about types and admission about policy, and decides only the
-// order. It serves "Path shapes", "Dry-run", "Patch content types" and "Two-phase
-// deletion of a resource" of the specification.
+// Package writes serves create, update, patch and delete. Every write has the same steps:
+// it reads the current object, computes the desired one, runs defaulting and mutating
+// admission, validates the result, and stores it with a compare-and-swap. The package
+// defines their order; package typesystem implements the types and admission the policy.
+// It serves "Path shapes", "Dry-run", "Patch content types" and "Two-phase deletion of a
+// resource" of the specification.
 package writes
 
 import (
@@ -27,12 +27,13 @@ import (
 // Handlers serve writes.
 type Handlers struct {
 	Store services.Store
-	// Reads finds the collections that are deleted.
+	// Reads lists the objects of a deletecollection.
 	Reads     *reads.Handlers
 	Admission services.Admission
-	// Allow asks authorization, when a request turns out to do more than it says.
+	// Allow authorizes what a request does beyond its verb, such as an update that creates
+	// the object.
 	Allow func(*request.Request, services.Attributes) error
-	// Addresses assigns those of Services.
+	// Addresses assigns the addresses and node ports of Services.
 	Addresses  *serviceips.Assigner
 	Codec      *wire.Codec
 	Vocabulary vocabulary.Vocabulary
@@ -41,9 +42,8 @@ type Handlers struct {
 	fast fastPath
 }
 
-// Create writes an object of the front door's own. It takes the way of every other
-// write, but nobody is asked whether the front door may. An object that is there
-// already stays as it is.
+// Create creates an object as the front door itself, without authorization and admission.
+// An object that exists is left unchanged, without an error.
 func (h *Handlers) Create(ctx context.Context, e *typesystem.Engine, t *catalogue.Type, object map[string]any) error {
 	apiserver := services.UserInfo{Name: "system:apiserver", Groups: []string{services.GroupMasters, services.GroupAuthenticated}}
 	meta := strategy.Metadata(object)

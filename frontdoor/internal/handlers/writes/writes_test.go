@@ -15,8 +15,8 @@ const (
 	leases     = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 )
 
-// TestManyWritersLoseNothing lets 64 writers patch one object without naming its
-// version, half of them through another front door: every patch must be in it.
+// TestManyWritersLoseNothing runs 64 concurrent patches of one object without a
+// resourceVersion, half of them through another front door: all must be applied.
 func TestManyWritersLoseNothing(t *testing.T) {
 	store := fake.New(t).Store()
 	doors := []*client{newClient(t, store, "10.0.0.0/24"), newClient(t, store, "10.0.0.0/24")}
@@ -37,7 +37,7 @@ func TestManyWritersLoseNothing(t *testing.T) {
 	}
 }
 
-// TestUpdateOfMissing tries PUT where there is nothing: some types are created.
+// TestUpdateOfMissing: an update of a missing object creates it for some types.
 func TestUpdateOfMissing(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	lease := `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"l"%s}}`
@@ -56,7 +56,7 @@ func TestUpdateOfMissing(t *testing.T) {
 	c.must("PATCH", leases+"/l", `{"spec":{"holderIdentity":"me"}}`)
 }
 
-// TestUpdateNamesItsObject: only a patch may leave the name to the path.
+// TestUpdateNamesItsObject: metadata.name is required in an update, but not in a patch.
 func TestUpdateNamesItsObject(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	c.must("POST", configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`)
@@ -65,7 +65,7 @@ func TestUpdateNamesItsObject(t *testing.T) {
 	c.must("PATCH", configMaps+"/a", `{"metadata":{"labels":{"a":"b"}}}`)
 }
 
-// TestNothingChanges writes an object as it is: its version stays.
+// TestNothingChanges: a write without changes keeps the resourceVersion.
 func TestNothingChanges(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"b"}}`
@@ -78,7 +78,7 @@ func TestNothingChanges(t *testing.T) {
 	}
 }
 
-// TestGeneratedNamesMeet lets many creates share a prefix.
+// TestGeneratedNamesMeet creates many objects with the same generateName.
 func TestGeneratedNamesMeet(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	var wg sync.WaitGroup
