@@ -1,9 +1,9 @@
 // Package bootstrap defines the objects that every cluster starts with: the system
 // namespaces, the default roles and bindings, the two system priority classes, and the
 // flow control configuration. Roles are data in policy/*.yaml, flow control in
-// fairness.yaml. It decides what the objects are and in which order they can be
-// created; it never creates them and never looks at stored objects. It serves section
-// "Authorization notes" and the list of built-in names of the specification.
+// fairness.yaml. It returns the objects in the order in which they can be created; the
+// caller creates them. It serves section "Authorization notes" and the list of built-in
+// names of the specification.
 package bootstrap
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 // Objects returns the objects in the order of their creation, with the names of the
-// vocabulary. The caller may change them.
+// vocabulary. The caller may modify them.
 func Objects(v vocabulary.Vocabulary) ([]map[string]any, error) {
 	objects := namespaces(v)
 	roles, err := policy(v)
@@ -36,8 +36,8 @@ func namespaces(v vocabulary.Vocabulary) []map[string]any {
 	return objects
 }
 
-// priorityClasses returns the classes that only system pods may use. Their values are
-// above all that users can set.
+// priorityClasses returns the classes that only system pods may use. Their values exceed
+// the maximum of user-defined classes.
 func priorityClasses(v vocabulary.Vocabulary) []map[string]any {
 	class := func(name string, value int64, about string) map[string]any {
 		return map[string]any{

@@ -52,8 +52,8 @@ func TestObjectsAreWholeAndUnique(t *testing.T) {
 	}
 }
 
-// TestRolesGather: roles aggregate the roles that carry the aggregation labels of the
-// role API group, which extensions of the API put on theirs.
+// TestRolesGather: roles aggregate all roles with the aggregation labels of the role API
+// group, including those of API extensions.
 func TestRolesGather(t *testing.T) {
 	for name, v := range map[string]vocabulary.Vocabulary{"platform.io": vocabulary.Platform(), "k8s.io": vocabulary.K8s()} {
 		objects, err := bootstrap.Objects(v)

@@ -14,7 +14,7 @@ import (
 var shares []byte
 
 // level is a priority level. One without shares is exempt; one without queues rejects
-// what it cannot serve at once.
+// requests that exceed its concurrency.
 type level struct {
 	Name   string `json:"name"`
 	Shares int64  `json:"shares"`
@@ -29,7 +29,7 @@ type flow struct {
 	Precedence int64  `json:"precedence"`
 	// By is the flow distinguisher.
 	By string `json:"by"`
-	// Of lists the subjects, in the words of the policy.
+	// Of lists the subjects, in the format of the policy files.
 	Of []string `json:"of"`
 	// Paths are the non-resource paths that are read; Locks is the namespace whose
 	// leader election locks are used.
@@ -37,7 +37,7 @@ type flow struct {
 	Locks string   `json:"locks"`
 }
 
-// queueLength is how many requests of a flow may wait in one queue.
+// queueLength is the maximum number of requests in one queue.
 const queueLength = 50
 
 // fairness returns the priority levels and then the flow schemas.

@@ -153,7 +153,7 @@ func (e *entry) binding(v vocabulary.Vocabulary) (map[string]any, error) {
 	return binding, nil
 }
 
-// frame returns what all objects of the policy have in common.
+// frame returns an object with the metadata that roles and bindings share.
 func (e *entry) frame(v vocabulary.Vocabulary, kind string) map[string]any {
 	metadata := map[string]any{
 		"name":        e.Role,

@@ -1,9 +1,9 @@
 // Package autoupdate restores the default roles and bindings while the service runs:
 // deleted ones are created again, and missing rules, subjects and labels are added, so
-// that workers and administrators never lose their permissions for good. It only adds:
-// what users have added stays, and an object whose annotation autoupdate is "false" is
-// left alone. It decides what is missing; its Writer writes. Any number of replicas may
-// run at the same time. It serves section "Authorization notes" of the specification.
+// that nodes, controllers and administrators cannot lose their permissions permanently.
+// Additions by users are kept, and an object whose annotation autoupdate is "false" is not
+// changed. Any number of replicas may run at the same time. It serves section
+// "Authorization notes" of the specification.
 package autoupdate
 
 import (
@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// rest is the minimum time between two passes, which bounds the writes caused by
-	// somebody who keeps deleting defaults. The first pass after a rest starts at once.
+	// rest is the minimum time between two passes. It bounds the writes if a client keeps
+	// deleting defaults. The first pass after a longer time starts at once.
 	rest = time.Second
 	// firstRetry and slowestRetry bound the backoff after a failed pass.
 	firstRetry, slowestRetry = 500 * time.Millisecond, 10 * time.Second
 )
 
-// Default is a role or binding that has to exist.
+// Default is a default role or binding.
 type Default struct {
 	Key    resource.Key
 	Object map[string]any // in the stored version
@@ -37,10 +37,10 @@ type Default struct {
 
 // Writer writes defaults, without authorization.
 type Writer interface {
-	// Create creates the object of a default. It leaves an existing one as it is.
+	// Create creates the object of a default. It does not change an existing one.
 	Create(ctx context.Context, d Default) error
 	// Change applies change to the newest stored object of a default, and stores the
-	// result if it differs. NotFound (404) if there is none.
+	// result if it differs. It returns NotFound (404) if the object does not exist.
 	Change(ctx context.Context, d Default, change func(object map[string]any)) error
 }
 
@@ -64,25 +64,25 @@ type Keeper struct {
 	changed chan struct{}
 }
 
-// state is what is known of a stored default.
+// state is the cached state of a stored default.
 type state struct{ incomplete bool }
 
-// New returns a Keeper. It does nothing until it runs.
+// New returns a Keeper. The caller must call Run.
 func New(c Config) *Keeper {
 	k := &Keeper{Config: c, byKey: map[resource.Key]Default{}, mirrors: map[resource.GroupResource]*changes.Mirror[state]{}, changed: make(chan struct{}, 1)}
 	for _, d := range c.Defaults {
 		k.byKey[d.Key] = d
 		if k.mirrors[d.Key.GroupResource] == nil {
 			k.mirrors[d.Key.GroupResource] = changes.NewMirror(changes.MirrorConfig[state]{
-				Source: c.Source, Store: c.Store, GroupResource: d.Key.GroupResource, Decode: k.look, Changed: k.wake, Log: c.Log,
+				Source: c.Source, Store: c.Store, GroupResource: d.Key.GroupResource, Decode: k.compare, Changed: k.wake, Log: c.Log,
 			})
 		}
 	}
 	return k
 }
 
-// look compares a stored object with its default. It ignores all other objects.
-func (k *Keeper) look(o services.Object) (state, error) {
+// compare compares a stored object with its default. It skips all other objects.
+func (k *Keeper) compare(o services.Object) (state, error) {
 	d, ok := k.byKey[o.Key]
 	if !ok {
 		return state{}, changes.ErrSkip
@@ -143,8 +143,8 @@ func (k *Keeper) keep(ctx context.Context) {
 	}
 }
 
-// pass restores what is missing now. It continues after an error, so that one object
-// that cannot be written does not block the others.
+// pass restores missing and incomplete defaults. It continues after an error, so that an
+// object that cannot be written does not block the others.
 func (k *Keeper) pass(ctx context.Context) error {
 	var errs []error
 	for _, d := range k.Defaults {

@@ -124,7 +124,7 @@ func (b *bench) get(gr resource.GroupResource, name string) (map[string]any, int
 	return object, o.Revision
 }
 
-// edit changes a stored object directly.
+// edit changes an object in the store.
 func (b *bench) edit(gr resource.GroupResource, name string, change func(map[string]any)) {
 	b.Helper()
 	for {
@@ -196,12 +196,12 @@ func TestDeletedDefaultsReturn(t *testing.T) {
 	}
 }
 
-// TestGuttedDefaultsAreCompleted removes parts of default roles and bindings, and adds
-// others, which stay.
+// TestGuttedDefaultsAreCompleted removes parts of default roles and bindings, which are
+// restored, and adds others, which are kept.
 func TestGuttedDefaultsAreCompleted(t *testing.T) {
 	b := start(t)
 	const worker = "system:portico:csr-signer"
-	wanted, _ := b.get(roles, worker)
+	desired, _ := b.get(roles, worker)
 	b.edit(roles, worker, func(role map[string]any) {
 		role["rules"] = []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{"get"}}}
 	})
@@ -218,7 +218,7 @@ func TestGuttedDefaultsAreCompleted(t *testing.T) {
 	})
 	b.eventually("the rules are complete", func() bool {
 		role, _ := b.get(roles, worker)
-		return len(role["rules"].([]any)) == 1+len(wanted["rules"].([]any))
+		return len(role["rules"].([]any)) == 1+len(desired["rules"].([]any))
 	})
 	b.eventually("both subjects are bound", func() bool {
 		binding, _ := b.get(bindings, worker)

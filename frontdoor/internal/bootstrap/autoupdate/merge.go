@@ -9,30 +9,30 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// complete adds what a stored object lacks of its default, and reports whether it
-// lacked anything. What users have added stays: labels, annotations, rules and
-// subjects. The stored object is changed only if the result is true.
+// complete adds the missing labels, annotations, rules and subjects of its default to a
+// stored object, and reports whether any were missing. Those that users have added stay.
+// The stored object is modified only if the result is true.
 //
 // Objects whose annotation optOut is "false" are never changed.
-func complete(stored, wanted map[string]any, optOut string) bool {
+func complete(stored, desired map[string]any, optOut string) bool {
 	annotations, _ := tree.Object(stored, "metadata")["annotations"].(map[string]any)
 	if annotations[optOut] == "false" {
 		return false
 	}
 	changed := false
 	for _, field := range []string{"labels", "annotations"} {
-		changed = addMissing(tree.Object(stored, "metadata"), tree.Object(wanted, "metadata"), field) || changed
+		changed = addMissing(tree.Object(stored, "metadata"), tree.Object(desired, "metadata"), field) || changed
 	}
-	if wanted["roleRef"] != nil {
-		return completeBinding(stored, wanted) || changed
+	if desired["roleRef"] != nil {
+		return completeBinding(stored, desired) || changed
 	}
-	changed = completeAggregation(stored, wanted) || changed
-	return completeRules(stored, wanted) || changed
+	changed = completeAggregation(stored, desired) || changed
+	return completeRules(stored, desired) || changed
 }
 
 // addMissing adds the missing entries to a map of strings.
-func addMissing(stored, wanted map[string]any, field string) (changed bool) {
-	entries, _ := wanted[field].(map[string]any)
+func addMissing(stored, desired map[string]any, field string) (changed bool) {
+	entries, _ := desired[field].(map[string]any)
 	for key, value := range entries {
 		if _, ok := tree.Object(stored, field)[key]; !ok {
 			tree.Object(stored, field)[key] = value
@@ -42,19 +42,19 @@ func addMissing(stored, wanted map[string]any, field string) (changed bool) {
 	return changed
 }
 
-// completeBinding adds missing subjects. A binding to another role is reset to the
-// default: its subjects were never meant to have this role.
-func completeBinding(stored, wanted map[string]any) bool {
-	if !equality.Semantic.DeepEqual(stored["roleRef"], wanted["roleRef"]) {
-		stored["roleRef"] = wanted["roleRef"]
+// completeBinding adds missing subjects. A binding with another roleRef is reset to the
+// default, without its subjects: they were granted the other role.
+func completeBinding(stored, desired map[string]any) bool {
+	if !equality.Semantic.DeepEqual(stored["roleRef"], desired["roleRef"]) {
+		stored["roleRef"] = desired["roleRef"]
 		delete(stored, "subjects")
-		if subjects := tree.List(wanted, "subjects"); len(subjects) > 0 {
+		if subjects := tree.List(desired, "subjects"); len(subjects) > 0 {
 			stored["subjects"] = slices.Clone(subjects)
 		}
 		return true
 	}
 	subjects := slices.Clone(tree.List(stored, "subjects"))
-	for _, subject := range tree.List(wanted, "subjects") {
+	for _, subject := range tree.List(desired, "subjects") {
 		if !holds(subjects, subject) {
 			subjects = append(subjects, subject)
 		}
@@ -66,17 +66,17 @@ func completeBinding(stored, wanted map[string]any) bool {
 	return true
 }
 
-// completeAggregation adds missing selectors. A role that should not aggregate loses
-// its selectors: otherwise it would hold the rules of any role with a matching label.
-func completeAggregation(stored, wanted map[string]any) bool {
-	if wanted["aggregationRule"] == nil {
+// completeAggregation adds missing selectors. It removes the selectors of a role that has
+// none by default: otherwise it would have the rules of any role with a matching label.
+func completeAggregation(stored, desired map[string]any) bool {
+	if desired["aggregationRule"] == nil {
 		had := stored["aggregationRule"] != nil
 		delete(stored, "aggregationRule")
 		return had
 	}
 	rule := tree.Object(stored, "aggregationRule")
 	selectors := slices.Clone(tree.List(rule, "clusterRoleSelectors"))
-	for _, selector := range tree.List(tree.Object(wanted, "aggregationRule"), "clusterRoleSelectors") {
+	for _, selector := range tree.List(tree.Object(desired, "aggregationRule"), "clusterRoleSelectors") {
 		if !holds(selectors, selector) {
 			selectors = append(selectors, selector)
 		}
@@ -89,9 +89,9 @@ func completeAggregation(stored, wanted map[string]any) bool {
 }
 
 // completeRules adds the default rules that the stored ones do not cover completely.
-func completeRules(stored, wanted map[string]any) bool {
+func completeRules(stored, desired map[string]any) bool {
 	rules := slices.Clone(tree.List(stored, "rules"))
-	for _, rule := range tree.List(wanted, "rules") {
+	for _, rule := range tree.List(desired, "rules") {
 		if rule, ok := rule.(map[string]any); ok && !covered(rules, rule) {
 			rules = append(rules, rule)
 		}
@@ -151,6 +151,6 @@ func includesPath(rule map[string]any, path string) bool {
 	})
 }
 
-func holds(items []any, wanted any) bool {
-	return slices.ContainsFunc(items, func(item any) bool { return equality.Semantic.DeepEqual(item, wanted) })
+func holds(items []any, desired any) bool {
+	return slices.ContainsFunc(items, func(item any) bool { return equality.Semantic.DeepEqual(item, desired) })
 }

@@ -1,15 +1,14 @@
 // Package relocation moves the objects of custom types to their own part of the key
-// space. Earlier releases kept them under group and resource alone, where a definition
-// with the names of a built-in type would share its objects.
+// space. Earlier releases stored them under group and resource alone, where a definition
+// with the names of a built-in type would share the keys of its objects.
 //
-// It decides, before the front door serves, where objects are stored. It never changes
-// their content: names, UIDs, times and field managers stay. It never touches what is
-// stored under the names of a built-in type, whoever wrote it. An object is copied in a
-// transaction that requires that its source still exists; then the source is deleted if
-// it has not changed. So the move may stop at any step and be resumed, and several
-// front doors may run it at the same time: none of them serves before the sources are
-// gone, and without its source an object that a client has deleted since cannot come
-// back. It serves "Persistence" of the specification.
+// It runs before the front door serves requests. It never changes names, UIDs, timestamps
+// and managedFields, and never changes objects under the names of a built-in type. An
+// object is copied in a transaction that requires that its source still exists; then the
+// source is deleted if it has not changed. So the move may stop at any step and be
+// resumed, and several front doors may run it at the same time: none of them serves
+// requests before all sources are deleted, and without its source an object that a client
+// has deleted since cannot be created again. It serves "Persistence" of the specification.
 package relocation
 
 import (
@@ -32,7 +31,7 @@ const parallel = 16
 // Mover moves objects.
 type Mover struct {
 	Store services.Store
-	// Types has the built-in types, whose objects stay where they are.
+	// Types has the built-in types, whose objects are not moved.
 	Types *catalogue.Catalogue
 	// Content returns the stored form of an object that was stored in some version of a
 	// type.
@@ -53,8 +52,7 @@ func (m Mover) Run(ctx context.Context, types []*catalogue.Type) (since int64, e
 	if len(left) == 0 {
 		return m.moved(ctx)
 	}
-	// A front door that finds nothing left, because this one has moved it, needs the
-	// revision too.
+	// A front door that starts when this one has moved everything needs the revision too.
 	if err := m.note(ctx); err != nil {
 		return 0, err
 	}
@@ -71,8 +69,8 @@ func (m Mover) Run(ctx context.Context, types []*catalogue.Type) (since int64, e
 	return m.moved(ctx)
 }
 
-// former returns where earlier releases stored the objects of a type. ok is false if
-// those are the keys of a built-in type.
+// former returns the resource under which earlier releases stored the objects of a type.
+// ok is false if it has the keys of a built-in type or of the service's own data.
 func (m Mover) former(t *catalogue.Type) (gr resource.GroupResource, ok bool) {
 	gr = resource.GroupResource{Group: t.Key.Group, Resource: t.Key.Resource}
 	// Groups of definitions contain a dot; the service's own data is in groups without
@@ -80,7 +78,7 @@ func (m Mover) former(t *catalogue.Type) (gr resource.GroupResource, ok bool) {
 	return gr, t.Key.Custom && strings.Contains(gr.Group, ".") && !m.Types.BuiltIn(gr.Group, gr.Resource)
 }
 
-// left returns the types with objects at their former keys.
+// left returns the types that still have objects at their former keys.
 func (m Mover) left(ctx context.Context, types []*catalogue.Type) ([]*catalogue.Type, error) {
 	if len(types) == 0 {
 		return nil, nil
@@ -166,7 +164,7 @@ func (m Mover) moveOne(ctx context.Context, object services.Object, t *catalogue
 }
 
 // replace replaces a copy that is older than its source, which a front door of an
-// earlier release may have written since. Any other copy stays.
+// earlier release may have written since. It leaves a newer copy unchanged.
 func (m Mover) replace(ctx context.Context, to resource.Key, newer int64, content services.Content) error {
 	there, err := m.Store.Get(ctx, services.GetRequest{Key: to})
 	if err == nil && there.Revision < newer {
@@ -175,11 +173,10 @@ func (m Mover) replace(ctx context.Context, to resource.Key, newer int64, conten
 	return err
 }
 
-// mark is the object whose revision is that of the last move. It is outside of what the
-// API shows.
+// mark is the object whose revision is that of the last move. The API does not serve it.
 var mark = resource.Key{GroupResource: resource.GroupResource{Group: "portico", Resource: "layout"}, Name: "custom-objects"}
 
-// note updates the mark, for a new revision.
+// note writes the mark, which gives it a new revision.
 func (m Mover) note(ctx context.Context) error {
 	content := services.Content{JSON: []byte(`{"metadata":{"name":"` + mark.Name + `"}}`)}
 	before, err := m.Store.Get(ctx, services.GetRequest{Key: mark})

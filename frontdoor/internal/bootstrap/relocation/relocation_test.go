@@ -22,7 +22,7 @@ var builtIn = sync.OnceValues(func() (*catalogue.Catalogue, error) {
 	return catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
 })
 
-// kept is the storage type of a definition's objects.
+// kept returns the storage type of a definition's objects.
 func kept(group, plural string) *catalogue.Type {
 	return &catalogue.Type{Custom: true, Key: resource.GroupResource{Group: group, Resource: plural, Custom: true}}
 }
@@ -38,7 +38,7 @@ func mover(t *testing.T, store services.Store) relocation.Mover {
 	return relocation.Mover{Store: store, Types: types, Log: slog.New(slog.DiscardHandler), Content: content}
 }
 
-// content returns the object without its version.
+// content returns the object without its resourceVersion.
 func content(o services.Object, _ *catalogue.Type) (services.Content, error) {
 	raw := string(o.JSON)
 	from := strings.Index(raw, `"resourceVersion"`)
@@ -119,8 +119,8 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestBuiltInObjectsStay defines types with the names of built-in types and of the
-// service's own data.
+// TestBuiltInObjectsStay: objects of built-in types and the service's own data are not
+// moved if definitions have their names.
 func TestBuiltInObjectsStay(t *testing.T) {
 	store := fake.New(t).Store()
 	m := mover(t, store)
@@ -149,8 +149,8 @@ func TestBuiltInObjectsStay(t *testing.T) {
 	}
 }
 
-// crashing is a store that fails like a crash of the process at one write: before it,
-// or after it but before its response.
+// crashing is a store that simulates a crash of the process at one write: before it, or
+// after it and before its response.
 type crashing struct {
 	services.Store
 	at    int64
@@ -184,7 +184,7 @@ func (c *crashing) Delete(ctx context.Context, r services.DeleteRequest) (servic
 	return c.step(func() (services.Object, error) { return c.Store.Delete(ctx, r) })
 }
 
-// TestCrashes stops the process at every write of a move, and then resumes.
+// TestCrashes simulates a crash at every write of a move, and then resumes.
 func TestCrashes(t *testing.T) {
 	whole := &crashing{Store: fake.New(t).Store(), at: 1 << 40}
 	fill(t, whole.Store)
@@ -226,8 +226,8 @@ func (h *halting) Create(ctx context.Context, r services.CreateRequest) (service
 	return h.Store.Create(ctx, r)
 }
 
-// A front door that copies slowly does not bring back an object that a client of a
-// faster one has deleted since.
+// TestWhatIsDeletedStaysDeleted: a slow front door does not restore an object that a client
+// of a faster one has deleted since.
 func TestWhatIsDeletedStaysDeleted(t *testing.T) {
 	store := fake.New(t).Store()
 	put(t, store, former("example.com", "widgets", "a", "two"), "1")
@@ -269,8 +269,8 @@ func TestManyAtATime(t *testing.T) {
 	mustBeMoved(t, store)
 }
 
-// A write by a front door of an earlier release to an object that was already copied is
-// not lost, and a write to the copy since is not undone.
+// TestTheLaterOfTwoStays: a write by a front door of an earlier release to an object that
+// was already copied is not lost, and a later write to the copy is not overwritten.
 func TestTheLaterOfTwoStays(t *testing.T) {
 	store := fake.New(t).Store()
 	copied := put(t, store, resource.Key{GroupResource: widgets.Key, Namespace: "a", Name: "x"}, "copy")
