@@ -1,6 +1,6 @@
-// Package audit records who asked for what, and the response. It decides the form of
-// the record; the front door's stages and handlers provide the content. It never delays
-// or refuses a request. It serves "Other signals" of the specification.
+// Package audit logs requests with their users and responses. The front door's stages and
+// handlers provide the content. It never delays or rejects a request. It serves "Other
+// signals" of the specification.
 package audit
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Record collects facts about a request for the audit log. It is safe for concurrent
-// use.
+// Record holds the ID and annotations of a request for the audit log. It is safe for
+// concurrent use.
 type Record struct {
 	ID string
 
@@ -35,7 +35,7 @@ func (a *Record) Annotate(key, value string) {
 	a.annotations[key] = value
 }
 
-// Annotations returns a copy of all facts until now.
+// Annotations returns a copy of the annotations.
 func (a *Record) Annotations() map[string]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,7 +87,7 @@ type ObjectRef struct {
 	Subresource string `json:"subresource,omitempty"`
 }
 
-// NewLog returns a log that writes to w; apiVersion is that of its lines.
+// NewLog returns a log that writes events of an apiVersion to w.
 func NewLog(w io.Writer, apiVersion string) *Log { return &Log{apiVersion: apiVersion, w: w} }
 
 // Stages of a request.
@@ -129,8 +129,8 @@ func (l *Log) Write(o Outcome) {
 	_, _ = l.w.Write(append(line, '\n'))
 }
 
-// sourceIPs returns the addresses that the request's headers name, which the client
-// chooses and of which few are logged, and last the address of the connection.
+// sourceIPs returns the addresses in the request's headers and then the address of the
+// connection. Clients control the headers, so the number of addresses is limited.
 func sourceIPs(r *http.Request) []string {
 	var texts []string
 	for _, ip := range utilnet.SourceIPs(r) {
@@ -148,7 +148,7 @@ const maxSources = 16
 // maxText is the maximum length of a logged user agent in bytes.
 const maxText = 1024
 
-// bounded cuts a client-chosen text that nothing depends on.
+// bounded truncates a text that the client controls.
 func bounded(text string) string {
 	if len(text) <= maxText {
 		return text

@@ -10,8 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 )
 
-// TestSources: addresses are on record without ports, first those that the request says
-// it came by.
+// TestSources: addresses are logged without ports, those of the request's headers first.
 func TestSources(t *testing.T) {
 	for forwarded, want := range map[string][]string{
 		"":                                  {"192.0.2.1"},

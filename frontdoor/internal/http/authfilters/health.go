@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// healthRefresh is how long a decision about health paths is valid, and healthRetry
-	// the pause after a failed attempt to make one.
+	// healthRefresh is the period of the authorization of health paths, healthRetry the
+	// pause after a failure, and healthWait the timeout.
 	healthRefresh = 5 * time.Second
 	healthRetry   = time.Second
 	healthWait    = 2 * time.Second
 )
 
-// openHealth caches which health paths anonymous callers may read, as last decided by
-// authn and authz. It is kept while they are unavailable, when health matters most.
+// openHealth caches which health paths anonymous users may read. It does not expire, so
+// that health checks work while authn and authz are unavailable.
 type openHealth struct {
 	anonymous services.UserInfo
 	paths     map[string]bool
 }
 
-// Probed answers health checks without credentials from the cached decision, without
-// calling other services. All other requests take the next stages.
+// Probed serves health checks without credentials if the cached decision allows them,
+// without calling other services. All other requests continue to the next stage.
 func (c *Control) Probed(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if !r.Health || !withoutCredentials(r.Request) {
@@ -45,8 +45,8 @@ func (c *Control) Probed(next request.Handler) request.Handler {
 	}
 }
 
-// healthOpened refreshes the decision after a request was allowed that the cached one
-// refuses.
+// healthOpened refreshes the cached decision after authz has allowed a request that it
+// denies.
 func (c *Control) healthOpened() {
 	select {
 	case c.HealthOpened <- struct{}{}:
@@ -54,8 +54,8 @@ func (c *Control) healthOpened() {
 	}
 }
 
-// withoutCredentials reports whether the request carries nothing that could
-// authenticate it.
+// withoutCredentials reports whether the request has no certificate and no header that
+// could authenticate it.
 func withoutCredentials(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.TLS != nil && len(r.TLS.PeerCertificates) > 0 || r.Header.Get("Upgrade") != "" {
 		return false
@@ -72,7 +72,7 @@ func withoutCredentials(r *http.Request) bool {
 func (c *Control) FollowHealth(ctx context.Context) error {
 	for {
 		pause := healthRefresh
-		open, err := c.askHealth(ctx)
+		open, err := c.authorizeHealth(ctx)
 		if err == nil {
 			c.health.Store(open)
 		} else {
@@ -87,9 +87,9 @@ func (c *Control) FollowHealth(ctx context.Context) error {
 	}
 }
 
-// askHealth asks authn for the anonymous user and authz for what it may read. A refusal
-// of authn is a valid decision: there are no anonymous users.
-func (c *Control) askHealth(ctx context.Context) (*openHealth, error) {
+// authorizeHealth authorizes the anonymous user for the health paths. Unauthorized (401)
+// from authn is a valid decision: anonymous requests are disabled.
+func (c *Control) authorizeHealth(ctx context.Context) (*openHealth, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthWait)
 	defer cancel()
 	open := &openHealth{paths: map[string]bool{}}

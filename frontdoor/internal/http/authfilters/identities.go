@@ -11,7 +11,7 @@ import (
 )
 
 // Identities caches the users of bearer tokens, for as long as authn allows. Requests
-// with a client certificate are not cached, because their headers may count too.
+// with a client certificate are not cached, because their user may depend on headers too.
 type Identities struct {
 	known *lru.Cache[[sha256.Size]byte, identity]
 }
@@ -21,7 +21,7 @@ type identity struct {
 	until time.Time
 }
 
-// identitiesKept bounds the memory; beyond it the least recently used are forgotten.
+// identitiesKept is the maximum number of entries. The least recently used are evicted.
 const identitiesKept = 10_000
 
 // NewIdentities returns an empty cache.
@@ -33,7 +33,7 @@ func NewIdentities() *Identities {
 	return &Identities{known}
 }
 
-// authenticate asks authn unless the answer is cached.
+// authenticate returns the cached user, or calls authn.
 func (i *Identities) authenticate(ctx context.Context, authn services.Authn, c services.Credentials) (services.Authentication, error) {
 	if c.BearerToken == "" || len(c.Certificates) > 0 {
 		return authn.Authenticate(ctx, c)

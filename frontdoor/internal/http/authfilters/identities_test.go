@@ -10,19 +10,19 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// counting is an authn that knows every token for a minute and counts the questions.
-type counting struct{ asked map[string]int }
+// counting is an authn that accepts every token for a minute and counts the calls.
+type counting struct{ calls map[string]int }
 
 func (a counting) Authenticate(_ context.Context, c services.Credentials) (services.Authentication, error) {
-	a.asked[c.BearerToken]++
+	a.calls[c.BearerToken]++
 	if c.BearerToken == "bad" {
 		return services.Authentication{}, services.Unauthorized("")
 	}
 	return services.Authentication{User: services.UserInfo{Name: "user of " + c.BearerToken}, CacheFor: time.Minute}, nil
 }
 
-// TestIdentities: a token is asked about once a minute; many other tokens do not make
-// those forgotten that are in use; a refusal and a certificate are not remembered.
+// TestIdentities: authn is called once a minute for a token; many other tokens do not evict
+// those in use; rejected tokens and certificates are not cached.
 func TestIdentities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		authn, known := counting{map[string]int{}}, NewIdentities()
@@ -37,23 +37,23 @@ func TestIdentities(t *testing.T) {
 			ask(services.Credentials{BearerToken: "used"})
 			ask(services.Credentials{BearerToken: strconv.Itoa(i)})
 		}
-		if n := authn.asked["used"]; n != 1 {
-			t.Errorf("asked %d times about a token in use, want once", n)
+		if n := authn.calls["used"]; n != 1 {
+			t.Errorf("%d calls for a token in use, want once", n)
 		}
 		if n := known.known.Len(); n != identitiesKept {
 			t.Errorf("%d tokens are kept, want %d", n, identitiesKept)
 		}
 		<-time.After(time.Minute) // of the test's own clock
 		ask(services.Credentials{BearerToken: "used"})
-		if n := authn.asked["used"]; n != 2 {
-			t.Errorf("asked %d times about a token after its minute, want twice", n)
+		if n := authn.calls["used"]; n != 2 {
+			t.Errorf("%d calls for a token after its minute, want twice", n)
 		}
 		for range 3 {
 			ask(services.Credentials{BearerToken: "bad"})
 			ask(services.Credentials{BearerToken: "with a certificate", Certificates: [][]byte{{1}}})
 		}
-		if authn.asked["bad"] != 3 || authn.asked["with a certificate"] != 3 {
-			t.Errorf("asked %v", authn.asked)
+		if authn.calls["bad"] != 3 || authn.calls["with a certificate"] != 3 {
+			t.Errorf("calls: %v", authn.calls)
 		}
 	})
 }

@@ -1,8 +1,7 @@
 // Package authfilters holds the stages of authentication, impersonation, authorization
-// and concurrency limits. Decisions about identity and permission are those of authn
-// and authz, which it calls; only the order in which requests are served is its own. It
-// serves "Authentication", "Impersonation" and "Authorization notes" of the
-// specification.
+// and concurrency limits. It calls authn and authz for decisions about identity and
+// permissions. It serves "Authentication", "Impersonation" and "Authorization notes" of
+// the specification.
 package authfilters
 
 import (
@@ -23,13 +22,13 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Control holds what the stages share.
+// Control holds the dependencies and the state of the stages.
 type Control struct {
 	Authn      services.Authn
 	Authz      services.Authz
 	Vocabulary vocabulary.Vocabulary
 	Log        *slog.Logger
-	// Identities caches the answers of Authn.
+	// Identities caches the responses of Authn.
 	Identities *Identities
 	// Reads, Writes and Connections limit concurrent requests, and Memory the bytes that
 	// they hold.
@@ -122,7 +121,7 @@ func readImpersonation(h http.Header) (*impersonation, error) {
 	return nil, nil
 }
 
-// questions lists the permissions that the caller needs for it.
+// questions returns the permissions that the caller needs for the impersonation.
 func (im *impersonation) questions(authenticationGroup string) []services.Attributes {
 	var list []services.Attributes
 	ask := func(a services.Attributes) {
@@ -148,7 +147,7 @@ func (im *impersonation) questions(authenticationGroup string) []services.Attrib
 	return list
 }
 
-// identity is the impersonated user.
+// identity returns the impersonated user.
 func (im *impersonation) identity() services.UserInfo {
 	u := services.UserInfo{Name: im.user, UID: im.uid, Groups: append([]string(nil), im.groups...), Extra: im.extra}
 	if namespace, _, ok := serviceAccount(im.user); ok && len(im.groups) == 0 {
@@ -167,8 +166,8 @@ func (im *impersonation) identity() services.UserInfo {
 	return u
 }
 
-// serviceAccount parses the username of a service account. Any other name is that of a
-// user.
+// serviceAccount parses the username of a service account. ok is false for any other
+// username.
 func serviceAccount(user string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, services.UserServiceAccountStart)
 	if !ok {
@@ -181,8 +180,8 @@ func serviceAccount(user string) (namespace, name string, ok bool) {
 	return namespace, name, true
 }
 
-// Impersonated replaces the user by the impersonated one, if the caller may (section
-// "Impersonation").
+// Impersonated replaces the user by the impersonated one, if the caller is authorized to
+// impersonate it (section "Impersonation").
 func (c *Control) Impersonated(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		im, err := readImpersonation(r.Header)
@@ -209,7 +208,7 @@ func (c *Control) Impersonated(next request.Handler) request.Handler {
 }
 
 // Received reads the body of a request within the user's share of memory. The request
-// has no seat yet, so that slow senders block nobody.
+// has no seat yet, so that slow clients do not block others.
 func (c *Control) Received(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		r.Receive(w, c.Memory)
@@ -244,7 +243,7 @@ func (c *Control) Limited(next request.Handler) request.Handler {
 	}
 }
 
-// Authorized asks authz whether the user may do this (section "Authorization notes").
+// Authorized authorizes the request (section "Authorization notes").
 func (c *Control) Authorized(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if err := c.Allow(r, r.Attributes()); err != nil {
@@ -254,7 +253,7 @@ func (c *Control) Authorized(next request.Handler) request.Handler {
 	}
 }
 
-// Allow returns a Forbidden error if authz denies a question.
+// Allow returns Forbidden (403) if authz does not allow the attributes.
 func (c *Control) Allow(r *request.Request, a services.Attributes) error {
 	decision, err := c.Authz.Authorize(r.Context(), a)
 	if err != nil {
@@ -267,7 +266,7 @@ func (c *Control) Allow(r *request.Request, a services.Attributes) error {
 	return forbidden(a, decision)
 }
 
-// forbidden words the denial as kubectl shows it.
+// forbidden returns the error of a denied request, with the message of kube-apiserver.
 func forbidden(a services.Attributes, decision services.Decision) *services.Status {
 	if a.Path != "" {
 		return &services.Status{Code: http.StatusForbidden, Reason: services.ReasonForbidden, Details: &services.StatusDetails{},

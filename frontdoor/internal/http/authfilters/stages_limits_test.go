@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// decisions is authn and authz as an administrator could configure them.
+// decisions is an authn and authz with configurable decisions.
 type decisions struct {
 	services.Authn
 	services.Authz
@@ -58,13 +58,13 @@ func TestProbed(t *testing.T) {
 	} {
 		d := &decisions{anonymous: c.anonymous, allowed: "/livez"}
 		control := &Control{Authn: d, Authz: d, HealthOpened: make(chan struct{}, 1)}
-		open, err := control.askHealth(t.Context())
+		open, err := control.authorizeHealth(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		control.health.Store(open)
 		d.away.Store(true)
-		if _, err := control.askHealth(t.Context()); err == nil {
+		if _, err := control.authorizeHealth(t.Context()); err == nil {
 			t.Fatal("an authn that is away decides")
 		}
 		told := false
@@ -114,9 +114,9 @@ func send(ctx context.Context, server *httptest.Server, user string) (*http.Resp
 	return server.Client().Do(r)
 }
 
-// TestTheSeatOfOneWhoLeft: when a client disconnects, its seat or its place in the
-// queue is free at once.
-func TestTheSeatOfOneWhoLeft(t *testing.T) {
+// TestDisconnectFreesSeat: when a client disconnects, its seat or its place in the queue
+// is free at once.
+func TestDisconnectFreesSeat(t *testing.T) {
 	server, entered, let := limited(t, 1)
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 2)

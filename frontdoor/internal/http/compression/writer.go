@@ -1,7 +1,6 @@
-// Package compression gzips large responses for clients that accept it. It decides by
-// the request's Accept-Encoding and the size of the body, never by the content, and
-// does not compress streams such as watches. It belongs to "Content negotiation" of the
-// specification.
+// Package compression gzips large responses for clients that accept it, depending on the
+// request's Accept-Encoding and the size of the body. It does not compress streams such as
+// watches. It serves "Content negotiation" of the specification.
 package compression
 
 import (

@@ -12,7 +12,7 @@ type Bytes struct {
 }
 
 // NewBytes returns a limit of total bytes, of which one user may hold a quarter. A user
-// that holds less than 1/256 of it is never refused because of what others hold.
+// may always hold 1/256 of total, even if that exceeds the limit.
 func NewBytes(total int64) *Bytes {
 	return &Bytes{total: total, share: total / 4, least: total / 256, users: map[string]int64{}}
 }
@@ -24,8 +24,8 @@ type Hold struct {
 	n    int64
 }
 
-// Grow reserves n more bytes for a request. It returns false when its user may have no
-// more. All calls of one Hold must be for the same user.
+// Grow reserves n more bytes for a request. It returns false if that exceeds a limit. All
+// calls of one Hold must be for the same user.
 func (h *Hold) Grow(b *Bytes, who Requester, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

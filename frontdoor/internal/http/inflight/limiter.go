@@ -1,9 +1,8 @@
-// Package inflight shares limited resources between users: the seats (concurrent
-// requests) and the memory of request bodies. While there are free seats a request gets
-// one at once; otherwise users take turns, so that a user with many requests delays
-// only himself. No user may hold all seats, some are reserved for the control plane,
-// and administrators never wait. It never looks at what a request does. It serves
-// "Limits" of the specification, which leaves rate limits open.
+// Package inflight shares limited resources between users: seats (concurrent requests) and
+// the memory of request bodies. While there are free seats, a request gets one at once;
+// otherwise users are served in turn, so that a user with many requests delays only its own.
+// No user may hold all seats, some are reserved for the control plane, and administrators
+// never wait. It serves "Limits" of the specification, which leaves rate limits open.
 package inflight
 
 import (
@@ -23,7 +22,7 @@ const (
 	Ordinary Class = iota
 	// System requesters, the control plane, may also use the reserved seats.
 	System
-	// Exempt requesters, the administrators, are served at once.
+	// Exempt requesters, the administrators, never wait.
 	Exempt
 )
 
@@ -37,11 +36,11 @@ type Requester struct {
 type Limiter struct {
 	seats    int
 	reserved int           // of the seats, for class System
-	share    int           // most seats of one user
-	stalls   int           // most stalled requests of one user
-	queue    int           // most waiting requests of one user
-	allQueue int           // most waiting requests in total
-	wait     time.Duration // how long a request may wait
+	share    int           // maximum seats of one user
+	stalls   int           // maximum stalled requests of one user
+	queue    int           // maximum waiting requests of one user
+	allQueue int           // maximum waiting requests in total
+	wait     time.Duration // maximum time that a request waits
 
 	exempt  atomic.Int64
 	refused atomic.Int64
@@ -73,20 +72,20 @@ type Seat struct {
 	user    *user // nil for none
 	exempt  bool
 	stalled bool
-	turn    chan struct{} // created when the request has to wait
+	turn    chan struct{} // closed when a queued request is served; nil if it was not queued
 }
 
-// New returns a limiter with that many seats. One user may hold three quarters of them;
-// a tenth is reserved. A user may have four times as many requests waiting, each for at
-// most wait.
+// New returns a limiter with a number of seats, a tenth of which is reserved for class
+// System. One user may hold three quarters of the rest. A user may have four times as many
+// waiting requests as there are seats, each for at most wait.
 func New(seats int, wait time.Duration) *Limiter {
 	reserved := seats / 10
 	return &Limiter{seats: seats, reserved: reserved, share: max(1, (seats-reserved)*3/4), stalls: max(1, seats/4),
 		queue: 4 * seats, allQueue: 16 * seats, wait: wait, users: map[string]*user{}}
 }
 
-// Acquire waits for a seat. The error is a TooManyRequests (429) when none became free
-// in time, or the context's.
+// Acquire waits for a seat. It returns TooManyRequests (429) if none becomes free in time
+// or too many requests wait, or the error of ctx.
 func (l *Limiter) Acquire(ctx context.Context, who Requester, seat *Seat) error {
 	seat.limiter = l
 	if who.Class == Exempt {
@@ -163,8 +162,8 @@ func (s *Seat) Release() {
 	l.forget(u)
 }
 
-// Stall returns the seat while the client keeps the response waiting. It returns false
-// when the user has too many stalled requests; the request then has to end.
+// Stall returns the seat while the client does not read the response. It returns false if
+// there are too many stalled requests; the caller must then end the request.
 func (s *Seat) Stall() bool {
 	l := s.limiter
 	if l == nil {
@@ -186,7 +185,7 @@ func (s *Seat) Stall() bool {
 	return true
 }
 
-// user returns the state of a user. forget drops it when it is empty.
+// user returns the state of a user, which it creates if necessary. forget removes it.
 func (l *Limiter) user(who Requester) *user {
 	if u, ok := l.users[who.Name]; ok {
 		return u
@@ -202,7 +201,7 @@ func (l *Limiter) user(who Requester) *user {
 	return u
 }
 
-// forget drops a user without requests.
+// forget removes the state of a user without requests.
 func (l *Limiter) forget(u *user) {
 	if u.held > 0 || u.stalled > 0 || len(u.waiting) > 0 {
 		return
@@ -247,7 +246,7 @@ func (l *Limiter) free(u *user) {
 }
 
 // serve gives a seat to the first request of the next eligible user of a class. It
-// returns false when there is none.
+// returns false if there is none.
 func (l *Limiter) serve(class Class) bool {
 	turns := l.turns[class]
 	for i, u := range turns {

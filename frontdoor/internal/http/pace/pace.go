@@ -1,10 +1,9 @@
-// Package pace ends exchanges whose client is too slow to send the body or to read the
-// response, on HTTP/1.1 and HTTP/2 alike. It requires progress: a large body or
-// response may take long as long as it moves. It works on the connection and knows
-// nothing of the request.
+// Package pace ends requests whose client is too slow to send the body or to read the
+// response, on HTTP/1.1 and HTTP/2. It requires progress: a large body or response may
+// take any time while data is transferred. It does not parse requests.
 //
 // Transfers in progress are in a list that one goroutine scans a few times a second. So
-// a transfer that does not block costs no allocation and no timer.
+// a transfer that does not block needs no allocation and no timer.
 package pace
 
 import (
@@ -23,8 +22,8 @@ import (
 
 // Config holds the limits of a Pacer.
 type Config struct {
-	// Grace is how long a body may take to begin, and Rate how many bytes per second
-	// have to arrive after that.
+	// Grace is the time until the first byte of a body must arrive, and Rate the minimum
+	// number of bytes per second after that.
 	Grace time.Duration
 	Rate  int64
 	// Stall is how long a client may take to accept a piece of a response.
@@ -36,7 +35,7 @@ type Config struct {
 const (
 	// tick is the period of the scan.
 	tick = 200 * time.Millisecond
-	// piece is the most that is passed to the connection in one Write.
+	// piece is the maximum number of bytes of one Write to the connection.
 	piece = 64 << 10
 )
 
@@ -85,7 +84,7 @@ type transfer struct {
 	body           bool  // of the request body; else of the response
 	began          int64 // in ticks
 	bytes          int64 // of a body: received so far; of a response: left to write
-	stalled        bool  // the holder has been told
+	stalled        bool  // Holder.Stalled has been called
 	ending         chan struct{}
 }
 
@@ -105,8 +104,8 @@ func (p *Pacer) scan() {
 	}
 }
 
-// tooSlow reports whether a transfer has to end. It tells the holder of a stalled
-// response first.
+// tooSlow reports whether a transfer must end. It calls Holder.Stalled first if a response
+// has stalled.
 func (p *Pacer) tooSlow(t *transfer, now int64) bool {
 	took := now - t.began
 	if t.body {
@@ -156,8 +155,8 @@ func (p *Pacer) begin(t *transfer) {
 	p.mu.Unlock()
 }
 
-// done removes a transfer from the list. No other goroutine touches the connection
-// after it returns.
+// done removes a transfer from the list. After it returns, no other goroutine uses the
+// connection.
 func (p *Pacer) done(t *transfer) {
 	p.mu.Lock()
 	ending := t.ending
@@ -171,7 +170,7 @@ func (p *Pacer) done(t *transfer) {
 	}
 }
 
-// The methods that the connections of both HTTP versions have.
+// Methods of the ResponseWriters of both HTTP versions.
 type (
 	readDeadline  interface{ SetReadDeadline(time.Time) error }
 	writeDeadline interface{ SetWriteDeadline(time.Time) error }
@@ -191,12 +190,12 @@ type Exchange struct {
 	until            int64       // in ticks: deadline of the whole body; 0 for none
 	over             atomic.Bool // the client was too slow: nothing more is written
 	unread           bool        // the body may not have been received completely
-	bounded          bool        // that part has a deadline
+	bounded          bool        // the unread part has a deadline
 	hijacked         bool
 }
 
-// Begin starts to watch a request. It replaces the body; the response must be written
-// to x. End must be called when the response is complete.
+// Begin enforces the limits for a request. It replaces the body; the response must be
+// written to x. The caller must call End when the response is complete.
 func (p *Pacer) Begin(x *Exchange, w http.ResponseWriter, r *http.Request) {
 	x.ResponseWriter, x.pacer, x.client = w, p, r.Context()
 	x.reading.exchange, x.reading.body = x, true
@@ -208,22 +207,21 @@ func (p *Pacer) Begin(x *Exchange, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Within sets the time from now in which the whole body has to arrive.
+// Within sets the time from now within which the whole body must arrive.
 func (x *Exchange) Within(d time.Duration) { x.until = x.pacer.now.Load() + int64(d/tick) + 1 }
 
 // Holder owns resources that other requests could use while a response is stalled.
 type Holder interface {
-	// Stalled is called once, when the client keeps the response waiting, with the
-	// bytes that are left of the current write. If it returns false the exchange ends.
-	// It must not block.
+	// Stalled is called once, when a write of the response blocks, with the remaining
+	// bytes of that write. If it returns false the exchange ends. It must not block.
 	Stalled(left int64) bool
 }
 
-// Tell sets the Holder; nil for none. It must not be called during a write.
+// Tell sets the Holder, which may be nil. It must not be called during a write.
 func (x *Exchange) Tell(h Holder) { x.holder = h }
 
-// End bounds what the server does after the handler: send the buffered rest of the
-// response and discard the rest of the body.
+// End sets deadlines for what the server does after the handler: it sends the buffered
+// rest of the response and discards the rest of the body.
 func (x *Exchange) End(r *http.Request) {
 	if x.hijacked || r.ProtoMajor != 1 {
 		return
@@ -292,7 +290,7 @@ func (x *Exchange) FlushError() error {
 	x.start(0)
 	err := f.FlushError()
 	x.pacer.done(&x.writing)
-	if x.bounded && err == nil { // the body has been discarded: the client may be silent now
+	if x.bounded && err == nil { // the body has been discarded: nothing more is expected from the client
 		x.bounded, x.unread = false, false
 		if c, ok := x.ResponseWriter.(readDeadline); ok {
 			_ = c.SetReadDeadline(time.Time{})
@@ -304,8 +302,8 @@ func (x *Exchange) FlushError() error {
 // Flush implements http.Flusher.
 func (x *Exchange) Flush() { _ = x.FlushError() }
 
-// Hijack implements http.Hijacker. The caller owns the connection, and it has no more
-// limits.
+// Hijack implements http.Hijacker. The caller owns the connection, and limits no longer
+// apply.
 func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(x.ResponseWriter).Hijack()
 	x.hijacked = err == nil
@@ -336,7 +334,7 @@ func (b *body) Read(to []byte) (int, error) {
 	b.x.pacer.done(t)
 	t.bytes += int64(n)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		b.x.unread = false // from here on the HTTP/1.1 server itself reads the connection
+		b.x.unread = false // the HTTP/1.1 server itself reads the connection afterwards
 	}
 	return n, err
 }

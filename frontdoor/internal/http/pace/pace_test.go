@@ -26,7 +26,7 @@ import (
 const (
 	grace = 600 * time.Millisecond
 	stall = time.Second
-	// enough is far more than the buffers between a server and a slow client hold.
+	// enough is far more than the buffers between a server and a slow client can hold.
 	enough = 20 * time.Second
 )
 
@@ -201,9 +201,9 @@ func (h *holder) Stalled(int64) bool {
 	return h.keep
 }
 
-// TestSlowReader ends a response that its client does not read: at once when the holder
-// refuses to wait, else after Stall. Responses in one piece, in many, and flushed like
-// a watch.
+// TestSlowReader ends a response that its client does not read: at once if Stalled returns
+// false, else after Stall. It tests responses in one write, in many, and flushed like a
+// watch.
 func TestSlowReader(t *testing.T) {
 	for _, c := range []struct {
 		protocol string
@@ -265,7 +265,7 @@ func TestGoneReader(t *testing.T) {
 	await(t, "the answer", ended)
 }
 
-// TestOtherStreamsGoOn: ending one HTTP/2 stream leaves the others alone.
+// TestOtherStreamsGoOn: ending one HTTP/2 stream does not affect the others.
 func TestOtherStreamsGoOn(t *testing.T) {
 	ended := make(chan error, 1)
 	server := serve(t, func(x *pace.Exchange, r *http.Request) {

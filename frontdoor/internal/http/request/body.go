@@ -70,9 +70,9 @@ func (r *Request) grow(who inflight.Requester, n int) error {
 	return inflight.TooMany("too many bytes of request bodies in progress, please try again later")
 }
 
-// ReadBody returns the whole body. The error is RequestEntityTooLarge (413) beyond the
-// limit, TooManyRequests (429) when the user's bodies in progress hold too many bytes,
-// and Timeout (408) when the client was too slow.
+// ReadBody returns the whole body. The error is RequestEntityTooLarge (413) beyond
+// BodyLimit, TooManyRequests (429) if the user's requests in flight hold too many bytes,
+// and Timeout (408) if the client was too slow.
 func (r *Request) ReadBody(w http.ResponseWriter) ([]byte, error) {
 	if r.received {
 		return r.body, r.bodyErr

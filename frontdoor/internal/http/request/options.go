@@ -12,14 +12,14 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// invalidOptions returns the error (422) for the parameters of a request, in the name
-// of the options kind of the meta group.
+// invalidOptions returns the Invalid error (422) for the parameters of a request, with an
+// options kind of the meta group.
 func (r *Request) invalidOptions(kind string, causes []services.StatusCause) *services.Status {
 	return services.Invalid(r.Engine.MetaGroup(), kind, "", causes)
 }
 
-// Timeout returns the client's timeout, capped at most. BadRequest (400) if the
-// parameter is not a duration.
+// Timeout returns the client's timeout, limited to most, which is also the default. It
+// returns BadRequest (400) if the parameter is not a duration.
 func (r *Request) Timeout(most time.Duration) (time.Duration, error) {
 	given := r.Query.Get("timeout")
 	if given == "" {
@@ -48,7 +48,7 @@ func (r *Request) OptionsKind() string {
 	return "DeleteOptions"
 }
 
-// QueryDeleteOptions parses the query parameters that replace the body of a deletion.
+// QueryDeleteOptions sets options from the query parameters of a deletion without a body.
 func QueryDeleteOptions(q url.Values, o *metav1.DeleteOptions) error {
 	if q.Has("gracePeriodSeconds") {
 		seconds, err := intOption(q, "gracePeriodSeconds")
@@ -71,8 +71,8 @@ func QueryDeleteOptions(q url.Values, o *metav1.DeleteOptions) error {
 	return nil
 }
 
-// CheckDeleteOptions refuses deletion options that contradict each other or are unknown
-// (422).
+// CheckDeleteOptions returns Invalid (422) for delete options that contradict each other
+// or have unknown values.
 func (r *Request) CheckDeleteOptions(o *metav1.DeleteOptions) error {
 	const field = "propagationPolicy"
 	var causes []services.StatusCause

@@ -15,9 +15,9 @@ import (
 )
 
 // Identify parses the path (section "Path shapes"). It returns false for a non-resource
-// path, and an error for a malformed one. A path that is not served is refused later by
-// Plain: NotFound (404) for an unknown type, MethodNotAllowed (405) for a method that
-// the path does not serve.
+// path, and an error for a malformed one. For a path that is not served it sets Plain,
+// which responds after authorization: NotFound (404) for an unknown type, MethodNotAllowed
+// (405) for a method that the path does not support.
 func (r *Request) Identify(e *typesystem.Engine) (isResource bool, err error) {
 	r.Query = r.URL.Query()
 	if !utf8.ValidString(r.URL.Path) || !validQuery(r.Query) {
@@ -27,16 +27,16 @@ func (r *Request) Identify(e *typesystem.Engine) (isResource bool, err error) {
 	if !ok {
 		return false, nil
 	}
-	r.asked, r.Engine, r.Namespace, r.Name, r.Subpath = p, e, p.namespace, p.name, p.subpath
+	r.path, r.Engine, r.Namespace, r.Name, r.Subpath = p, e, p.namespace, p.name, p.subpath
 	r.Verb = p.verb(r.Method, r.Query)
 	r.Plain = r.find(e.Types)
 	return true, nil
 }
 
-// find looks up the type that the path names. It returns a refusing handler if the path
-// is not served.
+// find sets the type and subresource of the path. It returns a handler that responds with
+// an error if the path is not served.
 func (r *Request) find(types *catalogue.Catalogue) Handler {
-	p := r.asked
+	p := r.path
 	t, ok := types.Lookup(p.group, p.version, p.resource)
 	if !ok || p.namespace != "" && !t.Namespaced || p.name != "" && t.Namespaced && p.namespace == "" {
 		if _, known := types.Group(p.group); !known {
@@ -59,7 +59,7 @@ func (r *Request) find(types *catalogue.Catalogue) Handler {
 	return nil
 }
 
-// refuse returns a handler that fails with an error.
+// refuse returns a handler that returns an error.
 func refuse(err error) Handler {
 	return func(http.ResponseWriter, *Request) error { return err }
 }
@@ -87,11 +87,11 @@ func validQuery(q url.Values) bool {
 // served reports whether the type, or its subresource, supports the verb on this path.
 func (r *Request) served() bool {
 	switch {
-	case r.Verb == "" || r.asked.watch && r.Verb != "watch":
+	case r.Verb == "" || r.path.watch && r.Verb != "watch":
 		return false
 	case r.Subresource != nil:
 		// A connect request must never be authorized as verb watch.
-		return r.Subresource.Connect && !r.asked.watch || slices.Contains(r.Subresource.Verbs, r.Verb)
+		return r.Subresource.Connect && !r.path.watch || slices.Contains(r.Subresource.Verbs, r.Verb)
 	case r.Verb == "create":
 		return r.Name == "" && (r.Namespace != "" || !r.Type.Namespaced) && r.Type.Can(r.Verb)
 	case r.Verb == "update" || r.Verb == "patch":
@@ -102,7 +102,7 @@ func (r *Request) served() bool {
 	return r.Type.Can(r.Verb)
 }
 
-// refused is the 405 for a verb that the type does not support.
+// refused returns the 405 for a verb that the type does not support.
 func (r *Request) refused() *services.Status {
 	s := NoMethod()
 	if r.Type.Going && r.Verb == "create" {

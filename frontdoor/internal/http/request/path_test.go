@@ -61,8 +61,8 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// TestUnserved requests paths that do not exist: the refusal waits until the user is
-// authorized.
+// TestUnserved requests paths that do not exist: the error is returned after
+// authorization.
 func TestUnserved(t *testing.T) {
 	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
 	if err != nil {
@@ -72,7 +72,7 @@ func TestUnserved(t *testing.T) {
 	for _, c := range []struct {
 		method, path string
 		code         int
-		asked        services.Attributes
+		want         services.Attributes
 	}{
 		{"GET", "/api/v1/foos", 404, services.Attributes{Verb: "list", Version: "v1", Resource: "foos"}},
 		{"GET", "/apis/foo/v1/namespaces/a/bars/b", 404, services.Attributes{Verb: "get", Group: "foo", Version: "v1", Namespace: "a", Resource: "bars", Name: "b"}},
@@ -93,8 +93,8 @@ func TestUnserved(t *testing.T) {
 	} {
 		r := &Request{Request: httptest.NewRequest(c.method, c.path, nil)}
 		isResource, err := r.Identify(e)
-		if got := r.Attributes(); !isResource || err != nil || !reflect.DeepEqual(got, c.asked) {
-			t.Errorf("%s %s: got %+v, %v; want %+v", c.method, c.path, got, err, c.asked)
+		if got := r.Attributes(); !isResource || err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s %s: got %+v, %v; want %+v", c.method, c.path, got, err, c.want)
 		}
 		code := 0
 		if r.Plain != nil {
@@ -125,7 +125,7 @@ func TestSelected(t *testing.T) {
 	}
 }
 
-// FuzzParsePath looks for paths that escape their segments.
+// FuzzParsePath searches for paths that escape their segments.
 func FuzzParsePath(f *testing.F) {
 	for _, seed := range []string{"/api/v1/namespaces/a/pods/x", "/apis/a/b/c/%2e%2e/d", "//", "/api/v1/watch", "/api/v1/namespaces/a/status"} {
 		f.Add(seed)

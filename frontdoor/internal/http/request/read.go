@@ -16,7 +16,7 @@ import (
 // parameters" and "Read consistency").
 type ReadOptions struct {
 	Revision      int64 // of resourceVersion; 0 for "0" and unset
-	HasVersion    bool  // resourceVersion is set, perhaps to "0"
+	HasVersion    bool  // resourceVersion is set, possibly to "0"
 	Match         string
 	Limit         int64  // 0 if unlimited
 	Token         string // the parameter continue
@@ -26,7 +26,7 @@ type ReadOptions struct {
 
 	Bookmarks     bool
 	InitialEvents *bool
-	Timeout       time.Duration // 0 if the client leaves it to the server
+	Timeout       time.Duration // 0 if unset
 }
 
 // Values of resourceVersionMatch.
@@ -35,7 +35,7 @@ const (
 	MatchNotOlderThan = "NotOlderThan"
 )
 
-// ParseReadOptions parses the parameters of a list, watch or deletion of a collection.
+// ParseReadOptions parses the parameters of a list, watch or deletecollection. It returns
 // BadRequest (400) if one is malformed or they contradict each other.
 func ParseReadOptions(r *Request) (ReadOptions, error) {
 	q := r.Query
@@ -83,9 +83,9 @@ func ParseReadOptions(r *Request) (ReadOptions, error) {
 	return o, err
 }
 
-// ofDefinition removes the condition on the UID of a custom type's definition from a
-// field selector. Conflict (409) if the path serves the objects of another definition.
-// For a built-in type the condition stays, and is refused like any unknown field.
+// ofDefinition removes the requirement on the UID of a custom type's definition from a
+// field selector. It returns Conflict (409) if the path serves another definition. For a
+// built-in type the requirement stays, and is rejected like any unsupported field.
 func (r *Request) ofDefinition(selector string) (string, error) {
 	first, rest, _ := strings.Cut(selector, ",")
 	uid, ok := strings.CutPrefix(first, resource.DefinitionUID+"=")
@@ -120,7 +120,7 @@ const (
 	besidesTokens = fieldMatch + " is forbidden when continue is provided"
 )
 
-// listCauses finds contradicting parameters of a list.
+// listCauses returns the errors of contradicting parameters of a list.
 func (o ReadOptions) listCauses(version string) (causes []services.StatusCause) {
 	if o.InitialEvents != nil {
 		causes = append(causes, forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
@@ -143,7 +143,7 @@ func (o ReadOptions) listCauses(version string) (causes []services.StatusCause) 
 	return causes
 }
 
-// watchCauses finds contradicting parameters of a watch.
+// watchCauses returns the errors of contradicting parameters of a watch.
 func (o ReadOptions) watchCauses() (causes []services.StatusCause) {
 	if o.InitialEvents != nil && o.Match != MatchNotOlderThan {
 		causes = append(causes, forbidden(fieldMatch, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))

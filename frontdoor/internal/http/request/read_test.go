@@ -22,7 +22,7 @@ func TestReadConsistency(t *testing.T) {
 	for _, c := range []struct {
 		query string
 		want  services.Read
-		field string // that the error names
+		field string // the field of the error
 	}{
 		{"", recent, ""}, {"resourceVersion=0", any0, ""}, {"resourceVersion=7", notOlder, ""},
 		{"limit=5", recent, ""}, {"limit=5&resourceVersion=0", any0, ""}, {"limit=5&resourceVersion=7", exact, ""},
@@ -93,7 +93,7 @@ func TestMalformedReadOptions(t *testing.T) {
 	}
 }
 
-// TestDefinitionUID selects the objects of certain definitions.
+// TestDefinitionUID selects objects by the UID of their definition.
 func TestDefinitionUID(t *testing.T) {
 	widgets := &catalogue.Type{Custom: true, Group: "example.com", Resource: "widgets", DefinitionUID: "1"}
 	for _, verb := range []string{"list", "watch", "deletecollection"} {

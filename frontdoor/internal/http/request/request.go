@@ -1,8 +1,7 @@
-// Package request describes a request: its parsed path and query parameters, and what
-// the stages of the pipeline learn about it. It decides what is malformed (400),
-// unknown (404) or not served (405). It does no I/O except reading the body, and knows
-// no types except through the type engine. It serves "Path shapes", "Query parameters"
-// and "Read consistency" of the specification.
+// Package request parses requests: the path, the query parameters and the body. Request
+// also carries the results of the pipeline's stages. The package rejects malformed (400),
+// unknown (404) and unsupported (405) requests. It does no I/O except reading the body. It
+// serves "Path shapes", "Query parameters" and "Read consistency" of the specification.
 package request
 
 import (
@@ -25,8 +24,7 @@ import (
 // Handler responds to a request, or returns the error to respond with.
 type Handler func(w http.ResponseWriter, r *Request) error
 
-// Request is an HTTP request on its way through the pipeline, with what the stages
-// learn about it.
+// Request is an HTTP request in the pipeline, with the results of its stages.
 type Request struct {
 	*http.Request
 	Query url.Values
@@ -35,18 +33,19 @@ type Request struct {
 	// delete, deletecollection, or the lower-case method for a non-resource path.
 	Verb string
 	// Engine and the fields after it are set for resource paths.
-	Engine      *typesystem.Engine // the types when the request arrived
+	Engine      *typesystem.Engine // the types at the time of the request
 	Type        *catalogue.Type
 	Subresource *catalogue.Subresource // nil for the resource itself
 	Namespace   string
 	Name        string
 	Subpath     string // the rest of the path after a connect subresource
-	// asked is the parsed path, whether or not the type exists.
-	asked path
-	// Plain serves a non-resource path, or refuses a path that is not served.
+	// path is the parsed path, whether or not the type exists.
+	path path
+	// Plain serves a non-resource path, or responds with an error to a path that is not
+	// served.
 	Plain Handler
 
-	// User is the requester after impersonation; Caller is the authenticated user.
+	// User is the user after impersonation; Caller is the authenticated user.
 	User, Caller services.UserInfo
 	Audit        *audit.Record
 	Trace        *Trace
@@ -61,7 +60,7 @@ type Request struct {
 	// its body and of a stalled response.
 	Seat   inflight.Seat
 	Memory inflight.Hold
-	// body is what Receive has read, and bodyErr the error that stopped it.
+	// body is the result of Receive, and bodyErr its error.
 	body     []byte
 	bodyErr  error
 	received bool
@@ -69,8 +68,8 @@ type Request struct {
 	memory *inflight.Bytes
 }
 
-// Stalled implements pace.Holder: a stalled response gives its seat to others and is
-// charged to the user's memory.
+// Stalled implements pace.Holder: a stalled response releases its seat and is charged to
+// the user's memory.
 func (r *Request) Stalled(left int64) bool {
 	return r.Seat.Stall() && r.Memory.Grow(r.memory, r.Requester(), int(left)+overhead)
 }
@@ -120,7 +119,7 @@ func (r *Request) Requester() inflight.Requester {
 	return who
 }
 
-// controlPlane is the username prefix of the suite's own clients.
+// controlPlane is the username prefix of this project's own clients.
 const controlPlane = "system:portico:"
 
 // mutates reports whether a handler may read the body of the request.
@@ -143,8 +142,8 @@ func (r *Request) Attributes() services.Attributes {
 	switch {
 	case r.Type != nil:
 		a.Group, a.Version, a.Resource, a.Subresource = r.Type.Group, r.Type.Version, r.Type.Resource, r.SubresourceName()
-	case r.asked.resource != "":
-		a.Group, a.Version, a.Resource, a.Subresource = r.asked.group, r.asked.version, r.asked.resource, r.asked.subresource
+	case r.path.resource != "":
+		a.Group, a.Version, a.Resource, a.Subresource = r.path.group, r.path.version, r.path.resource, r.path.subresource
 	default:
 		a.Path = r.URL.Path
 		return a
@@ -178,13 +177,13 @@ func (r *Request) SubresourceName() string {
 	return r.Subresource.Name
 }
 
-// NoPath returns the 404 of a path that nothing serves.
+// NoPath returns the 404 of a path that is not served.
 func NoPath() *services.Status {
 	return &services.Status{Code: http.StatusNotFound, Reason: services.ReasonNotFound,
 		Message: "the server could not find the requested resource", Details: &services.StatusDetails{}}
 }
 
-// NoMethod returns the 405 of a path that does not serve the method.
+// NoMethod returns the 405 of a path that does not support the method.
 func NoMethod() *services.Status {
 	return &services.Status{Code: http.StatusMethodNotAllowed, Reason: services.ReasonMethodNotAllowed,
 		Message: "the server does not allow this method on the requested resource", Details: &services.StatusDetails{}}

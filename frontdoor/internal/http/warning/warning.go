@@ -1,6 +1,5 @@
-// Package warning adds Warning headers to responses, within the limits of
-// kube-apiserver. It decides nothing about what deserves a warning. It serves "Other
-// signals" of the specification.
+// Package warning adds Warning headers to responses, within the limits of kube-apiserver.
+// It serves "Other signals" of the specification.
 package warning
 
 import (
@@ -46,9 +45,9 @@ func (l *List) Add(texts ...string) {
 // change them.
 func (l *List) Texts() []string { return l.texts[:len(l.texts):len(l.texts)] }
 
-// Send adds Warning headers to those that the response has already. Text that is not
-// UTF-8 or has control characters is dropped. When all texts together are too long each
-// is truncated, and those that still do not fit are dropped.
+// Send adds Warning headers to those that the response already has. Text that is not
+// UTF-8 or has control characters is dropped. If the texts exceed maxTotal, each is
+// truncated to maxEach, and those that still exceed maxTotal are dropped.
 func Send(h http.Header, texts ...string) {
 	var all List
 	for _, sent := range h.Values(header) {
