@@ -30,7 +30,7 @@ func (a *alarms) watch(ctx context.Context, n *run.Node) error {
 	ticker := time.NewTicker(alarmsEvery)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		a.look(ctx, n)
+		a.poll(ctx, n)
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -39,11 +39,11 @@ func (a *alarms) watch(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
-func (a *alarms) look(ctx context.Context, n *run.Node) {
+func (a *alarms) poll(ctx context.Context, n *run.Node) {
 	bounded, cancel := context.WithTimeout(ctx, alarmsEvery)
 	defer cancel()
-	// The status of a member names the alarms of all. The Alarm call itself would write
-	// to etcd's log each time.
+	// The status of one member has the alarms of all. The Alarm call itself would append
+	// an entry to the raft log each time.
 	answer, err := etcdserverpb.NewMaintenanceClient(a.client.ActiveConnection()).Status(bounded, &etcdserverpb.StatusRequest{})
 	if err != nil {
 		return // another check reports whether etcd responds

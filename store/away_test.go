@@ -18,7 +18,7 @@ import (
 const (
 	// lostWithin is how long requests may wait for an unresponsive etcd, and atOnce how
 	// long they may take once it is known to be unavailable. backWithin is how long the
-	// store may take to notice that etcd is back. All leave room for a slow machine.
+	// store may take to detect that etcd is back. All are generous for slow machines.
 	lostWithin = 3500 * time.Millisecond
 	atOnce     = 500 * time.Millisecond
 	backWithin = 2 * time.Second
@@ -32,9 +32,9 @@ func outages(link *lossy.Proxy) map[string][2]func() {
 	}
 }
 
-// TestRequestsDoNotWaitForAnEtcdThatIsAway disconnects etcd while a reader waits:
-// most-recent reads and writes are refused, writes without being sent; other reads
-// still work; and everything recovers with etcd.
+// TestRequestsDoNotWaitForAnEtcdThatIsAway disconnects etcd while a read waits:
+// most-recent reads fail, writes fail without being sent, other reads still work, and
+// everything recovers with etcd.
 func TestRequestsDoNotWaitForAnEtcdThatIsAway(t *testing.T) {
 	address := serveEtcd(t, func(*embed.Config) {})
 	link := lossy.New(t, address)
@@ -59,7 +59,7 @@ func TestRequestsDoNotWaitForAnEtcdThatIsAway(t *testing.T) {
 			awaitAway(t, s)
 			refusesAtOnce(t, s, o)
 			goesOn(t, s, o)
-			// What is not in the mirror can only be in etcd.
+			// Revisions that are not in the mirror require etcd.
 			for _, r := range []services.ListRequest{{Read: services.Read{Mode: services.Exact, Revision: 1}}, {Read: services.Read{Mode: services.NotOlderThan, Revision: 1 << 40}}} {
 				r.GroupResource = pods
 				_, err := s.List(t.Context(), r)
@@ -93,7 +93,7 @@ func TestRequestsDoNotWaitForAnEtcdThatIsAway(t *testing.T) {
 	}
 }
 
-// awaitAway waits until the store knows that etcd is unavailable.
+// awaitAway waits until the store has detected that etcd is unavailable.
 func awaitAway(t *testing.T, s *Store) {
 	t.Helper()
 	began := time.Now()
@@ -131,7 +131,7 @@ func unavailable(t *testing.T, what string, err error) {
 	}
 }
 
-// refusesAtOnce sends requests that only etcd can serve.
+// refusesAtOnce checks that requests that require etcd fail at once.
 func refusesAtOnce(t *testing.T, s *Store, o services.Object) {
 	t.Helper()
 	ask := func(what string, f func() error) {
@@ -166,7 +166,7 @@ func refusesAtOnce(t *testing.T, s *Store, o services.Object) {
 	})
 }
 
-// goesOn reads what the mirror holds.
+// goesOn checks that reads from the mirror still work.
 func goesOn(t *testing.T, s *Store, o services.Object) {
 	t.Helper()
 	for _, read := range []services.Read{{Mode: services.AnyRevision}, {Mode: services.NotOlderThan, Revision: o.Revision}} {
@@ -176,10 +176,10 @@ func goesOn(t *testing.T, s *Store, o services.Object) {
 	}
 }
 
-// TestAWriteOnItsWayWhenEtcdHangs sends writes that etcd receives, and holds back its
-// responses: the outcome is found if etcd is back in time, and is unknown otherwise. It
-// is never reported as not applied.
-func TestAWriteOnItsWayWhenEtcdHangs(t *testing.T) {
+// TestWriteInFlightWhenEtcdHangs sends writes that etcd receives, and delays its responses:
+// the outcome is determined if etcd is back in time, and is unknown otherwise. The error
+// never says that the write was not applied.
+func TestWriteInFlightWhenEtcdHangs(t *testing.T) {
 	address := serveEtcd(t, func(*embed.Config) {})
 	link := lossy.New(t, address)
 	direct := replica(t, dial(t, address))
@@ -226,9 +226,9 @@ func TestAWriteOnItsWayWhenEtcdHangs(t *testing.T) {
 	}
 }
 
-// TestARepeatedWriteIsNotSaidToHaveFailed repeats an earlier attempt while etcd is
-// unavailable: its outcome is unknown.
-func TestARepeatedWriteIsNotSaidToHaveFailed(t *testing.T) {
+// TestRepeatedWriteHasUnknownOutcome repeats an earlier attempt while etcd is unavailable:
+// its outcome is unknown.
+func TestRepeatedWriteHasUnknownOutcome(t *testing.T) {
 	link := lossy.New(t, serveEtcd(t, func(*embed.Config) {}))
 	s := New(Config{Client: dial(t, link.Address()), Log: discard, Metrics: prometheus.NewRegistry(), SettleWithin: 300 * time.Millisecond})
 	await(t, s)

@@ -25,8 +25,7 @@ func TestContract(t *testing.T) {
 	kittest.LocalAndRemote(t, contract.Store, open, contracttest.Store)
 }
 
-// TestContractOverEtcdServers runs the suite on an etcd that is reached over the
-// network.
+// TestContractOverEtcdServers runs the contract suite on an etcd over the network.
 func TestContractOverEtcdServers(t *testing.T) {
 	contracttest.Store(t, func(t *testing.T) services.Store { return replica(t, dialEtcd(t)) })
 }

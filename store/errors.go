@@ -23,8 +23,8 @@ func failure(err error) *services.Status {
 	return services.Timeout("etcd did not answer in time: %v", err)
 }
 
-// writeFailure returns the Status for a failed swap: one that etcd refused or never
-// received, or one that already is a Status.
+// writeFailure returns the Status for a failed swap, which was not applied unless the
+// error is OutcomeUnknown.
 func writeFailure(err error) *services.Status {
 	var s *services.Status
 	var full *etcd.NoSpace
@@ -41,13 +41,13 @@ func writeFailure(err error) *services.Status {
 	return services.Unavailable("etcd is unavailable, and nothing was written: %v", err)
 }
 
-// notDone returns the Unavailable (503) of a write that was not and will not be
-// applied.
+// notDone returns the Unavailable (503) of a write that was not applied and cannot be
+// applied later.
 func notDone(key resource.Key) *services.Status {
 	return services.Unavailable("%s: etcd has not responded, and nothing was written", key)
 }
 
-// inTime is false if etcd or the caller timed out.
+// inTime reports whether the error is not a timeout or cancellation of the request.
 func inTime(err error) bool {
 	for _, late := range []error{
 		context.DeadlineExceeded, context.Canceled,
@@ -65,7 +65,7 @@ func notFound(key resource.Key) *services.Status {
 	return services.NotFound(key.Group, key.Resource, key.Name)
 }
 
-func mismatch(key resource.Key, what, wanted, is string) *services.Status {
+func mismatch(key resource.Key, what, want, is string) *services.Status {
 	return services.Conflict(key.Group, key.Resource, key.Name,
-		fmt.Sprintf("Precondition failed: %s in precondition: %s, %s in object meta: %s", what, wanted, what, is))
+		fmt.Sprintf("Precondition failed: %s in precondition: %s, %s in object meta: %s", what, want, what, is))
 }

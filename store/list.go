@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// A page holds at most pageObjects if the caller sets no limit, and never more than
+	// A page has at most pageObjects if the caller sets no limit, and never more than
 	// pageBytes, unless a single object is larger. A front door holds a page for each
 	// client that is slow to read a list, and both sides hold several copies while it
-	// is sent: pageBytes bounds the memory for hundreds of them.
+	// is sent: pageBytes bounds that memory for hundreds of clients.
 	pageObjects = 500
 	pageBytes   = 512 << 10
 )
@@ -53,7 +53,8 @@ func (s *Store) List(ctx context.Context, r services.ListRequest) (services.Page
 	return page, nil
 }
 
-// exactly returns the state at a revision, or nil if only etcd may still have it.
+// exactly returns the state at a revision, or nil if the mirror no longer has it. It
+// returns Expired (410) for a revision before the restoration of etcd.
 func (s *Store) exactly(ctx context.Context, revision int64) (*mirror.Snapshot, error) {
 	if revision <= 0 {
 		return nil, services.BadRequest("an exact read needs a revision")
@@ -114,7 +115,7 @@ func (s *Store) fromHistory(ctx context.Context, c *collector, revision int64) (
 	}
 }
 
-// collector fills a page with the objects that it is given in order.
+// collector fills a page with the matching objects, which take receives in path order.
 type collector struct {
 	page     services.Page
 	selector resource.Selector

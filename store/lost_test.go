@@ -20,8 +20,8 @@ import (
 	"github.com/portico-platform/portico/services/contracttest/lossy"
 )
 
-// lostHold is how long a response is held back before the connection breaks: etcd has
-// applied the transaction by then.
+// lostHold is how long a response is delayed before the connection breaks. etcd applies
+// the transaction within this time.
 const lostHold = 50 * time.Millisecond
 
 // lossyBench is a store that reaches etcd over a lossy connection, and one that reaches
@@ -43,7 +43,7 @@ func newLossyBench(t *testing.T) lossyBench {
 	return b
 }
 
-// version returns how often an object was written since it was created.
+// version returns the number of writes of an object since its creation.
 func (b lossyBench) version(t *testing.T, name string) int64 {
 	t.Helper()
 	answer, err := b.etcd.Get(t.Context(), pod(name).Path())
@@ -56,8 +56,8 @@ func (b lossyBench) version(t *testing.T, name string) int64 {
 	return answer.Kvs[0].Version
 }
 
-// write is one kind of write of an object. before and after are the number of writes of
-// the object before and after it.
+// write is one kind of write of an object. before and after are the version of the object
+// before and after it.
 type write struct {
 	before, after int64
 	do            func(s services.Store, o services.Object) (services.Object, error)
@@ -81,7 +81,7 @@ func storeWrites(t *testing.T) map[string]write {
 	}
 }
 
-// prepare creates what a write needs.
+// prepare creates the objects that a write needs.
 func (b lossyBench) prepare(t *testing.T, w write, name string) services.Object {
 	t.Helper()
 	if w.before == 0 {
@@ -94,8 +94,8 @@ func (b lossyBench) prepare(t *testing.T, w write, name string) services.Object 
 	return o
 }
 
-// TestLostAnswersAreFound loses etcd's responses, also those to the first attempts to
-// find the outcome: every write is applied once and reported as done.
+// TestLostAnswersAreFound loses etcd's responses to writes and to the first attempts to
+// determine the outcome: every write is applied once and returns success.
 func TestLostAnswersAreFound(t *testing.T) {
 	b := newLossyBench(t)
 	for verb, w := range storeWrites(t) {
@@ -122,8 +122,8 @@ func TestLostAnswersAreFound(t *testing.T) {
 	}
 }
 
-// TestLostRequestsAreNotDone loses requests before they reach etcd, some only delayed:
-// nothing is written, then or later, and the error says so.
+// TestLostRequestsAreNotDone loses or delays requests before they reach etcd: they are
+// never applied, and the error says so.
 func TestLostRequestsAreNotDone(t *testing.T) {
 	b := newLossyBench(t)
 	for verb, w := range storeWrites(t) {
@@ -154,8 +154,8 @@ func TestLostRequestsAreNotDone(t *testing.T) {
 	}
 }
 
-// TestLostAnswersAreFoundInHistory: other writers replace or delete what was written
-// before the loss of the response is noticed.
+// TestLostAnswersAreFoundInHistory: other writers replace or delete the object before the
+// loss of the response is detected.
 func TestLostAnswersAreFoundInHistory(t *testing.T) {
 	b := newLossyBench(t)
 	others := map[string]func(t *testing.T, name string){
@@ -212,7 +212,7 @@ func TestLostAnswersAreFoundInHistory(t *testing.T) {
 	}
 }
 
-// TestLostRequestsLoseToOthers loses a request while another writer is faster: the
+// TestLostRequestsLoseToOthers loses a request that conflicts with another writer: the
 // result is the same as without the loss.
 func TestLostRequestsLoseToOthers(t *testing.T) {
 	b := newLossyBench(t)
@@ -233,9 +233,9 @@ func TestLostRequestsLoseToOthers(t *testing.T) {
 	}
 }
 
-// TestAnUnknownOutcomeIsSaidToBe disconnects etcd with the response: the error says
-// that the outcome is unknown, and does not ask the client to retry.
-func TestAnUnknownOutcomeIsSaidToBe(t *testing.T) {
+// TestUnknownOutcomeIsReported disconnects etcd with the response: the error says that the
+// outcome is unknown, and has no Retry-After.
+func TestUnknownOutcomeIsReported(t *testing.T) {
 	address := serveEtcd(t, func(*embed.Config) {})
 	link := lossy.New(t, address)
 	s := New(Config{Client: dial(t, link.Address()), Log: discard, Metrics: prometheus.NewRegistry(), SettleWithin: 300 * time.Millisecond})
@@ -272,7 +272,7 @@ func TestAnUnknownOutcomeIsSaidToBe(t *testing.T) {
 	}
 }
 
-// TestACompactedHistoryLeavesTheOutcomeUnknown compacts the history that has the
+// TestACompactedHistoryLeavesTheOutcomeUnknown compacts the history that determines the
 // outcome.
 func TestACompactedHistoryLeavesTheOutcomeUnknown(t *testing.T) {
 	b := newLossyBench(t)
@@ -293,7 +293,7 @@ func TestACompactedHistoryLeavesTheOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// TestACancelledCallerDoesNotLoseTheOutcome cancels callers while etcd works.
+// TestACancelledCallerDoesNotLoseTheOutcome cancels requests while they are in flight.
 func TestACancelledCallerDoesNotLoseTheOutcome(t *testing.T) {
 	b := newLossyBench(t)
 	for i := range 20 {
@@ -309,9 +309,9 @@ func TestACancelledCallerDoesNotLoseTheOutcome(t *testing.T) {
 	}
 }
 
-// TestACounterCountsEveryLostIncrement: writers increment a counter by compare-and-swap
-// while responses and requests are lost. It ends at the number of acknowledged
-// increments; those with an unknown outcome may count.
+// TestACounterCountsEveryLostIncrement increments a counter by compare-and-swap while
+// responses and requests are lost. It ends at the number of acknowledged increments;
+// those with an unknown outcome may have been applied.
 func TestACounterCountsEveryLostIncrement(t *testing.T) {
 	b := newLossyBench(t)
 	create(t, b.other, "counter")
@@ -382,8 +382,8 @@ func (b lossyBench) increment(t *testing.T, acked, unknown *atomic.Int64) {
 	}
 }
 
-// TestMarksAreNotObjects: the store's records of its writes are outside of the objects,
-// and their number does not grow with deletions.
+// TestMarksAreNotObjects: marks are not under the prefix of the objects, and their number
+// does not grow with deletions.
 func TestMarksAreNotObjects(t *testing.T) {
 	client := openEtcd(t)
 	s := replica(t, client)
@@ -405,8 +405,8 @@ func TestMarksAreNotObjects(t *testing.T) {
 	}
 }
 
-// TestNoSpaceIsNoLie fills etcd up. etcd reports the first write that does not fit as
-// failed, but applies it; the store must never do both, and deletions must work.
+// TestNoSpaceIsNoLie fills etcd up to its quota. etcd applies the first write that exceeds
+// it although it returns an error. The store must return success, and accept deletions.
 func TestNoSpaceIsNoLie(t *testing.T) {
 	client := dial(t, serveEtcd(t, func(c *embed.Config) { c.QuotaBackendBytes = 4 << 20 }))
 	s := replica(t, client)

@@ -8,8 +8,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// TestAPageIsSmall lists large objects: a client that reads nothing makes the service
-// hold less than a megabyte.
+// TestAPageIsSmall lists large objects: the service holds less than a megabyte for a
+// client that does not read the response.
 func TestAPageIsSmall(t *testing.T) {
 	const objects, size = 30, 100 << 10
 	s := replica(t, openEtcd(t))

@@ -12,7 +12,7 @@ import (
 )
 
 // TestAnswersLostOnTheWayFromTheStore breaks the connection between the store and its
-// client in each way: the client finds out what happened.
+// client in several ways: the client determines the outcome.
 func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
 	client := openEtcd(t)
 	direct := replica(t, client)

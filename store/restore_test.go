@@ -20,7 +20,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/etcd"
 )
 
-// server is an etcd at a fixed address, with exchangeable data.
+// server is an etcd at a fixed address whose data can be replaced.
 type server struct {
 	t       testing.TB
 	address string
@@ -63,9 +63,9 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// TestAnEtcdThatWentBackIsNoticed: etcd stops and comes back with older data, or as
-// another cluster with that data, while the store runs.
-func TestAnEtcdThatWentBackIsNoticed(t *testing.T) {
+// TestRestoredEtcdIsDetected restarts etcd with older data, or as another cluster with
+// that data, while the store runs.
+func TestRestoredEtcdIsDetected(t *testing.T) {
 	t.Run("same cluster", func(t *testing.T) {
 		restored(t, func(s *server, backup string) { s.start(backup) })
 	})
@@ -129,7 +129,7 @@ func restored(t *testing.T, restore func(s *server, backup string)) {
 	s.etcd.Close()
 	restore(s, backup)
 
-	// It is noticed without any request.
+	// It is detected without any request.
 	for !strings.Contains(log.String(), "history of etcd is broken") {
 		select {
 		case <-ctx.Done():

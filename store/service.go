@@ -1,10 +1,9 @@
-// Package store is the service that keeps the state of the API: content and metadata in
-// etcd, one transaction per write, mirrored in memory for reads.
+// Package store is the service that stores the objects of the API in etcd, with one
+// transaction per write, and serves reads from a mirror in memory.
 //
-// It decides what is current, what a list contains, and which of two writers was first.
-// It never parses an object, knows no resource types, and notifies nobody of changes:
-// the watch hub does. It serves "Persistence", "Read consistency" and "Chunked lists"
-// of the specification.
+// It implements read consistency, lists and optimistic concurrency. It does not parse
+// objects, has no resource types, and does not publish changes, which the watch hub does.
+// It serves "Persistence", "Read consistency" and "Chunked lists" of the specification.
 package store
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// patience is how long the start waits for etcd before it logs.
+// patience is how long the first load may take before a warning is logged.
 const patience = 5 * time.Second
 
 // Service returns the store as a service.
@@ -57,7 +56,7 @@ func start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
-// awaitReady waits for the first load, and logs when that takes long.
+// awaitReady waits for the first load, and logs a warning if it takes longer than patience.
 func (s *Store) awaitReady(ctx context.Context, n *run.Node) error {
 	slow := time.NewTimer(patience)
 	defer slow.Stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/portico-platform/portico/store/embedded"
 )
 
-// TestService starts the service as the all-in-one does, twice on the same data.
+// TestService starts the service as the all-in-one binary does, twice on the same data.
 func TestService(t *testing.T) {
 	dir := t.TempDir()
 	with(t, dir, func(s services.Store, n *run.Node) {
@@ -35,7 +35,7 @@ func TestService(t *testing.T) {
 	})
 }
 
-// with runs use in a process that has etcd and the store.
+// with calls use in a process with etcd and the store.
 func with(t *testing.T, dir string, use func(services.Store, *run.Node)) {
 	t.Helper()
 	probe := run.Service{

@@ -36,11 +36,11 @@ func large(name string, i int) services.Content {
 	return content(name, fmt.Sprint(i, strings.Repeat("x", 512<<10)))
 }
 
-// slowDisk reports whether a write failed because the disk kept etcd waiting, which
-// compaction and defragmentation do: it was not sent.
+// slowDisk reports whether a write was not sent because etcd did not respond, which
+// compaction and defragmentation can cause.
 func slowDisk(err error) bool { return services.IsReason(err, services.ReasonServiceUnavailable) }
 
-// again retries a write until it is not refused for lack of space.
+// again retries a write until it does not fail for lack of space.
 func again(t *testing.T, write func(context.Context) error) (refused int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -63,9 +63,9 @@ func again(t *testing.T, write func(context.Context) error) (refused int) {
 	}
 }
 
-// TestTheWayBackFromAFullDatabase: writes are refused with the reason, reads and
-// deletions are not, and deleting objects is enough to write again.
-func TestTheWayBackFromAFullDatabase(t *testing.T) {
+// TestRecoveryFromAFullDatabase: writes are rejected with the reason, reads and deletions
+// are not, and after deletions of objects writes are accepted again.
+func TestRecoveryFromAFullDatabase(t *testing.T) {
 	server := smallEtcd(t)
 	s := replica(t, server.Client)
 	kept := create(t, s, "kept")
@@ -112,8 +112,8 @@ func TestTheWayBackFromAFullDatabase(t *testing.T) {
 	}
 }
 
-// TestHistoryDoesNotFillTheDatabase: one object that changes all the time never fills
-// the database for good, although nothing compacts by age.
+// TestHistoryDoesNotFillTheDatabase: an object that changes all the time does not fill the
+// database permanently, even without compaction by age.
 func TestHistoryDoesNotFillTheDatabase(t *testing.T) {
 	s := replica(t, smallEtcd(t).Client)
 	o := create(t, s, "busy")
@@ -131,8 +131,8 @@ func TestHistoryDoesNotFillTheDatabase(t *testing.T) {
 	}
 }
 
-// TestTheQuotaOfAnEtcdCluster: etcd applies the write that reaches its quota, and
-// reports it as failed. What the store reports is correct all the same.
+// TestTheQuotaOfAnEtcdCluster: etcd applies the write that reaches its quota, and returns
+// an error. The store returns the correct outcome.
 func TestTheQuotaOfAnEtcdCluster(t *testing.T) {
 	client := dial(t, serveEtcd(t, func(c *embed.Config) { c.QuotaBackendBytes, c.UnsafeNoFsync = 16<<20, true }))
 	s := replica(t, client)
@@ -189,7 +189,7 @@ func TestTheQuotaOfAnEtcdCluster(t *testing.T) {
 		t.Error("nothing was refused: the test shows nothing")
 	}
 	a := &alarms{client: client}
-	a.look(t.Context(), &run.Node{Log: slog.New(slog.DiscardHandler)})
+	a.poll(t.Context(), &run.Node{Log: slog.New(slog.DiscardHandler)})
 	if err := a.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "NOSPACE") {
 		t.Errorf("the check of the alarms says %v", err)
 	}

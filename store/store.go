@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// defaultFutureWait is how long a reader waits for a revision that it names: it may
-	// have seen it at a replica that is ahead of this one.
+	// defaultFutureWait is how long a read waits for the requested revision, which the
+	// client may have received from a replica that is ahead of this one.
 	defaultFutureWait = 3 * time.Second
-	// catchUpWait bounds how long a reader waits for a revision that etcd has.
+	// catchUpWait bounds how long a read waits for etcd's newest revision.
 	catchUpWait = 30 * time.Second
-	// stallGrace is how long the mirror may stand still before it is unhealthy.
+	// stallGrace is how long the mirror may not follow etcd before it is unhealthy.
 	stallGrace = 5 * time.Second
 )
 
@@ -32,7 +32,7 @@ type Config struct {
 	Client  *clientv3.Client
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
-	// FutureWait is how long a reader waits for a future revision; zero selects the
+	// FutureWait is how long a read waits for a future revision; zero selects the
 	// default.
 	FutureWait time.Duration
 	// SettleWithin bounds the search for the outcome of a write whose response from
@@ -49,7 +49,7 @@ type Store struct {
 	futureWait time.Duration
 }
 
-// New returns a store. It is not ready before Run.
+// New returns a Store. The caller must call Run, and wait for Ready.
 func New(c Config) *Store {
 	if c.FutureWait == 0 {
 		c.FutureWait = defaultFutureWait
@@ -64,13 +64,13 @@ func New(c Config) *Store {
 	return s
 }
 
-// Run follows etcd until ctx ends. It is called once.
+// Run follows etcd until ctx ends. It must be called once.
 func (s *Store) Run(ctx context.Context) error {
 	defer s.swaps.Stop()
 	return s.mirror.Run(ctx)
 }
 
-// Ready returns a channel that is closed when the store is ready.
+// Ready returns a channel that is closed when the store has loaded all objects.
 func (s *Store) Ready() <-chan struct{} { return s.mirror.Filled() }
 
 // Get implements services.Reader.
@@ -89,8 +89,8 @@ func (s *Store) Get(ctx context.Context, r services.GetRequest) (services.Object
 	return *o, nil
 }
 
-// away returns contact.ErrAway while etcd is unavailable, and counts the request that
-// is then refused.
+// away returns contact.ErrAway while etcd is unavailable, and counts the request as
+// refused.
 func (s *Store) away(operation string) error {
 	err := s.mirror.Contact().Err()
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	return revision, nil
 }
 
-// read returns a state that is as fresh as required. For Exact reads use exactly.
+// read returns a snapshot that satisfies r, whose mode is not Exact.
 func (s *Store) read(ctx context.Context, r services.Read) (*mirror.Snapshot, error) {
 	var err error
 	switch r.Mode {
@@ -148,7 +148,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 		}
 		switch {
 		case errors.Is(err, mirror.ErrBroken):
-			continue // etcd's history was replaced, and so its newest revision
+			continue // etcd was restored: its newest revision has changed
 		case errors.Is(err, contact.ErrAway):
 			return failure(err)
 		}
@@ -156,7 +156,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 	}
 }
 
-// get reads from etcd itself. It fails when etcd is unavailable.
+// get reads from etcd. It returns contact.ErrAway while etcd is unavailable.
 func (s *Store) get(ctx context.Context, operation, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	if err := s.away("read"); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (s *Store) get(ctx context.Context, operation, key string, options ...clien
 	return answer, err
 }
 
-// reach waits up to FutureWait for a revision that a reader named.
+// reach waits up to FutureWait for the requested revision.
 func (s *Store) reach(ctx context.Context, revision int64) error {
 	ctx, cancel := context.WithTimeout(ctx, s.futureWait)
 	defer cancel()
@@ -202,8 +202,8 @@ func (s *Store) filled(ctx context.Context) error {
 	}
 }
 
-// following returns an error if the mirror has stood still for too long, or if etcd's
-// history was replaced.
+// following returns an error if the mirror has not followed etcd for stallGrace, or if
+// etcd was restored and the mirror has not reloaded yet.
 func (s *Store) following(context.Context) error {
 	if err := s.mirror.Broken(); err != nil {
 		return err

@@ -141,7 +141,7 @@ func TestPagesComeFromMemoryAfterACompaction(t *testing.T) {
 	first := list(t, a, services.ListRequest{Limit: 1})
 	update(t, a, y, "later")
 	compact(t, client, update(t, a, x, "later").Revision)
-	list(t, b, services.ListRequest{}) // it has caught up
+	list(t, b, services.ListRequest{}) // waits until b has caught up
 	rest := services.ListRequest{GroupResource: pods, After: first.Next, Read: exactly(first.Revision)}
 	page := list(t, a, rest)
 	if len(page.Objects) != 1 || page.Objects[0].Revision != y.Revision || page.Revision != first.Revision {

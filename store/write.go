@@ -98,8 +98,8 @@ func (s *Store) put(ctx context.Context, key resource.Key, content services.Cont
 	return w, o, nil
 }
 
-// Delete implements services.Store. The mirror's state is an optimistic guess that the
-// transaction checks; only etcd's state makes an error.
+// Delete implements services.Store. It first tries the revision in the mirror, which may
+// be stale: errors are based on etcd's state only.
 func (s *Store) Delete(ctx context.Context, r services.DeleteRequest) (services.Object, error) {
 	if err := object.CheckKey(r.Key); err != nil {
 		return services.Object{}, err
@@ -109,7 +109,7 @@ func (s *Store) Delete(ctx context.Context, r services.DeleteRequest) (services.
 		return services.Object{}, err
 	}
 	do := swap.Swap{Attempt: attempt, Path: r.Key.Path(), Revision: r.Revision}
-	if !attempt.Repeated { // else the first attempt may have seen another state
+	if !attempt.Repeated { // the first attempt may have used another revision
 		do.Revision = 0
 		if guess, ok := s.mirror.Snapshot().Get(do.Path); ok && precondition(r, guess) == nil {
 			do.Revision = guess.Revision
@@ -158,7 +158,7 @@ func (s *Store) remove(ctx context.Context, do swap.Swap) (swap.Outcome, error) 
 	return swap.Outcome{Value: answer.Kvs[0]}, nil
 }
 
-// precondition returns the Conflict of a deletion whose preconditions do not match.
+// precondition returns Conflict (409) if the preconditions of a deletion do not match.
 func precondition(r services.DeleteRequest, o *services.Object) error {
 	if r.UID != "" && r.UID != o.UID {
 		return mismatch(r.Key, "UID", r.UID, o.UID)

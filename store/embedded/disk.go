@@ -8,9 +8,9 @@ import (
 )
 
 // disk measures the free space of the data directory. etcd exits when it cannot write
-// its log or its database, so writes are refused before that. An acknowledged write
-// reaches the database up to a tenth of a second later: half of the reserve is for
-// that, however fast another process fills the disk meanwhile.
+// its log or its database, so writes are rejected before that. An acknowledged write
+// reaches the database up to 100 ms later: half of the reserve is for these writes, in
+// case another process fills the disk in the meantime.
 type disk struct {
 	dir     string
 	reserve int64
@@ -25,9 +25,8 @@ func (d *disk) Free() (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:unconvert // the types differ between platforms
 }
 
-// check returns NoSpace if a write has to be refused: a put with less than the reserve
-// free, any write with less than half of it. A disk whose free space is unknown counts
-// as not full.
+// check returns NoSpace if a write must be rejected: a put if less than the reserve is
+// free, any write if less than half of it is. It returns nil if the free space is unknown.
 func (d *disk) check(put bool) error {
 	free, err := d.Free()
 	what := "only deletions are accepted"

@@ -32,9 +32,9 @@ func smallDisk(t *testing.T, bytes int) string {
 	return dir
 }
 
-// TestAFullDiskEndsNothing: something else fills the disk of the data directory. Writes
-// are refused, reads and deletions are not, nothing that was acknowledged is lost, and
-// writes resume when there is room again.
+// TestAFullDiskEndsNothing: other data fills the disk of the data directory. Writes are
+// rejected, reads and deletions are not, no acknowledged write is lost, and writes are
+// accepted when there is space again.
 func TestAFullDiskEndsNothing(t *testing.T) {
 	const reserve = 64 << 20
 	dir := smallDisk(t, 400<<20)
@@ -91,7 +91,7 @@ func TestAFullDiskEndsNothing(t *testing.T) {
 	if _, err := s.Client.Delete(ctx, "key0"); err != nil {
 		t.Errorf("deleting: %v", err)
 	}
-	// Then not one byte is left: etcd must not be asked to write anything.
+	// Then the disk is completely full: no write must reach etcd.
 	fill := func(name string, leave int64) {
 		t.Helper()
 		left, err := s.disk.Free()
@@ -103,7 +103,7 @@ func TestAFullDiskEndsNothing(t *testing.T) {
 		}
 	}
 	fill("2", reserve/4)
-	s.etcd.Server.Backend().ForceCommit() // as it does ten times a second
+	s.etcd.Server.Backend().ForceCommit() // as etcd does ten times a second
 	fill("3", 0)
 	_, err = s.Client.Delete(ctx, "key1")
 	if !errors.As(err, &full) {

@@ -20,13 +20,13 @@ import (
 const (
 	// defaultQuota is the largest size that etcd recommends for its database.
 	defaultQuota = 8 << 30
-	// quotaSlack is room above our quota for the writes in progress when it is reached.
+	// quotaSlack is space beyond the quota for writes in flight when it is reached.
 	quotaSlack = 64 << 20
-	// defaultReserve is two segments of etcd's write-ahead log, 64 MB each: it
+	// defaultReserve is two segments of etcd's write-ahead log, of 64 MB each: etcd
 	// allocates the next one before the last is full.
 	defaultReserve = 128 << 20
-	// maxRequestBytes admits every body that the API accepts (3 MiB), with room for
-	// what defaulting and managed fields add.
+	// maxRequestBytes is the maximum body of a request to the API (3 MiB), with space for
+	// defaults and managedFields.
 	maxRequestBytes = 4 << 20
 	// A single member has no peers: a short election timeout only shortens its start.
 	tickMs, electionMs = 10, 100
@@ -60,13 +60,13 @@ type Config struct {
 	// Dir is the data directory; etcd's files are below it.
 	Dir string
 	Log *slog.Logger
-	// QuotaBytes bounds the database, and ReserveBytes is how much of the disk has to
-	// be free for writes other than deletions. Zero values select defaults.
+	// QuotaBytes bounds the database, and ReserveBytes is the free disk space that writes
+	// other than deletions require. Zero values select defaults.
 	QuotaBytes, ReserveBytes int64
 }
 
-// Open starts an etcd member and returns when it serves. It fails if another process
-// uses the directory.
+// Open starts an etcd member and returns when it serves requests. It returns an error if
+// another process uses the directory.
 func Open(ctx context.Context, c Config) (*Server, error) {
 	c.QuotaBytes, c.ReserveBytes = cmp.Or(c.QuotaBytes, defaultQuota), cmp.Or(c.ReserveBytes, defaultReserve)
 	dir, err := filepath.Abs(filepath.Join(c.Dir, "etcd"))
@@ -111,8 +111,8 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	return nil, errors.Join(fmt.Errorf("etcd in %s did not become ready: %w", dir, err), s.Close())
 }
 
-// takeLock makes this process the only user of the directory of file. etcd's own locks
-// would block without a timeout.
+// takeLock locks the data directory. It returns an error if another process has locked it,
+// while etcd's own locks would block without a timeout.
 func takeLock(file string) (*fileutil.LockedFile, error) {
 	lock, err := fileutil.TryLockFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, fileutil.ErrLocked) {
@@ -124,8 +124,8 @@ func takeLock(file string) (*fileutil.LockedFile, error) {
 	return lock, nil
 }
 
-// config describes a single member that only this process can reach: it has no
-// listener, not even a local one.
+// config returns the configuration of a single member without listeners, which only this
+// process can reach.
 func config(dir string, own Config) *embed.Config {
 	c := embed.NewConfig()
 	c.Name = "portico"
@@ -142,13 +142,13 @@ func config(dir string, own Config) *embed.Config {
 	return c
 }
 
-// Err returns the channel on which etcd reports a failure while it serves.
+// Err returns the channel on which etcd reports failures after its start.
 func (s *Server) Err() <-chan error { return s.etcd.Err() }
 
-// Stopped returns a channel that is closed when etcd has stopped, also on its own.
+// Stopped returns a channel that is closed when etcd has stopped, for any reason.
 func (s *Server) Stopped() <-chan struct{} { return s.etcd.Server.StopNotify() }
 
-// Close stops the member cleanly; everything it acknowledged is on disk.
+// Close stops the member. All acknowledged writes are on disk.
 func (s *Server) Close() error {
 	s.stop()
 	<-s.space

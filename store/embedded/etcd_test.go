@@ -57,8 +57,8 @@ func TestADirectoryHasOneUser(t *testing.T) {
 	}
 }
 
-// TestRequestsDoNotStayInMemory overwrites one key many times: raft entries, which hold
-// whole requests, are not kept for followers that do not exist.
+// TestRequestsDoNotStayInMemory overwrites one key many times: raft entries, which contain
+// whole requests, are not kept in memory for followers that do not exist.
 func TestRequestsDoNotStayInMemory(t *testing.T) {
 	const size, writes, most = 256 << 10, 500, 64 << 20
 	s := open(t, t.TempDir(), slog.New(slog.DiscardHandler))

@@ -6,13 +6,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// guarded wraps etcd's KV and refuses puts while there is no room.
+// guarded wraps etcd's KV and rejects writes while there is no space.
 type guarded struct {
 	clientv3.KV
 	room room
 }
 
-// room returns NoSpace if there is no room for a put, or for a deletion or compaction,
+// room returns NoSpace if there is no space for a put, or for a deletion or compaction,
 // which need less.
 type room func(put bool) error
 
@@ -55,8 +55,8 @@ func (g *guarded) Txn(ctx context.Context) clientv3.Txn {
 	return &guardedTxn{Txn: g.KV.Txn(ctx), room: g.room}
 }
 
-// guardedTxn is a transaction that is refused if there is no room for what it may
-// write.
+// guardedTxn is a transaction that is rejected if there is no space for the operations in
+// any of its branches.
 type guardedTxn struct {
 	clientv3.Txn
 	room room

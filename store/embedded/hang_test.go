@@ -13,9 +13,9 @@ import (
 	"github.com/portico-platform/portico/store"
 )
 
-// TestAHangingMemberIsNotWaitedFor holds the lock of etcd's database, as a disk that
-// hangs does: once that is noticed, writes are refused at once; the write in progress
-// is not reported as failed; and everything recovers when the disk does.
+// TestAHangingMemberIsNotWaitedFor holds the lock of etcd's database, which simulates a
+// hanging disk: once that is detected, writes are rejected at once; the write in flight is
+// not reported as failed; and the store recovers with the disk.
 func TestAHangingMemberIsNotWaitedFor(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	server := open(t, t.TempDir(), log)

@@ -12,9 +12,9 @@ import (
 // It is irrelevant to a member that was never downgraded.
 const storageVersion = "failed to update storage version"
 
-// newLogger forwards etcd's logs to ours: errors as errors, warnings only at debug
-// level, because a single member without listeners causes some in normal operation, and
-// nothing else.
+// newLogger returns a logger that forwards etcd's errors as errors and its warnings at
+// debug level, because a single member without listeners logs some in normal operation. It
+// drops all other messages.
 func newLogger(log *slog.Logger) *zap.Logger {
 	return zap.New(&core{log: log})
 }

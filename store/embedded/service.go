@@ -1,10 +1,9 @@
-// Package embedded runs etcd inside this process, for installations without an etcd
-// cluster of their own: one member, no listener, its data in the data directory. It
-// provides the client that package etcd otherwise connects to --etcd-servers; the store
-// cannot tell the difference.
+// Package embedded runs etcd inside this process, for installations without an external
+// etcd cluster: one member without listeners, with its data in the data directory. It
+// provides the client that package etcd otherwise connects to --etcd-servers.
 //
-// It decides how that member is tuned and locks its directory. It never reads or writes
-// a key. It serves "Persistence" of the specification.
+// It configures the member, keeps its database below the quota and locks its directory. It
+// never reads or writes a key. It serves "Persistence" of the specification.
 package embedded
 
 import (
@@ -72,7 +71,7 @@ func start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
-// observe registers the health check and metrics of the space.
+// observe registers the health check and metrics of the database and disk space.
 func observe(n *run.Node, server *Server) {
 	n.Health.Add(run.Check{Name: "etcd-space", Probe: func(context.Context) error { return server.Full() }})
 	gauge := func(name, help string, value func() int64) {

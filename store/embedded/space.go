@@ -16,25 +16,25 @@ import (
 const (
 	// spaceEvery is the period of the check of etcd's database.
 	spaceEvery = time.Second
-	// cutEvery is the minimum time between two early compactions while there is still
-	// room: each of them ends watches and lists of older revisions.
+	// cutEvery is the minimum time between two early compactions unless the database is
+	// nearly full: each of them expires watches and lists of older revisions.
 	cutEvery = 30 * time.Second
-	// calm is the number of revisions per spaceEvery that counts as a low load: a
-	// defragmentation blocks all requests, so it waits for a low load unless there is
-	// hardly any room.
+	// calm is the maximum number of revisions per spaceEvery under low load. A
+	// defragmentation blocks all requests, so it waits for low load unless the database
+	// is nearly full.
 	calm = 200
 )
 
-// space keeps etcd's database below its quota. The file only grows: what compaction
+// space keeps etcd's database below its quota. The file only grows: space that compaction
 // frees is reused, but counts towards the quota until the file is defragmented.
 //
-// Writes are refused before they reach etcd: a write that etcd itself refuses because
-// of its quota may have been applied all the same. etcd's quota is a little larger than
-// ours, so that this happens only with very many writes in progress.
+// Writes are rejected before they reach etcd: a write that etcd itself rejects because
+// of its quota may have been applied anyway. etcd's quota is a little larger than that of
+// this package, so that this happens only with very many writes in flight.
 //
-// When the database fills up faster than history ages out, it compacts early; when much
-// of the file is free, it defragments; and when there is room again, it disarms the
-// alarm that etcd may have raised, so that an operator only has to delete objects.
+// If the database fills up before history expires, space compacts early; if much of the
+// file is free, it defragments; and when there is space again, it disarms the alarm that
+// etcd may have raised, so that an operator only has to delete objects.
 type space struct {
 	server  *Server
 	revised int64     // the revision at the previous check
@@ -42,14 +42,14 @@ type space struct {
 	cutAt   time.Time // and its time
 	full    bool      // at the previous check
 	// compacted is true from an early compaction until the file has been defragmented or
-	// has room.
+	// is below the quota.
 	compacted bool
 }
 
 // sizes holds the sizes of etcd's database.
 type sizes struct {
 	file, used, quota int64
-	alarm             bool // etcd refuses writes because its own quota was reached
+	alarm             bool // etcd rejects writes because its own quota was reached
 }
 
 // full reports whether only deletions are accepted.
@@ -70,7 +70,7 @@ func (s *Server) sizes() sizes {
 	return now
 }
 
-// Full returns why etcd accepts only deletions now, or nil.
+// Full returns NoSpace while only deletions are accepted, otherwise nil.
 func (s *Server) Full() error {
 	if now := s.sizes(); now.full() {
 		return now.refusal()
@@ -78,7 +78,7 @@ func (s *Server) Full() error {
 	return s.disk.check(true)
 }
 
-// room returns NoSpace if a write has to be refused.
+// room returns NoSpace if a write must be rejected.
 func (s *Server) room(put bool) error {
 	if file := s.etcd.Server.Backend().Size(); put && file >= s.quota {
 		return sizes{file: file, quota: s.quota}.refusal()
@@ -100,7 +100,7 @@ func (s *Server) keepSpace(ctx context.Context) {
 	for {
 		select {
 		case now := <-ticker.C:
-			if err := keeper.look(ctx, now); err != nil && ctx.Err() == nil {
+			if err := keeper.check(ctx, now); err != nil && ctx.Err() == nil {
 				s.log.Warn("freeing space in etcd's database failed", "error", err)
 			}
 		case <-ctx.Done():
@@ -109,8 +109,8 @@ func (s *Server) keepSpace(ctx context.Context) {
 	}
 }
 
-// look compacts, defragments or disarms the alarm as needed.
-func (k *space) look(ctx context.Context, now time.Time) error {
+// check compacts, defragments or disarms the alarm as needed.
+func (k *space) check(ctx context.Context, now time.Time) error {
 	s := k.server
 	revision := s.etcd.Server.KV().Rev()
 	before := k.revised
@@ -121,9 +121,9 @@ func (k *space) look(ctx context.Context, now time.Time) error {
 	size := s.sizes()
 	k.report(size)
 	pressed := size.full() || size.above(95, size.used)
-	// etcd counts pages as used until transactions that follow the one that freed them,
-	// and a full database may get none: a compaction is worth a defragmentation, whatever
-	// etcd reports a check later.
+	// etcd counts freed pages as used until later transactions, and a full database may
+	// get none: a full database is defragmented after a compaction even if etcd reports
+	// little free space.
 	overdue := k.compacted && size.full()
 	k.compacted = overdue
 	if before > k.cut && (pressed || size.above(75, size.used) && now.Sub(k.cutAt) > cutEvery) {
@@ -151,7 +151,7 @@ func (k *space) look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// report logs when writes begin to be refused, and when they are accepted again.
+// report logs when writes are no longer accepted, and when they are accepted again.
 func (k *space) report(size sizes) {
 	if size.full() == k.full {
 		return
@@ -164,8 +164,8 @@ func (k *space) report(size sizes) {
 	}
 }
 
-// cutHistory compacts to the newest revision of a moment ago: watchers without a lag do
-// not notice.
+// cutHistory compacts to the newest revision of the previous check, so that watchers that
+// do not lag are not affected.
 func (k *space) cutHistory(ctx context.Context, revision int64, now time.Time, size sizes) error {
 	_, err := k.server.Client.Compact(ctx, revision, clientv3.WithCompactPhysical())
 	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
@@ -177,8 +177,8 @@ func (k *space) cutHistory(ctx context.Context, revision int64, now time.Time, s
 	return nil
 }
 
-// wasteful reports whether so much of the file is free that a defragmentation is worth
-// the pause.
+// wasteful reports whether enough of the file is free to justify the pause of a
+// defragmentation.
 func wasteful(size sizes) bool {
 	switch {
 	case size.full():

@@ -2,9 +2,9 @@
 // linearizable read of one key. etcd is away (unavailable) when it has not responded
 // for patience; it is back with its next response.
 //
-// It decides when requests stop waiting for etcd, not what happens to them: requests
-// that have not been sent are refused, and the outcome of a write that has been sent is
-// searched for. It serves "Persistence" of the specification.
+// Callers stop waiting for etcd while it is away: the store rejects requests that have not
+// been sent, and determines the outcome of writes that have. The package serves
+// "Persistence" of the specification.
 package contact
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// patience is how long etcd may be silent: longer than a leader election.
+	// patience is how long etcd may not respond. It is longer than a leader election.
 	patience = 2 * time.Second
 	// every is the pause between a response and the next request, and soon the pause
 	// after a failed request.
@@ -29,7 +29,7 @@ const (
 	soon  = 100 * time.Millisecond
 )
 
-// ErrAway is the error of requests that do not wait for an unavailable etcd.
+// ErrAway is the error of requests that need etcd while it is unavailable.
 var ErrAway = errors.New("etcd has not responded for " + patience.String())
 
 // Config configures a Contact.
@@ -40,17 +40,17 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Contact monitors one etcd. Run keeps it current; until then etcd counts as available.
+// Contact monitors etcd while Run runs. Before that etcd counts as available.
 type Contact struct {
 	config Config
 	state  atomic.Pointer[state]
 	lost   atomic.Int64
-	// pending receives the result of a request in progress; nil if there is none. Only
+	// pending receives the result of the request in flight; nil if there is none. Only
 	// Run uses it.
 	pending chan error
 }
 
-// state is a period during which etcd is available, or away.
+// state is a period in which etcd is available, and the outage that ends it.
 type state struct {
 	there context.Context // ends with ErrAway when etcd is away
 	lose  context.CancelCauseFunc
@@ -69,12 +69,12 @@ func (c *Contact) Err() error { return context.Cause(c.state.Load().there) }
 // Losses returns how many times etcd has become unavailable.
 func (c *Contact) Losses() int64 { return c.lost.Load() }
 
-// Away returns a channel that is closed while etcd is away. It is for the state at the
-// call and does not change when etcd is back.
+// Away returns a channel that is closed when etcd is away. It stays closed when etcd is
+// back: call Away for each wait.
 func (c *Contact) Away() <-chan struct{} { return c.state.Load().there.Done() }
 
-// Bound returns a context that also ends, with the cause ErrAway, when etcd is away. It
-// must be canceled.
+// Bound returns a context that also ends, with the cause ErrAway, when etcd is away. The
+// caller must cancel it.
 func (c *Contact) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	bound, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.state.Load().there, func() { cancel(ErrAway) })
@@ -88,8 +88,8 @@ func (c *Contact) Bound(ctx context.Context) (context.Context, context.CancelFun
 func (c *Contact) Run(ctx context.Context) {
 	answered := time.Now()
 	for ctx.Err() == nil {
-		asked := time.Now()
-		err := c.ask(ctx)
+		sent := time.Now()
+		err := c.probe(ctx)
 		now := time.Now()
 		wait := soon
 		switch {
@@ -99,7 +99,7 @@ func (c *Contact) Run(ctx context.Context) {
 				c.found()
 				c.config.Log.Info("etcd responds again")
 			}
-		case now.Sub(asked) > 2*patience:
+		case now.Sub(sent) > 2*patience:
 			answered = now // this process itself was paused
 		case ctx.Err() == nil && c.Err() == nil && now.Sub(answered) >= patience:
 			c.lost.Add(1)
@@ -116,9 +116,9 @@ func (c *Contact) found() {
 	c.state.Store(s)
 }
 
-// ask returns an error if etcd has not responded in time. Only one request is in
-// progress at a time: an etcd in this process may hang and ignore ctx.
-func (c *Contact) ask(ctx context.Context) error {
+// probe returns an error if etcd does not respond within patience. At most one request is
+// in flight: an etcd in this process may hang and ignore ctx.
+func (c *Contact) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrAway)
 	defer cancel()
 	if c.pending == nil {

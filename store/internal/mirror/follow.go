@@ -22,21 +22,21 @@ const (
 	// The delay between attempts doubles while they keep failing.
 	retryDelay    = 10 * time.Millisecond
 	maxRetryDelay = 5 * time.Second
-	// Events arrive at once, so a reader that waits longer than progressDelay waits for
-	// a revision that changed no object, and a progress notification has to be
-	// requested. etcd sends it only when its queue is empty, so the request is
-	// repeated, less and less often.
+	// Events arrive immediately, so a read that waits longer than progressDelay waits for
+	// a revision without a change of an object, and requires a progress notification. etcd
+	// sends it only when the watch has no pending events, so the request is repeated with
+	// increasing delays.
 	progressDelay    = time.Millisecond
 	maxProgressDelay = 100 * time.Millisecond
-	// quietProgress keeps a quiet mirror ahead of etcd's compaction.
+	// quietProgress is the interval of progress requests without events, so that the
+	// mirror's revision is not compacted.
 	quietProgress = 30 * time.Second
-	// proveEvery is how often a quiet mirror checks that etcd's history has not been
-	// replaced.
+	// proveEvery is how often the mirror checks that etcd has not been restored.
 	proveEvery = time.Second
 )
 
-// Run fills the mirror and follows etcd until ctx ends. Errors are logged and retried:
-// meanwhile the mirror stands still, and only readers of newer revisions notice.
+// Run loads the mirror and follows etcd until ctx ends. Errors are logged and retried; in
+// the meantime only reads of newer revisions are affected.
 func (m *Mirror) Run(ctx context.Context) error {
 	ctx = clientv3.WithRequireLeader(ctx)
 	var proving sync.WaitGroup
@@ -72,16 +72,16 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// checkEpochAlways reads etcd's revision periodically, so that a restored etcd is noticed
-// without requests. The contact's request cannot serve for this: beginning a new epoch
-// takes longer than patience.
+// checkEpochAlways reads etcd's revision periodically, so that a restored etcd is detected
+// without requests. The contact's request cannot do this: starting a new epoch takes
+// longer than patience.
 func (m *Mirror) checkEpochAlways(ctx context.Context) {
 	ticker := time.NewTicker(proveEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			// Others notice when etcd does not respond.
+			// The contact reports errors.
 			_, _ = m.Latest(ctx)
 		case <-ctx.Done():
 			return
@@ -89,8 +89,7 @@ func (m *Mirror) checkEpochAlways(ctx context.Context) {
 	}
 }
 
-// load reads all objects at one revision and makes them the current state.
-// Readers see the state before until it is complete.
+// load reads all objects at one revision and then replaces the current state.
 func (m *Mirror) load(ctx context.Context) error {
 	of, _, err := m.keeper.Read(ctx)
 	if err != nil {
@@ -121,8 +120,8 @@ func (m *Mirror) load(ctx context.Context) error {
 	}
 }
 
-// changeOf decodes a value of etcd. An undecodable one is skipped, so that it does not
-// block all others.
+// changeOf decodes a value of etcd. An undecodable one is logged and counts as deleted, so
+// that it does not block all others.
 func (m *Mirror) changeOf(kv *mvccpb.KeyValue) change {
 	path := string(kv.Key)
 	o, err := object.Decode(path, kv.Value, kv.ModRevision)
@@ -133,7 +132,7 @@ func (m *Mirror) changeOf(kv *mvccpb.KeyValue) change {
 	return change{path, &o}
 }
 
-// watch applies etcd's changes from a revision on, until the watch ends.
+// watch applies etcd's changes, starting at a revision, until the watch ends.
 func (m *Mirror) watch(ctx context.Context, from int64) error {
 	ctx, cancel := context.WithCancel(etcd.OwnStream(ctx))
 	defer cancel()
@@ -142,7 +141,7 @@ func (m *Mirror) watch(ctx context.Context, from int64) error {
 	}
 	events := m.client.Watch(ctx, resource.Root, clientv3.WithPrefix(),
 		clientv3.WithRev(from), clientv3.WithProgressNotify())
-	go m.askProgress(ctx)
+	go m.requestProgress(ctx)
 	m.setStalled(time.Time{})
 	defer func() { m.setStalled(time.Now()) }()
 	for response := range events {
@@ -162,7 +161,7 @@ func (m *Mirror) watch(ctx context.Context, from int64) error {
 			}
 		}
 		if len(changes) > 0 {
-			// All events of a revision come in one response, so the last revision is
+			// All events of a revision are in one response, so the last revision is
 			// complete.
 			m.apply(changes, response.Events[len(changes)-1].Kv.ModRevision)
 		}
@@ -177,8 +176,8 @@ func (m *Mirror) reached() (revision int64, void bool) {
 	return m.revision, m.void
 }
 
-// cutBy lets a break of history cancel the watch that is about to begin. It returns
-// false if history has broken already.
+// cutBy sets the function that cancels the watch after a break of history. It returns
+// false if the state has already been dropped.
 func (m *Mirror) cutBy(cancel context.CancelFunc) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,9 +191,9 @@ func (m *Mirror) setStalled(since time.Time) {
 	m.stalled = since
 }
 
-// askProgress requests progress notifications while a reader waits for a revision. If a
+// requestProgress requests progress notifications while a read waits for a revision. If a
 // request fails the watch ends too and reports the error.
-func (m *Mirror) askProgress(ctx context.Context) {
+func (m *Mirror) requestProgress(ctx context.Context) {
 	quiet := time.NewTicker(quietProgress)
 	defer quiet.Stop()
 	again := time.NewTimer(quietProgress)
@@ -211,8 +210,8 @@ func (m *Mirror) askProgress(ctx context.Context) {
 		case <-quiet.C:
 			_ = m.client.RequestProgress(ctx)
 		case <-m.lag:
-			// A new waiter resets the delay, but many new ones do not postpone the
-			// request.
+			// A new waiter resets the delay, but does not postpone a request that is due
+			// earlier.
 			if delay = progressDelay; time.Until(next) > delay || !next.After(time.Now()) {
 				schedule()
 			}
@@ -226,7 +225,7 @@ func (m *Mirror) askProgress(ctx context.Context) {
 	}
 }
 
-// awaited reports whether a reader waits for a revision.
+// awaited reports whether a read waits for a revision.
 func (m *Mirror) awaited() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,14 +12,14 @@ import (
 // readTimeout bounds one read of etcd's revision.
 const readTimeout = 10 * time.Second
 
-// latest shares reads of etcd's newest revision. One read is in flight at a time. A
-// caller that arrives during it shares the next one with all others that wait, because
-// only that one begins after its call.
+// latest shares reads of etcd's newest revision. One read is in flight at a time. Callers
+// that arrive during it share the next one, because a linearizable read must start after
+// the call.
 type latest struct {
 	read func(ctx context.Context) (int64, error)
 
 	mu      sync.Mutex
-	next    *reading // the read that has not begun; nil if nobody waits for one
+	next    *reading // the read that has not started; nil if no caller waits for one
 	running bool
 }
 
@@ -50,7 +50,7 @@ func (l *latest) get(ctx context.Context) (int64, error) {
 	}
 }
 
-// run reads until nobody waits.
+// run reads until no caller waits.
 func (l *latest) run(ctx context.Context) {
 	for {
 		l.mu.Lock()

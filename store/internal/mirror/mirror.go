@@ -1,10 +1,9 @@
-// Package mirror keeps a copy of every object in memory, in an ordered copy-on-write
-// tree that follows etcd, and knows the revision of that copy. Readers take snapshots,
-// which cost nothing, and wait for revisions that it has not reached.
+// Package mirror keeps a copy of every object in memory, in an ordered copy-on-write tree
+// that follows etcd, with the revision of that copy. Readers take snapshots in constant
+// time, and wait for revisions that the mirror has not reached.
 //
-// It decides what is current and which earlier snapshots are kept. It never writes to
-// etcd and serves no request of the contract itself. It serves "Read consistency" and
-// "Chunked lists" of the specification.
+// It also keeps the earlier snapshots of lists in progress. It never writes objects to
+// etcd. It serves "Read consistency" and "Chunked lists" of the specification.
 package mirror
 
 import (
@@ -32,12 +31,12 @@ type Config struct {
 	PinBytes int64
 }
 
-// Mirror follows etcd in memory. Run keeps it current.
+// Mirror is a copy of etcd's objects, which follows etcd while Run runs.
 type Mirror struct {
 	client *clientv3.Client
 	log    *slog.Logger
 	latest latest
-	// contact tells when not to wait for etcd.
+	// contact monitors whether etcd responds.
 	contact *contact.Contact
 	// pinAge and pinBytes are as configured.
 	pinAge   time.Duration
@@ -103,8 +102,8 @@ func (m *Mirror) Broken() error {
 	return nil
 }
 
-// forget drops the whole state after a break of history: etcd no longer has it, and no
-// reader may see it from now on. Run then reloads.
+// forget drops the whole state after a break of history: readers must not see state that
+// etcd no longer has. Run then reloads.
 func (m *Mirror) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +140,7 @@ func (m *Mirror) Snapshot() *Snapshot {
 	return m.snapshot()
 }
 
-// Held is Snapshot, but false while nothing is loaded.
+// Held returns Snapshot, and false while nothing is loaded.
 func (m *Mirror) Held() (*Snapshot, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,7 +164,7 @@ func (m *Mirror) At(revision int64) (*Snapshot, bool) {
 	return m.pins.find(revision, time.Now())
 }
 
-// Pin keeps a snapshot for later calls of At, within the bounds of the mirror.
+// Pin keeps a snapshot for later calls of At, within PinAge and PinBytes.
 func (m *Mirror) Pin(s *Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,11 +211,11 @@ func (m *Mirror) leave(w *waiter) {
 	m.waiters.remove(w)
 }
 
-// Contact returns the monitor of etcd. The caller runs it.
+// Contact returns the monitor of etcd. The mirror's Run runs it.
 func (m *Mirror) Contact() *contact.Contact { return m.contact }
 
-// Latest returns etcd's newest revision, read linearizably after the call began. It is
-// contact.ErrAway while etcd is away.
+// Latest returns etcd's newest revision from a linearizable read that starts after the
+// call. It returns contact.ErrAway while etcd is away.
 func (m *Mirror) Latest(ctx context.Context) (int64, error) {
 	if err := m.contact.Err(); err != nil {
 		return 0, err
@@ -230,7 +229,7 @@ type Status struct {
 	Revision int64
 	Pins     int
 	Loads    int64 // complete loads so far; normally one
-	// Stalled is when it stopped following etcd; zero while it follows.
+	// Stalled is the time since which it does not follow etcd; zero while it does.
 	Stalled time.Time
 }
 
@@ -273,7 +272,7 @@ func (m *Mirror) apply(changes []change, revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.void {
-		return // of a watch that is being cancelled
+		return // the watch is being cancelled
 	}
 	m.keeper.Saw(revision)
 	for _, c := range changes {

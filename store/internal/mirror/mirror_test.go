@@ -157,7 +157,7 @@ func TestReadersShareOneReading(t *testing.T) {
 	}
 	go ask()
 	first := <-reads
-	// These arrive while the first read is in progress, which began before them.
+	// These arrive while the first read is in flight, which started before them.
 	for range 10 {
 		go ask()
 	}

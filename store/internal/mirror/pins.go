@@ -4,20 +4,20 @@ import "time"
 
 const (
 	defaultPinAge = 5 * time.Minute
-	// defaultPinBytes keeps the pages of a list of some minutes in memory while objects
-	// change as usual. Beyond it they come from etcd's history: a burst of large objects
-	// must not be held several times over.
+	// defaultPinBytes is enough for lists that take some minutes under normal load. Beyond
+	// it pages come from etcd's history, so that many versions of large objects are not
+	// kept in memory.
 	defaultPinBytes = 64 << 20
 	// maxPins bounds the search for a revision.
 	maxPins = 256
 )
 
-// pins keeps the snapshots from which lists were served, oldest first, so that their
-// following pages come from memory and show the same state.
+// pins keeps the snapshots of lists, oldest first, so that their following pages come from
+// memory and show the same state.
 //
-// A snapshot keeps alive the objects that were current when it was taken. All of them
-// together cannot keep more than what was replaced since the oldest, so that sum is the
-// bound. Dropped snapshots can still be read from etcd's history.
+// A snapshot references the objects that were current when it was taken. All snapshots
+// together retain at most the bytes that were replaced since the oldest, which are
+// bounded. The state of dropped snapshots can still be read from etcd's history.
 type pins struct {
 	age   time.Duration
 	bytes int64
@@ -57,7 +57,7 @@ func (p *pins) find(revision int64, now time.Time) (*Snapshot, bool) {
 	return nil, false
 }
 
-// trim drops snapshots that exceed the age or the bytes.
+// trim drops snapshots that exceed the age, the bytes or maxPins.
 func (p *pins) trim(now time.Time, replaced int64) {
 	drop := 0
 	for _, held := range p.held {

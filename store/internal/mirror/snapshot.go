@@ -14,13 +14,13 @@ type objects = btree.Map[string, *services.Object]
 
 // Snapshot is the immutable state of the whole store at a revision.
 type Snapshot struct {
-	// Revision is the newest revision that is known to have this state.
+	// Revision is the newest revision with this state.
 	Revision int64
 	// Epoch is the id of the epoch of that revision.
 	Epoch string
-	// changed is the oldest such revision: nothing was written between the two.
+	// changed is the oldest revision with this state.
 	changed int64
-	// replaced is how many bytes the mirror had replaced when the snapshot was taken.
+	// replaced is the mirror's count of replaced bytes when the snapshot was taken.
 	replaced int64
 	tree     *objects
 }
@@ -33,8 +33,8 @@ func (s *Snapshot) holds(revision int64) bool {
 // Get returns the object at a path.
 func (s *Snapshot) Get(path string) (*services.Object, bool) { return s.tree.Get(path) }
 
-// Ascend calls visit for the objects below a prefix, in path order from the path from
-// on, until visit returns false.
+// Ascend calls visit for the objects below a prefix whose path is at least from, in path
+// order, until visit returns false.
 func (s *Snapshot) Ascend(prefix, from string, visit func(path string, o *services.Object) bool) {
 	s.tree.Ascend(max(prefix, from), func(path string, o *services.Object) bool {
 		return strings.HasPrefix(path, prefix) && visit(path, o)

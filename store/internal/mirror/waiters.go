@@ -6,8 +6,8 @@ import "container/heap"
 type waiter struct {
 	revision int64
 	reached  chan struct{}
-	broken   bool // set before reached is closed: the revision will never be reached
-	index    int  // in the heap; -1 if it is not in there
+	broken   bool // the revision will never be reached; set before reached is closed
+	index    int  // in the heap; -1 if it has been removed
 }
 
 // waiters is a heap by revision, so that a change wakes only those whose revision has
@@ -32,7 +32,7 @@ func (ws *waiters) wake(revision int64) {
 	}
 }
 
-// giveUp wakes all waiters: the history of their revisions has ended.
+// giveUp wakes all waiters with broken set: their revisions are of an earlier epoch.
 func (ws *waiters) giveUp() {
 	for _, w := range *ws {
 		w.index, w.broken = -1, true

@@ -1,6 +1,6 @@
-// Package object is the only place that translates between an object of the store's
-// contract and its value in etcd. The value has no resourceVersion; decoding splices
-// the revision in. It does no I/O.
+// Package object encodes objects of the store's contract as values in etcd, and decodes
+// them. The value has no resourceVersion, which decoding adds from the revision. The
+// package does no I/O.
 package object
 
 import (
@@ -41,7 +41,7 @@ func New(key resource.Key, content services.Content, by Mark) (Write, error) {
 	return Write{Path: key.Path(), Value: string(value), key: key, content: content, at: at}, nil
 }
 
-// Stored returns the object after etcd accepted the write at a revision.
+// Stored returns the object that etcd has stored at a revision.
 func (w Write) Stored(revision int64) services.Object {
 	return services.Object{
 		Key: w.key, Revision: revision, UID: w.content.UID,
@@ -50,7 +50,8 @@ func (w Write) Stored(revision int64) services.Object {
 	}
 }
 
-// CheckKey refuses keys whose path would be invalid or that of another object.
+// CheckKey returns BadRequest (400) for keys whose path would be invalid or equal to that
+// of another object.
 func CheckKey(key resource.Key) error {
 	if err := key.Check(); err != nil {
 		return services.BadRequest("%v", err)
@@ -58,8 +59,8 @@ func CheckKey(key resource.Key) error {
 	return nil
 }
 
-// Decode decodes a path and value of etcd into the object at a revision: that of the
-// value, or that of its deletion.
+// Decode returns the object of a path and value in etcd. revision is that of the value or
+// of its deletion.
 func Decode(path string, value []byte, revision int64) (services.Object, error) {
 	key, err := resource.ParsePath(path)
 	if err != nil {

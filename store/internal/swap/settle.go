@@ -19,37 +19,37 @@ import (
 )
 
 const (
-	// settleWithin is how long an outcome is searched for: longer than a leader
+	// settleWithin is the timeout for determining an outcome. It is longer than a leader
 	// election.
 	settleWithin = 5 * time.Second
 	// tryWithin bounds one attempt, so that a dead connection does not use up all of
 	// the time.
 	tryWithin = 2 * time.Second
 	retryWait = 50 * time.Millisecond
-	// fenceSeconds is the lease of a fence: much longer than a transaction can be in
-	// flight. Fences are rare.
+	// fenceSeconds is the TTL of a fence's lease: much longer than a transaction can be
+	// in flight.
 	fenceSeconds = 3600
-	// askEvery is the interval of progress requests to etcd while history is read.
-	askEvery = 20 * time.Millisecond
+	// progressEvery is the interval of progress requests to etcd while history is read.
+	progressEvery = 20 * time.Millisecond
 )
 
-// refused reports whether etcd, or the connection to it, refused a transaction without
-// applying any of it.
+// refused reports whether etcd or its client rejected a transaction without applying any
+// of it.
 func refused(err error) bool {
 	var unsent *NotSent
 	return errors.As(err, &unsent) || TooLarge(err) || errors.Is(err, rpctypes.ErrTooManyRequests) ||
 		errors.Is(err, rpctypes.ErrPermissionDenied) || errors.Is(err, rpctypes.ErrInvalidAuthToken)
 }
 
-// TooLarge reports whether etcd, or the connection to it, refused the size.
+// TooLarge reports whether etcd or its client rejected the size of a request.
 func TooLarge(err error) bool {
 	return errors.Is(err, rpctypes.ErrRequestTooLarge) ||
 		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")
 }
 
 // settle determines the outcome of a transaction whose response was lost because of
-// cause. read reads the current state; if it also fences, the transaction cannot be
-// applied later.
+// cause. read reads the current state, and may put a fence, after which the transaction
+// cannot be applied.
 func (s *Swapper) settle(ctx context.Context, w Swap, cause error, read func(context.Context, Swap) (present, error)) (Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Within)
 	defer cancel()
@@ -77,7 +77,7 @@ func (s *Swapper) settle(ctx context.Context, w Swap, cause error, read func(con
 // from a backup.
 var errRewound = errors.New("etcd has gone back to an earlier revision")
 
-// final reports whether another attempt would fail for the same reason.
+// final reports whether the error is permanent.
 func final(err error) bool {
 	return errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, errRewound)
 }
@@ -103,8 +103,8 @@ func (s *Swapper) fence(ctx context.Context, w Swap) (present, error) {
 	return stateIn(answer), nil
 }
 
-// look reads the current state.
-func (s *Swapper) look(ctx context.Context, w Swap) (present, error) {
+// readState reads the current state.
+func (s *Swapper) readState(ctx context.Context, w Swap) (present, error) {
 	answer, err := s.Client.Txn(ctx).Then(clientv3.OpGet(w.Path), clientv3.OpGet(w.mark())).Commit()
 	if err != nil {
 		return present{}, fmt.Errorf("reading: %w", err)
@@ -128,7 +128,7 @@ func (s *Swapper) try(ctx context.Context, w Swap, read func(context.Context, Sw
 	switch {
 	case now.mark != nil && w.marked(now.mark.Value):
 		applied = now.mark.ModRevision
-	case w.Revision != 0 && w.standsIn(now.value):
+	case w.Revision != 0 && w.replaces(now.value):
 	case w.Attempt.Since > now.revision:
 		return Outcome{}, errRewound
 	default:
@@ -150,8 +150,8 @@ func (s *Swapper) try(ctx context.Context, w Swap, read func(context.Context, Sw
 	return o, nil
 }
 
-// find returns the revision at which the write was applied, searching the history after
-// Since through a revision; 0 if it was not applied.
+// find returns the revision in (Attempt.Since, through] at which the write was applied; 0
+// if it was not applied.
 func (s *Swapper) find(ctx context.Context, w Swap, through int64) (int64, error) {
 	if w.Attempt.Since >= through {
 		return 0, nil
@@ -159,12 +159,12 @@ func (s *Swapper) find(ctx context.Context, w Swap, through int64) (int64, error
 	ctx, cancel := context.WithCancel(etcd.OwnStream(clientv3.WithRequireLeader(ctx)))
 	defer cancel()
 	events := s.Client.Watch(ctx, w.mark(), clientv3.WithRev(w.Attempt.Since+1), clientv3.WithCreatedNotify())
-	ask := time.NewTicker(askEvery)
-	defer ask.Stop()
+	progress := time.NewTicker(progressEvery)
+	defer progress.Stop()
 	created := false
 	for {
 		select {
-		case <-ask.C:
+		case <-progress.C:
 			if !created {
 				continue
 			}

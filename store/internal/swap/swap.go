@@ -1,17 +1,13 @@
 // Package swap performs compare-and-swap transactions on etcd, each at most once, and
 // determines the outcome of a transaction whose response is lost.
 //
-// Every transaction carries the ID of its write. A record that is put contains the ID.
-// A deletion leaves no record, so its transaction also puts the ID into one of a fixed
-// number of slots outside of the objects. Every transaction requires that there is no
-// fence for its ID.
+// Every transaction has the ID of its write. A put record contains the ID. A deletion
+// leaves no record, so its transaction also puts the ID into one of a fixed number of keys
+// outside of the objects. Every transaction requires that there is no fence for its ID.
 //
-// When a response is lost, the fence is put first: a transaction that is still in
-// flight cannot be applied after that. Then the history up to the fence shows whether
-// the transaction was applied before, whatever other writers have done to the object
-// since.
-//
-// It decides whether a write was applied. The store's caller decides what that means.
+// When a response is lost, the fence is put first: a transaction that is still in flight
+// cannot be applied after that. Then the history up to the fence shows whether the
+// transaction was applied before, even if other writers have changed the object since.
 package swap
 
 import (
@@ -36,7 +32,7 @@ import (
 const (
 	slotPrefix  = "/portico/deletions/"
 	fencePrefix = "/portico/fences/"
-	// maxID bounds the length of IDs that callers choose.
+	// maxID is the maximum length of IDs from callers, in bytes.
 	maxID = 64
 )
 
@@ -46,14 +42,14 @@ type Swap struct {
 	// Attempt identifies the write. Its ID must be set.
 	Attempt services.Attempt
 	Path    string
-	// Revision is the ModRevision to replace; 0 if the key must not exist. A repeated
-	// deletion need not set it.
+	// Revision is the required ModRevision of the current value; 0 if the key must not
+	// exist. It is optional in a repeated deletion.
 	Revision int64
 	// Value is the new value; empty to delete.
 	Value string
-	// Further are other conditions of the transaction.
+	// Further are additional conditions of the transaction.
 	Further []clientv3.Cmp
-	// unmarked deletes without recording a mark, which takes space.
+	// unmarked deletes without putting a mark, which takes space.
 	unmarked bool
 }
 
@@ -61,19 +57,19 @@ type Swap struct {
 type Outcome struct {
 	Done     bool
 	Revision int64 // of the write, if it was applied
-	// Value is what a deletion deleted or, if the Swap was not applied, the current
-	// value; nil if there is none.
+	// Value is the deleted value of a deletion or, if the Swap was not applied, the
+	// current value; nil if there is none.
 	Value *mvccpb.KeyValue
-	// Dead is true if the write was not applied and no write with this ID can be
-	// applied any more.
+	// Dead is true if the write was not applied and no write with this ID can be applied
+	// later.
 	Dead bool
 }
 
 // Config configures a Swapper.
 type Config struct {
 	Client *clientv3.Client
-	// Reached returns a revision that etcd has reached; the newer, the less history has
-	// to be read when a response is lost.
+	// Reached returns a revision that etcd has reached. The history after it is read when
+	// a response is lost.
 	Reached func() int64
 	// Time starts timing a request to etcd, for metrics and traces; calling the result
 	// ends it.
@@ -83,7 +79,7 @@ type Config struct {
 	// transaction is begun, and the outcome of one in progress is settled.
 	Bound func(context.Context) (context.Context, context.CancelFunc)
 	Away  func() error
-	// Within bounds the search for a lost outcome; zero selects the default.
+	// Within is the timeout for determining an outcome; zero selects the default.
 	Within time.Duration
 }
 
@@ -101,10 +97,11 @@ func New(c Config) *Swapper {
 	return &Swapper{Config: c, stopped: make(chan struct{})}
 }
 
-// Stop ends the searches for lost outcomes. It is called once.
+// Stop cancels the determination of outcomes. It must be called once.
 func (s *Swapper) Stop() { close(s.stopped) }
 
-// CheckAttempt returns the attempt with an ID. BadRequest (400) if it is invalid.
+// CheckAttempt returns the attempt, with a new ID if it has none. It returns BadRequest
+// (400) if the attempt is invalid.
 func CheckAttempt(a services.Attempt) (services.Attempt, error) {
 	switch {
 	case a.ID == "" && a.Repeated:
@@ -117,11 +114,10 @@ func CheckAttempt(a services.Attempt) (services.Attempt, error) {
 	return a, nil
 }
 
-// Do performs a Swap, or determines the outcome of its earlier attempt. An error with
-// which etcd refuses the transaction is returned unchanged, and so is that of a
-// transaction that was not sent. The error is OutcomeUnknown (504) if etcd has
-// confirmed nothing in time. Cancelling ctx ends the wait for the transaction, not the
-// search for its outcome.
+// Do performs a Swap, or determines the outcome of its earlier attempt. It returns the
+// error of etcd if etcd rejects the transaction, NotSent if the transaction was not sent,
+// and OutcomeUnknown (504) if its outcome cannot be determined in time. Cancelling ctx ends
+// the wait for the transaction; its outcome is then determined without ctx.
 func (s *Swapper) Do(ctx context.Context, w Swap) (Outcome, error) {
 	if w.Attempt.Repeated {
 		return s.settle(ctx, w, errors.New("the response to an earlier attempt was lost"), s.fence)
@@ -162,12 +158,13 @@ func (s *Swapper) once(ctx context.Context, w Swap) (Outcome, error) {
 	return Outcome{}, err
 }
 
-// withoutSpace continues a Swap for which etcd reports no space. The first one that does not
-// fit is reported as failed, but applied. From then on etcd also refuses fences, and
-// none is needed: this transaction was answered. A deletion is then sent without a
-// mark, because deleting must always be possible.
+// withoutSpace continues a Swap for which etcd reports no space. etcd applies the first
+// transaction that exceeds its quota although it returns the error, and rejects all later
+// puts, including fences. No fence is needed, since etcd has responded to this transaction.
+// A deletion that was not applied is sent again without a mark, because deletions must
+// always be possible.
 func (s *Swapper) withoutSpace(ctx context.Context, w Swap, full error) (Outcome, error) {
-	o, err := s.settle(ctx, w, full, s.look)
+	o, err := s.settle(ctx, w, full, s.readState)
 	switch {
 	case err != nil || o.Done:
 		return o, err
@@ -189,7 +186,7 @@ func (s *Swapper) unmarked(ctx context.Context, w Swap) (Outcome, error) {
 	return o, err
 }
 
-// NotSent is the error of a transaction that never reached etcd.
+// NotSent is the error of a transaction that was not sent to etcd.
 type NotSent struct{ Err error }
 
 // Error returns the message.
@@ -218,7 +215,7 @@ func (s *Swapper) txn(ctx context.Context, w Swap) clientv3.Txn {
 func (w Swap) outcome(answer *clientv3.TxnResponse) Outcome {
 	if !answer.Succeeded {
 		o := Outcome{Value: first(answer.Responses[0].GetResponseRange().Kvs)}
-		o.Dead = w.standsIn(o.Value) // so the fence was the reason
+		o.Dead = w.replaces(o.Value) // then the fence was the reason
 		return o
 	}
 	o := Outcome{Done: true, Revision: answer.Header.Revision}
@@ -228,8 +225,8 @@ func (w Swap) outcome(answer *clientv3.TxnResponse) Outcome {
 	return o
 }
 
-// standsIn reports whether a value, nil if there is none, is what the Swap replaces.
-func (w Swap) standsIn(value *mvccpb.KeyValue) bool {
+// replaces reports whether a value, nil if there is none, is the one that the Swap replaces.
+func (w Swap) replaces(value *mvccpb.KeyValue) bool {
 	if value == nil {
 		return w.Revision == 0
 	}
@@ -238,7 +235,7 @@ func (w Swap) standsIn(value *mvccpb.KeyValue) bool {
 
 func (w Swap) deletes() bool { return w.Value == "" }
 
-// mark is the key whose values contain the ID of the write.
+// mark returns the key whose value contains the ID of the write.
 func (w Swap) mark() string {
 	if !w.deletes() {
 		return w.Path
@@ -248,7 +245,7 @@ func (w Swap) mark() string {
 	return fmt.Sprintf("%s%02x", slotPrefix, byte(hash.Sum32()))
 }
 
-// marked reports whether a value of the mark's key is from this write.
+// marked reports whether a value of the mark's key has the ID of this write.
 func (w Swap) marked(value []byte) bool {
 	if w.deletes() {
 		return string(value) == w.Attempt.ID
