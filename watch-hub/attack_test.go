@@ -20,7 +20,7 @@ import (
 )
 
 // TestAttackerOnTheBus: an attacker with all permissions on NATS, but without the hub's
-// keys, can read nothing and change nothing.
+// keys, can neither read changes nor forge any.
 func TestAttackerOnTheBus(t *testing.T) {
 	b := newRig(t)
 	metrics := prometheus.NewRegistry()
@@ -61,7 +61,7 @@ func TestAttackerOnTheBus(t *testing.T) {
 		t.Error("no message about the secret was captured")
 	}
 
-	// Writing: an object that does not exist, and revisions that do not exist.
+	// Forging: an object that does not exist, and revisions that do not exist.
 	own, err := seal.NewMaster(seal.NewSecret())
 	if err != nil {
 		t.Fatal(err)
@@ -75,11 +75,11 @@ func TestAttackerOnTheBus(t *testing.T) {
 			claimed := bytes.Clone(sealed)
 			copy(claimed[1:], captured[0].Data[1:1+seal.IDBytes])
 			for _, message := range [][]byte{content, sealed, claimed} {
-				_ = attacker.Publish(subject, message) // the wildcard is refused by NATS
+				_ = attacker.Publish(subject, message) // NATS rejects the wildcard
 			}
 		}
 	}
-	for _, m := range captured { // all captured messages, again and on other subjects
+	for _, m := range captured { // replays all captured messages, also on other subjects
 		for _, subject := range []string{m.Subject, changes.Subject(pods), changes.SubjectProgress} {
 			_ = attacker.Publish(subject, m.Data)
 		}
@@ -87,7 +87,7 @@ func TestAttackerOnTheBus(t *testing.T) {
 	if err := attacker.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	hub.answers = 0 // what follows has to come from the bus
+	hub.answers = 0 // the following changes must come from the bus
 	revision = b.etcd.Write(pod("b"), "value")
 	heard := reach(t, stream, revision)
 	if len(heard) != 1 || heard[0].Object.Key.Name != "b" || heard[0].Object.Revision != revision {
@@ -98,7 +98,7 @@ func TestAttackerOnTheBus(t *testing.T) {
 	}
 }
 
-// capture takes messages until it has n of changes.
+// capture receives messages until it has n with changes.
 func capture(t *testing.T, sub *nats.Subscription, n int) (captured []*nats.Msg) {
 	t.Helper()
 	for found := 0; found < n; {
@@ -112,7 +112,7 @@ func capture(t *testing.T, sub *nats.Subscription, n int) (captured []*nats.Msg)
 	return captured
 }
 
-// forgeries are changes and progress that never happened.
+// forgeries returns forged changes and progress messages.
 func forgeries(t *testing.T, after int64) (contents [][]byte) {
 	t.Helper()
 	for _, revision := range []int64{after + 1, 1 << 60} {
@@ -131,7 +131,7 @@ func forgeries(t *testing.T, after int64) (contents [][]byte) {
 	return contents
 }
 
-// refusals returns the number of refused messages by reason.
+// refusals returns the number of rejected messages by reason.
 func refusals(t *testing.T, metrics *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Gather()

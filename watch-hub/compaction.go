@@ -14,10 +14,10 @@ import (
 // marksKey holds the marks, so that they survive a restart.
 const marksKey = "/portico/hub/marks"
 
-// marksPerHistory is how many marks are made per history.
+// marksPerHistory is the number of marks per --watch-history.
 const marksPerHistory = 10
 
-// marks records the age of revisions, shared by all hubs.
+// marks records the age of revisions. All hubs share them in etcd.
 type marks struct {
 	Compacted int64  `json:"compacted"` // etcd has been compacted to it
 	List      []mark `json:"list"`      // after it, oldest first
@@ -29,8 +29,8 @@ type mark struct {
 	Revision int64     `json:"revision"`
 }
 
-// compactAlways compacts revisions that are older than the history, until ctx ends.
-// Only the publishing hub does it.
+// compactAlways compacts revisions that are older than the history, until ctx ends, while
+// this hub is the publisher.
 func (h *Hub) compactAlways(ctx context.Context) {
 	ticker := time.NewTicker(h.config.History / marksPerHistory)
 	defer ticker.Stop()
@@ -49,9 +49,9 @@ func (h *Hub) compactAlways(ctx context.Context) {
 	}
 }
 
-// compactAt makes a mark of the newest revision that the hub has seen and compacts to
-// the newest mark that is old enough. A hub that lags marks late, so that compaction
-// never overtakes it. When nothing happens, nothing is written.
+// compactAt adds a mark with the newest revision that the hub has seen, and compacts to
+// the newest mark that is older than the history. The compacted revision is never ahead
+// of a hub that lags. Without new revisions it writes nothing.
 func (h *Hub) compactAt(ctx context.Context, now time.Time) error {
 	saved, modified, err := h.loadMarks(ctx)
 	if err != nil {
@@ -71,8 +71,8 @@ func (h *Hub) compactAt(ctx context.Context, now time.Time) error {
 	return h.saveMarks(ctx, next, modified)
 }
 
-// next returns the marks with a newer one, if its revision is new, and with those
-// before oldest merged into Compacted.
+// next returns the marks with newest added, if its revision is new. Marks before oldest
+// are removed, and Compacted is the last of their revisions.
 func (m marks) next(newest mark, oldest time.Time) marks {
 	next := marks{Compacted: m.Compacted}
 	last := m.Compacted
@@ -102,7 +102,7 @@ func (h *Hub) loadMarks(ctx context.Context) (saved marks, modified int64, err e
 	return saved, response.Kvs[0].ModRevision, nil
 }
 
-// saveMarks saves the marks unless another hub has saved its own since.
+// saveMarks saves the marks unless another hub has saved them since modified.
 func (h *Hub) saveMarks(ctx context.Context, m marks, modified int64) error {
 	value, err := json.Marshal(m)
 	if err != nil {

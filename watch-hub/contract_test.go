@@ -34,7 +34,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// forget compacts etcd and empties the window up to a revision.
+// forget compacts etcd and drops the changes of the window through a revision.
 func forget(t *testing.T, etcd *testbed.Etcd, hub *Hub, through int64) {
 	t.Helper()
 	if _, err := etcd.Compact(context.Background(), through); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
-// types of the objects that the tests write.
+// types are the types of the objects that the tests write.
 var types = []resource.GroupResource{
 	{Resource: "pods"}, {Group: "apps", Resource: "deployments"}, {Group: "rbac.test.example", Resource: "roles"},
 }
@@ -73,8 +73,8 @@ type observer struct {
 	err     error
 }
 
-// follow follows until everything through the revision from the first channel has been
-// received, and a change of the type after it.
+// follow follows until it has received everything through the target revision, which it
+// receives from until.
 func (o *observer) follow(ctx context.Context, source changes.Source, until <-chan int64) {
 	stream, err := source.Follow(ctx, o.gr, o.after)
 	if err != nil {
@@ -102,7 +102,8 @@ func (o *observer) follow(ctx context.Context, source changes.Source, until <-ch
 	}
 }
 
-// unversioned removes the resourceVersion and reports when it was wrong.
+// unversioned returns the object without its resourceVersion, unless that differs from its
+// revision.
 func unversioned(o services.Object) string {
 	return string(bytes.Replace(o.JSON, fmt.Appendf(nil, `"resourceVersion":"%d",`, o.Revision), nil, 1))
 }
@@ -153,10 +154,10 @@ func writeRandomly(etcd *testbed.Etcd, random *rand.Rand, n int) {
 	}
 }
 
-// disturbance is a fault that repeats while followers follow.
+// disturbance injects faults while followers follow.
 type disturbance func(t *testing.T, b *rig)
 
-// rig is an etcd, a NATS and one or two hubs that come and go.
+// rig is an etcd, a NATS and one or two hubs that are restarted.
 type rig struct {
 	etcd *testbed.Etcd
 	nats *testbed.NATS
@@ -180,7 +181,7 @@ func (b *rig) Replay(ctx context.Context, r services.ReplayRequest) (services.Re
 	return hub.Replay(ctx, r)
 }
 
-// Keys implements services.WatchHub likewise.
+// Keys implements services.WatchHub with the current hub.
 func (b *rig) Keys(ctx context.Context, r services.KeysRequest) (services.Keys, error) {
 	b.mu.Lock()
 	hub := b.current
@@ -204,7 +205,7 @@ func restartHub(t *testing.T, b *rig) {
 	b.use(b.hub)
 }
 
-// killHub simulates a crash: the hub's leadership lasts until its lease expires.
+// killHub simulates a crash: the hub's lease is not released and must expire.
 func killHub(t *testing.T, b *rig) {
 	b.use(nil)
 	b.hub.stop()
@@ -274,7 +275,7 @@ func TestFollowersHearEverything(t *testing.T) {
 	}
 }
 
-func TestFollowersHearEverythingFromRemoteEtcd(t *testing.T) {
+func TestFollowersReceiveEverythingFromRemoteEtcd(t *testing.T) {
 	t.Parallel()
 	followEverything(t, testbed.StartRemoteEtcd(t), restartHub)
 }

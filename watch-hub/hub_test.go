@@ -24,7 +24,7 @@ func pod(name string) resource.Key {
 	return resource.Key{GroupResource: pods, Namespace: "ns", Name: name}
 }
 
-// reach reads from a stream until it is complete through a revision.
+// reach reads from a stream through a revision, and returns the changes.
 func reach(t *testing.T, stream *changes.Stream, through int64) (heard []services.Change) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), followTimeout)
@@ -40,8 +40,8 @@ func reach(t *testing.T, stream *changes.Stream, through int64) (heard []service
 	}
 }
 
-// deaf is a hub that answers only the replay at the start of a stream, so that
-// everything else has to come from the bus.
+// deaf is a hub that serves only the replay at the start of a stream, so that all other
+// changes must come from the bus.
 type deaf struct {
 	services.WatchHub
 	answers int
@@ -55,7 +55,7 @@ func (d *deaf) Replay(ctx context.Context, r services.ReplayRequest) (services.R
 	return d.WatchHub.Replay(ctx, r)
 }
 
-// listen follows the pods by the bus alone, from now on.
+// listen follows new changes of pods, from the bus only.
 func listen(t *testing.T, b *rig) *changes.Stream {
 	t.Helper()
 	now := b.etcd.Write(pod("now"), "now")
@@ -130,7 +130,7 @@ func TestHubSucceedsItself(t *testing.T) {
 	b.hub.stop()
 	seat(t, b.etcd, "hub")
 	b.hub = startHub(t, b.etcd, b.bus, nil)
-	b.untilPublishing(t, b.hub) // the other hub's lease outlasts the test
+	b.untilPublishing(t, b.hub) // the other hub's lease does not expire during the test
 }
 
 func TestHubGivesUpItsOffice(t *testing.T) {
@@ -250,7 +250,7 @@ func TestCompactionFollowsTheHistory(t *testing.T) {
 		t.Error("after 80 minutes, what was the past 20 minutes after the start should just be held")
 	}
 	b.hub.stop()
-	b.hub = startHub(t, b.etcd, b.bus, nil) // and it has loaded the marks
+	b.hub = startHub(t, b.etcd, b.bus, nil) // loads the marks
 	compact(105 * time.Minute)
 	if holds(revisions[2]-1) || !holds(revisions[2]) {
 		t.Error("after a restart, the marks are not as before")

@@ -18,8 +18,8 @@ import (
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
-// TestKeysAreReplacedUnderLoad replaces the key repeatedly, in every way, while 200
-// followers follow and two hubs run.
+// TestKeysAreReplacedUnderLoad replaces the key repeatedly, in all ways, with 200 followers
+// and two hubs.
 func TestKeysAreReplacedUnderLoad(t *testing.T) {
 	random := testbed.Random(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*followTimeout)
@@ -97,7 +97,7 @@ func TestKeysAreReplacedUnderLoad(t *testing.T) {
 	t.Logf("%d replays by %d followers", b.replays.Load(), followers/2)
 }
 
-// sealedWith returns the key of the next message.
+// sealedWith returns the ID of the key of the next message.
 func sealedWith(t *testing.T, sub *nats.Subscription) seal.ID {
 	t.Helper()
 	m, err := sub.NextMsg(followTimeout)
@@ -136,7 +136,7 @@ func TestKeysAreReplacedOnSchedule(t *testing.T) {
 	<-done
 }
 
-// A restarted hub continues with the existing keys.
+// TestKeysOutliveHubs: a restarted hub uses the existing keys.
 func TestKeysOutliveHubs(t *testing.T) {
 	b := newRig(t)
 	before := b.hub.keys.Current().ID()

@@ -17,8 +17,8 @@ import (
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
-// parts is a process with an etcd, the embedded NATS and the hub, and the dependencies
-// of a service that follows changes there.
+// parts returns a process with an etcd, the embedded NATS and the hub, and a service that
+// follows changes.
 func parts(t *testing.T, member *testbed.Etcd, source *changes.Source) run.App {
 	t.Helper()
 	return run.App{Name: "test", Services: []run.Service{

@@ -14,7 +14,7 @@ import (
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
-// slowPast delays the responses of watches that begin in the past.
+// slowPast delays the responses of watches that start at a past revision.
 type slowPast struct {
 	clientv3.Watcher
 	present int64
@@ -45,8 +45,8 @@ func (s *slowPast) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 	return held
 }
 
-// withSlowPast returns a client of the same etcd that does not return the past until it
-// is released.
+// withSlowPast returns a client of the same etcd that does not return past changes until
+// release is called.
 func withSlowPast(etcd *testbed.Etcd, present int64) (client *clientv3.Client, release func()) {
 	slow := &slowPast{Watcher: etcd.Watcher, present: present, release: make(chan struct{})}
 	client = clientv3.NewCtxClient(context.Background())
@@ -54,8 +54,7 @@ func withSlowPast(etcd *testbed.Etcd, present int64) (client *clientv3.Client, r
 	return client, sync.OnceFunc(func() { close(slow.release) })
 }
 
-// TestReadyFromThePresent: a hub is ready without the past, which it then reads into
-// its window.
+// TestReadyFromThePresent: a hub is ready before it has read past changes into its window.
 func TestReadyFromThePresent(t *testing.T) {
 	etcd := testbed.StartEtcd(t)
 	last := int64(0)
@@ -65,7 +64,7 @@ func TestReadyFromThePresent(t *testing.T) {
 	client, release := withSlowPast(etcd, last)
 	defer release()
 	hub := startHub(t, etcd, testbed.StartNATS(t).Connect(), func(c *Config) { c.Etcd = client })
-	// The present can be replayed, and new changes are received.
+	// New changes are published and can be replayed.
 	now := etcd.Write(pod("now"), "now")
 	heard := replayed(t, hub, last, now)
 	if len(heard) != 1 || heard[0] != now {
@@ -75,7 +74,7 @@ func TestReadyFromThePresent(t *testing.T) {
 		t.Errorf("the window begins at %d, but the past was held back", floor)
 	}
 	release()
-	// While the window is being filled and others write, every reader gets each change
+	// While the window is filled and objects are written, every reader gets each change
 	// once.
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -133,7 +132,7 @@ func replayed(t *testing.T, hub services.WatchHub, after, through int64) (revisi
 	return revisions
 }
 
-// TestAFullWindowIsNotFilled: the past is read only as far as there is room.
+// TestAFullWindowIsNotFilled: past changes are read only until the window is full.
 func TestAFullWindowIsNotFilled(t *testing.T) {
 	etcd := testbed.StartEtcd(t)
 	last := int64(0)
@@ -158,8 +157,8 @@ func TestAFullWindowIsNotFilled(t *testing.T) {
 	}
 }
 
-// TestLargeObjectsFillTheWindow: a step back that would take too much memory is made
-// smaller.
+// TestLargeObjectsFillTheWindow: a read of past changes that would take too much memory is
+// repeated for fewer revisions.
 func TestLargeObjectsFillTheWindow(t *testing.T) {
 	etcd := testbed.StartEtcd(t)
 	last := int64(0)

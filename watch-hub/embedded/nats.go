@@ -1,6 +1,5 @@
 // Package embedded runs a NATS server inside the process, without a port: the bus of a
-// single-process installation. It decides the server's limits and knows nothing about
-// the messages. It serves "Watch procedure" of the specification.
+// single-process installation. It serves "Watch procedure" of the specification.
 package embedded
 
 import (
@@ -17,10 +16,10 @@ import (
 )
 
 const (
-	// maxPayload admits any object that fits into etcd, together with its previous
-	// state.
+	// maxPayload is enough for any object that fits into etcd, with its previous state.
 	maxPayload = 8 << 20
-	// maxPending is how many bytes a connection may lag before the server closes it.
+	// maxPending is the maximum number of pending bytes of a connection. The server
+	// closes slower ones.
 	maxPending = 256 << 20
 	// startTimeout bounds the start of the server.
 	startTimeout = 10 * time.Second

@@ -1,5 +1,5 @@
-// Command watch-hub runs the watch hub as its own process, with the etcd and NATS that
-// flags name.
+// Command watch-hub runs the watch hub as its own process, with the etcd and NATS of its
+// flags.
 package main
 
 import (

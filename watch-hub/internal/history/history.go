@@ -1,9 +1,7 @@
-// Package history reads changes from etcd, live and from the past, as far as it is not
-// compacted.
-//
-// It decides how a revision of etcd becomes a Change, with the object before it, and
-// what "seen through" means. It never writes, stores nothing and does not know the bus.
-// It serves "Watch procedure" and "Persistence" of the specification.
+// Package history reads current and past changes from etcd, unless they are compacted, and
+// converts etcd's events to Changes, with the labels, fields and state before. It never
+// writes and has no cache. It serves "Watch procedure" and "Persistence" of the
+// specification.
 package history
 
 import (
@@ -23,8 +21,9 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// firstProgress is the delay of a new watch's first progress request. The interval then
-// doubles up to the requested one, so that a quiet start is known soon.
+// firstProgress is the delay of a new watch's first progress request, so that a watch
+// without events is known to be complete soon. The interval then doubles up to the
+// requested one.
 const firstProgress = 2 * time.Millisecond
 
 // Compacted means that etcd no longer has the requested history.
@@ -33,13 +32,13 @@ type Compacted struct {
 	Through int64
 }
 
-// Error says through where.
+// Error returns the message with Through.
 func (c Compacted) Error() string { return fmt.Sprintf("history is compacted through %d", c.Through) }
 
-// errPrevious means that the object before an event is compacted.
+// errPrevious means that the state before an event is compacted.
 var errPrevious = errors.New("the previous state of an object is compacted")
 
-// ErrLarge means that there is more than was requested.
+// ErrLarge means that the history exceeds the limits of the query.
 var ErrLarge = errors.New("more history than requested")
 
 var errEnded = errors.New("etcd ended a watch")
@@ -56,17 +55,16 @@ func NewReader(client *clientv3.Client, log *slog.Logger) *Reader {
 	return &Reader{client: client, log: log, pasts: make(chan struct{}, concurrentPasts)}
 }
 
-// Run is a part of history.
+// Run is a contiguous part of history.
 type Run struct {
 	// Changes have no Previous yet.
 	Changes []services.Change
-	// Through is the revision up to which everything has been seen.
+	// Through is the revision through which Changes are complete.
 	Through int64
 }
 
-// Watch follows everything below a prefix after a revision, from the past into the
-// present, and requests progress from etcd at the given interval. Responses have to be
-// passed to Read. The watch ends with ctx.
+// Watch watches all keys below a prefix after a revision, and requests progress from etcd
+// at the given interval. The caller passes the responses to Read. The watch ends with ctx.
 func (r *Reader) Watch(ctx context.Context, prefix string, after int64, every time.Duration) clientv3.WatchChan {
 	ctx = etcd.OwnStream(clientv3.WithRequireLeader(ctx))
 	responses := r.client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithPrevKV(),
@@ -75,8 +73,8 @@ func (r *Reader) Watch(ctx context.Context, prefix string, after int64, every ti
 	return responses
 }
 
-// requestProgress calls request at growing intervals, up to every, until ctx ends. The
-// receiver of a watch sees the error of a broken stream itself.
+// requestProgress calls request at growing intervals, up to every, until ctx ends. It only
+// logs errors, since the receiver of the watch gets that of a broken stream.
 func (r *Reader) requestProgress(ctx context.Context, every time.Duration, request func(context.Context) error) {
 	timer := time.NewTimer(firstProgress)
 	defer timer.Stop()
@@ -94,7 +92,7 @@ func (r *Reader) requestProgress(ctx context.Context, every time.Duration, reque
 	}
 }
 
-// failure returns the error of a response: Compacted if the history is compacted.
+// failure returns the error of a response; it is Compacted if the history is compacted.
 func failure(response clientv3.WatchResponse) error {
 	if response.CompactRevision != 0 {
 		return Compacted{Through: response.CompactRevision}

@@ -35,8 +35,8 @@ func kinds(run Run) (list []string) {
 	return list
 }
 
-// onBoth runs a test on an etcd in this process and on one over a connection, because
-// the past is read differently.
+// onBoth runs a test with an etcd in this process and over a connection, which have
+// different implementations of reading past changes.
 func onBoth(t *testing.T, test func(t *testing.T, etcd *testbed.Etcd)) {
 	t.Run("in process", func(t *testing.T) { test(t, testbed.StartEtcd(t)) })
 	t.Run("remote", func(t *testing.T) { test(t, testbed.StartRemoteEtcd(t)) })
@@ -72,8 +72,7 @@ func testPast(t *testing.T, etcd *testbed.Etcd) {
 	}
 }
 
-// TestFormerStates: a change carries the previous object if it may have left a
-// selection.
+// TestFormerStates: a change has the previous object if a selector may no longer match.
 func TestFormerStates(t *testing.T) {
 	etcd := testbed.StartEtcd(t)
 	first := etcd.Write(pod("a"), "one")
@@ -103,7 +102,7 @@ func testPastThatIsGone(t *testing.T, etcd *testbed.Etcd) {
 		t.Fatal(err)
 	}
 	query := Query{GroupResource: pods, Through: last, Limit: 10, Bytes: 1 << 20}
-	// A watch that starts at the deletion would be served, without the deletion.
+	// etcd accepts a watch that starts at the deletion, but does not send the deletion.
 	for _, after := range []int64{0, first - 1, first, deleted - 1} {
 		query.After = after
 		var compacted Compacted
@@ -155,8 +154,8 @@ func TestMissingPreviousMeansCompacted(t *testing.T) {
 	}
 }
 
-// TestFewReadThePast: each read of the past makes etcd load everything since into
-// memory, so clients that resume old watches at the same time have to queue.
+// TestFewReadThePast: for each read of past changes etcd loads all later ones into memory,
+// so concurrent reads are limited.
 func TestFewReadThePast(t *testing.T) {
 	etcd := testbed.StartEtcd(t)
 	reader := newReader(etcd)
@@ -178,8 +177,8 @@ func TestFewReadThePast(t *testing.T) {
 	}
 }
 
-// TestAPageOfALongPast: a page costs the memory of a page, however much has happened
-// since. etcd sends a thousand revisions at once.
+// TestAPageOfALongPast: the memory of a page does not depend on the number of later
+// changes. etcd sends a thousand revisions at once.
 func TestAPageOfALongPast(t *testing.T) {
 	etcd := testbed.StartRemoteEtcd(t)
 	reader := newReader(etcd)
@@ -194,7 +193,7 @@ func TestAPageOfALongPast(t *testing.T) {
 	if err != nil || len(run.Changes) != 11 {
 		t.Fatalf("%d changes, %v; want 11", len(run.Changes), err)
 	}
-	// etcd, in the same process, decodes the 30 MB that it reads.
+	// This includes 30 MB that etcd, in the same process, decodes.
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 80<<20 {
 		t.Errorf("allocated %d MiB", allocated>>20)
 	} else {

@@ -12,24 +12,24 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// concurrentPasts is how many reads of the past may run at the same time. etcd loads
-// all changes after a revision into memory, however few are requested: many clients
-// that resume old watches must not multiply that.
+// concurrentPasts is the maximum number of concurrent reads of the past. For each, etcd
+// loads all changes after a revision into memory, however few are requested, and many
+// clients may resume old watches at the same time.
 const concurrentPasts = 2
 
 // pastProgress is the interval of progress requests of a read of the past.
 const pastProgress = 50 * time.Millisecond
 
-// Query requests the changes of one type, or of all, in (After, Through], up to Limit
-// changes and until Bytes are exceeded.
+// Query selects the changes of one type, or of all, in (After, Through]. The result ends
+// when it has Limit changes or reaches Bytes.
 type Query struct {
 	GroupResource  resource.GroupResource
 	After, Through int64
 	Limit, Bytes   int
 }
 
-// Past returns changes of one type in (after, through]: the first n, or fewer if they
-// exceed bytes. The error is Compacted if not all of them are available.
+// Past returns the changes of one type within the limits of the query. The error is
+// Compacted if not all of them are available.
 func (r *Reader) Past(ctx context.Context, q Query) (Run, error) {
 	return r.past(ctx, q.GroupResource.Path(), q)
 }
@@ -71,12 +71,12 @@ func (r *Reader) past(ctx context.Context, prefix string, q Query) (Run, error) 
 	return a.Run, r.held(ctx, q.After)
 }
 
-// answer collects the answer to a query.
+// answer collects the result of a query.
 type answer struct {
 	Run
 	query Query
 	bytes int
-	whole bool // nothing more is needed
+	whole bool // complete
 }
 
 // extend adds the events of a response. It decodes them one by one: a response may hold
@@ -113,10 +113,10 @@ func (r *Reader) extend(a *answer, response clientv3.WatchResponse) error {
 	return nil
 }
 
-// responses opens a watch and returns a function that receives its responses. Over a
-// connection it uses a stream of its own and reads response by response: the client
-// would join the fragments of a response and queue responses without bound, while etcd
-// sends a thousand revisions in one.
+// responses starts a watch and returns a function that receives its responses. Over a
+// connection it uses its own stream and reads one response at a time: etcd sends a thousand
+// revisions in one, and the client library would join the fragments of a response and
+// queue responses without bound.
 func (r *Reader) responses(ctx context.Context, prefix string, after int64) (func() (clientv3.WatchResponse, error), error) {
 	connection := r.client.ActiveConnection()
 	if connection == nil { // etcd in this process: events are shared, not copied

@@ -1,8 +1,7 @@
-// Package keys manages the master keys with which hubs seal what they publish. They are
-// in etcd, outside of the API's objects, and shared by all hubs: the first one to start
-// creates them. It decides when a key is replaced and how long the previous one is
-// accepted. It does not seal anything. It serves "Watch procedure" of the
-// specification.
+// Package keys manages the master keys with which hubs seal published messages. The keys
+// are in etcd, not among the API's objects, and shared by all hubs: the first one to start
+// creates them. The package replaces keys, and accepts replaced ones for a while. It serves
+// "Watch procedure" of the specification.
 package keys
 
 import (
@@ -26,12 +25,12 @@ const (
 	// key.
 	Path = "/portico/hub/keys"
 	// Overlap is how long a replaced key is still accepted: longer than a message is in
-	// flight, and than a hub needs to learn of the new key.
+	// flight, and longer than a hub takes to read the new key.
 	Overlap = time.Minute
-	// retryEvery is the pause after a failure of etcd.
+	// retryEvery is the pause after an error of etcd.
 	retryEvery = 500 * time.Millisecond
-	// lookEvery bounds how often requests make a hub look for an unknown key in etcd.
-	lookEvery = 100 * time.Millisecond
+	// reloadEvery is the minimum interval of reads of etcd for requests with unknown keys.
+	reloadEvery = 100 * time.Millisecond
 )
 
 // ErrNotReady means that no key has been read yet.
@@ -46,16 +45,17 @@ type Keys struct {
 	now   atomic.Pointer[ring]
 
 	loading sync.Mutex
-	looked  time.Time // when etcd was last searched for a key
+	loaded  time.Time // the time of the last read of etcd
 }
 
-// Held is a key and how long it may still be accepted; 0 means without limit.
+// Held is an accepted key. Lifetime is the time until it is no longer accepted; 0 means
+// that it does not expire.
 type Held struct {
 	*seal.Master
 	Lifetime time.Duration
 }
 
-// ring is the state in etcd at a revision.
+// ring holds the keys in etcd at a revision.
 type ring struct {
 	revision int64
 	held     []heldKey // oldest first; the last one seals
@@ -73,7 +73,7 @@ type stored struct {
 	Replaced time.Time `json:"replaced,omitzero"`
 }
 
-// New returns Keys that are replaced that often.
+// New returns Keys with an interval at which the key is replaced.
 func New(etcd *clientv3.Client, every time.Duration, log *slog.Logger) *Keys {
 	return &Keys{etcd: etcd, every: every, log: log, ready: make(chan struct{})}
 }
@@ -102,11 +102,11 @@ func (k *Keys) Current() *seal.Master {
 	return r.held[len(r.held)-1].Master
 }
 
-// Accepted returns the accepted keys, oldest first; the last one seals. If none is
-// known, or not the named one, etcd is read first.
+// Accepted returns the accepted keys, oldest first; the last one seals. It reads etcd first
+// if no key has been read, or if id is set and unknown.
 func (k *Keys) Accepted(ctx context.Context, id []byte) ([]Held, error) {
 	if now := k.now.Load(); now == nil || len(id) > 0 && !now.has(id) {
-		if err := k.look(ctx); err != nil {
+		if err := k.reload(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -135,18 +135,18 @@ func (r *ring) has(id []byte) bool {
 	return false
 }
 
-// look reads the keys, unless that was done just now.
-func (k *Keys) look(ctx context.Context) error {
+// reload reads the keys from etcd, at most once per reloadEvery.
+func (k *Keys) reload(ctx context.Context) error {
 	k.loading.Lock()
 	defer k.loading.Unlock()
-	if time.Since(k.looked) < lookEvery {
+	if time.Since(k.loaded) < reloadEvery {
 		return nil
 	}
 	_, err := k.load(ctx)
 	return err
 }
 
-// Rotate replaces the key now. Concurrent calls by several hubs replace it once.
+// Rotate replaces the key. Concurrent calls, also by other hubs, replace it once.
 func (k *Keys) Rotate(ctx context.Context) error {
 	r := k.now.Load()
 	if r == nil {
@@ -155,7 +155,7 @@ func (k *Keys) Rotate(ctx context.Context) error {
 	return k.replace(ctx, r)
 }
 
-// follow reads the keys and watches them; it returns only with an error.
+// follow reads the keys and watches them. It always returns an error.
 func (k *Keys) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -189,24 +189,24 @@ func (k *Keys) follow(ctx context.Context) error {
 	}
 }
 
-// read loads the keys from etcd, and creates them if there are none. It returns the
-// revision that it has seen.
+// read reads the keys from etcd, and creates them if there are none. It returns the
+// revision of the read.
 func (k *Keys) read(ctx context.Context) (at int64, err error) {
 	k.loading.Lock()
 	defer k.loading.Unlock()
 	return k.load(ctx)
 }
 
-// load is read for a caller that holds the lock: a later read is newer, even if etcd
-// has been restored to an older revision.
+// load is read for a caller that holds the lock loading. Reads are serialized, so the last
+// one counts even if etcd has been restored to an older revision.
 func (k *Keys) load(ctx context.Context) (at int64, err error) {
-	k.looked = time.Now()
+	k.loaded = time.Now()
 	response, err := k.etcd.Get(ctx, Path)
 	if err != nil {
 		return 0, err
 	}
 	if len(response.Kvs) == 0 {
-		// Keys that are known here but gone from etcd have been deleted on purpose.
+		// Known keys that are not in etcd have been deleted to replace them.
 		before := &ring{}
 		if known := k.now.Load(); known != nil {
 			before.held = known.held
@@ -235,7 +235,8 @@ func (k *Keys) load(ctx context.Context) (at int64, err error) {
 	return response.Header.Revision, nil
 }
 
-// replace appends a new key to a ring, unless another hub was faster.
+// replace appends a new key to a ring, unless another hub has replaced it, and reads the
+// keys.
 func (k *Keys) replace(ctx context.Context, before *ring) error {
 	if err := k.store(ctx, before); err != nil {
 		return err

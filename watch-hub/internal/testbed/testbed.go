@@ -1,6 +1,5 @@
-// Package testbed provides the etcd and NATS for the tests of the watch hub, and writes
-// objects like the store. It decides nothing about the hub. It serves the tests of
-// "Watch procedure".
+// Package testbed provides etcd and NATS for the tests of the watch hub, and writes objects
+// like the store. It serves the tests of "Watch procedure".
 package testbed
 
 import (
@@ -46,7 +45,7 @@ type Etcd struct {
 	t testing.TB
 }
 
-// StartEtcd starts an empty member, reached without a network.
+// StartEtcd starts an empty member that the test calls without a network.
 func StartEtcd(t testing.TB) *Etcd {
 	t.Helper()
 	client := v3client.New(startMember(t, nil).Server)
@@ -54,7 +53,7 @@ func StartEtcd(t testing.TB) *Etcd {
 	return &Etcd{Client: client, t: t}
 }
 
-// StartRemoteEtcd starts an empty member, reached over gRPC.
+// StartRemoteEtcd starts an empty member that the test calls over gRPC.
 func StartRemoteEtcd(t testing.TB) *Etcd {
 	t.Helper()
 	member := startMember(t, []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}})
@@ -114,7 +113,7 @@ func (e *Etcd) Remove(key resource.Key) int64 {
 	return response.Header.Revision
 }
 
-// Record is the value in etcd of an object that holds a value.
+// Record returns the etcd value of an object whose spec has a value.
 func Record(key resource.Key, value string) []byte {
 	object, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"name": key.Name, "namespace": key.Namespace}, "spec": map[string]any{"value": value},
@@ -133,7 +132,7 @@ func Record(key resource.Key, value string) []byte {
 	return resource.EncodeRecord(resource.Record{UID: "uid-of-" + key.Name, Labels: labels, Fields: labels, At: at, JSON: object})
 }
 
-// NATS is a server that can be stopped and started again at its address.
+// NATS is a server that can be restarted at its address.
 type NATS struct {
 	t      testing.TB
 	port   int
@@ -150,7 +149,7 @@ func StartNATS(t testing.TB) *NATS {
 	return n
 }
 
-// Start starts the server, at the address that it had before.
+// Start starts the server at its previous address.
 func (n *NATS) Start() {
 	n.t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: n.port, NoLog: true, NoSigs: true})

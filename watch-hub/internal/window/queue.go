@@ -12,8 +12,8 @@ func (q *queue[T]) first() *T   { return &q.items[q.head] }
 func (q *queue[T]) last() *T    { return &q.items[len(q.items)-1] }
 func (q *queue[T]) length() int { return len(q.items) - q.head }
 
-// pop removes the first item. When half of the memory is unused, the rest is copied to
-// a smaller array.
+// pop removes the first item. When half of the array is unused, the rest is copied to a
+// smaller one.
 func (q *queue[T]) pop() {
 	var none T
 	q.items[q.head] = none

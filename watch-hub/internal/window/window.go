@@ -1,10 +1,10 @@
 // Package window holds the recent changes of all resource types in memory, bounded by
-// age and by bytes, each type in a log of its own.
+// age and by bytes, with a log for each type.
 //
-// It decides which changes are kept and links each to its predecessor, and returns the
-// changes of one type after a revision. It remembers the newest dropped change of each
-// type, so that many changes of one type do not make the others incomplete. It never reads
-// etcd: the caller fetches what has been dropped. It serves "Watch procedure" of the
+// It links each change to its predecessor, and returns the changes of one type after a
+// revision. It keeps the revision of the newest dropped change of each type, so that many
+// changes of one type do not make the logs of others incomplete. It never reads etcd: the
+// caller reads dropped changes from there. It serves "Watch procedure" of the
 // specification.
 package window
 
@@ -27,13 +27,13 @@ const (
 const (
 	// overhead is the memory of a change besides its strings.
 	overhead = 400
-	// quietAfter is the least time without a change after which Progress leaves a type out.
+	// quietAfter is the minimum time without changes after which Progress omits a type.
 	quietAfter = 30 * time.Second
-	// maxDropped bounds the types whose newest dropped change is remembered.
+	// maxDropped is the maximum number of types in Window.dropped.
 	maxDropped = 4096
 )
 
-// Window is the recent past, complete between its floor and its end.
+// Window is a window of history, complete in (floor, through].
 type Window struct {
 	age   time.Duration
 	bytes int64
@@ -42,26 +42,26 @@ type Window struct {
 	epoch   epoch.Epoch // of all revisions
 	floor   int64       // everything after it is in the window
 	through int64       // everything up to it has been seen
-	newest  int64       // the newest change seen, or where the window began
+	newest  int64       // the newest change seen; without changes the initial floor
 	size    int64
 	order   queue[slot] // of all types, oldest first
 	logs    map[resource.GroupResource]*log
 
-	// began is the revision after which the window has seen every change, and dropped the
-	// newest change of each type that it no longer holds, at most floor. A type without an
-	// entry has had no change between began and those that are held.
+	// began is the revision after which the window has seen every change. dropped is the
+	// revision of the newest dropped change of each type, at most floor. A type without
+	// an entry has no dropped change after began.
 	began   int64
 	dropped map[resource.GroupResource]int64
-	// No type that Progress leaves out has changed after quiet, which follows through in
-	// steps of quietAfter: marked is its next value.
+	// No type that Progress omits has changed after quiet, which is advanced to through
+	// every quietAfter; marked is its next value.
 	quiet, marked int64
 	markedAt      time.Time
 }
 
-// log is the changes of one type, oldest first.
+// log holds the changes of one type, oldest first.
 type log = queue[services.Change]
 
-// slot is one change in the order of all.
+// slot is the entry of one change in the order of all types.
 type slot struct {
 	gr   resource.GroupResource
 	at   time.Time
@@ -73,7 +73,7 @@ func New(age time.Duration, bytes int64) *Window {
 	return &Window{age: age, bytes: bytes, logs: map[resource.GroupResource]*log{}, dropped: map[resource.GroupResource]int64{}}
 }
 
-// Reset empties the window: it now begins after floor, a revision of an epoch.
+// Reset empties the window, which then starts after floor, a revision of the epoch.
 func (w *Window) Reset(floor int64, of epoch.Epoch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,9 +110,9 @@ func (w *Window) Append(now time.Time, changes []services.Change) {
 	}
 }
 
-// Prepend adds the changes in (after, floor], in the order of their revisions, where
-// floor is the one of the window. It returns false if there is no room for all of them
-// or the window begins elsewhere: then it holds as much of the past as it can.
+// Prepend adds the changes in (after, floor], in the order of their revisions. It adds
+// nothing and returns false if floor is not that of the window. It adds the newest of them
+// and returns false if not all fit; otherwise it returns true.
 func (w *Window) Prepend(now time.Time, after, floor int64, changes []services.Change) (more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,7 +175,7 @@ func (w *Window) Expire(now time.Time) {
 	}
 }
 
-// drop drops the oldest change of all, which is also the oldest of its type.
+// drop drops the oldest change of all types, which is also the oldest of its type.
 func (w *Window) drop() {
 	s := w.order.first()
 	l := w.logs[s.gr]
@@ -214,7 +214,8 @@ func (w *Window) Replay(r services.ReplayRequest) (answer services.Replay, ok bo
 	return answer, true
 }
 
-// pageLength returns how many of the changes fit into one response: at least one.
+// pageLength returns how many of the changes fit into one response: at least one, unless
+// there are none.
 func pageLength(changes []services.Change, limit int) int {
 	if limit <= 0 || limit > PageChanges {
 		limit = PageChanges
@@ -228,7 +229,7 @@ func pageLength(changes []services.Change, limit int) int {
 	return len(changes)
 }
 
-// Progress returns what followers need to detect gaps.
+// Progress returns the revisions by which followers detect gaps.
 func (w *Window) Progress() services.Progress {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -260,7 +261,7 @@ func (w *Window) floorOf(gr resource.GroupResource) int64 {
 	return w.began
 }
 
-// Span returns the revisions between which the window is complete.
+// Span returns the range (floor, through] in which the window is complete.
 func (w *Window) Span() (floor, through int64) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -274,15 +275,15 @@ func (w *Window) Epoch() epoch.Epoch {
 	return w.epoch
 }
 
-// Newest returns the revision of the newest change appended since the window began, or
-// else where it began.
+// Newest returns the revision of the newest change appended since the last Reset, or its
+// floor if there is none.
 func (w *Window) Newest() int64 {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.newest
 }
 
-// Held returns the number of changes in the window, and about how many bytes they take.
+// Held returns the number of changes in the window, and their approximate size in bytes.
 func (w *Window) Held() (changes int, bytes int64) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

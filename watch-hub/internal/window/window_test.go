@@ -137,8 +137,8 @@ func TestWindowAgreesWithAList(t *testing.T) {
 	}
 }
 
-// TestQuietTypesStayComplete: many changes of one type drop all others from the window,
-// but followers of the others miss nothing and need no history from etcd.
+// TestQuietTypesStayComplete: many changes of one type drop the changes of others from the
+// window, but followers of the others need no history from etcd.
 func TestQuietTypesStayComplete(t *testing.T) {
 	w := New(time.Hour, 100_000)
 	w.Reset(5, epoch.Epoch{})
@@ -164,8 +164,8 @@ func TestQuietTypesStayComplete(t *testing.T) {
 	}
 }
 
-// TestProgressLeavesOutQuietTypes: Progress names every type that changed in the last
-// half minute, and no other.
+// TestProgressLeavesOutQuietTypes: Progress has every type that changed in the last half
+// minute, and no other.
 func TestProgressLeavesOutQuietTypes(t *testing.T) {
 	w := New(time.Hour, 1000)
 	w.Reset(5, epoch.Epoch{})
@@ -189,8 +189,8 @@ func TestProgressLeavesOutQuietTypes(t *testing.T) {
 	}
 }
 
-// TestManyTypesAreBounded: types that come and go do not fill the memory; their floor
-// rises instead.
+// TestManyTypesAreBounded: the memory for dropped types is bounded; their floor rises
+// instead.
 func TestManyTypesAreBounded(t *testing.T) {
 	w := New(time.Hour, 500)
 	for revision := int64(1); revision <= 3*maxDropped; revision++ {
