@@ -41,25 +41,25 @@ func FuzzImpersonation(f *testing.F) {
 		if im == nil || err != nil {
 			return
 		}
-		asked := map[string]bool{}
+		authorized := map[string]bool{}
 		for _, q := range im.questions("authentication.platform.io") {
 			if q.Verb != "impersonate" {
-				t.Errorf("a question about %q", q.Verb)
+				t.Errorf("an authorization of the verb %q", q.Verb)
 			}
-			asked[q.Resource+"/"+q.Subresource+"="+q.Name] = true
+			authorized[q.Resource+"/"+q.Subresource+"="+q.Name] = true
 		}
 		if im.user == "" {
-			t.Errorf("%q impersonates nobody", lines)
+			t.Errorf("%q impersonates no user", lines)
 		}
 		for _, group := range im.groups {
-			if !asked["groups/="+group] {
-				t.Errorf("%q: nobody is asked about the group %q", lines, group)
+			if !authorized["groups/="+group] {
+				t.Errorf("%q: no authorization of the group %q", lines, group)
 			}
 		}
 		for key, values := range im.extra {
 			for _, value := range values {
-				if !asked["userextras/"+key+"="+value] {
-					t.Errorf("%q: nobody is asked about %q=%q", lines, key, value)
+				if !authorized["userextras/"+key+"="+value] {
+					t.Errorf("%q: no authorization of %q=%q", lines, key, value)
 				}
 			}
 		}

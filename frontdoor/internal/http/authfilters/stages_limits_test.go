@@ -67,15 +67,15 @@ func TestProbed(t *testing.T) {
 		if _, err := control.authorizeHealth(t.Context()); err == nil {
 			t.Fatal("an authn that is away decides")
 		}
-		told := false
+		served := false
 		r := &request.Request{Request: httptest.NewRequest(c.method, c.path, nil), Health: true,
-			Plain: func(http.ResponseWriter, *request.Request) error { told = true; return nil }}
+			Plain: func(http.ResponseWriter, *request.Request) error { served = true; return nil }}
 		if c.header != "" {
 			r.Header.Set(c.header, "x")
 		}
 		err = control.Probed(func(http.ResponseWriter, *request.Request) error { return errors.New("the long way") })(httptest.NewRecorder(), r)
-		if told != c.want || (err == nil) != c.want {
-			t.Errorf("%s: told %v, error %v", c.what, told, err)
+		if served != c.want || (err == nil) != c.want {
+			t.Errorf("%s: served %v, error %v", c.what, served, err)
 		}
 	}
 }

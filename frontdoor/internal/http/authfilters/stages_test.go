@@ -21,14 +21,14 @@ func TestImpersonationHeaders(t *testing.T) {
 	if u.Name != "jane" || !slices.Equal(u.Groups, []string{"dev", "ops", services.GroupAuthenticated}) || !slices.Equal(u.Extra["acme.com/project"], []string{"p1", "p2"}) {
 		t.Errorf("got %+v", u)
 	}
-	var asked []string
+	var permissions []string
 	for _, q := range im.questions("authentication.example") {
-		asked = append(asked, q.Verb+" "+q.Resource+"/"+q.Subresource+" "+q.Name)
+		permissions = append(permissions, q.Verb+" "+q.Resource+"/"+q.Subresource+" "+q.Name)
 	}
 	want := []string{"impersonate users/ jane", "impersonate groups/ dev", "impersonate groups/ ops",
 		"impersonate userextras/acme.com/project p1", "impersonate userextras/acme.com/project p2"}
-	if !slices.Equal(asked, want) {
-		t.Errorf("asked %q, want %q", asked, want)
+	if !slices.Equal(permissions, want) {
+		t.Errorf("permissions %q, want %q", permissions, want)
 	}
 	for _, h := range []http.Header{{"Impersonate-Group": {"a"}}, {"Impersonate-Uid": {"a"}}, {"Impersonate-Extra-X": {"a"}}, {"Impersonate-User": {"u"}, "Impersonate-Extra-%Zz": {"a"}}} {
 		if _, err := readImpersonation(h); !services.IsReason(err, services.ReasonBadRequest) {
@@ -40,12 +40,12 @@ func TestImpersonationHeaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked = nil
+	permissions = nil
 	for _, q := range everything.questions("g") {
-		asked = append(asked, q.Group+" "+q.Resource+"/"+q.Subresource+" "+q.Name)
+		permissions = append(permissions, q.Group+" "+q.Resource+"/"+q.Subresource+" "+q.Name)
 	}
-	if want := []string{" users/ jane", "g uids/ u1", "g userextras/scope b", "g userextras/scope a"}; !slices.Equal(asked, want) {
-		t.Errorf("asked %q, want %q", asked, want)
+	if want := []string{" users/ jane", "g uids/ u1", "g userextras/scope b", "g userextras/scope a"}; !slices.Equal(permissions, want) {
+		t.Errorf("permissions %q, want %q", permissions, want)
 	}
 	if u := everything.identity(); u.UID != "u1" || !slices.Equal(u.Extra["scope"], []string{"b", "a"}) {
 		t.Errorf("got %+v", u)
@@ -62,12 +62,12 @@ func TestImpersonationHeaders(t *testing.T) {
 	for _, name := range []string{"ns:robot:more", "ns:", ":robot", "ns", "NS:robot"} {
 		im := &impersonation{user: "system:serviceaccount:" + name}
 		if q := im.questions("g")[0]; q.Resource != "users" || len(im.identity().Groups) != 1 {
-			t.Errorf("%s is asked for as %+v and acts in %v", name, q, im.identity().Groups)
+			t.Errorf("%s is permissions for as %+v and acts in %v", name, q, im.identity().Groups)
 		}
 	}
 	sa := &impersonation{user: "system:serviceaccount:ns:robot"}
 	if q := sa.questions("g")[0]; q.Resource != "serviceaccounts" || q.Namespace != "ns" || q.Name != "robot" {
-		t.Errorf("a service account is asked for as %+v", q)
+		t.Errorf("a service account is permissions for as %+v", q)
 	}
 	if g := sa.identity().Groups; !slices.Contains(g, "system:serviceaccounts:ns") {
 		t.Errorf("a service account acts in groups %v", g)
