@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	lookEvery = time.Second
-	// aliveTime is how long a front door has to say that it is there, and readyTime how
-	// long to say whether it is ready: longer than its own checks may take.
+	refreshEvery = time.Second
+	// aliveTime is the timeout of /livez, and readyTime that of /readyz: longer than the
+	// checks of a front door may take.
 	aliveTime = time.Second
 	readyTime = 3 * time.Second
 	// dialTime bounds the attempt to connect to one front door.
 	dialTime = time.Second
-	// maxSilent is how many questions in a row a front door may leave without answer
-	// before its connections are closed, so that clients turn to another one.
+	// maxSilent is the number of consecutive failures of /livez after which the
+	// connections of a front door are closed, so that clients connect to another one.
 	maxSilent = 2
 )
 
-// balancer forwards each connection to the front door that has the fewest.
+// balancer forwards each connection to the front door with the fewest connections.
 type balancer struct {
 	log     *slog.Logger
 	resolve func(context.Context) ([]string, error)
@@ -42,33 +42,33 @@ type door struct {
 	client  *http.Client
 
 	// Guarded by the balancer's lock.
-	ready  bool // it says that it is ready
-	silent int  // questions in a row that had no answer
+	ready  bool // the last /readyz succeeded
+	silent int  // consecutive failures of /livez
 	conns  map[net.Conn]struct{}
-	taken  int // connections, with those that are being made
+	taken  int // connections, including those being established
 }
 
 func newBalancer(log *slog.Logger, resolve func(context.Context) ([]string, error), security *tls.Config) *balancer {
 	return &balancer{log: log, resolve: resolve, tls: security, doors: map[string]*door{}}
 }
 
-// watch looks for front doors until ctx ends.
+// watch refreshes the front doors until ctx ends.
 func (b *balancer) watch(ctx context.Context) error {
-	ticks := time.NewTicker(lookEvery)
+	ticks := time.NewTicker(refreshEvery)
 	defer ticks.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticks.C:
-			b.look(ctx)
+			b.refresh(ctx)
 		}
 	}
 }
 
-// look asks for the front doors and each of them for its health. Those that the name
-// no longer stands for are forgotten once they are silent.
-func (b *balancer) look(ctx context.Context) {
+// refresh resolves the name and probes all front doors. Those that the name no longer
+// resolves to are removed when they fail.
+func (b *balancer) refresh(ctx context.Context) {
 	found, err := b.resolve(ctx)
 	if err != nil {
 		b.log.Debug("the name of the front doors cannot be resolved", "error", err)
@@ -76,14 +76,14 @@ func (b *balancer) look(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, d := range b.known(found) {
 		group.Go(func() {
-			ready, err := d.ask(ctx)
+			ready, err := d.probe(ctx)
 			b.note(d, slices.Contains(found, d.address), ready, err)
 		})
 	}
 	group.Wait()
 }
 
-// known returns the doors, with those at the addresses found.
+// known adds the addresses found, and returns all doors.
 func (b *balancer) known(found []string) (all []*door) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,9 +99,9 @@ func (b *balancer) known(found []string) (all []*door) {
 	return all
 }
 
-// ask asks a front door whether it is there, which the error says, and then whether it
+// probe returns an error if /livez does not respond, and otherwise whether the front door
 // is ready.
-func (d *door) ask(ctx context.Context) (ready bool, err error) {
+func (d *door) probe(ctx context.Context) (ready bool, err error) {
 	if _, err := d.get(ctx, "/livez", aliveTime); err != nil {
 		return false, err
 	}
@@ -123,7 +123,7 @@ func (d *door) get(ctx context.Context, path string, within time.Duration) (code
 	return answer.StatusCode, answer.Body.Close()
 }
 
-// note keeps what has been found out about a door.
+// note records the result of a probe.
 func (b *balancer) note(d *door, named, ready bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,8 +158,9 @@ func (b *balancer) ready() (n int) {
 	return n
 }
 
-// next takes a place at the best door that has not been tried; nil when there is none.
-// Ready ones are better than those that answer at least, and then few connections count.
+// next returns the best door that has not been tried, and counts a connection to it; nil
+// if there is none. Ready ones are preferred to live ones, then those with the fewest
+// connections.
 func (b *balancer) next(tried []*door) (best *door) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,14 +178,14 @@ func (b *balancer) next(tried []*door) (best *door) {
 	return best
 }
 
-// leave gives a place back.
+// leave removes a connection from the count.
 func (b *balancer) leave(d *door) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d.taken--
 }
 
-// serve takes connections until the listener is closed.
+// serve accepts connections until the listener is closed.
 func (b *balancer) serve(l net.Listener) error {
 	for {
 		conn, err := l.Accept()
@@ -215,7 +216,7 @@ func (b *balancer) forward(client net.Conn) {
 	b.log.Debug("no front door takes a connection")
 }
 
-// join copies both ways until both ends have said all, or one is gone.
+// join copies in both directions until both ends are closed, or one fails.
 func (b *balancer) join(d *door, client, server net.Conn) {
 	defer server.Close()
 	b.mu.Lock()
@@ -235,7 +236,8 @@ func (b *balancer) join(d *door, client, server net.Conn) {
 	<-ended
 }
 
-// copyHalf copies one direction and passes on its end. An error ends both.
+// copyHalf copies one direction and closes it for writing at its end. An error closes both
+// directions.
 func copyHalf(to, from net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
 		_ = to.Close()

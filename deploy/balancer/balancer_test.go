@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// backend is a front door of a test.
+// backend is a fake front door.
 type backend struct {
 	*httptest.Server
 	ready   atomic.Bool
@@ -81,11 +81,12 @@ func balance(t *testing.T, doors ...*backend) *balanced {
 		_ = listener.Close()
 		b.close()
 	})
-	b.look(t.Context())
+	b.refresh(t.Context())
 	return b
 }
 
-// ask sends a request over a connection of its own, and returns who has answered.
+// ask sends a request over a new connection, and returns the name of the backend that
+// responds.
 func (b *balanced) ask(path string) (string, error) {
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: b.roots, ServerName: "example.com"}}}
 	answer, err := client.Get("https://" + b.address + path)
@@ -137,14 +138,14 @@ func TestDoorsThatAreNotReadyAreAvoided(t *testing.T) {
 	one, two := newBackend(t, "one"), newBackend(t, "two")
 	b := balance(t, one, two)
 	one.ready.Store(false)
-	b.look(t.Context())
+	b.refresh(t.Context())
 	for range 4 {
 		if got, err := b.ask("/"); got != "two" {
 			t.Errorf("%q has answered: %v", got, err)
 		}
 	}
 	two.ready.Store(false)
-	b.look(t.Context())
+	b.refresh(t.Context())
 	if got, err := b.ask("/"); err != nil || b.ready() != 0 {
 		t.Errorf("where none is ready, one that answers is better than none: %q, %v", got, err)
 	}
@@ -164,11 +165,11 @@ func TestSilentDoorsLoseTheirConnections(t *testing.T) {
 	b.mu.Lock()
 	b.names = []string{two.address} // the other is gone from the name too
 	b.mu.Unlock()
-	b.look(t.Context())
+	b.refresh(t.Context())
 	if got, err := b.ask("/"); got != "two" {
 		t.Errorf("%q has answered: %v", got, err)
 	}
-	b.look(t.Context())
+	b.refresh(t.Context())
 	select {
 	case err := <-ended:
 		if err == nil {
@@ -193,7 +194,7 @@ func TestADoorWithoutTrustIsNotUsed(t *testing.T) {
 	b.mu.Lock()
 	b.names = append(b.names, stranger.Addr().String())
 	b.mu.Unlock()
-	b.look(t.Context())
+	b.refresh(t.Context())
 	first := b.next(nil)
 	if b.ready() != 1 || first == nil || first.address != good.address || b.next([]*door{first}) != nil {
 		t.Errorf("%d are ready, and %v is used", b.ready(), first)

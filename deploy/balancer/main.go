@@ -68,12 +68,12 @@ func start(ctx context.Context, n *run.Node) error {
 		}
 		return nil
 	}})
-	b.look(ctx)
+	b.refresh(ctx)
 	n.OnStop(func(context.Context) {
 		_ = listener.Close()
 		b.close()
 	})
-	n.Go("looking for front doors", b.watch)
+	n.Go("watching front doors", b.watch)
 	n.Go("taking connections", func(context.Context) error {
 		if err := b.serve(listener); !errors.Is(err, net.ErrClosed) {
 			return err

@@ -1,6 +1,6 @@
-// Command kubectl is the stock client, built from its published library for the
-// tests that show stock clients work. It is a module of its own, outside the
-// workspace, so that its dependencies never meet the suite's.
+// Command kubectl is the standard client, built from its published library for the tests
+// with standard clients. It is a separate module outside of the workspace, so that its
+// dependencies do not affect those of the suite.
 package main
 
 import (
