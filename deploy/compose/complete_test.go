@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEveryServiceIsAContainer looks for each program of the workspace among the images,
-// the containers and the identities: who adds a service may not forget one of them.
+// TestEveryServiceIsAContainer checks that each program of the workspace has an image, a
+// container and an identity.
 func TestEveryServiceIsAContainer(t *testing.T) {
 	programs, err := filepath.Glob("../../*/cmd/*/main.go")
 	if err != nil || len(programs) < 9 {

@@ -1,5 +1,5 @@
 // Package compose tests the containers of compose.yaml: it starts them as a user does,
-// kills, pauses and scales them, and looks at what clients see of it.
+// kills, pauses and scales them, and checks the effect on clients.
 package compose
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/portico-platform/portico/deploy/internal/loopback"
 )
 
-// startTime is how long the suite has for its first answer once there are images.
+// startTime is the maximum time until the suite is ready once the images exist.
 const startTime = time.Minute
 
 // containers is a running suite.
@@ -31,7 +31,7 @@ type containers struct {
 	client     kubernetes.Interface
 }
 
-// TestCompose starts the suite and goes through what may happen to it.
+// TestCompose starts the suite and runs all tests of its containers.
 func TestCompose(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds thirteen images and starts sixteen containers")
@@ -45,7 +45,7 @@ func TestCompose(t *testing.T) {
 	t.Run("faults", c.testFaults)
 }
 
-// start builds the images and starts the suite, with data and identities of its own.
+// start builds the images and starts the suite, with its own data and identities.
 func start(t *testing.T) *containers {
 	t.Helper()
 	address, err := loopback.FreeAddress()
@@ -56,7 +56,7 @@ func start(t *testing.T) *containers {
 	state := t.TempDir()
 	c := &containers{project: "portico-test-" + port, kubeconfig: filepath.Join(state, "pki", "admin", "kubeconfig")}
 	c.env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+c.project, "PORTICO_PORT="+port, "PORTICO_STATE="+state, "TAG=test", "PORTICO_TAG=test")
-	if os.Getenv("PORTICO_TEST_IMAGES") == "" { // else they are there, with the tag test
+	if os.Getenv("PORTICO_TEST_IMAGES") == "" { // otherwise they exist, with the tag test
 		t.Log("images:\n" + c.run(t, "../images/build"))
 	}
 	t.Cleanup(func() {
@@ -86,14 +86,14 @@ func start(t *testing.T) *containers {
 	return c
 }
 
-// firstAnswer asks all the time whether the suite is ready, from now until it says so.
+// firstAnswer polls the readiness of the suite and returns the time until it is ready.
 func (c *containers) firstAnswer(t *testing.T) <-chan time.Duration {
 	t.Helper()
 	began, answered, ticks := time.Now(), make(chan time.Duration, 1), time.NewTicker(100*time.Millisecond)
 	ready := func() bool {
 		config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 		if err != nil {
-			return false // not made yet
+			return false // not created yet
 		}
 		config.Timeout = time.Second
 		client, err := kubernetes.NewForConfig(config)
@@ -112,7 +112,7 @@ func (c *containers) firstAnswer(t *testing.T) <-chan time.Duration {
 	return answered
 }
 
-// run runs a program in this folder and returns what it has said.
+// run runs a program in this folder and returns its output.
 func (c *containers) run(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	command := exec.Command(program, args...)
@@ -131,7 +131,7 @@ func (c *containers) of(t *testing.T, service string) []string {
 		"--filter", "label=com.docker.compose.project="+c.project, "--filter", "label=com.docker.compose.service="+service))
 }
 
-// testKubectl uses the kubeconfig that is printed, with the stock client.
+// testKubectl uses the printed kubeconfig with the standard client.
 func (c *containers) testKubectl(t *testing.T) {
 	program, err := filepath.Abs("../../bin/kubectl")
 	if err != nil {
@@ -159,8 +159,8 @@ func (c *containers) testKubectl(t *testing.T) {
 	}
 }
 
-// testHardened looks at every container: no root, nothing to write to, no capability,
-// limits, and the folder of its own identity alone.
+// testHardened checks every container: it does not run as root, has a read-only root
+// filesystem, no capabilities and resource limits, and mounts only its own identity.
 func (c *containers) testHardened(t *testing.T) {
 	all := strings.Fields(c.run(t, "docker", "ps", "-q", "--filter", "label=com.docker.compose.project="+c.project))
 	if len(all) != 16 {

@@ -21,11 +21,11 @@ import (
 const (
 	namespace = "default"
 	writers   = 4
-	// recovery is how long writes and their events may be away after a fault.
+	// recovery is the maximum time after a fault until writes and their events work again.
 	recovery = time.Minute
 )
 
-// traffic writes all the time and watches what it has written.
+// traffic writes continuously and watches the written objects.
 type traffic struct {
 	client kubernetes.Interface
 
@@ -38,8 +38,8 @@ type traffic struct {
 	failures     map[string]int
 }
 
-// testFaults goes through the faults, one after the other, and looks after each whether
-// a new write is acknowledged and its event arrives.
+// testFaults injects the faults, one after the other, and checks after each that a new
+// write is acknowledged and its event arrives.
 func (c *containers) testFaults(t *testing.T) {
 	traffic := c.newTraffic(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -77,9 +77,9 @@ func (c *containers) testFaults(t *testing.T) {
 	for _, f := range []struct {
 		name  string
 		begin func()
-		hold  time.Duration // how long it stays so
+		hold  time.Duration // how long the fault lasts
 		end   func()
-		// served is whether writes go on before it ends.
+		// served is true if writes must succeed during the fault.
 		served bool
 	}{
 		{"scale up", compose("up", "-d", "--no-recreate", "--scale", "frontdoor=3", "--scale", "authz=2", "--scale", "store=2", "--scale", "authn=2", "--scale", "admission=2", "--scale", "watch-hub=2"), 5 * time.Second, nil, true},
@@ -125,7 +125,7 @@ func (c *containers) testFaults(t *testing.T) {
 	traffic.check(t)
 }
 
-// killed returns the service that a fault of that name kills.
+// killed returns the service that a fault kills.
 func killed(fault string) (service string, ok bool) {
 	what, ok := strings.CutSuffix(fault, " killed")
 	service = map[string]string{"etcd member": "etcd-1", "NATS server": "nats-2", "front door": "frontdoor", "store": "store",
@@ -158,8 +158,8 @@ func (c *containers) newTraffic(t *testing.T) *traffic {
 	return tr
 }
 
-// write creates configmaps, each until it is acknowledged or there is another one of
-// its name, which an attempt without answer has left.
+// write creates ConfigMaps. It retries each until the creation is acknowledged, or fails
+// because an earlier attempt without a response has created it.
 func (tr *traffic) write(ctx context.Context, writer int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("w%d-%05d", writer, i)}}
@@ -203,7 +203,7 @@ func (tr *traffic) gap() time.Duration {
 	return tr.longest
 }
 
-// awaitEvent writes an object of its own and waits for its event.
+// awaitEvent writes a new object and waits for its event.
 func (tr *traffic) awaitEvent(t *testing.T, fault string) {
 	t.Helper()
 	deadline := time.Now().Add(recovery)
@@ -228,7 +228,7 @@ func (tr *traffic) awaitEvent(t *testing.T, fault string) {
 	t.Errorf("%s: no write with its event within %v; the last error: %v", fault, recovery, err)
 }
 
-// check compares what was acknowledged with what is there and with what was seen.
+// check compares the acknowledged objects with the existing ones and with the events.
 func (tr *traffic) check(t *testing.T) {
 	t.Helper()
 	list, err := tr.client.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})

@@ -1,4 +1,4 @@
-// Package images tests that binaries of images can be built again, byte by byte.
+// Package images tests that the binaries of images are reproducible.
 package images
 
 import (
@@ -15,8 +15,8 @@ import (
 )
 
 // TestReproducible builds a service twice, the second time from a copy of the source in
-// another folder with nothing in the cache of the compiler: the binaries are the same,
-// static and without a trace of where they were made.
+// another folder and with an empty build cache: the binaries are identical, static and
+// contain no build paths.
 func TestReproducible(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a service and the standard library")
@@ -50,7 +50,7 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// copySource copies the files that the project consists of.
+// copySource copies the files of the project.
 func copySource(t *testing.T, from, to string) {
 	t.Helper()
 	list, err := exec.Command("git", "-C", from, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()

@@ -1,5 +1,5 @@
-// Command probe asks a URL and exits with 0 when the answer is 200, else with 1: the
-// health check of images that hold a program of others and no shell.
+// Command probe sends a GET request and exits with 0 if the response is 200, otherwise with
+// 1. It is the health check of images with third-party programs and without a shell.
 package main
 
 import (
