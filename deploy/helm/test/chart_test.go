@@ -1,6 +1,6 @@
-// Package test checks the Helm chart without a kubelet: it is rendered by Helm, every
-// object is decoded strictly and compared with what the programs really take, and all of
-// it is installed, upgraded and rolled back in a Portico that runs here.
+// Package test checks the Helm chart without a kubelet: Helm renders it, every object is
+// decoded strictly and compared with the programs' flags, and the chart is installed,
+// upgraded and rolled back in a Portico.
 package test
 
 import (
@@ -29,11 +29,12 @@ import (
 const (
 	root  = "../../.."
 	chart = "../portico"
-	// release and namespace are those of every rendered chart here.
+	// release and namespace are those of all rendered charts.
 	release, namespace = "portico", "suite"
 )
 
-// helm is the program: that of this module, or another one that the variable HELM names.
+// helm returns the path of the Helm binary: that of this module, or the environment
+// variable HELM.
 var helm = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("HELM"); path != "" {
 		return path, nil
@@ -42,7 +43,7 @@ var helm = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
-// bin is the folder of the suite's programs, which `make build` has made.
+// bin returns the folder of the suite's programs, which `make build` creates.
 var bin = sync.OnceValues(func() (string, error) {
 	dir, err := filepath.Abs(filepath.Join(root, "bin"))
 	if err != nil {
@@ -65,7 +66,7 @@ func program(t *testing.T, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// runHelm returns what a command of Helm has printed.
+// runHelm returns the output of a Helm command.
 func runHelm(ctx context.Context, args ...string) (string, error) {
 	path, err := helm()
 	if err != nil {
@@ -103,7 +104,7 @@ func forEach(t *testing.T, check func(*testing.T, rendered)) {
 // rendered is a chart, decoded strictly: an unknown or repeated field is an error.
 type rendered []client.Object
 
-// template is what Helm has rendered, once for each file.
+// template returns the rendered chart of a values file, which it caches.
 var template = func() func(string) (string, error) {
 	var mu sync.Mutex
 	cache := map[string]func() (string, error){}
@@ -166,7 +167,7 @@ func decode(text string) (objects rendered, err error) {
 	}
 }
 
-// withoutComments returns the lines of a document that say something.
+// withoutComments returns the lines of a document that are neither comments nor empty.
 func withoutComments(document []byte) (lines []string) {
 	for line := range strings.Lines(string(document)) {
 		if trimmed := strings.TrimSpace(line); trimmed != "" && trimmed != "---" && !strings.HasPrefix(trimmed, "#") {
@@ -186,7 +187,7 @@ func all[T client.Object](objects rendered) (found []T) {
 	return found
 }
 
-// component returns what an object or pod belongs to.
+// component returns the component of an object or pod.
 func component(labels map[string]string) string { return labels["app.kubernetes.io/component"] }
 
 func TestLint(t *testing.T) {
@@ -200,8 +201,8 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestObjectsAreNamedOnce finds objects that would overwrite each other, and names that
-// are too long for a label.
+// TestObjectsAreNamedOnce: no two objects have the same name, and no name is too long for
+// a label.
 func TestObjectsAreNamedOnce(t *testing.T) {
 	forEach(t, func(t *testing.T, objects rendered) {
 		var seen []string
@@ -222,7 +223,7 @@ func TestObjectsAreNamedOnce(t *testing.T) {
 	})
 }
 
-// TestWrongValues shows the schema values that make no sense.
+// TestWrongValues: the schema rejects invalid values.
 func TestWrongValues(t *testing.T) {
 	for set, want := range map[string]string{
 		"storee.replicas=2":                          "additional properties 'storee' not allowed",

@@ -16,11 +16,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// workload is a pod template with the name of what makes its pods.
+// workload is a pod template with the name of its controller.
 type workload struct {
 	name, component string
 	pod             corev1.PodSpec
-	serves          bool // it runs until it is told to stop
+	serves          bool // it runs until it is stopped
 }
 
 func workloads(objects rendered) (found []workload) {
@@ -49,7 +49,7 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// TestPodsAreConfined looks at what every pod and container has to say.
+// TestPodsAreConfined checks the security contexts of all pods and containers.
 func TestPodsAreConfined(t *testing.T) {
 	forEach(t, func(t *testing.T, objects rendered) {
 		for _, w := range workloads(objects) {
@@ -112,7 +112,7 @@ func checkContainer(t *testing.T, w workload, c corev1.Container) {
 	}
 }
 
-// manual is the manual page of each program, asked for once.
+// manual returns the manual page of a program, which it caches.
 var manual = func() func(string, ...string) (string, error) {
 	var mu sync.Mutex
 	pages := map[string]string{}
@@ -133,7 +133,7 @@ var manual = func() func(string, ...string) (string, error) {
 
 var flagLine = regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z0-9-]+)`)
 
-// flagsOf returns the flags that a program knows.
+// flagsOf returns the flags of a program.
 func flagsOf(t *testing.T, name string, args ...string) (flags []string) {
 	t.Helper()
 	page, err := manual(program(t, name), args...)

@@ -16,8 +16,8 @@ var update = flag.Bool("update", false, "write the table of values")
 
 const readme = chart + "/README.md"
 
-// TestTableOfValues compares the table in the chart's README with values.yaml, in which a
-// comment above a value that begins with -- says what it is.
+// TestTableOfValues compares the table in the chart's README with values.yaml, in which
+// comments that begin with -- describe the values.
 func TestTableOfValues(t *testing.T) {
 	content, err := os.ReadFile(chart + "/values.yaml")
 	if err != nil {

@@ -19,18 +19,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// node is in the place of a kubelet and the job controller: it runs the program of each
-// Job with the arguments of its container, the token of its service account and the
-// files of its Secrets, and reports how it has ended.
+// node replaces the kubelet and the job controller: it runs the program of each Job with
+// the arguments of its container, the token of its service account and the files of its
+// Secrets, and writes the status.
 type node struct {
 	*site
 	program, namespace string
 	dir                string
-	// instead are values of flags that are others on this machine.
+	// instead overrides values of flags for this machine.
 	instead map[string]string
 
 	mu   sync.Mutex
-	said map[string][]string // what the programs have printed, by the Job
+	said map[string][]string // the output of the programs, by Job
 }
 
 // runJobs runs each Job of a namespace once, until the test ends.
@@ -110,7 +110,7 @@ func (n *node) report(ctx context.Context, job *batchv1.Job, failure error) erro
 	return err
 }
 
-// mount writes the Secrets of a pod where its container looks for them, below a folder.
+// mount writes the Secrets of a pod to the mount paths of its container, below a folder.
 func (n *node) mount(ctx context.Context, pod corev1.PodSpec, work string) error {
 	for _, v := range pod.Volumes {
 		if v.Secret == nil {

@@ -50,7 +50,7 @@ func architecture(objects rendered) map[edge]bool {
 	return edges
 }
 
-// peers returns the components of a rule; nil stands for others than this suite.
+// peers returns the components of a rule; nil means clients outside of this suite.
 func peers(t *testing.T, policy string, list []networkingv1.NetworkPolicyPeer) (names []string) {
 	for _, p := range list {
 		if p.PodSelector == nil {
@@ -71,7 +71,7 @@ func TestNetworkPoliciesAreTheArchitecture(t *testing.T) {
 	forEach(t, func(t *testing.T, objects rendered) {
 		policies := all[*networkingv1.NetworkPolicy](objects)
 		if len(policies) == 0 && (strings.HasSuffix(t.Name(), "/minimal") || strings.HasSuffix(t.Name(), "/changed")) {
-			return // they are turned off there
+			return // they are disabled there
 		}
 		in, out, others := map[edge]bool{}, map[edge]bool{}, map[string]bool{}
 		covered := map[string]bool{}
@@ -123,8 +123,8 @@ func TestNetworkPoliciesAreTheArchitecture(t *testing.T) {
 	})
 }
 
-// checkOutside compares the connections that leave or enter the suite with those that
-// may: clients, webhooks, metrics, external servers and the API of the cluster.
+// checkOutside compares the connections into and out of the suite with the allowed ones:
+// clients, webhooks, metrics, external servers and the API of the cluster.
 func checkOutside(t *testing.T, others map[string]bool) {
 	may := []string{"others to frontdoor 6443", "identities to others 443", "identities to others 6443"}
 	for _, service := range services {
@@ -213,8 +213,8 @@ func checkSelector(t *testing.T, objects rendered, s *corev1.Service) {
 	t.Errorf("Service %s selects nothing: %v", s.Name, s.Spec.Selector)
 }
 
-// TestIdentitiesAreSeparate looks for a pod that sees the identity of another, or the key
-// of an authority. Members of etcd see each other's, and so do NATS servers.
+// TestIdentitiesAreSeparate: no pod mounts the identity of another one or the key of an
+// authority, except that members of etcd, and NATS servers, share theirs.
 func TestIdentitiesAreSeparate(t *testing.T) {
 	forEach(t, func(t *testing.T, objects rendered) {
 		for _, w := range workloads(objects) {

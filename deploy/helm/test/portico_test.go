@@ -28,10 +28,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// patience is how long anything here may take on a busy machine.
+// patience is the timeout of all operations, for busy machines.
 const patience = 2 * time.Minute
 
-// site is a running Portico, in the place of the cluster that a chart is installed in.
+// site is a running Portico, which replaces the cluster that the chart is installed in.
 type site struct {
 	kubeconfig string
 	config     *rest.Config
@@ -70,7 +70,7 @@ func start(t *testing.T) *site {
 	return s
 }
 
-// eventually tries until it succeeds.
+// eventually calls try until it succeeds.
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -113,7 +113,7 @@ func (s *site) addDefinitions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Created, because fields that came after 1.21 are dropped then. Apply refuses them.
+		// Create drops fields that were added after 1.21, while apply rejects them.
 		var definition unstructured.Unstructured
 		if err := yaml.Unmarshal(content, &definition.Object); err != nil {
 			t.Fatal(err)
@@ -167,7 +167,7 @@ func TestPorticoTakesEveryObject(t *testing.T) {
 	for _, file := range valuesFiles(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		t.Run(name, func(t *testing.T) {
-			// What this cluster has, as Helm would ask it.
+			// With --dry-run=server, Helm requests the API versions of this cluster.
 			text, err := runHelm(t.Context(), "template", release, chart, "--namespace", "apply-"+name, "--values", file, "--dry-run=server", "--kubeconfig", s.kubeconfig)
 			if err != nil {
 				t.Fatal(err)
@@ -205,8 +205,8 @@ func TestPorticoTakesEveryObject(t *testing.T) {
 	}
 }
 
-// managed returns what the field manager of this test owns, and since when. The
-// resourceVersion also changes by the controllers that write status.
+// managed returns the time and fields of this test's managedFields entry. Tests compare it
+// instead of the resourceVersion, which also changes when controllers write the status.
 func managed(o *unstructured.Unstructured) string {
 	for _, entry := range o.GetManagedFields() {
 		if entry.Manager == "test" && entry.Subresource == "" {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestRelease installs the chart in a Portico, upgrades it with other values, rolls back,
-// tests and uninstalls it. The hooks run for real; only pods do not.
+// tests and uninstalls it. The hooks run; pods do not.
 func TestRelease(t *testing.T) {
 	s := start(t)
 	s.makeNamespace(t, namespace)
@@ -84,8 +84,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// specs returns what the release wants, by kind and name: the generation counts the
-// changes, so the content is compared.
+// specs returns the labels, specs and rules of the release's objects, by kind and name.
 func (s *site) specs(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -124,7 +123,7 @@ func (s *site) secrets(t *testing.T) map[string]*corev1.Secret {
 	return found
 }
 
-// checkMounts looks up each key that a pod of the release sees in the Secrets that exist.
+// checkMounts checks that each key that a pod of the release mounts exists in a Secret.
 func (s *site) checkMounts(t *testing.T) {
 	t.Helper()
 	secrets, checked := s.secrets(t), 0
@@ -176,7 +175,7 @@ func (s *site) checkMounts(t *testing.T) {
 	}
 }
 
-// checkUpgrade compares two releases: what the values change has changed, and nothing else.
+// checkUpgrade compares two releases: exactly the objects that the values affect differ.
 func checkUpgrade(t *testing.T, first, second map[string]string) {
 	t.Helper()
 	var gone, added, changed []string
@@ -193,7 +192,7 @@ func checkUpgrade(t *testing.T, first, second map[string]string) {
 		}
 	}
 	slices.Sort(changed)
-	// All clients of NATS are told of its new members.
+	// The flags of all NATS clients have the new members.
 	want := []string{"CronJob portico-identities", "Deployment portico-admission", "Deployment portico-authz", "Deployment portico-frontdoor", "Deployment portico-store",
 		"Deployment portico-watch-hub", "Role portico-identities", "StatefulSet portico-nats"}
 	if !slices.Equal(changed, want) {
@@ -215,8 +214,8 @@ func checkUpgrade(t *testing.T, first, second map[string]string) {
 	}
 }
 
-// checkRenamed looks at identities after an upgrade that has given the front door another
-// name and NATS two members: keys and seeds stay.
+// checkRenamed checks identities after an upgrade with another name of the front door and
+// two NATS members: keys and seeds are unchanged.
 func checkRenamed(t *testing.T, before, after map[string]*corev1.Secret) {
 	t.Helper()
 	for name, old := range before {
