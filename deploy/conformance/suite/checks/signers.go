@@ -47,7 +47,7 @@ func signers() {
 	} {
 		s.Check(c.id, strings.TrimPrefix(c.signer, "platform.io/")+": "+c.rule, func(t *T) {
 			r := t.POST(CSRs, t.CSR(c.signer, c.usages, c.request))
-			if r.Code >= 400 { // refused from the start is as good
+			if r.Code >= 400 { // rejecting the request is also correct
 				r.ClientError()
 				return
 			}

@@ -145,7 +145,7 @@ var Deny = &Config{
 	},
 }
 
-// allowWhoAmI lets everybody, anonymous requests too, find out who they are:
+// allowWhoAmI lets all users, including anonymous ones, read their own identity:
 // a dry-run certificate request carries the attributes of its requester.
 func allowWhoAmI(t *T) {
 	t.POST(All("rbac.authorization.platform.io/v1/clusterroles"), `

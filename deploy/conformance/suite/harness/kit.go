@@ -195,7 +195,7 @@ spec: {signerName: example.com/whoami, usages: [client auth], request: %s}`, t.N
 	return r.OK().Obj().Map("spec")
 }
 
-// Grant lets a user do what the rules (a YAML list) say, cluster-wide.
+// Grant grants a user rules (a YAML list) cluster-wide.
 func (t *T) Grant(user, rules string) { t.grant("User", user, "", rules) }
 
 // GrantGroup is Grant for a group.

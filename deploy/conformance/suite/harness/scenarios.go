@@ -113,7 +113,7 @@ regarding: {apiVersion: v1, kind: ConfigMap, name: a, namespace: %s}`,
 		t.Name("event"), time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"), t.NS())
 }
 
-// Checks of default classes change what the whole server sees; one at a time.
+// Checks of default classes affect the whole server, so they run one at a time.
 var (
 	IngressClasses sync.Mutex
 	StorageClasses sync.Mutex
@@ -258,7 +258,7 @@ func (t *T) Unauthorized(id Identity, opts ...Opt) {
 	t.GET("/api/v1/namespaces", append([]Opt{As(id)}, opts...)...).Status(401, "Unauthorized")
 }
 
-// AccessReview asks whether a user may do something.
+// AccessReview sends an access review.
 func (t *T) AccessReview(spec string) Obj {
 	return t.POST(All("authorization.platform.io/v1/subjectaccessreviews"),
 		"apiVersion: authorization.platform.io/v1\nkind: SubjectAccessReview\nspec: "+spec).OK().Obj().Map("status")

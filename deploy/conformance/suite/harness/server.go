@@ -24,7 +24,7 @@ type Config struct {
 	Name  string
 	Flags func(f *Fixtures, dir string) []string
 	Ready string // path that answers 200 when the server can be used; default /readyz
-	// PlatformOnly says why the oracle cannot run this configuration.
+	// PlatformOnly is the reason why the oracle cannot run this configuration.
 	PlatformOnly string
 	// Before runs once on the started server. If Restart is set, the server is
 	// then stopped and started again on the same data before the checks run.
@@ -160,7 +160,7 @@ func startTimeout() time.Duration {
 	return 60 * time.Second
 }
 
-// spawn starts the process in a process group of its own; it is told to end when
+// spawn starts the process in its own process group; it is signalled when
 // the suite dies.
 func (s *Server) spawn(flags []string) error {
 	quoted := make([]string, len(flags))
