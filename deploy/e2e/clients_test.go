@@ -64,7 +64,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// protobuf returns the configuration of clients that speak it.
+// protobuf returns the configuration of clients that use Protobuf.
 func protobuf(c *cluster.Cluster) *rest.Config {
 	config := c.Config()
 	config.ContentType = runtime.ContentTypeProtobuf

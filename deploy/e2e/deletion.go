@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
-// heldObject goes through both phases of deletion.
+// heldObject tests both phases of the deletion of an object with a finalizer.
 func heldObject(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	path := s.in("v1", "configmaps/held")
@@ -35,7 +35,7 @@ func heldObject(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// deleteOptions says what becomes of dependents, and refuses what makes no sense.
+// deleteOptions tests propagation policies and invalid options.
 func deleteOptions(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	path := s.in("v1", "configmaps")

@@ -14,7 +14,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestDrain asks the whole process to end while a client watches: the watch ends
+// TestDrain stops the whole process while a client watches: the watch ends
 // as if it were complete, the process reports success, and what was written before
 // is there when it starts again.
 func TestDrain(t *testing.T) {

@@ -308,7 +308,7 @@ func TestSlowReaders(t *testing.T) {
 	if n := a.metric(t, `apiserver_slow_clients_total{transfer="answer"}`); n == 0 {
 		t.Error("no stalled answer was ended")
 	}
-	// Readers that come back to life are served.
+	// Readers that continue to read are served.
 	eventually(t, "the slow user is served", func() bool {
 		return greedy.Ask(t, cluster.Request{Path: list}).Code == http.StatusOK
 	})
@@ -341,7 +341,7 @@ func (a *allInOne) mayView(t *testing.T, namespace, account string) {
 	}
 }
 
-// streams are the requests of one HTTP/2 connection that nobody reads.
+// streams opens requests on one HTTP/2 connection and does not read the responses.
 type streams struct {
 	framer *http2.Framer
 	head   bytes.Buffer

@@ -274,7 +274,7 @@ func (x *trial) startWriters(ctx context.Context, t *testing.T, spaces []string)
 	}
 }
 
-// write makes one change; whether it went through is for etcd to know.
+// write makes one change, whose outcome etcd's history determines.
 func (x *trial) write(ctx context.Context, in dynamic.Interface, random *rand.Rand, spaces []string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -350,7 +350,7 @@ func (x *trial) catchUp(t *testing.T, spaces []string) {
 		events += len(want)
 		eventually(t, fmt.Sprintf("a watcher of %s sees all %d events", r.view, len(want)), func() bool { return r.has(len(want)) })
 		if r.check(t, want); t.Failed() {
-			t.FailNow() // the others would say the same
+			t.FailNow() // the others would report the same
 		}
 	}
 	for _, r := range x.reflected {

@@ -47,7 +47,7 @@ func halves(t *testing.T, c *cluster.Cluster) {
 	s.do(http.StatusNotFound, "PATCH "+s.in("apps/v1", "deployments/nothing/status"), `{}`)
 }
 
-// unknownFields sends fields that nobody knows and fields that are given twice.
+// unknownFields sends unknown and duplicate fields.
 func unknownFields(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	path := s.in("v1", "configmaps")

@@ -21,7 +21,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// view is what a watcher looks at.
+// view is the selection of a watcher.
 type view struct {
 	resource     schema.GroupVersionResource
 	namespace    string // empty: all
@@ -78,7 +78,7 @@ type event struct {
 	revision     int64
 }
 
-// transition is one change as etcd tells it.
+// transition is one change in etcd's history.
 type transition struct {
 	object        string
 	revision      int64
@@ -152,7 +152,7 @@ func (h truth) events(v view) (events []event) {
 	return events
 }
 
-// objects returns what is there at the end, by name, with its revision.
+// objects returns the objects at the end, by name, with their revisions.
 func (h truth) objects(v view) map[string]int64 {
 	objects := map[string]int64{}
 	for _, e := range h {

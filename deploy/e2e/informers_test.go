@@ -127,7 +127,7 @@ func (r *reflected) objects() map[string]int64 {
 	return objects
 }
 
-// check compares what the informer holds with what is there.
+// check compares the informer's cache with the stored objects.
 func (r *reflected) check(t *testing.T, want map[string]int64) {
 	t.Helper()
 	eventually(t, "an informer of "+r.view.String()+" holds what is there", func() bool { return maps.Equal(r.objects(), want) })

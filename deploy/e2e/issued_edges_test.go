@@ -34,7 +34,7 @@ func (s *issuedSuite) testStolenAtTheDoor(t *testing.T) {
 			t.Errorf("%s, signed by %s: %d", name, authority, code)
 		}
 		if name == "admin/user" || name == "lifecycle/user" {
-			continue // they may without being somebody else
+			continue // they may do this without impersonation
 		}
 		if code := s.code(t, client, path, named); (code == http.StatusOK) != (authority == "front-proxy") {
 			t.Errorf("%s, signed by %s, names a user: %d", name, authority, code)
@@ -71,7 +71,7 @@ func (s *issuedSuite) testStolenElsewhere(t *testing.T) {
 				if tried++; err == nil {
 					let++
 				}
-				// A NATS server calls nobody with its certificate for clients.
+				// A NATS server makes no connections with its client certificate.
 				wanted := authority == e.authority && !(authority == "nats" && strings.HasSuffix(name, "/server"))
 				if (err == nil) != wanted {
 					t.Errorf("%q, signed by %s, at %s: %v", name, authority, e.name, err)
@@ -85,7 +85,7 @@ func (s *issuedSuite) testStolenElsewhere(t *testing.T) {
 	}
 }
 
-// knock connects with a certificate. The error says that the other side has refused it.
+// knock connects with a certificate. It returns an error if the server rejects it.
 func (s *issuedSuite) knock(e edge, cert string) error {
 	security := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}} // a thief does not mind
 	if e.authority == "nats" || e.authority == "nats-routes" {
@@ -104,7 +104,7 @@ func (s *issuedSuite) knock(e edge, cert string) error {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
-	if e.authority == "nats" { // its greeting comes before TLS
+	if e.authority == "nats" { // NATS sends its INFO message before TLS
 		if _, err := bufio.NewReaderSize(oneByOne{conn}, 16).ReadString('\n'); err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (s *issuedSuite) knock(e edge, cert string) error {
 	return err
 }
 
-// oneByOne reads no more than what is asked for, so that the rest stays for TLS.
+// oneByOne reads at most one byte at a time, so that the rest is left for TLS.
 type oneByOne struct{ net.Conn }
 
 func (o oneByOne) Read(p []byte) (int, error) { return o.Conn.Read(p[:1]) }

@@ -142,7 +142,7 @@ func (s *issuedSuite) startNATSServer(t *testing.T, name string) {
 	s.processes[name] = spawnCommand(t, s.logs, command)
 }
 
-// startIssuedProgram starts a service: every file that it is told of is in its folder.
+// startIssuedProgram starts a service: all files in its flags are in its folder.
 func (s *issuedSuite) startIssuedProgram(t *testing.T, p program) {
 	t.Helper()
 	dir := s.folder(t, p.name)
@@ -206,7 +206,7 @@ func (s *issuedSuite) client(t *testing.T, cert string) *http.Client {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// As someone who has stolen it, whatever the server says that it trusts.
+		// Like an attacker with a stolen certificate, regardless of the CAs that the server accepts.
 		security.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	transport := &http.Transport{TLSClientConfig: security}

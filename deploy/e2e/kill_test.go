@@ -74,7 +74,7 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// write makes new objects and counts one up until it cannot any more.
+// write creates objects and increments a counter until a request fails.
 func write(ctx context.Context, in dynamic.ResourceInterface, l *ledger, name string) {
 	counter, err := in.Create(ctx, configMap(name, "1"), metav1.CreateOptions{})
 	for i := 1; err == nil; i++ {
@@ -148,7 +148,7 @@ func (f *follower) stop() {
 	<-f.done
 }
 
-// ledger compares what was acknowledged with what is there and what was seen.
+// ledger compares the acknowledged writes with the stored objects and the events.
 type ledger struct {
 	mu     sync.Mutex
 	acked  map[string]int          // the highest acknowledged value

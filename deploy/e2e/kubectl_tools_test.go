@@ -80,7 +80,7 @@ func kubectlAuth(t *testing.T, k *kubectl) {
 	if parts := strings.Split(token, "."); code != 0 || len(parts) != 3 {
 		t.Fatalf("kubectl create token: exit code %d\n%s", code, token)
 	}
-	// The administrator's certificate would speak louder than the token.
+	// The administrator's certificate would take precedence over the token.
 	robot := "--user=nobody --token=" + strings.TrimSpace(token)
 	k.play(t,
 		act{line: "config set-credentials nobody"},

@@ -94,7 +94,7 @@ func TestKubectlWrites(t *testing.T) {
 	}
 }
 
-// in returns the client with a namespace of its own to work in.
+// in returns the client with a namespace for one test.
 func (k *kubectl) in(t *testing.T, namespace string) *kubectl {
 	t.Helper()
 	config, _ := k.try(t, "config view --raw --flatten", "")

@@ -220,7 +220,7 @@ func TestFormerLayout(t *testing.T) {
 	})
 }
 
-// mustHaveExpired asks for things as they were before they were moved.
+// mustHaveExpired requests revisions before the relocation.
 func mustHaveExpired(t *testing.T, c *cluster.Cluster, version string) {
 	t.Helper()
 	if a := c.Ask(t, cluster.Request{Path: things + "?resourceVersionMatch=Exact&resourceVersion=" + version}); a.Code != http.StatusGone {
@@ -231,7 +231,7 @@ func mustHaveExpired(t *testing.T, c *cluster.Cluster, version string) {
 	}
 }
 
-// mustNotBeServed looks for what the status of a definition says.
+// mustNotBeServed checks the status of a definition.
 func mustNotBeServed(t *testing.T, c *cluster.Cluster, name string) {
 	t.Helper()
 	var d struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
-// holder is a finalizer that nobody but the bodies removes.
+// holder is a finalizer that only the test bodies remove.
 const holder = "example.com/hold"
 
 // deletedNamespace deletes a namespace with content, one object of which is held.
@@ -133,7 +133,7 @@ func (f family) delete(name string, policy metav1.DeletionPropagation) {
 	}
 }
 
-// get returns an object; nil when it is gone.
+// get returns an object; nil if it does not exist.
 func (f family) get(name string) *unstructured.Unstructured {
 	f.t.Helper()
 	o, err := f.in.Get(f.t.Context(), name, metav1.GetOptions{})
@@ -179,7 +179,7 @@ func deletedInBackground(t *testing.T, f family) {
 	f.awaitGone("child", "grandchild")
 }
 
-// deletedInForeground deletes an owner whose dependent is held: the owner stays.
+// deletedInForeground deletes an owner whose dependent has a finalizer: the owner stays.
 func deletedInForeground(t *testing.T, f family) {
 	parent := f.add("parent")
 	f.add("grandchild", f.add("child", parent))

@@ -27,7 +27,7 @@ func (l *linearTrial) someStore() string {
 	return stores[l.random.IntN(len(stores))]
 }
 
-// loseAnswers lets etcd apply what the stores do not hear of.
+// loseAnswers loses etcd's responses to the stores.
 func (l *linearTrial) loseAnswers(t *testing.T, d time.Duration) {
 	t.Logf("answers of etcd to the stores are lost for %v", d)
 	for _, store := range l.replicas["store"] {

@@ -27,7 +27,7 @@ const (
 	// linearPause is what a client waits between two requests: a history that is
 	// too dense takes the checker for ever.
 	linearPause = 15 * time.Millisecond
-	// linearPatience bounds a request; whoever waits longer does not know.
+	// linearPatience is the timeout of a request, after which its outcome is unknown.
 	linearPatience = 3 * time.Second
 	checkTime      = 2 * time.Minute
 )
@@ -166,7 +166,7 @@ func (l *linearTrial) act(ctx context.Context, client int, random *rand.Rand) {
 func (l *linearTrial) one(client int, door *cluster.Cluster, known map[string]register, o linear.Operation) int {
 	o.Client = client
 	path, r := l.path+"/"+o.Key, cluster.Request{}
-	if o.Kind == linear.Update { // as clients do it: what is there is read first
+	if o.Kind == linear.Update { // like clients, reads the object first
 		client = l.one(client, door, known, linear.Operation{Kind: linear.Read, Key: o.Key})
 		o.Client = client
 	}
@@ -192,7 +192,7 @@ func (l *linearTrial) one(client int, door *cluster.Cluster, known map[string]re
 	answer, err := door.Do(ctx, r)
 	var refused bool
 	if o.Result, refused = l.result(answer, err); refused {
-		return client // it says that nothing was done
+		return client // the error says that nothing was written
 	}
 	if o.Result == linear.Done && o.Kind != linear.Delete {
 		var got register
@@ -226,7 +226,7 @@ func (l *linearTrial) tell(e linear.Event) {
 	l.told = append(l.told, e)
 }
 
-// result says what an answer means; refused is true for one that says that nothing
+// result returns the outcome of a response; refused is true for one that says that nothing
 // was done, whatever the object is.
 func (l *linearTrial) result(answer cluster.Answer, err error) (result linear.Result, refused bool) {
 	var status cluster.Status

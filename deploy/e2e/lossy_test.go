@@ -151,7 +151,7 @@ func (x *lossySuite) lose(t *testing.T, verb lossyVerb, to string, f lossy.Fault
 	x.links[to].Disarm()
 	nowWritten, nowObjects := x.writes(t, w)
 	changes := nowWritten - written
-	if nowObjects < objects { // objects that are gone had one write each
+	if nowObjects < objects { // each deleted object had one write
 		changes = objects - nowObjects
 	}
 	again := a.Header.Get("Retry-After")

@@ -61,7 +61,7 @@ func replaceAndRead(t *testing.T, c *cluster.Cluster, s sample, made *unstructur
 	}
 }
 
-// gone waits until the object is no longer there: a namespace takes its time.
+// gone waits until the object no longer exists, which takes a while for a namespace.
 func gone(t *testing.T, c *cluster.Cluster, s sample, o *unstructured.Unstructured) {
 	t.Helper()
 	in := s.in(c.Client(t), o.GetNamespace())
@@ -119,7 +119,7 @@ func lists(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// ownNamespaces looks for the namespaces that the service makes for itself.
+// ownNamespaces checks the namespaces that the service creates.
 func ownNamespaces(t *testing.T, c *cluster.Cluster) {
 	in := c.Client(t).Resource(namespaces())
 	for _, name := range []string{"default", c.Vocabulary.Namespace("system"), c.Vocabulary.Namespace("public"), c.Vocabulary.Namespace("node-lease")} {

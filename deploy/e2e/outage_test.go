@@ -111,7 +111,7 @@ func (o outage) end(t *testing.T) {
 	}
 }
 
-// probe asks for health without credentials, as a kubelet does.
+// probe requests a health check without credentials, as a kubelet does.
 func (o outage) probe(t *testing.T, path string) int {
 	t.Helper()
 	began := time.Now()

@@ -93,7 +93,7 @@ func spawnCommand(t *testing.T, dir string, command *exec.Cmd) *process {
 	return p
 }
 
-// stop asks the process to end and waits for it.
+// stop sends SIGTERM to the process and waits for it.
 func (p *process) stop(t *testing.T) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {

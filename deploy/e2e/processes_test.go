@@ -20,7 +20,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// program is one process of the suite: what it needs to be told of others.
+// program is one process of the suite, with its flags for the addresses of others.
 type program struct {
 	name    string
 	replica string // that the process is, of several of the program; else as name
@@ -152,7 +152,7 @@ func (s *suite) makeHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	door := run.Service{
-		Name: "frontdoor", // whose address the home wants to know
+		Name: "frontdoor", // its address is reported to home
 		Flags: func(fs *pflag.FlagSet) {
 			fs.String("bind-address", "", "")
 			fs.Int("secure-port", 0, "")
@@ -194,7 +194,7 @@ func (s *suite) reach(from, program string) string {
 	return strings.Join(addresses, ",")
 }
 
-// start starts one program, told where the others are.
+// start starts one program with the addresses of the others.
 func (s *suite) start(t *testing.T, p program) {
 	t.Helper()
 	replica := cmp.Or(p.replica, p.name)

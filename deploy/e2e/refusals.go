@@ -54,7 +54,7 @@ func refusalTable() []refusal {
 	}
 }
 
-// refusals sends bad requests: each is answered by a Status that says what is wrong.
+// refusals sends bad requests: the response to each is a Status with the reason.
 func refusals(t *testing.T, c *cluster.Cluster) {
 	for _, r := range refusalTable() {
 		t.Run(r.name, func(t *testing.T) {

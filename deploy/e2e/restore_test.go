@@ -215,7 +215,7 @@ func (r *restoration) run(t *testing.T, restore func(*restoration)) {
 	}
 }
 
-// checkRestored waits until everybody follows the restored state, and writes.
+// checkRestored waits until all components follow the restored state, and writes.
 func (r *restoration) checkRestored(t *testing.T) {
 	t.Helper()
 	ask := func(path string) cluster.Answer { return r.Ask(t, cluster.Request{Path: path}) }

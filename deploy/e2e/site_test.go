@@ -60,7 +60,7 @@ func siteVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: "example.com", Version: "v1"}
 }
 
-// schemeWithSites returns the types that the clients know.
+// schemeWithSites returns the clients' scheme with the type Site.
 func schemeWithSites(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()

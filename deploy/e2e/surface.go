@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
-// discovery walks what the service says about itself.
+// discovery tests the discovery documents.
 func discovery(t *testing.T, c *cluster.Cluster) {
 	var groups struct {
 		Groups []struct {
@@ -40,7 +40,7 @@ func discovery(t *testing.T, c *cluster.Cluster) {
 		}
 		answer := c.Ask(t, cluster.Request{Path: path})
 		if answer.Code == http.StatusNotFound && !strings.Contains(c.Ask(t, cluster.Request{Path: "/apis"}).Body, `"`+version+`"`) {
-			continue // a custom type of another test, which is gone
+			continue // a deleted custom type of another test
 		}
 		answer.Decode(t, &list)
 		if list.GroupVersion != version || len(list.Resources) == 0 {
@@ -54,7 +54,7 @@ func discovery(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// health asks for the state of the process, whole and in parts.
+// health requests all health checks, together and one by one.
 func health(t *testing.T, c *cluster.Cluster) {
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/livez/ping", "/readyz/ping"} {
 		if answer := c.Ask(t, cluster.Request{Path: path}); answer.Code != http.StatusOK {

@@ -59,7 +59,7 @@ func convertedIngress(s scene) {
 	}
 }
 
-// deprecated looks for a warning.
+// deprecated checks that the response has a warning.
 func deprecated(t *testing.T, answer cluster.Answer, texts ...string) {
 	t.Helper()
 	warning := answer.Header.Get("Warning")

@@ -94,7 +94,7 @@ func watchChanges(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// watchFromTheStart asks for a watch without a version: what is there comes first.
+// watchFromTheStart watches without a resourceVersion: existing objects are sent first.
 func watchFromTheStart(t *testing.T, c *cluster.Cluster) {
 	client := c.Client(t)
 	in := client.Resource(configMaps()).Namespace(newNamespace(t, client))

@@ -63,7 +63,7 @@ func (s scene) do(code int, line, body string) reply {
 	return s.send(code, r)
 }
 
-// names looks for texts in an error's message.
+// names checks that an error's message contains texts.
 func (s scene) names(r reply, texts ...string) {
 	s.t.Helper()
 	for _, text := range texts {
@@ -194,7 +194,7 @@ func conditionalWrites(t *testing.T, c *cluster.Cluster) {
 	s.do(http.StatusNotFound, "PUT "+path, plain(`"name":"a"`, ""))
 }
 
-// fixedObjects changes objects that may not change any more.
+// fixedObjects changes immutable objects.
 func fixedObjects(t *testing.T, c *cluster.Cluster) {
 	s := newScene(t, c)
 	for resource, kind := range map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"} {

@@ -32,7 +32,7 @@ type Cluster struct {
 
 	// CA holds the certificates of the authorities that its clients trust.
 	CA []byte
-	// Token is what its clients show; empty for nobody's.
+	// Token is the bearer token of the clients; empty for anonymous requests.
 	Token string
 
 	http *http.Client
@@ -67,7 +67,7 @@ func ConnectAs(config *rest.Config, v vocabulary.Vocabulary) (*Cluster, error) {
 	return &Cluster{URL: config.Host, Vocabulary: v, CA: config.CAData, http: client}, nil
 }
 
-// Config returns what the stock clients need to know of the cluster.
+// Config returns the client configuration for the cluster.
 func (c *Cluster) Config() *rest.Config {
 	return &rest.Config{Host: c.URL, BearerToken: c.Token, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA}, QPS: -1}
 }
@@ -94,7 +94,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Await asks until the answer is 200.
+// Await polls until the response is 200.
 func (c *Cluster) Await(ctx context.Context, path string) error {
 	ticks := time.NewTicker(20 * time.Millisecond)
 	defer ticks.Stop()
@@ -125,7 +125,7 @@ type Answer struct {
 	Body   string
 }
 
-// Status is the part of an error body that the bodies look at.
+// Status is the part of an error body that the bodies check.
 type Status struct {
 	Kind, Reason, Message string
 	Code                  int
@@ -145,7 +145,7 @@ func (c *Cluster) Do(ctx context.Context, r Request) (Answer, error) {
 	return Answer{response.StatusCode, response.Header, string(body)}, err
 }
 
-// Send sends one request and returns the answer under way.
+// Send sends one request and returns the response. The caller must close its body.
 func (c *Cluster) Send(ctx context.Context, r Request) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, r.Method, c.URL+r.Path, bytes.NewReader([]byte(r.Body)))
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
-// Names are what a definition asks for.
+// Names are the names in the spec of a definition.
 type Names struct {
 	Plural   string `json:"plural"`
 	Singular string `json:"singular,omitempty"`
@@ -121,13 +121,13 @@ func administratorsRequest(t *testing.T) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw}))
 }
 
-// takeover is a definition that asks for names of built-in types.
+// takeover is a definition with names of built-in types.
 type takeover struct {
 	group, version string
 	names          Names
 }
 
-// mustBeTaken tries to define types with names of built-in ones: the fields are told.
+// mustBeTaken defines types with names of built-in ones: the error has the fields.
 func mustBeTaken(t *testing.T, c *cluster.Cluster, of takeover, fields ...string) {
 	t.Helper()
 	group, version, names := of.group, of.version, of.names

@@ -183,7 +183,7 @@ func newNamespace(t *testing.T, c *cluster.Cluster) string {
 	return made.GetName()
 }
 
-// signingRequest returns a request for a certificate, as it stands in a manifest.
+// signingRequest returns a certificate signing request in the form of a manifest.
 func signingRequest(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

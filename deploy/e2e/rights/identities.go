@@ -42,7 +42,7 @@ func Impersonation(t *testing.T, c *cluster.Cluster) {
 		{"an extra alone", headers{"Impersonate-Extra-Scope": {"read"}}, 400},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			// Everybody who is authenticated may ask this.
+			// All authenticated users may send this review.
 			answer := s.people["actor"].Ask(t, cluster.Request{Method: http.MethodPost, Header: x.headers,
 				Path: "/apis/" + c.Vocabulary.Group("authorization.") + "/v1/selfsubjectaccessreviews",
 				Body: s.names.Replace(`{"apiVersion":"$authorization/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"verb":"get","resource":"secrets"}}}`)})

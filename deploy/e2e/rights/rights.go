@@ -45,7 +45,7 @@ func newStage(t *testing.T, c *cluster.Cluster) *stage {
 	return s
 }
 
-// remove deletes what is left of a test.
+// remove deletes the objects of a test.
 func (s *stage) remove(path string) {
 	_, _ = s.admin.Do(context.Background(), cluster.Request{Method: http.MethodDelete, Path: s.names.Replace(path)})
 }
@@ -132,7 +132,7 @@ func rule(group, resources, verbs string, names ...string) string {
 	return r + `}`
 }
 
-// attempt is something that somebody tries.
+// attempt is a request that must be denied or allowed.
 type attempt struct {
 	name, who, line, body string
 	code                  int // 0: it succeeds
@@ -150,10 +150,10 @@ func (s *stage) try(attempts []attempt) {
 	}
 }
 
-// patience bounds waiting for what comes soon.
+// patience is the timeout of await.
 const patience = 20 * time.Second
 
-// await asks again and again until something is so.
+// await polls a condition until it is true.
 func (s *stage) await(what string, ok func() bool) {
 	s.Helper()
 	deadline := time.NewTimer(patience)

@@ -184,7 +184,7 @@ func parts(s *stage) {
 	s.expect(deployments+"/a", map[string]string{"spec.replicas": "9", "spec.paused": "<nil>", "status.replicas": "3", "metadata.labels": "<nil>"})
 }
 
-// bodies lets the webhook change what is asked of the service.
+// bodies lets the webhook change request bodies.
 func bodies(s *stage) {
 	pod := func(name string) {
 		s.do(s.admin, "POST /api/v1/namespaces/$id/pods", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"`+name+`"},"spec":{"containers":[{"name":"a","image":"a"}]}}`, 0)

@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// serve runs until the process is ended: what is acknowledged is on disk.
+// serve runs until the process is stopped. Acknowledged writes are on disk.
 func serve(address, dir, token string, tls transport.TLSInfo) error {
 	config := embed.NewConfig()
 	config.Dir, config.LogLevel = dir, "warn"
