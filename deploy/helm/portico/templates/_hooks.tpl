@@ -75,7 +75,7 @@ rules:
     resources: [secrets]
     verbs: [get, update]
     resourceNames: {{- include "portico.identitySecrets" .root | fromJsonArray | toYaml | nindent 6 }}
-  # A name cannot be asked for here: the object has none when the right is checked.
+  # create cannot be restricted by resourceNames: authorization of a create has no name.
   - apiGroups: [""]
     resources: [secrets]
     verbs: [create]
