@@ -90,7 +90,7 @@ func (o Obj) Has(path string) bool {
 	return ok
 }
 
-// Set stores v at a dotted path, making the maps on the way.
+// Set stores v at a dotted path, creating missing maps.
 func (o Obj) Set(path string, v any) Obj {
 	keys := strings.Split(path, ".")
 	m := map[string]any(o)

@@ -257,7 +257,7 @@ func (t *T) Starts(flags ...string) {
 	}
 }
 
-// another is a further server with flags of its own, not started yet.
+// another returns a further server with its own flags, which is not started yet.
 func (t *T) another(flags []string) *Server {
 	config := &Config{Name: strings.ToLower(t.check.ID), Flags: func(f *Fixtures, _ string) []string {
 		return append([]string{"--token-auth-file=" + f.TokenFile}, flags...)
