@@ -70,7 +70,7 @@ func TestAttackAllInOne(t *testing.T) {
 }
 
 // TestAttackProcesses runs the same trials, and those that need processes, against
-// each service as a process of its own.
+// each service as a separate process.
 func TestAttackProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts eleven processes")
@@ -100,8 +100,8 @@ func TestAttackProcesses(t *testing.T) {
 	assault(t, target)
 }
 
-// assault runs all trials that the target allows, once or for the asked time in
-// changing order, and logs the report.
+// assault runs all trials that the target allows, once or in random order for the
+// requested time, and logs the report.
 func assault(t *testing.T, target *attack.Target) {
 	t.Helper()
 	session, err := attack.Start(t.Context(), target, attack.Limits{Memory: *attackBytes, Slowest: *attackWrite})

@@ -1,9 +1,8 @@
-// Package e2e shows that the suite works as a whole: the same bodies run against
-// all services in one process and against each service as a process of its own.
+// Package e2e tests the suite as a whole: the same bodies run against all services in one
+// process and against each service as a separate process.
 //
-// It decides what a client may rely on, and talks to the suite as clients do. It never
-// looks inside. The bodies serve "Endpoints", "Watch procedure", "Errors" and "Health"
-// of the specification.
+// The tests use only the API, like clients. The bodies serve "Endpoints", "Watch
+// procedure", "Errors" and "Health" of the specification.
 package e2e
 
 import (
@@ -135,8 +134,8 @@ func newNamespace(t *testing.T, client dynamic.Interface) string {
 	return made.GetName()
 }
 
-// ours selects what the bodies make: workers put config maps of their own into
-// new namespaces.
+// ours selects the objects of the bodies: workers also create ConfigMaps in new
+// namespaces.
 const ours = "made-by=e2e"
 
 func configMap(name, value string) *unstructured.Unstructured {

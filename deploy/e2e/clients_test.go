@@ -258,7 +258,7 @@ func deployment(name string) *appsv1.Deployment {
 func pages(t *testing.T, c *cluster.Cluster) {
 	client := kubernetes.NewForConfigOrDie(protobuf(c))
 	in := client.CoreV1().Secrets(newNamespace(t, c.Client(t)))
-	ours := map[string]string{"e2e": "pages"} // the namespace's account has a token of its own
+	ours := map[string]string{"e2e": "pages"} // excludes the token of the namespace's service account
 	const count = 23
 	for i := range count {
 		if _, err := in.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("s%02d", i), Labels: ours}}, metav1.CreateOptions{}); err != nil {
@@ -276,8 +276,8 @@ func pages(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// leaders lets two candidates stand for a Lease: the second leads when the first
-// gives it up.
+// leaders runs leader election with two candidates for a Lease: the second one leads when
+// the first one releases it.
 func leaders(t *testing.T, c *cluster.Cluster) {
 	client := kubernetes.NewForConfigOrDie(protobuf(c))
 	namespace := newNamespace(t, c.Client(t))

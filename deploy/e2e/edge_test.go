@@ -213,9 +213,9 @@ func TestSlowBodies(t *testing.T) {
 	a.checkUndisturbed(t, modest, namespace)
 }
 
-// TestAnonymousConnections opens connections without end: of which some never finish
-// their headers, and some send bodies that nobody wants. All of them are closed, and
-// nobody else notices.
+// TestAnonymousConnections keeps opening connections: some never complete their headers,
+// and some send unexpected bodies. All of them are closed, and other clients are not
+// affected.
 func TestAnonymousConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -382,8 +382,8 @@ func (s *streams) open(t *testing.T, method, path, token string, body bool) {
 	s.next += 2
 }
 
-// TestHeadAnswersAtOnce asks for the headers of a watch: there is no body for it to
-// be in, and the connection is free for the next request.
+// TestHeadAnswersAtOnce requests a watch with HEAD: the response ends at once, and the
+// connection can be used for the next request.
 func TestHeadAnswersAtOnce(t *testing.T) {
 	a := startAllInOne(t, vocabulary.Platform())
 	for _, path := range []string{"/api/v1/namespaces?watch=1", "/api/v1/namespaces", "/api/v1/watch/namespaces", "/api/v1/namespaces/default", "/livez"} {
@@ -395,9 +395,8 @@ func TestHeadAnswersAtOnce(t *testing.T) {
 	}
 }
 
-// TestShutdownDelay tells the process to stop while a client writes one object after
-// the other over connections that are kept: readiness is gone at once, and no write
-// fails as long as the delay lasts.
+// TestShutdownDelay stops the process while a client writes objects over persistent
+// connections: /readyz fails at once, and no write fails during the delay.
 func TestShutdownDelay(t *testing.T) {
 	a := startAllInOne(t, vocabulary.Platform(), "--shutdown-delay-duration=4s")
 	namespace := newNamespace(t, a.Client(t))

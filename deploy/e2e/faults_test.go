@@ -38,10 +38,9 @@ const (
 	informerPatience = 90 * time.Second
 )
 
-// TestFaults restarts services and cuts the ways between them while 200 clients
-// watch and others write: every watcher sees exactly what etcd's history says, in
-// order, and is never told that its revision is gone. PORTICO_FAULT_RUNS repeats
-// it, each time with other faults.
+// TestFaults restarts services and breaks the connections between them while 200 clients
+// watch and others write: every watcher receives exactly the changes of etcd's history, in
+// order, and never a 410. PORTICO_FAULT_RUNS repeats it, each time with other faults.
 func TestFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")

@@ -22,8 +22,8 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
-// requests counts what informers ask for that is a whole collection: lists, and
-// watches that begin with what is there.
+// requests counts the requests of informers that return whole collections: lists, and
+// watches that start with the existing objects.
 type requests struct{ lists, watchLists atomic.Int64 }
 
 func (r *requests) sum() int64 { return r.lists.Load() + r.watchLists.Load() }
@@ -89,8 +89,8 @@ func newReflected(t *testing.T, c informerClients, v view, i int) *reflected {
 	return r
 }
 
-// note checks that no object goes back. It may come again as it was, when the
-// informer has listed anew.
+// note checks that the resourceVersion of an object never decreases. It may be repeated
+// after the informer has listed again.
 func (r *reflected) note(o any) {
 	object, err := meta.Accessor(o)
 	if err != nil {

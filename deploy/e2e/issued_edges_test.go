@@ -17,8 +17,9 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
-// testStolenAtTheDoor shows every certificate to the front door: those of users are
-// users, all others are refused or nobody, and only the front proxy's names others.
+// testStolenAtTheDoor presents every certificate to the front door: those of users
+// authenticate, all others are rejected or anonymous, and only the front proxy's can
+// authenticate other users.
 func (s *issuedSuite) testStolenAtTheDoor(t *testing.T) {
 	const path = "/api/v1/namespaces/default/secrets"
 	named := http.Header{"X-Remote-User": {"mallory"}, "X-Remote-Group": {"system:masters"}}
@@ -127,9 +128,9 @@ type oneByOne struct{ net.Conn }
 
 func (o oneByOne) Read(p []byte) (int, error) { return o.Conn.Read(p[:1]) }
 
-// testStolenSeeds connects to NATS with the certificate of one reader: without a seed
-// nobody is let in, with a reader's nothing can be published, and with the hub's
-// nothing can be read.
+// testStolenSeeds connects to NATS with the certificate of one reader: without a seed the
+// connection is rejected, with a reader's it cannot publish, and with the hub's it cannot
+// subscribe.
 func (s *issuedSuite) testStolenSeeds(t *testing.T) {
 	connect := func(certificate, seed string) (*nats.Conn, chan error, error) {
 		refused := make(chan error, 10)
@@ -178,8 +179,8 @@ func (s *issuedSuite) testStolenSeeds(t *testing.T) {
 	}
 }
 
-// testRenewal renews all certificates while the processes run: handshakes show the new
-// ones, and everything goes on.
+// testRenewal renews all certificates while the processes run: handshakes use the new
+// ones, and requests do not fail.
 func (s *issuedSuite) testRenewal(t *testing.T) {
 	serial := func(address string) string {
 		pair, err := tls.LoadX509KeyPair(filepath.Join(s.pki, "frontdoor/peer.crt"), filepath.Join(s.pki, "frontdoor/peer.key"))

@@ -192,8 +192,8 @@ func (l *ledger) drain(ctx context.Context, w watch.Interface, version string) s
 				return version
 			}
 			if e.Type == watch.Error {
-				// The client words a cut connection as an event of its own; one from
-				// the service means that the version is gone.
+				// The client library reports a broken connection as an ERROR event too;
+				// one from the service means that the resourceVersion has expired.
 				if err := apierrors.FromObject(e.Object); !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 					l.fault("the watch resumed at %s: %v", version, err)
 				}

@@ -13,7 +13,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// act is one command line with what has to come of it. No argument holds a space.
+// act is one command line with the expected result. Arguments contain no spaces.
 type act struct {
 	line, input string
 	code        int

@@ -71,8 +71,8 @@ func conditionMessage(o *unstructured.Unstructured, kind string) string {
 	return ""
 }
 
-// namespaceDefaults looks for what every namespace has, also after somebody took
-// or changed it.
+// namespaceDefaults checks the default objects of a namespace, also after they have been
+// deleted or changed.
 func namespaceDefaults(t *testing.T, c *cluster.Cluster) {
 	client := c.Client(t)
 	namespace := newNamespace(t, client)

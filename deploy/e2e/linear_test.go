@@ -161,8 +161,8 @@ func (l *linearTrial) act(ctx context.Context, client int, random *rand.Rand) {
 	}
 }
 
-// one does one operation and records it. It returns the client that goes on: another
-// one when this one has no answer, and so is still in that operation.
+// one performs one operation and records it. It returns the client for the next one: a new
+// client after an unknown outcome, since the operation of this one is still pending.
 func (l *linearTrial) one(client int, door *cluster.Cluster, known map[string]register, o linear.Operation) int {
 	o.Client = client
 	path, r := l.path+"/"+o.Key, cluster.Request{}

@@ -115,9 +115,9 @@ func (x *lossySuite) must(t *testing.T, method, path, body string) map[string]an
 	return object
 }
 
-// TestLossyConnections makes every kind of write while connections inside of the suite
-// break before the request or before the answer: no write is applied twice, none is
-// called a conflict, and clients are asked to repeat only what was not applied.
+// TestLossyConnections makes writes of all kinds while connections inside of the suite
+// break before the request or before the response: no write is applied twice, none returns
+// a false conflict, and Retry-After is sent only for writes that were not applied.
 func TestLossyConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts eight processes")
@@ -268,8 +268,8 @@ func (x *lossySuite) count(t *testing.T) {
 	}
 }
 
-// generate creates objects with generateName by client-go, which repeats what it is
-// asked to repeat: each call that succeeds makes one object.
+// generate creates objects with generateName through client-go, which retries on
+// Retry-After: each successful call creates one object.
 func (x *lossySuite) generate(t *testing.T) {
 	in := x.Client(t).Resource(configMaps()).Namespace(x.namespace)
 	stop := x.disturb()

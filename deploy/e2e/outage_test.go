@@ -21,9 +21,9 @@ const (
 	recovered = 3 * time.Second
 )
 
-// TestOutages kills and pauses one process after the other. The front door is alive
-// all the time, says within seconds that it is not ready, answers within seconds what
-// it is asked, and is well as soon as the process is back.
+// TestOutages kills and pauses one process after the other. The front door stays live,
+// becomes unready within seconds, responds to requests within seconds, and recovers when
+// the process is back.
 func TestOutages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts many processes")

@@ -50,8 +50,8 @@ func programs() []program {
 	}
 }
 
-// TestProcesses runs the bodies against a suite in which every service, etcd and
-// NATS are processes of their own, with mutual TLS between them.
+// TestProcesses runs the bodies against a suite in which every service, etcd and NATS are
+// separate processes, with mutual TLS between them.
 func TestProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts eleven processes")

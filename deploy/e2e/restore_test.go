@@ -20,9 +20,9 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestRestoredEtcd puts an older state of etcd in the place of the newer one, once
-// with the data as they were and once as another cluster, while everything that
-// uses etcd goes on running: within seconds all of it follows the restored state.
+// TestRestoredEtcd replaces etcd's data by an older state, once as the same cluster and
+// once as another one, while its clients keep running: within seconds all of them follow
+// the restored state.
 func TestRestoredEtcd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts eleven processes")
@@ -252,8 +252,7 @@ func (r *restoration) version(t *testing.T, query string) string {
 	return list.Metadata.ResourceVersion
 }
 
-// watch follows the configmaps after a version and sends the first event that is
-// wanted.
+// watch watches the ConfigMaps after a resourceVersion and sends the first matching event.
 func (r *restoration) watch(t *testing.T, version string, wanted func(kind string, object []byte) bool) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,8 +11,8 @@ import (
 // guarding turns the plugin on that is off by default.
 const guarding = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
 
-// rightsBodies are those that need a cluster of their own: one deletes all permissions,
-// and one needs a plugin that is off by default.
+// rightsBodies are the bodies that need a separate cluster: one deletes all permissions,
+// and one needs an admission plugin that is disabled by default.
 func rightsBodies(t *testing.T, c *cluster.Cluster) {
 	t.Run("Owners", func(t *testing.T) { rights.Owners(t, c) })
 	t.Run("Defaults", func(t *testing.T) { rights.Defaults(t, c) })

@@ -54,8 +54,8 @@ func checkRefusal(t *testing.T, a *allInOne, names []string, refusal cluster.Ans
 	}
 }
 
-// TestFullDatabase: with the quota reached, writes are refused with the reason, and
-// deleting objects is the way back.
+// TestFullDatabase: when the quota is reached, writes fail with the reason, and after
+// deletions of objects they succeed again.
 func TestFullDatabase(t *testing.T) {
 	a := startAllInOne(t, vocabulary.Platform(), "--quota-backend-bytes=33554432")
 	names, refusal := fill(t, a)
@@ -78,8 +78,8 @@ func checkRoom(t *testing.T, a *allInOne) {
 	eventually(t, "ready again", func() bool { return a.Ask(t, cluster.Request{Path: "/readyz"}).Code == http.StatusOK })
 }
 
-// TestFullDisk: something else fills the disk of the data directory. The process
-// goes on, and nothing that was acknowledged is lost.
+// TestFullDisk: other data fills the disk of the data directory. The process keeps
+// running, and no acknowledged write is lost.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=400m"); err != nil {

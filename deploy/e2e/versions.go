@@ -94,7 +94,7 @@ func newEvents(t *testing.T, c *cluster.Cluster) {
 	}
 	s.do(s.created, "POST "+path, event("whole", "", ""))
 	core := map[string]string{"deprecatedCount": "count", "deprecatedFirstTimestamp": "firstTimestamp",
-		"deprecatedLastTimestamp": "lastTimestamp", "deprecatedSource": "source"} // what is wrong is told in the older names
+		"deprecatedLastTimestamp": "lastTimestamp", "deprecatedSource": "source"} // errors have the older names
 	for field, value := range map[string]string{
 		"action": "", "reason": "", "reportingController": "", "reportingInstance": "", "eventTime": "", "type": `"Loud"`,
 		"deprecatedCount": "3", "deprecatedFirstTimestamp": `"2024-01-02T03:04:05Z"`, "deprecatedLastTimestamp": `"2024-01-02T03:04:05Z"`,

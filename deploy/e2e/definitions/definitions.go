@@ -1,7 +1,7 @@
-// Package definitions tries what definitions of custom types must not be able to do to
-// anybody else's objects, and that those of their own types come and go with them. It
-// talks to a running suite as clients do, and never looks inside. It serves "Groups
-// and paths" and "Two-phase deletion of a resource" of the specification.
+// Package definitions tests that CustomResourceDefinitions cannot affect the objects of
+// other types, and that their own objects are deleted with them. It uses only the API of a
+// running suite. It serves "Groups and paths" and "Two-phase deletion of a resource" of the
+// specification.
 package definitions
 
 import (
@@ -78,8 +78,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// Approval tries to get a certificate of an administrator signed by approving of it
-// in a version of certificate requests that somebody else has defined.
+// Approval tries to get a certificate of an administrator signed by approving it in a
+// version of certificate signing requests that a custom definition adds.
 func Approval(t *testing.T, c *cluster.Cluster) {
 	group := c.Vocabulary.Group("certificates.")
 	names := Names{Plural: "certificatesigningrequests", Singular: "certificatesigningrequest", Kind: "CertificateSigningRequest", ListKind: "CertificateSigningRequestList"}
@@ -174,8 +174,8 @@ func Deletion(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// OwnObjects follows a type of its own: its status is the service's, requests that mean
-// the objects of another definition are refused, and its objects go with it.
+// OwnObjects tests a valid definition: only the service sets its status, requests for the
+// objects of another definition are rejected, and its objects are deleted with it.
 func OwnObjects(t *testing.T, c *cluster.Cluster) {
 	const group, name = "definitions.example.com", "/forgeries.definitions.example.com"
 	things, definition := "/apis/"+group+"/v1/forgeries", Definition(c, group, "v1", Names{Plural: "forgeries", Kind: "Forgery"})

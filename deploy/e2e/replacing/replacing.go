@@ -1,5 +1,5 @@
-// Package replacing has bodies about objects of every kind: what becomes of the smallest
-// manifest of each. It serves "Endpoints" of the specification.
+// Package replacing has bodies that create, replace and delete the smallest manifest of
+// every kind. It serves "Endpoints" of the specification.
 package replacing
 
 import (

@@ -8,8 +8,8 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
-// Impersonation lets somebody who may act as certain users, groups and accounts try to
-// act as others.
+// Impersonation tests that a user who may impersonate certain users, groups and service
+// accounts cannot impersonate others.
 func Impersonation(t *testing.T, c *cluster.Cluster) {
 	s := newStage(t, c)
 	g := c.Vocabulary.Group("authentication.")
@@ -21,7 +21,7 @@ func Impersonation(t *testing.T, c *cluster.Cluster) {
 	for _, x := range []struct {
 		name    string
 		headers headers
-		code    int // 403 with the word impersonate, or another; 0: the request is let through as that user
+		code    int // 403 for impersonate, or another code; 0: the request is authorized as that user
 	}{
 		{"a user", headers{"Impersonate-User": {"jane"}}, 0},
 		{"another user", headers{"Impersonate-User": {"admin"}}, 403},
@@ -57,7 +57,8 @@ func Impersonation(t *testing.T, c *cluster.Cluster) {
 	nobody(s, t)
 }
 
-// nobody acts as a user who is not authenticated, who then has no right of those that are.
+// nobody impersonates the anonymous user, who must not have the permissions of
+// authenticated users.
 func nobody(s *stage, t *testing.T) {
 	for _, groups := range [][]string{nil, {"system:unauthenticated"}} {
 		user := "jane"

@@ -16,8 +16,8 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
-// Certificates lets somebody who may write every part of certificate signing requests,
-// but use no signer, try to get a certificate.
+// Certificates tests that a user who may write all subresources of certificate signing
+// requests, but use no signer, cannot get a certificate.
 func Certificates(t *testing.T, c *cluster.Cluster) {
 	s := newStage(t, c)
 	g := c.Vocabulary.Group("certificates.")

@@ -11,8 +11,8 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
-// restoredWithin is how long workers may be without their permissions after somebody has
-// deleted all of them.
+// restoredWithin is the maximum time until the workers have their permissions again after
+// all of them have been deleted.
 const restoredWithin = 10 * time.Second
 
 // Defaults deletes all roles and bindings as the administrator. They are restored, and
@@ -116,7 +116,7 @@ func gutted(s *stage) {
 	})
 }
 
-// Owners lets somebody change ownerReferences in a cluster whose admission guards them.
+// Owners changes ownerReferences in a cluster with OwnerReferencesPermissionEnforcement.
 func Owners(t *testing.T, c *cluster.Cluster) {
 	s := newStage(t, c)
 	s.person("writer", rule("", "configmaps secrets", "get create update patch"))

@@ -1,9 +1,8 @@
-// Package rights shows that nobody gets permissions that they do not hold: neither by
-// writing roles and bindings, nor by acting as somebody else, nor by way of what the
-// service itself signs, fills in or lets webhooks change. Its bodies talk to a running
-// suite as clients do, with the tokens of service accounts that hold exactly what a
-// case needs. They serve "Impersonation", "Authorization notes" and "Admission plugins"
-// of the specification.
+// Package rights tests that users cannot escalate their permissions: neither by writing
+// roles and bindings, nor by impersonation, nor through certificates, defaults or webhooks
+// of the service. Its bodies use the API of a running suite, with the tokens of service
+// accounts that have exactly the permissions of a case. They serve "Impersonation",
+// "Authorization notes" and "Admission plugins" of the specification.
 package rights
 
 import (

@@ -15,8 +15,8 @@ const (
 	toView = `"labels":{"$rbac/aggregate-to-view":"true"}`
 )
 
-// Roles lets somebody who may write roles and bindings, and holds the role view, try to
-// get more than that.
+// Roles tests that a user who may write roles and bindings, and has the role view, cannot
+// get further permissions.
 func Roles(t *testing.T, c *cluster.Cluster) {
 	s := newStage(t, c)
 	const writing = "create update patch delete get list"

@@ -1,5 +1,5 @@
-// Command etcd is an etcd of one member for tests that need one as a process of
-// its own: mutual TLS on a loopback address, its data in a folder.
+// Command etcd is an etcd of one member for tests that need it as a separate process:
+// mutual TLS on a loopback address, its data in a folder.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command nats is a NATS server for tests that need one as a process of its own:
-// core NATS with mutual TLS on a loopback address, nothing kept, with the
-// permissions that Portico ships.
+// Command nats is a NATS server for tests that need it as a separate process: core NATS
+// with mutual TLS on a loopback address, without persistence, with the permissions in
+// deploy/nats.
 package main
 
 import (
