@@ -38,8 +38,8 @@ const (
 	seatWait = 30 * time.Second
 	// requestMemory bounds the total bytes of request bodies and stalled responses.
 	requestMemory = 256 << 20
-	// A body has to begin within bodyGrace and then arrive at bodyRate bytes per
-	// second. Each piece of a response has to be accepted within answerStall.
+	// A body must begin within bodyGrace and then arrive at bodyRate bytes per
+	// second. The client must accept each piece of a response within answerStall.
 	bodyGrace   = 10 * time.Second
 	bodyRate    = 4 << 10
 	answerStall = 30 * time.Second

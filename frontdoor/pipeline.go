@@ -90,7 +90,7 @@ func (d *door) pipeline() http.Handler {
 		}
 		out := d.compressor.Wrap(&x.Exchange, r)
 		_ = handle(out, &x.Request)
-		_ = out.Close() // the client may be gone
+		_ = out.Close() // the client may have disconnected
 		x.Memory.Release()
 		x.Exchange.End(r)
 	})

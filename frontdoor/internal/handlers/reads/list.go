@@ -80,7 +80,7 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 			if err != nil {
 				return err
 			}
-			if out == nil { // nothing sent yet: an error is a response of its own
+			if out == nil { // nothing sent yet: an error can be a normal error response
 				w.Header().Set("Content-Type", form.ContentType)
 				out = h.Codec.Encoder(form, r.Type).List(w)
 				if err := out.Begin(l.Meta); err != nil {

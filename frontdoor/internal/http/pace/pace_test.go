@@ -107,7 +107,7 @@ func await[T any](t *testing.T, what string, c <-chan T) T {
 	}
 }
 
-// begin sends one byte of a body on a connection of its own.
+// begin sends one byte of a body on a new connection.
 func begin(t *testing.T, server *httptest.Server, protocol string) net.Conn {
 	conn := dial(t, server, protocol)
 	if protocol == "h2" {
