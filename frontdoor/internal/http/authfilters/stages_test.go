@@ -62,7 +62,7 @@ func TestImpersonationHeaders(t *testing.T) {
 	for _, name := range []string{"ns:robot:more", "ns:", ":robot", "ns", "NS:robot"} {
 		im := &impersonation{user: "system:serviceaccount:" + name}
 		if q := im.questions("g")[0]; q.Resource != "users" || len(im.identity().Groups) != 1 {
-			t.Errorf("%s is permissions for as %+v and acts in %v", name, q, im.identity().Groups)
+			t.Errorf("%s is authorized as %+v and has the groups %v", name, q, im.identity().Groups)
 		}
 	}
 	sa := &impersonation{user: "system:serviceaccount:ns:robot"}
