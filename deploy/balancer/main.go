@@ -1,4 +1,5 @@
-// Command balancer spreads TCP connections over all front doors that names stand for. It is what deploy/compose has in the place of the load balancer of a platform.
+// Command balancer spreads TCP connections over the addresses of front doors. deploy/compose
+// uses it in place of the load balancer of a platform.
 package main
 
 import (
@@ -83,7 +84,7 @@ func start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
-// resolve returns all addresses that names stand for, and the errors of those that have
+// resolve returns all addresses of names, and the errors of those that have
 // none.
 func resolve(ctx context.Context, names []string) (all []string, err error) {
 	for _, name := range names {

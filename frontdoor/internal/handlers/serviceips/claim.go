@@ -94,11 +94,11 @@ func (a *Assigner) all(ctx context.Context, kind resource.GroupResource) (map[re
 	return claims, err
 }
 
-// visit adds the wanted claims of one kind to claims, and returns the revision at which
+// visit adds the matching claims of one kind to claims, and returns the revision at which
 // they were read.
-func (a *Assigner) visit(ctx context.Context, kind resource.GroupResource, wanted func(services.Object) bool, claims map[resource.Key]claim) (int64, error) {
+func (a *Assigner) visit(ctx context.Context, kind resource.GroupResource, match func(services.Object) bool, claims map[resource.Key]claim) (int64, error) {
 	return services.ForEach(ctx, a.Store, services.ListRequest{GroupResource: kind}, func(object services.Object) error {
-		if !wanted(object) {
+		if !match(object) {
 			return nil
 		}
 		c, err := claimOf(object)

@@ -14,7 +14,7 @@ const (
 	// RepairEvery is the period of the repair. An address that a crash leaves claimed is
 	// free again after two passes.
 	RepairEvery = 10 * time.Second
-	// wholeEvery is how many passes there are for one that looks at everything.
+	// wholeEvery is how many passes there are for one that reads all claims.
 	wholeEvery = 18
 )
 
@@ -117,14 +117,14 @@ func (r *Repair) release(ctx context.Context, c claim) error {
 	return r.Assigner.drop(ctx, c)
 }
 
-// claims lists the wanted claims, and returns the revision through which it has seen all.
-func (r *Repair) claims(ctx context.Context, wanted func(services.Object) bool) (map[resource.Key]claim, int64, error) {
+// claims lists the claims that match, and returns the revision through which it has seen all.
+func (r *Repair) claims(ctx context.Context, match func(services.Object) bool) (map[resource.Key]claim, int64, error) {
 	claims := map[resource.Key]claim{}
-	through, err := r.visit(ctx, ipClaims, wanted, claims)
+	through, err := r.visit(ctx, ipClaims, match, claims)
 	if err != nil {
 		return nil, 0, err
 	}
-	_, err = r.visit(ctx, portClaims, wanted, claims)
+	_, err = r.visit(ctx, portClaims, match, claims)
 	return claims, through, err
 }
 

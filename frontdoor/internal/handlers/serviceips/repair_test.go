@@ -102,7 +102,7 @@ func TestRepairAfterCrash(t *testing.T) {
 	store(t, a, serviceOf(t, "next", `{type: ClusterIP}`), nil)
 }
 
-// late stores a Service between the last look for it and the deletion of its claim.
+// late stores a Service between the last read of it and the deletion of its claim.
 type late struct {
 	services.Store
 	write func()

@@ -13,32 +13,32 @@ import (
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 )
 
-// recording is an admission that keeps what it was asked, and answers with an object if
-// it has one.
+// recording is an admission that records the requests, and responds with an object if it
+// has one.
 type recording struct {
-	mu     sync.Mutex
-	asked  []services.AdmissionRequest
-	answer []byte
+	mu       sync.Mutex
+	requests []services.AdmissionRequest
+	answer   []byte
 }
 
 func (a *recording) Mutate(_ context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked = append(a.asked, r)
+	a.requests = append(a.requests, r)
 	return services.AdmissionResponse{Object: a.answer}, nil
 }
 
 func (a *recording) Validate(_ context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked = append(a.asked, r)
+	a.requests = append(a.requests, r)
 	return services.AdmissionResponse{}, nil
 }
 
 const webDeployment = `{"metadata":{"name":"a"},"spec":{"replicas":2,"selector":{"matchLabels":{"a":"b"}},
 	"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`
 
-// TestScaleIsReviewed: admission is asked about the Scale that the client sends, and may
+// TestScaleIsReviewed: admission reviews the Scale that the client sends, and may
 // change it.
 func TestScaleIsReviewed(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
@@ -49,7 +49,7 @@ func TestScaleIsReviewed(t *testing.T) {
 	for range 2 { // the second time nothing changes
 		c.must("PATCH", path+"/a/scale", `{"spec":{"replicas":5}}`)
 	}
-	for i, r := range a.asked {
+	for i, r := range a.requests {
 		var object, old struct {
 			Kind, APIVersion string
 			Metadata         struct{ Name string }
@@ -65,11 +65,11 @@ func TestScaleIsReviewed(t *testing.T) {
 		if r.Kind != "Scale" || r.KindGroup != "autoscaling" || r.Resource != "deployments" || r.Subresource != "scale" ||
 			object.Kind != "Scale" || object.APIVersion != "autoscaling/v1" || object.Metadata.Name != "a" || len(object.Spec) != 1 ||
 			object.Spec["replicas"] != 5.0 || old.Kind != "Scale" || old.Spec["replicas"] != before {
-			t.Errorf("asked about %s of %s: %s, before %s", r.Kind, r.KindGroup, r.Object, r.OldObject)
+			t.Errorf("reviewed %s of %s: %s, before %s", r.Kind, r.KindGroup, r.Object, r.OldObject)
 		}
 	}
-	if len(a.asked) != 4 {
-		t.Errorf("admission was asked %d times", len(a.asked))
+	if len(a.requests) != 4 {
+		t.Errorf("admission was called %d times", len(a.requests))
 	}
 	a.answer = []byte(`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"a","namespace":"default"},"spec":{"replicas":3}}`)
 	c.must("PATCH", path+"/a/scale", `{"spec":{"replicas":9}}`)
@@ -82,8 +82,8 @@ func TestScaleIsReviewed(t *testing.T) {
 	}
 }
 
-// TestCollectionsNameNoObject: a request that deletes a collection names nothing, and
-// each object stands where the old one does.
+// TestCollectionsNameNoObject: a request that deletes a collection has no name, and the
+// old object is that of each deletion.
 func TestCollectionsNameNoObject(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	for _, name := range []string{"a", "b"} {
@@ -93,7 +93,7 @@ func TestCollectionsNameNoObject(t *testing.T) {
 	c.handlers.Admission = a
 	c.must("DELETE", configMaps, "")
 	var names []string
-	for _, r := range a.asked {
+	for _, r := range a.requests {
 		var old struct{ Metadata struct{ Name string } }
 		if err := json.Unmarshal(r.OldObject, &old); err != nil {
 			t.Fatal(err)

@@ -107,7 +107,7 @@ func TestOneServiceManyWriters(t *testing.T) {
 	}
 }
 
-// robbed is a store in which somebody drops all claims before a Service is stored.
+// robbed is a store in which another client deletes all claims before a Service is stored.
 type robbed struct {
 	services.Store
 	left atomic.Int64 // times

@@ -54,7 +54,7 @@ type Request struct {
 
 	// Exchange is the underlying connection; nil if there is none.
 	Exchange *pace.Exchange
-	// Started is called when the response of a connection has begun; nil for nobody.
+	// Started is called when the response of a connection has begun. It may be nil.
 	Started func(status int)
 	// Seat is the request's slot in the concurrency limiter. Memory holds the bytes of
 	// its body and of a stalled response.
@@ -93,13 +93,13 @@ func (r *Request) Begin(status int) {
 	}
 }
 
-// Connects reports whether the request asks for a connection to a node, a pod or a
+// Connects reports whether the request connects to a node, a pod or a
 // service.
 func (r *Request) Connects() bool {
 	return r.Plain == nil && r.Subresource != nil && (r.Subresource.Connect || r.LogOfPod())
 }
 
-// LogOfPod reports whether the request asks for the logs of a container.
+// LogOfPod reports whether the request reads the logs of a container.
 func (r *Request) LogOfPod() bool {
 	return r.Verb == "get" && r.Type != nil && r.Type.Group == "" && r.Type.Resource == "pods" && r.SubresourceName() == "log"
 }
