@@ -67,7 +67,7 @@ func TestImpersonationHeaders(t *testing.T) {
 	}
 	sa := &impersonation{user: "system:serviceaccount:ns:robot"}
 	if q := sa.questions("g")[0]; q.Resource != "serviceaccounts" || q.Namespace != "ns" || q.Name != "robot" {
-		t.Errorf("a service account is permissions for as %+v", q)
+		t.Errorf("a service account is authorized as %+v", q)
 	}
 	if g := sa.identity().Groups; !slices.Contains(g, "system:serviceaccounts:ns") {
 		t.Errorf("a service account acts in groups %v", g)
