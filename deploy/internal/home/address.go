@@ -12,14 +12,14 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// address is where the front door listens, as its flags say.
+// address is the address of the front door according to its flags.
 type address struct {
 	bind net.IP // nil or unspecified: every interface
 	port int
 }
 
-// addressOf reads the flags. Port 0 becomes a free port in them: clients on this
-// machine have to know it before the front door listens.
+// addressOf reads the flags. It replaces port 0 by a free port, because clients on this
+// machine need the port before the front door listens.
 func addressOf(flags *pflag.FlagSet) (address, error) {
 	a := address{port: 6443}
 	if f := flags.Lookup("bind-address"); f != nil {
@@ -45,7 +45,7 @@ func addressOf(flags *pflag.FlagSet) (address, error) {
 	return a, errors.Join(l.Close(), flags.Set("secure-port", strconv.Itoa(a.port)))
 }
 
-// hosts are the names and addresses that the serving certificate has to hold for.
+// hosts returns the names and addresses that the serving certificate has to contain.
 func (a address) hosts() []string {
 	hosts := []string{"localhost", "127.0.0.1", "::1"}
 	if name, err := os.Hostname(); err == nil && name != "localhost" {
@@ -57,7 +57,7 @@ func (a address) hosts() []string {
 	return hosts
 }
 
-// host is the one that clients on this machine reach the front door at.
+// host returns the address at which clients on this machine reach the front door.
 func (a address) host() string {
 	if a.bind != nil && !a.bind.IsUnspecified() {
 		return a.bind.String()
@@ -65,7 +65,7 @@ func (a address) host() string {
 	return "127.0.0.1"
 }
 
-// url is how clients on this machine reach the front door.
+// url returns the URL of the front door for clients on this machine.
 func (a address) url() string {
 	return (&url.URL{Scheme: "https", Host: net.JoinHostPort(a.host(), strconv.Itoa(a.port))}).String()
 }

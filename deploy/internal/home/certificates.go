@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// The files of the folder that hold keys and certificates.
+// The files of keys and certificates in the folder.
 const (
 	caCert, caKey           = "pki/ca.crt", "pki/ca.key"
 	servingCert, servingKey = "pki/serving.crt", "pki/serving.key"
@@ -33,7 +33,7 @@ const (
 	// renewEvery the period of the check.
 	renewBefore = 60 * 24 * time.Hour
 	renewEvery  = 24 * time.Hour
-	// backdate forgives clocks that differ a little.
+	// backdate tolerates small differences between clocks.
 	backdate = 5 * time.Minute
 )
 
@@ -58,7 +58,7 @@ func (h *home) makeCertificates(hosts []string) error {
 	if err != nil {
 		return err
 	}
-	if holds(content, hosts, time.Now().Add(renewBefore)) {
+	if validFor(content, hosts, time.Now().Add(renewBefore)) {
 		return nil
 	}
 	if content, err = issue(); err != nil {
@@ -78,7 +78,7 @@ func (h *home) renewCertificates(ctx context.Context, log *slog.Logger, hosts []
 			return nil
 		case <-ticks.C:
 			if err := h.makeCertificates(hosts); err != nil {
-				log.Error("the serving certificate cannot be renewed", "error", err)
+				log.Error("cannot renew the serving certificate", "error", err)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ type authority struct {
 	key  crypto.Signer
 }
 
-// authority returns the one in these files, which it makes when there is none.
+// authority returns the certificate authority in the files, and creates it if it is missing.
 func (h *home) authority(name, certFile, keyFile string) (*authority, error) {
 	key, err := h.key(keyFile)
 	if err != nil {
@@ -115,7 +115,7 @@ func (h *home) authority(name, certFile, keyFile string) (*authority, error) {
 	return &authority{certs[0], key}, nil
 }
 
-// serving returns a certificate for TLS servers at hosts.
+// serving returns a TLS server certificate for the hosts.
 func (a *authority) serving(key crypto.Signer, hosts []string) ([]byte, error) {
 	template, err := template("portico", servingLife)
 	if err != nil {
@@ -147,7 +147,7 @@ func holds(content []byte, hosts []string, until time.Time) bool {
 	return true
 }
 
-// key returns the private key in a file, which it makes when there is none.
+// key returns the private key in a file, and creates it if it is missing.
 func (h *home) key(name string) (crypto.Signer, error) {
 	content, err := h.readOrMake(name, func() ([]byte, error) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

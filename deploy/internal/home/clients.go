@@ -19,25 +19,25 @@ import (
 
 const (
 	tokenFile = "tokens.csv"
-	// adminToken holds the administrator's token alone, for the shell.
+	// adminToken contains only the administrator's token, for use in a shell.
 	adminToken = "admin-token"
-	// adminConfig and workersConfig are client configurations. Each worker has a
-	// context of its own name.
+	// adminConfig and workersConfig are client configurations. Each worker has a context
+	// with its name.
 	adminConfig, workersConfig = "kubeconfig", "workers.kubeconfig"
 
 	adminUser = "admin"
-	// masters is the group that may do everything.
+	// masters is the group with all permissions.
 	masters = "system:masters"
 )
 
-// workers are the services that are clients of the API like any other.
+// workers returns the services that are clients of the API.
 func workers() []string { return []string{"csr-signer", "token-cleaner", "lifecycle"} }
 
-// workerUser is who a worker is to the API.
+// workerUser returns the API user of a worker.
 func workerUser(name string) string { return "system:portico:" + name }
 
-// makeTokens returns the tokens of the folder's token file by user name. It adds
-// the users that the file does not have yet.
+// makeTokens returns the tokens of the folder's token file by user name. It adds missing
+// users.
 func (h *home) makeTokens() (map[string]string, error) {
 	content, err := os.ReadFile(h.path(tokenFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -75,8 +75,8 @@ func (h *home) makeTokens() (map[string]string, error) {
 	return tokens, err
 }
 
-// makeClientConfigs writes the kubeconfigs, and keeps the address and trust in
-// those that exist true; whatever else their owner has put there stays.
+// makeClientConfigs writes the kubeconfigs. In existing ones it updates the address and the
+// CA certificate and keeps all other settings.
 func (h *home) makeClientConfigs(server address, tokens map[string]string, certFile *pflag.Flag) error {
 	cluster, err := h.cluster(server, certFile)
 	if err != nil {
@@ -105,8 +105,8 @@ func addContext(config *api.Config, name, user string, tokens map[string]string)
 	}
 }
 
-// cluster says how to reach and verify the front door: by the folder's own
-// authority, or by the very certificate that the user has given it.
+// cluster returns the address of the front door and the certificate to verify it with: the
+// CA of the folder, or the certificate given by --tls-cert-file.
 func (h *home) cluster(server address, certFile *pflag.Flag) (api.Cluster, error) {
 	cluster := api.Cluster{Server: server.url()}
 	file := h.path(caCert)
@@ -133,12 +133,12 @@ func (h *home) cluster(server address, certFile *pflag.Flag) (api.Cluster, error
 }
 
 func (h *home) makeClientConfig(file string, config *api.Config, cluster api.Cluster) error {
-	kept, err := clientcmd.LoadFromFile(h.path(file))
+	existing, err := clientcmd.LoadFromFile(h.path(file))
 	switch {
-	case err == nil && (kept.Clusters[clusterName] == nil || sameCluster(*kept.Clusters[clusterName], cluster)):
+	case err == nil && (existing.Clusters[clusterName] == nil || sameCluster(*existing.Clusters[clusterName], cluster)):
 		return nil
 	case err == nil:
-		config = kept
+		config = existing
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", file, err)
 	}

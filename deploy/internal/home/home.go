@@ -1,13 +1,11 @@
-// Package home makes the data folder of the all-in-one at its first start: a
-// certificate authority and serving certificate, an authority for signing
-// requests, tokens and client configurations for the administrator and the
-// workers. The names of its files become the defaults of the flags that the other
-// services have for them.
+// Package home creates the data folder of the all-in-one at its first start: a certificate
+// authority, a serving certificate, a certificate authority for certificate signing
+// requests, tokens, and client configurations for the administrator and the workers. The
+// file names become the defaults of the corresponding flags of the other services.
 //
-// It decides what a laptop needs to have a secured service with one command. It
-// never overwrites a secret that exists, and services that run as processes of
-// their own never see it: there, files come from the operator. It serves
-// "Authentication" of the specification.
+// It defines the files of a secured service on one machine. It never overwrites an existing
+// secret. It is not used when the services run as separate processes: there, the operator
+// provides the files. It serves "Authentication" of the specification.
 package home
 
 import (
@@ -34,7 +32,7 @@ func Service() run.Service {
 		Name:  "home",
 		About: "the data folder: certificates, tokens and client configurations",
 		Flags: func(fs *pflag.FlagSet) {
-			fs.String("data-dir", "./portico-data", "`folder` of the data; made at first start with a CA, an admin token and a kubeconfig")
+			fs.String("data-dir", "./portico-data", "data `folder`; the first start creates it with a CA, an admin token and a kubeconfig")
 		},
 		Start: start,
 	}
@@ -50,21 +48,21 @@ func start(_ context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := h.keepVocabulary(n.Vocabulary.Name); err != nil {
+	if err := h.checkVocabulary(n.Vocabulary.Name); err != nil {
 		return err
 	}
 	if err := h.makeCertificates(address.hosts()); err != nil {
-		return fmt.Errorf("making certificates: %w", err)
+		return fmt.Errorf("creating certificates: %w", err)
 	}
 	n.Go("renewing the serving certificate", func(ctx context.Context) error {
 		return h.renewCertificates(ctx, n.Log, address.hosts())
 	})
 	tokens, err := h.makeTokens()
 	if err != nil {
-		return fmt.Errorf("making tokens: %w", err)
+		return fmt.Errorf("creating tokens: %w", err)
 	}
 	if err := h.makeClientConfigs(address, tokens, n.Flags.Lookup("tls-cert-file")); err != nil {
-		return fmt.Errorf("making client configurations: %w", err)
+		return fmt.Errorf("creating client configurations: %w", err)
 	}
 	return h.setFlags(n)
 }
@@ -72,7 +70,7 @@ func start(_ context.Context, n *run.Node) error {
 // home is an opened data folder.
 type home struct{ dir string }
 
-// open makes the folder, readable by its owner alone.
+// open creates the folder if necessary; only its owner may read it.
 func open(dir string) (*home, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -95,8 +93,8 @@ func (h *home) keepVocabulary(name string) error {
 	if err != nil {
 		return err
 	}
-	if was := strings.TrimSpace(string(kept)); was != name {
-		return run.Usagef("--vocabulary=%s: the data in %s was made with --vocabulary=%s; keep that or use another --data-dir", name, h.dir, was)
+	if was := strings.TrimSpace(string(stored)); was != name {
+		return run.Usagef("--vocabulary=%s: the data in %s was created with --vocabulary=%s; use that or another --data-dir", name, h.dir, was)
 	}
 	return nil
 }
@@ -111,7 +109,7 @@ func Files() []string {
 // chosen files of their own. Lists get an entry more: the administrator of the
 // folder and the certificates of its signer are good beside the user's.
 func (h *home) setFlags(n *run.Node) error {
-	accountKey := h.path(servingKey) // the server's key, whose ever it is
+	accountKey := h.path(servingKey) // or the configured key of the server
 	if f := n.Flags.Lookup("tls-private-key-file"); f != nil && f.Changed {
 		accountKey = f.Value.String()
 	}
@@ -131,22 +129,21 @@ func (h *home) setFlags(n *run.Node) error {
 	return errors.Join(errs...)
 }
 
-// readOrMake returns the content of a file, which it makes when there is none.
-// The new file appears whole or not at all: a start that is cut short leaves
-// nothing half-written behind.
+// readOrMake returns the content of a file, and creates the file if it is missing. The file
+// is written atomically, so an interrupted start leaves no partial file.
 func (h *home) readOrMake(name string, content func() ([]byte, error)) ([]byte, error) {
-	kept, err := os.ReadFile(h.path(name))
+	existing, err := os.ReadFile(h.path(name))
 	if !errors.Is(err, fs.ErrNotExist) {
-		return kept, err
+		return existing, err
 	}
-	made, err := content()
+	created, err := content()
 	if err != nil {
 		return nil, err
 	}
-	return made, h.write(name, made)
+	return created, h.write(name, created)
 }
 
-// write puts a file in place in one step, readable by its owner alone.
+// write writes a file atomically; only its owner may read it.
 func (h *home) write(name string, content []byte) error {
 	temporary := h.path(name) + ".new"
 	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)

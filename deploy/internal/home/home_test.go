@@ -19,7 +19,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// neighbour stands for the services whose flags the home fills in; seen gets what they see.
+// neighbour is a service whose flags are set by package home; seen receives these flags.
 func neighbour(seen *pflag.FlagSet) run.Service {
 	return run.Service{
 		Name: "neighbour",
@@ -74,7 +74,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-func TestFirstStartMakesWhatLaterStartsKeep(t *testing.T) {
+func TestLaterStartsKeepTheFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	flags, err := startHome(t, dir, "--token-auth-file=mine.csv")
 	if err != nil {
@@ -116,7 +116,7 @@ func TestAccountTokensAreSignedWithTheServersKey(t *testing.T) {
 	}
 }
 
-func TestServingCertificateHoldsForThisMachine(t *testing.T) {
+func TestServingCertificateIsValidForThisMachine(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := startHome(t, dir, "--bind-address=10.1.2.3"); err != nil {
 		t.Fatal(err)
@@ -150,13 +150,13 @@ func TestServingCertificateIsRenewedWithItsKey(t *testing.T) {
 	}
 	after := contents(t, h.dir)
 	if before[h.path(servingCert)] == after[h.path(servingCert)] {
-		t.Error("the certificate was kept though it does not hold for a new host")
+		t.Error("the certificate was not renewed for a new host")
 	}
 	if before[h.path(servingKey)] != after[h.path(servingKey)] {
 		t.Error("the key was replaced with the certificate")
 	}
-	if holds([]byte(after[h.path(servingCert)]), hosts, time.Now().Add(2*servingLife)) {
-		t.Error("a certificate holds beyond its end")
+	if validFor([]byte(after[h.path(servingCert)]), hosts, time.Now().Add(2*servingLife)) {
+		t.Error("a certificate is valid after its expiry")
 	}
 }
 
@@ -194,7 +194,7 @@ func TestVocabularyIsFixedForTheLifeOfTheData(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := startHome(t, dir)
-	if !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), "was made with --vocabulary=k8s") {
+	if !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), "was created with --vocabulary=k8s") {
 		t.Errorf("another vocabulary: got %v, want a usage error that names the first one", err)
 	}
 }

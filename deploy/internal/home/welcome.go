@@ -11,12 +11,12 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// Welcome is the end of the all-in-one's list: once everything serves, it says
-// on standard output how to talk to it.
+// Welcome returns the last service of the all-in-one: once all services are running, it
+// prints example commands to standard output.
 func Welcome() run.Service {
 	return run.Service{
 		Name:  "welcome",
-		About: "says how to talk to the service once it is up",
+		About: "prints example commands when the service is running",
 		Start: func(_ context.Context, n *run.Node) error {
 			dir, _ := n.Flags.GetString("data-dir")
 			address, err := addressOf(n.Flags)
@@ -28,8 +28,8 @@ func Welcome() run.Service {
 	}
 }
 
-// welcome writes lines that can be pasted into a shell. Secrets stay in their
-// files: output ends up in logs.
+// welcome writes commands that can be pasted into a shell. It does not print secrets,
+// because the output may be logged.
 func welcome(w io.Writer, dir, server, vocabulary string) error {
 	file := func(name string) string { return quoted(filepath.Join(dir, name)) }
 	_, err := fmt.Fprintf(w, `
@@ -42,7 +42,7 @@ Portico serves at %s (vocabulary %s; the administrator's token and kubeconfig ar
 	return err
 }
 
-// quoted returns a path as one word of a shell.
+// quoted quotes a path for the shell.
 func quoted(path string) string {
 	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") == "" {
 		return path

@@ -12,12 +12,12 @@ import (
 	"path"
 )
 
-// maxArchive bounds what an archive unpacks to: a Secret holds at most 1 MiB, and the
-// files of one suite are some dozens of certificates and keys.
+// maxArchive bounds the unpacked size of an archive: a Secret contains at most 1 MiB, and
+// the files of one suite are some dozens of certificates and keys.
 const maxArchive = 8 << 20
 
-// pack returns a folder with all files in it as a compressed archive. The same files
-// give the same bytes.
+// pack returns a folder with all its files as a compressed archive. The same files result in
+// the same bytes.
 func pack(dir string) ([]byte, error) {
 	var packed bytes.Buffer
 	compressed := gzip.NewWriter(&packed)
@@ -44,7 +44,7 @@ func pack(dir string) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// unpack makes a folder of what pack has returned. Nothing is written outside of it.
+// unpack extracts an archive of pack to a new folder. It writes nothing outside the folder.
 func unpack(dir string, packed []byte) error {
 	compressed, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {

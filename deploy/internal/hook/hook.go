@@ -1,7 +1,7 @@
-// Package hook is what the hooks of the Helm chart run, in an image without a shell:
-// the identities of the suite are kept as Secrets of the cluster that it runs in, and
-// the front door is asked whether it is ready. It decides how folders of package pki
-// become Secrets; what is in them is decided there.
+// Package hook implements the hooks of the Helm chart, for an image without a shell: it
+// stores the identities of the suite as Secrets of the cluster in which it runs, and waits
+// until the front door is ready. It decides how folders of package pki become Secrets;
+// package pki decides what they contain.
 package hook
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const manual = `portico hook is what the hooks of the Helm chart run.
+const manual = `portico hook runs the hooks of the Helm chart.
 
-  portico hook identities [flags]  make the identities of the suite, or renew them, and keep them as Secrets
+  portico hook identities [flags]  create or renew the identities of the suite and store them as Secrets
   portico hook ready [flags]       wait until the front door is ready
 
-Exit status: 0 done, 1 failed, 2 called in a wrong way.
+Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-// errUsage marks errors about how the command was called.
+// errUsage marks usage errors.
 var errUsage = errors.New("usage")
 
 // Main runs one command and returns the exit status of the process.
@@ -31,7 +31,7 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(errs, "portico hook: %v (portico hook --help tells more)\n", err)
+		fmt.Fprintf(errs, "portico hook: %v (see portico hook --help)\n", err)
 		return 2
 	default:
 		fmt.Fprintf(errs, "portico hook: %v\n", err)
@@ -41,7 +41,7 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 
 func command(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return fmt.Errorf("%w: a command is missing: identities or ready", errUsage)
+		return fmt.Errorf("%w: missing command: identities or ready", errUsage)
 	}
 	flags := pflag.NewFlagSet(args[0], pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -55,7 +55,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	case "ready":
 		run = readyFlags(flags)
 	default:
-		return fmt.Errorf("%w: there is no command %q", errUsage, args[0])
+		return fmt.Errorf("%w: unknown command %q", errUsage, args[0])
 	}
 	switch err := flags.Parse(args[1:]); {
 	case errors.Is(err, pflag.ErrHelp):

@@ -16,8 +16,8 @@ import (
 
 func TestWrongCalls(t *testing.T) {
 	for want, args := range map[string][]string{
-		"a command is missing":                            nil,
-		`no command "make"`:                               {"make"},
+		"missing command":                                 nil,
+		`unknown command "make"`:                          {"make"},
 		"unknown flag: --size":                            {"ready", "--size=4"},
 		`unexpected argument "now"`:                       {"ready", "now"},
 		`--server: "http://a"`:                            {"ready", "--server=http://a"},
@@ -32,14 +32,14 @@ func TestWrongCalls(t *testing.T) {
 	}
 }
 
-// TestReady asks a server that becomes ready, one that does not, and one whose
-// certificate is another's.
+// TestReady waits for a server that becomes ready, for one that does not, and for one with
+// the certificate of another host.
 func TestReady(t *testing.T) {
-	var asked atomic.Int32
+	var requests atomic.Int32
 	var never atomic.Bool
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/readyz" || asked.Add(1) < 2 || never.Load() {
-			http.Error(w, "store: away", http.StatusInternalServerError)
+		if r.URL.Path != "/readyz" || requests.Add(1) < 2 || never.Load() {
+			http.Error(w, "store: unavailable", http.StatusInternalServerError)
 		}
 	}))
 	defer server.Close()
@@ -53,16 +53,16 @@ func TestReady(t *testing.T) {
 		status := Main(t.Context(), []string{"ready", "--server=" + server, "--certificate-authority=" + authority, "--timeout=" + timeout}, &out, &errs)
 		return status, out.String() + errs.String()
 	}
-	if status, said := ready("1m", server.URL); status != 0 || asked.Load() != 2 {
-		t.Errorf("status %d after %d questions: %s", status, asked.Load(), said)
+	if status, output := ready("1m", server.URL); status != 0 || requests.Load() != 2 {
+		t.Errorf("status %d after %d requests: %s", status, requests.Load(), output)
 	}
 	never.Store(true)
-	if status, said := ready("3s", server.URL); status != 1 || !strings.Contains(said, "store: away") {
-		t.Errorf("never ready: status %d, %s", status, said)
+	if status, output := ready("3s", server.URL); status != 1 || !strings.Contains(output, "store: unavailable") {
+		t.Errorf("never ready: status %d, %s", status, output)
 	}
-	stranger := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
-	if status, said := ready("3s", stranger); status != 1 || !strings.Contains(said, "certificate is valid for") {
-		t.Errorf("another name: status %d, %s", status, said)
+	otherName := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+	if status, output := ready("3s", otherName); status != 1 || !strings.Contains(output, "certificate is valid for") {
+		t.Errorf("another name: status %d, %s", status, output)
 	}
 }
 
@@ -95,11 +95,11 @@ func TestArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(packed, again) {
-		t.Error("the same files give another archive")
+		t.Error("the same files result in another archive")
 	}
 }
 
-// TestArchivesStayInTheirFolder unpacks what pack never makes.
+// TestArchivesStayInTheirFolder unpacks hostile archives.
 func TestArchivesStayInTheirFolder(t *testing.T) {
 	parent := t.TempDir()
 	for _, header := range []*tar.Header{

@@ -20,11 +20,11 @@ import (
 	"github.com/portico-platform/portico/deploy/internal/pki"
 )
 
-// archiveKey is the key of the Secret with all identities, among them the keys of the
-// authorities: no pod of the suite sees it.
+// archiveKey is the key of the Secret with all identities, including the private keys of the
+// authorities: no pod of the suite mounts it.
 const archiveKey = "identities.tar.gz"
 
-// identities makes or renews the identities of one suite.
+// identities creates or renews the identities of one suite.
 type identities struct {
 	dir, namespace, prefix string
 	labels                 map[string]string
@@ -34,23 +34,23 @@ type identities struct {
 	out                    io.Writer
 }
 
-// identitiesFlags returns the command that keeps the identities as Secrets: one with all
-// of them, and one with the files of each process.
+// identitiesFlags returns the command that stores the identities as Secrets: one with all
+// of them, and one per process with its files.
 func identitiesFlags(flags *pflag.FlagSet) func(context.Context, io.Writer) error {
 	i := &identities{}
-	flags.StringVar(&i.dir, "dir", "", "`folder` to work in; it must not exist, and holds keys of authorities")
-	kubeconfig := flags.String("kubeconfig", "", "`file` that says where the Secrets are; the cluster of this pod when empty")
+	flags.StringVar(&i.dir, "dir", "", "working `folder`; it must not exist, and will contain the private keys of the authorities")
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig `file` of the cluster of the Secrets; the cluster of this pod if empty")
 	flags.StringVar(&i.namespace, "namespace", "", "namespace of the Secrets")
-	flags.StringVar(&i.prefix, "prefix", "portico-pki", "name of the Secret with all identities; those of processes have a dash and their name behind it")
+	flags.StringVar(&i.prefix, "prefix", "portico-pki", "name of the Secret with all identities; the Secrets of processes are called PREFIX-PROCESS")
 	flags.StringToStringVar(&i.labels, "labels", nil, "labels of the Secrets")
 	flags.StringVar(&i.site.Server, "server", "", "`URL` at which the administrator reaches the front door")
-	flags.StringVar(&i.site.WorkersServer, "workers-server", "", "`URL` at which the workers reach the front door; it stays the same")
-	flags.StringSliceVar(&i.site.FrontdoorHosts, "frontdoor-hosts", nil, "more `names` and addresses of the front door, with commas between")
+	flags.StringVar(&i.site.WorkersServer, "workers-server", "", "`URL` at which the workers reach the front door; it cannot be changed later")
+	flags.StringSliceVar(&i.site.FrontdoorHosts, "frontdoor-hosts", nil, "more `names` and addresses of the front door, separated by commas")
 	flags.StringSliceVar(&i.site.EtcdMembers, "etcd-members", nil, "`hosts` of etcd's members")
 	flags.StringSliceVar(&i.site.NATSServers, "nats-servers", nil, "`hosts` of the NATS servers")
-	flags.DurationVar(&i.site.Validity.Duration, "validity", 365*24*time.Hour, "how long certificates are good")
-	flags.DurationVar(&i.site.AuthorityValidity.Duration, "authority-validity", 10*365*24*time.Hour, "how long authorities are good")
-	flags.DurationVar(&i.within, "renew-within", 60*24*time.Hour, "renew what expires within this time")
+	flags.DurationVar(&i.site.Validity.Duration, "validity", 365*24*time.Hour, "validity of certificates")
+	flags.DurationVar(&i.site.AuthorityValidity.Duration, "authority-validity", 10*365*24*time.Hour, "validity of certificate authorities")
+	flags.DurationVar(&i.within, "renew-within", 60*24*time.Hour, "renew certificates that expire within this time")
 	return func(ctx context.Context, out io.Writer) error {
 		for name, value := range map[string]string{"dir": i.dir, "namespace": i.namespace, "prefix": i.prefix} {
 			if value == "" {
@@ -70,18 +70,18 @@ func identitiesFlags(flags *pflag.FlagSet) func(context.Context, io.Writer) erro
 	}
 }
 
-// run makes the identities where there are none, and brings those that are there up to
-// date. All of them are kept before any of them is handed out.
+// run creates missing identities and updates existing ones. It stores the Secret with all
+// identities before it writes the Secrets of the processes.
 func (i *identities) run(ctx context.Context) error {
-	kept, err := i.secrets.Get(ctx, i.prefix, metav1.GetOptions{})
+	existing, err := i.secrets.Get(ctx, i.prefix, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		if err := pki.Init(i.dir, i.site); err != nil {
 			return err
 		}
-		kept = nil
+		existing = nil
 	} else if err != nil {
 		return err
-	} else if err := i.restore(kept); err != nil {
+	} else if err := i.restore(existing); err != nil {
 		return fmt.Errorf("the Secret %s: %w", i.prefix, err)
 	}
 	packed, err := pack(i.dir)
@@ -89,34 +89,35 @@ func (i *identities) run(ctx context.Context) error {
 		return err
 	}
 	all := map[string][]byte{archiveKey: packed}
-	if kept == nil {
-		// Whoever comes second fails here, and finds the identities of the first next time.
+	if existing == nil {
+		// Of two concurrent runs the second fails here; its retry finds the identities of the first.
 		_, err = i.secrets.Create(ctx, i.secret(i.prefix, all), metav1.CreateOptions{})
-	} else if !bytes.Equal(kept.Data[archiveKey], packed) {
-		kept.Data = all // with the resourceVersion that was read
-		_, err = i.secrets.Update(ctx, kept, metav1.UpdateOptions{})
+	} else if !bytes.Equal(existing.Data[archiveKey], packed) {
+		existing.Data = all // with the resourceVersion that was read
+		_, err = i.secrets.Update(ctx, existing, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		return err
 	}
-	return i.handOut(ctx)
+	return i.writeSecrets(ctx)
 }
 
-// restore unpacks the identities, adds what is new in the site, and renews.
-func (i *identities) restore(kept *corev1.Secret) error {
-	if err := unpack(i.dir, kept.Data[archiveKey]); err != nil {
+// restore unpacks the identities, adds those of new members of the site, and renews
+// certificates.
+func (i *identities) restore(existing *corev1.Secret) error {
+	if err := unpack(i.dir, existing.Data[archiveKey]); err != nil {
 		return err
 	}
 	p, err := pki.Open(i.dir)
 	if err != nil {
 		return err
 	}
-	changed, err := p.Resite(i.site)
+	changed, err := p.UpdateSite(i.site)
 	if err != nil {
 		return err
 	}
 	for _, what := range changed {
-		fmt.Fprintf(i.out, "made %s\n", what)
+		fmt.Fprintf(i.out, "created %s\n", what)
 	}
 	renewed, ending, err := p.Renew(i.within)
 	for _, r := range renewed {
@@ -126,14 +127,14 @@ func (i *identities) restore(kept *corev1.Secret) error {
 		return err
 	}
 	for _, authority := range ending {
-		fmt.Fprintf(i.out, "the authority %q expires within %v: make new identities\n", authority, i.within)
+		fmt.Fprintf(i.out, "the authority %q expires within %v: create new identities\n", authority, i.within)
 	}
 	return nil
 }
 
-// handOut writes the Secret of each process of the site. Secrets of former members stay
-// as they are.
-func (i *identities) handOut(ctx context.Context) error {
+// writeSecrets writes the Secret of each process of the site. Secrets of former members
+// stay unchanged.
+func (i *identities) writeSecrets(ctx context.Context) error {
 	p, err := pki.Open(i.dir)
 	if err != nil {
 		return err
@@ -143,7 +144,7 @@ func (i *identities) handOut(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := i.keep(ctx, i.prefix+"-"+name, files); err != nil {
+		if err := i.writeSecret(ctx, i.prefix+"-"+name, files); err != nil {
 			return err
 		}
 	}
@@ -164,8 +165,8 @@ func readFolder(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// keep creates or updates a Secret, unless it is as it should be.
-func (i *identities) keep(ctx context.Context, name string, files map[string][]byte) error {
+// writeSecret creates or updates a Secret, unless it is up to date.
+func (i *identities) writeSecret(ctx context.Context, name string, files map[string][]byte) error {
 	_, err := i.secrets.Create(ctx, i.secret(name, files), metav1.CreateOptions{})
 	if err == nil {
 		_, err = fmt.Fprintf(i.out, "created the Secret %s\n", name)
@@ -174,18 +175,18 @@ func (i *identities) keep(ctx context.Context, name string, files map[string][]b
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	there, err := i.secrets.Get(ctx, name, metav1.GetOptions{})
+	existing, err := i.secrets.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	if there.Type != corev1.SecretTypeOpaque {
-		return fmt.Errorf("the Secret %s has the type %q: it is not from here", name, there.Type)
+	if existing.Type != corev1.SecretTypeOpaque {
+		return fmt.Errorf("the Secret %s has the type %q: it was not created by this command", name, existing.Type)
 	}
-	if maps.EqualFunc(there.Data, files, bytes.Equal) {
+	if maps.EqualFunc(existing.Data, files, bytes.Equal) {
 		return nil
 	}
-	there.Data = files
-	if _, err := i.secrets.Update(ctx, there, metav1.UpdateOptions{}); err != nil {
+	existing.Data = files
+	if _, err := i.secrets.Update(ctx, existing, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(i.out, "updated the Secret %s\n", name)

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// askTimeout bounds one question, and askEvery is the time between two.
-	askTimeout = 5 * time.Second
-	askEvery   = time.Second
-	// maxAnswer is how much of an answer is repeated in an error.
-	maxAnswer = 4 << 10
+	// probeTimeout bounds one request, and probeInterval is the time between two.
+	probeTimeout  = 5 * time.Second
+	probeInterval = time.Second
+	// maxBody bounds the part of a response body that is quoted in an error.
+	maxBody = 4 << 10
 )
 
 // readyFlags returns the command that waits until the front door is ready.
 func readyFlags(flags *pflag.FlagSet) func(context.Context, io.Writer) error {
 	server := flags.String("server", "", "`URL` of the front door")
-	authority := flags.String("certificate-authority", "", "`file` with the authority of its certificate")
+	authority := flags.String("certificate-authority", "", "`file` with the CA of its certificate")
 	timeout := flags.Duration("timeout", time.Minute, "how long to wait")
 	return func(ctx context.Context, out io.Writer) error {
 		u, err := url.Parse(*server)
@@ -42,8 +42,8 @@ func readyFlags(flags *pflag.FlagSet) func(context.Context, io.Writer) error {
 		}
 		ctx, cancel := context.WithTimeout(ctx, *timeout)
 		defer cancel()
-		// Each question is a connection of its own: the Service chooses who answers.
-		client := &http.Client{Timeout: askTimeout, Transport: &http.Transport{
+		// Each request uses a new connection, so that the Service can choose another pod.
+		client := &http.Client{Timeout: probeTimeout, Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
 		if err := await(ctx, client, u.JoinPath("readyz").String()); err != nil {
 			return err
@@ -53,11 +53,12 @@ func readyFlags(flags *pflag.FlagSet) func(context.Context, io.Writer) error {
 	}
 }
 
-// await asks until the answer is 200. The error is the last one before the context ended.
+// await repeats a request until the response is 200. The error is the last one before the
+// context ended.
 func await(ctx context.Context, client *http.Client, address string) error {
 	var last error
 	for {
-		err := ask(ctx, client, address)
+		err := probe(ctx, client, address)
 		if err == nil {
 			return nil
 		}
@@ -67,27 +68,27 @@ func await(ctx context.Context, client *http.Client, address string) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("not ready: %w", last)
-		case <-time.After(askEvery):
+		case <-time.After(probeInterval):
 		}
 	}
 }
 
-func ask(ctx context.Context, client *http.Client, address string) error {
+func probe(ctx context.Context, client *http.Client, address string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return err
 	}
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
 	if err != nil {
 		return err
 	}
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", answer.Status, said)
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", response.Status, body)
 	}
 	return nil
 }

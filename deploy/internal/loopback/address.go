@@ -1,5 +1,5 @@
-// Package loopback finds addresses for servers that tests and benchmarks start on
-// this machine, as processes or within their own.
+// Package loopback finds free addresses for servers that tests and benchmarks start on this
+// machine, as processes or in their own process.
 package loopback
 
 import (
@@ -9,23 +9,23 @@ import (
 	"sync"
 )
 
-// Ports stay below those that systems hand out by themselves, to clients and to
-// listeners on port 0: nobody takes one before its server listens, or while the
-// server is restarted.
+// The ports are below the ephemeral ports that operating systems assign to clients and to
+// listeners on port 0. So a port is not taken before its server listens, or while the server
+// is restarted.
 const (
 	firstPort = 10000
 	lastPort  = 32000
 	blockSize = 100
 )
 
-// FreeAddress returns a loopback address that nobody listens on, and which it
-// returns to no other caller, in this process or another one.
-func FreeAddress() (string, error) { return handedOut().freeAddress() }
+// FreeAddress returns a free loopback address. No other call returns the same one, in this
+// process or another one.
+func FreeAddress() (string, error) { return reserved().freeAddress() }
 
-var handedOut = sync.OnceValue(func() *ports { return &ports{} })
+var reserved = sync.OnceValue(func() *ports { return &ports{} })
 
-// ports hands out the ports of blocks that no other process hands out: the owner
-// of a block listens on its first port as long as it lives.
+// ports assigns the ports of blocks that no other process uses: the owner of a block listens
+// on its first port until the process ends.
 type ports struct {
 	mu         sync.Mutex
 	guards     []net.Listener
@@ -45,7 +45,7 @@ func (p *ports) freeAddress() (string, error) {
 		p.next++
 		l, err := net.Listen("tcp", address)
 		if err != nil {
-			continue // of a server that has nothing to do with these tests
+			continue // used by an unrelated server
 		}
 		return address, l.Close()
 	}

@@ -17,7 +17,7 @@ func TestFreeAddress(t *testing.T) {
 		}
 		seen[address] = true
 	}
-	for _, guard := range handedOut().guards {
+	for _, guard := range reserved().guards {
 		if _, err := net.Listen("tcp", guard.Addr().String()); err == nil {
 			t.Errorf("another process could take the block of %s as well", guard.Addr())
 		}

@@ -22,7 +22,7 @@ import (
 
 const (
 	authoritiesDir = "authorities"
-	// backdate lets certificates hold at once where clocks are behind.
+	// backdate makes certificates valid immediately on machines with a slow clock.
 	backdate = 5 * time.Minute
 )
 
@@ -34,8 +34,9 @@ type authority struct {
 	root    *x509.Certificate
 }
 
-// makeAuthorities makes those whose keys are here, and fetches the certificates of the
-// others. No two may be the same: what one signs would be good where the other is trusted.
+// makeAuthorities creates the authorities with local keys and fetches the root certificates
+// of the remote ones. No two may be the same: a certificate of one would be valid for the
+// other.
 func (p *PKI) makeAuthorities() error {
 	owner := map[string]string{}
 	for _, name := range authorityNames() {
@@ -53,7 +54,7 @@ func (p *PKI) makeAuthorities() error {
 			return err
 		}
 		if other := owner[string(root.RawSubjectPublicKeyInfo)]; other != "" {
-			return fmt.Errorf("--cas: the authorities %q and %q have the same root: a certificate of one would be good for the other", other, name)
+			return fmt.Errorf("--cas: the authorities %q and %q have the same root: a certificate of one would be valid for the other", other, name)
 		}
 		owner[string(root.RawSubjectPublicKeyInfo)] = name
 	}
@@ -65,7 +66,7 @@ func (p *PKI) makeAuthority(name string) error {
 	if err != nil {
 		return err
 	}
-	made, err := creator.CreateCertificateAuthority(&apiv1.CreateCertificateAuthorityRequest{
+	created, err := creator.CreateCertificateAuthority(&apiv1.CreateCertificateAuthorityRequest{
 		Name: name, Type: apiv1.RootCA, Lifetime: p.site.AuthorityValidity.Duration, Backdate: backdate,
 		Template: &x509.Certificate{
 			Subject: pkix.Name{CommonName: "portico-" + name}, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
@@ -76,12 +77,12 @@ func (p *PKI) makeAuthority(name string) error {
 		return err
 	}
 	return errors.Join(
-		p.writeCertificates(authorityFile(name, ".crt"), made.Certificate),
-		p.writeKey(authorityFile(name, ".key"), made.PrivateKey),
+		p.writeCertificates(authorityFile(name, ".crt"), created.Certificate),
+		p.writeKey(authorityFile(name, ".key"), created.PrivateKey),
 	)
 }
 
-// fetchAuthority keeps the root of a remote authority.
+// fetchAuthority fetches and stores the root certificate of a remote authority.
 func (p *PKI) fetchAuthority(name string, options apiv1.Options) error {
 	options.IsCAGetter = true
 	service, err := cas.New(context.Background(), options)
@@ -90,7 +91,7 @@ func (p *PKI) fetchAuthority(name string, options apiv1.Options) error {
 	}
 	getter, ok := service.(apiv1.CertificateAuthorityGetter)
 	if !ok {
-		return fmt.Errorf("%s does not say what its root is", options.Type)
+		return fmt.Errorf("%s does not provide its root certificate", options.Type)
 	}
 	answer, err := getter.GetCertificateAuthority(&apiv1.GetCertificateAuthorityRequest{Name: options.CertificateAuthority})
 	if err != nil {
@@ -99,7 +100,7 @@ func (p *PKI) fetchAuthority(name string, options apiv1.Options) error {
 	return p.writeCertificates(authorityFile(name, ".crt"), answer.RootCertificate)
 }
 
-// authority returns the one of a name, ready to sign.
+// authority returns an authority by name, ready to sign.
 func (p *PKI) authority(name string) (*authority, error) {
 	if a := p.authorities[name]; a != nil {
 		return a, nil
@@ -128,7 +129,7 @@ func (p *PKI) authority(name string) (*authority, error) {
 	return a, nil
 }
 
-// issue has a certificate signed and writes it, with its intermediates.
+// issue requests a certificate from its authority and writes it with its intermediates.
 func (p *PKI) issue(file string, r request, key crypto.Signer) (*x509.Certificate, error) {
 	a, err := p.authority(r.authority)
 	if err != nil {
@@ -160,7 +161,7 @@ func (p *PKI) issue(file string, r request, key crypto.Signer) (*x509.Certificat
 	return answer.Certificate, p.writeCertificates(file, append([]*x509.Certificate{answer.Certificate}, chain...)...)
 }
 
-// template is the certificate that a request asks for.
+// template returns the requested certificate.
 func (r request) template(key crypto.PublicKey) *x509.Certificate {
 	t := &x509.Certificate{
 		Subject:  pkix.Name{CommonName: r.name, Organization: r.groups},
@@ -182,8 +183,8 @@ func (r request) template(key crypto.PublicKey) *x509.Certificate {
 	return t
 }
 
-// check compares a certificate with what was asked for: a remote authority decides by
-// its own configuration what it signs.
+// check compares a certificate with the requested one, because a remote authority may change
+// it according to its own configuration.
 func (a *authority) check(answer *apiv1.CreateCertificateResponse, want *x509.Certificate) error {
 	got := answer.Certificate
 	names := func(c *x509.Certificate) string {
@@ -205,13 +206,13 @@ func (a *authority) check(answer *apiv1.CreateCertificateResponse, want *x509.Ce
 	case names(got) != names(want):
 		return fmt.Errorf("the certificate is for the hosts %q, not for %q", names(got), names(want))
 	}
-	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
 	roots.AddCert(a.root)
 	for _, c := range answer.CertificateChain {
-		between.AddCert(c)
+		intermediates.AddCert(c)
 	}
 	for _, usage := range want.ExtKeyUsage {
-		if _, err := got.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage}}); err != nil {
+		if _, err := got.Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{usage}}); err != nil {
 			return err
 		}
 	}

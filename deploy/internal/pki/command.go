@@ -11,18 +11,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const manual = `portico pki makes what the services need when each is a process of its own.
+const manual = `portico pki creates the certificates and keys of services that run as separate processes.
 
-  portico pki init [flags]           make a folder with all identities; it must not exist
-  portico pki issue SERVICE [flags]  make the folder of one process, with new keys
-  portico pki renew [flags]          renew the certificates that expire soon, with the keys they have
+  portico pki init [flags]           create a folder with all identities; it must not exist
+  portico pki issue SERVICE [flags]  create the folder of one process, with new keys
+  portico pki renew [flags]          renew the certificates that expire soon; the keys stay the same
   portico pki inspect [flags]        print a table of all certificates
 
-Exit status: 0 done, 1 failed, or found what expires or what others may read, 2 called in a wrong way.
-docs/operations/certificates.md says which process gets which folder, and which flags the files are for.
+Exit status: 0 success, 1 failure, or inspect found expiring certificates or unprotected files, 2 usage error.
+See docs/operations/certificates.md for the folders of the processes and the flags for the files.
 `
 
-// errUsage marks errors about how the command was called.
+// errUsage marks usage errors.
 var errUsage = errors.New("usage")
 
 // Main runs one command and returns the exit status of the process.
@@ -32,7 +32,7 @@ func Main(args []string, out, errs io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(errs, "portico pki: %v (portico pki --help tells more)\n", err)
+		fmt.Fprintf(errs, "portico pki: %v (see portico pki --help)\n", err)
 		return 2
 	default:
 		fmt.Fprintf(errs, "portico pki: %v\n", err)
@@ -47,7 +47,7 @@ func usagef(format string, args ...any) error {
 func command(args []string, out io.Writer) error {
 	commands := map[string]func(*call) error{"init": initialize, "issue": issue, "renew": renew, "inspect": inspect}
 	if len(args) == 0 {
-		return usagef("a command is missing: init, issue, renew or inspect")
+		return usagef("missing command: init, issue, renew or inspect")
 	}
 	if args[0] == "--help" || args[0] == "-h" || args[0] == "help" {
 		_, err := io.WriteString(out, manual)
@@ -55,7 +55,7 @@ func command(args []string, out io.Writer) error {
 	}
 	run := commands[args[0]]
 	if run == nil {
-		return usagef("there is no command %q", args[0])
+		return usagef("unknown command %q", args[0])
 	}
 	c := &call{flags: pflag.NewFlagSet(args[0], pflag.ContinueOnError), args: args[1:], out: out}
 	c.flags.SetOutput(io.Discard)
@@ -75,7 +75,7 @@ type call struct {
 	dir   string
 }
 
-// parse reads the flags, and wants a number of other arguments.
+// parse parses the flags and checks the number of other arguments.
 func (c *call) parse(arguments int) error {
 	if err := c.flags.Parse(c.args); errors.Is(err, pflag.ErrHelp) {
 		return err
@@ -92,13 +92,13 @@ func initialize(c *call) error {
 	var site Site
 	var remote string
 	c.flags.StringVar(&site.Server, "server", "https://127.0.0.1:6443", "`URL` at which the administrator reaches the front door")
-	c.flags.StringVar(&site.WorkersServer, "workers-server", "", "`URL` at which the workers reach the front door; --server when empty")
-	c.flags.StringSliceVar(&site.FrontdoorHosts, "frontdoor-hosts", nil, "more `names` and addresses of the front door, with commas between")
-	c.flags.StringSliceVar(&site.EtcdMembers, "etcd-members", []string{"etcd-1", "etcd-2", "etcd-3"}, "`hosts` of etcd's members; each gets a folder of that name")
-	c.flags.StringSliceVar(&site.NATSServers, "nats-servers", []string{"nats-1", "nats-2", "nats-3"}, "`hosts` of the NATS servers; each gets a folder of that name")
-	c.flags.DurationVar(&site.Validity.Duration, "validity", 365*24*time.Hour, "how long certificates are good; nothing revokes them before")
-	c.flags.DurationVar(&site.AuthorityValidity.Duration, "authority-validity", 10*365*24*time.Hour, "how long authorities are good")
-	c.flags.StringVar(&remote, "cas", "", "`file` with the authorities whose keys are elsewhere: a JSON object of smallstep's cas configurations, by the name of the authority")
+	c.flags.StringVar(&site.WorkersServer, "workers-server", "", "`URL` at which the workers reach the front door; --server if empty")
+	c.flags.StringSliceVar(&site.FrontdoorHosts, "frontdoor-hosts", nil, "more `names` and addresses of the front door, separated by commas")
+	c.flags.StringSliceVar(&site.EtcdMembers, "etcd-members", []string{"etcd-1", "etcd-2", "etcd-3"}, "`hosts` of etcd's members; each gets a folder with that name")
+	c.flags.StringSliceVar(&site.NATSServers, "nats-servers", []string{"nats-1", "nats-2", "nats-3"}, "`hosts` of the NATS servers; each gets a folder with that name")
+	c.flags.DurationVar(&site.Validity.Duration, "validity", 365*24*time.Hour, "validity of certificates; they cannot be revoked")
+	c.flags.DurationVar(&site.AuthorityValidity.Duration, "authority-validity", 10*365*24*time.Hour, "validity of certificate authorities")
+	c.flags.StringVar(&remote, "cas", "", "`file` with the configuration of remote authorities: a JSON object of smallstep's cas configurations by authority name")
 	if err := c.parse(0); err != nil {
 		return err
 	}
@@ -120,12 +120,12 @@ func initialize(c *call) error {
 	if err := Init(c.dir, site); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.out, "made %s: a folder for each process; keep %s/%s away from all of them\n", c.dir, c.dir, authoritiesDir)
+	_, err := fmt.Fprintf(c.out, "created %s with a folder for each process; do not give %s/%s to any process\n", c.dir, c.dir, authoritiesDir)
 	return err
 }
 
 func issue(c *call) error {
-	replace := c.flags.Bool("replace", false, "replace the folder of a process that has one, with new keys")
+	replace := c.flags.Bool("replace", false, "replace the existing folder of the process, with new keys")
 	if err := c.parse(1); err != nil {
 		return err
 	}
@@ -136,12 +136,12 @@ func issue(c *call) error {
 	if err := p.Issue(c.flags.Arg(0), *replace); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "made %s\n", p.path(c.flags.Arg(0)))
+	_, err = fmt.Fprintf(c.out, "created %s\n", p.path(c.flags.Arg(0)))
 	return err
 }
 
 func renew(c *call) error {
-	days := c.flags.Int("days", 60, "renew what expires within so many `days`")
+	days := c.flags.Int("days", 60, "renew certificates that expire within this number of `days`")
 	if err := c.parse(0); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func renew(c *call) error {
 		return err
 	}
 	if len(ending) > 0 {
-		return fmt.Errorf("the authorities %q expire within %d days: make new identities with init", ending, *days)
+		return fmt.Errorf("the authorities %q expire within %d days: create new identities with init", ending, *days)
 	}
 	if len(renewed) == 0 {
 		_, err = fmt.Fprintf(c.out, "nothing expires within %d days\n", *days)
@@ -166,7 +166,7 @@ func renew(c *call) error {
 }
 
 func inspect(c *call) error {
-	days := c.flags.Int("days", 0, "fail when something expires within so many `days`")
+	days := c.flags.Int("days", 0, "fail if a certificate expires within this number of `days`")
 	if err := c.parse(0); err != nil {
 		return err
 	}

@@ -24,8 +24,8 @@ func TestWrongCalls(t *testing.T) {
 	}
 	target := filepath.Join(dir, "pki")
 	for want, args := range map[string][]string{
-		"a command is missing":               nil,
-		`no command "make"`:                  {"make"},
+		"missing command":                    nil,
+		`unknown command "make"`:             {"make"},
 		"unknown flag: --size":               {"init", "--size=4"},
 		"init takes 0 arguments, not 1":      {"init", "here"},
 		"issue takes 1 arguments, not 0":     {"issue"},
@@ -55,18 +55,18 @@ func TestWrongCalls(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	apiv1.Register(apiv1.StepCAS, func(context.Context, apiv1.Options) (apiv1.CertificateAuthorityService, error) {
-		return nil, errors.New("nobody answers")
+		return nil, errors.New("connection refused")
 	})
 	remote := file("remote", `{"etcd":{"type":"stepcas","certificateAuthority":"https://127.0.0.1:1"}}`)
-	if status := Main([]string{"init", "--dir=" + target, "--cas=" + remote}, &out, &errs); status != 1 || !strings.Contains(errs.String(), "authority etcd: nobody answers") {
-		t.Errorf("an authority that is away: status %d, %s", status, errs.String())
+	if status := Main([]string{"init", "--dir=" + target, "--cas=" + remote}, &out, &errs); status != 1 || !strings.Contains(errs.String(), "authority etcd: connection refused") {
+		t.Errorf("an unavailable authority: status %d, %s", status, errs.String())
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*pki*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("what failed has left %q, %v", left, err)
+		t.Errorf("failed commands have left %q, %v", left, err)
 	}
 	if status := Main([]string{"renew", "--dir=" + target}, &out, &errs); status != 1 {
-		t.Errorf("renewing nothing: status %d", status)
+		t.Errorf("renewing a missing folder: status %d", status)
 	}
 }
 
@@ -77,13 +77,13 @@ func TestCommands(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"init --validity=720h", 0, "made "},
+		{"init --validity=720h", 0, "created "},
 		{"inspect", 0, "frontdoor/serving.crt"},
 		{"inspect --days=31", 1, ""},
 		{"renew --days=10", 0, "nothing expires within 10 days"},
 		{"renew --days=31", 0, "renewed store/peer.crt until "},
 		{"issue store", 1, ""},
-		{"issue store --replace", 0, "made "},
+		{"issue store --replace", 0, "created "},
 		{"renew --days=4000", 1, ""},
 		{"init --help", 0, "--authority-validity"},
 		{"--help", 0, "portico pki renew"},
@@ -99,7 +99,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// changing is an authority that signs something else than it was asked for.
+// changing is an authority that signs another certificate than the requested one.
 type changing struct {
 	apiv1.CertificateAuthorityService
 	change func(*x509.Certificate)
@@ -113,10 +113,10 @@ func (c changing) CreateCertificate(r *apiv1.CreateCertificateRequest) (*apiv1.C
 	return c.CertificateAuthorityService.CreateCertificate(&request)
 }
 
-// TestWhatIsSignedIsChecked has certificates signed by authorities with a mind of their
-// own, as remote ones have: none of them is used.
-func TestWhatIsSignedIsChecked(t *testing.T) {
-	p := made(t)
+// TestSignedCertificatesAreChecked uses authorities that change the requested certificate, as
+// remote ones can: none of their certificates is used.
+func TestSignedCertificatesAreChecked(t *testing.T) {
+	p := newPKI(t)
 	before := contents(t, p)["admin/user.crt"]
 	other, err := newKey()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 
 func (p *PKI) path(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
 
-// write puts a file in place in one step, readable by its owner alone. The owner of
-// the folder stays that of the files, when root writes them.
+// write writes a file atomically; only its owner may read it. If root writes it, it gets the
+// owner of the folder.
 func (p *PKI) write(name string, content []byte) error {
 	path := p.path(name)
 	dir := filepath.Dir(path)
@@ -29,13 +29,13 @@ func (p *PKI) write(name string, content []byte) error {
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	_, err = f.Write(content)
-	if err := errors.Join(err, f.Sync(), f.Close(), own(f.Name(), dir)); err != nil {
+	if err := errors.Join(err, f.Sync(), f.Close(), setOwner(f.Name(), dir)); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)
 }
 
-// makeDir makes the folder of a process.
+// makeDir creates the folder of a process.
 func (p *PKI) makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		if errors.Is(err, os.ErrExist) {
@@ -43,7 +43,7 @@ func (p *PKI) makeDir(dir string) error {
 		}
 		return err
 	}
-	return own(dir, filepath.Dir(dir))
+	return setOwner(dir, filepath.Dir(dir))
 }
 
 func (p *PKI) writeCertificates(name string, certs ...*x509.Certificate) error {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// accountsDir holds the keys that tokens of service accounts are signed with.
+// accountsDir contains the keys that sign service account tokens.
 const accountsDir = "accounts"
 
 const clientConfig = "kubeconfig"
@@ -30,7 +30,7 @@ func (p *PKI) makeAccountKeys() error {
 	return p.write(accountsDir+"/service-account.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))
 }
 
-// makeFolder makes everything that a process gets, with new keys.
+// makeFolder creates all files of a process, with new keys.
 func (p *PKI) makeFolder(f folder) error {
 	for file, authorities := range f.trust {
 		if err := p.concatenate(f.name+"/"+file, authorities); err != nil {
@@ -82,9 +82,9 @@ func (p *PKI) concatenate(file string, authorities []string) error {
 	return p.write(file, all.Bytes())
 }
 
-// writeClientConfig writes the kubeconfig of a user of the API. A worker's names the
-// files beside it, which are read again when they change. The administrator's holds
-// them, so that it can be taken elsewhere.
+// writeClientConfig writes the kubeconfig of a user of the API. A worker's kubeconfig refers
+// to the files next to it, which are reloaded when they change. The administrator's
+// kubeconfig contains them, so that it can be copied to other machines.
 func (p *PKI) writeClientConfig(f folder) error {
 	cluster := &api.Cluster{Server: f.server, CertificateAuthority: "serving-ca.crt"}
 	user := &api.AuthInfo{ClientCertificate: "user.crt", ClientKey: "user.key"}

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Inspect prints a row for each certificate in the folder, and then a line for each
-// file that others than its owner may read. It reports how many certificates end
-// within a time, and how many such files there are.
+// Inspect prints a row for each certificate in the folder, and a line for each file that
+// users other than its owner may read. It returns the number of certificates that expire
+// within a time, and the number of such files.
 func (p *PKI) Inspect(w io.Writer, within time.Duration) (ending, open int, err error) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "FILE\tNAME\tHOSTS\tSIGNED BY\tEXPIRES\tDAYS LEFT")
@@ -31,10 +31,10 @@ func (p *PKI) Inspect(w io.Writer, within time.Duration) (ending, open int, err 
 		}
 		if info.Mode().Perm()&0o077 != 0 {
 			open++
-			remarks = append(remarks, fmt.Sprintf("%s: mode %04o: its owner alone should be able to read it", name, info.Mode().Perm()))
+			remarks = append(remarks, fmt.Sprintf("%s: mode %04o: only its owner should have access", name, info.Mode().Perm()))
 		}
 		if filepath.Ext(path) != ".crt" || strings.HasSuffix(path, "-ca.crt") {
-			return nil // the authorities have rows of their own
+			return nil // a copy of an authority, which has its own row
 		}
 		cert, err := p.readCertificate(filepath.ToSlash(name))
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// role is what a user may do on NATS, as deploy/nats/permissions.conf says it.
+// role is the role of a NATS user, as in deploy/nats/permissions.conf.
 type role string
 
 const (
@@ -17,7 +17,7 @@ const (
 	reader role = "reader"
 )
 
-// seedFile holds the seed of a process's user on NATS.
+// seedFile contains the seed of a process's NATS user.
 const seedFile = "nats.seed"
 
 func (p *PKI) makeSeed(folder string) error {
@@ -33,7 +33,7 @@ func (p *PKI) makeSeed(folder string) error {
 	return p.write(folder+"/"+seedFile, append(seed, '\n'))
 }
 
-// publicKey returns what NATS knows a user by.
+// publicKey returns the public key of a NATS user.
 func (p *PKI) publicKey(folder string) (string, error) {
 	content, err := os.ReadFile(p.path(folder + "/" + seedFile))
 	if err != nil {
@@ -47,10 +47,10 @@ func (p *PKI) publicKey(folder string) (string, error) {
 	return user.PublicKey()
 }
 
-// serverConfig is the configuration of one NATS server of a cluster: users by their
-// nkeys in an account of their own, mutual TLS to clients and to the other servers.
-const serverConfig = `# Written by portico pki. Start the server in this folder: names of files are relative to
-# where it is started. It reads all of them again at SIGHUP.
+// serverConfig is the configuration of one NATS server of a cluster: users identified by
+// nkeys in a separate account, and mutual TLS with clients and the other servers.
+const serverConfig = `# Written by portico pki. Start the server in this folder, because file names are relative
+# to its working directory. It reloads all files at SIGHUP.
 server_name: %q
 listen: "0.0.0.0:4222"
 http: "127.0.0.1:8222"
@@ -67,8 +67,8 @@ tls {
 cluster {
   name: "portico"
   listen: "0.0.0.0:6222"
-  # Clients know all servers by --nats-url. The addresses that a server would tell
-  # them of the others are not in the certificates.
+  # Clients know all servers from --nats-url. The addresses that servers would advertise
+  # are not in the certificates.
   no_advertise: true
   tls {
     ca_file: "nats-routes-ca.crt"
@@ -91,8 +91,8 @@ accounts {
 }
 `
 
-// writeServerConfigs writes the configuration of every NATS server: all know the keys
-// of all users.
+// writeServerConfigs writes the configuration of every NATS server with the public keys of
+// all users.
 func (p *PKI) writeServerConfigs() error {
 	var users strings.Builder
 	for _, f := range p.site.folders() {

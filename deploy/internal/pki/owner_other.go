@@ -2,5 +2,5 @@
 
 package pki
 
-// own has nothing to do where files have no numeric owner.
-func own(_, _ string) error { return nil }
+// setOwner does nothing on systems without numeric file owners.
+func setOwner(_, _ string) error { return nil }

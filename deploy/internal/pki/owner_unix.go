@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// own gives a file the owner of its folder. Only root may, and only root has to: a
-// folder that was given to the user of a container stays readable for it.
-func own(file, dir string) error {
+// setOwner gives a file the owner of its folder, if the process runs as root. So a folder
+// that belongs to the user of a container stays readable for that user.
+func setOwner(file, dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}

@@ -1,13 +1,13 @@
-// Package pki makes, renews and shows what the processes of a suite prove who they are
-// with: for every process one folder with its certificates, keys, seeds and client
-// configuration, and nothing of any other process. Certificates are signed by
-// smallstep/certificates, by default with keys in the folder "authorities".
+// Package pki creates, renews and lists the credentials of the processes of a suite: for
+// every process one folder with its certificates, keys, seeds and client configuration, and
+// without secrets of other processes. Certificates are signed by smallstep/certificates, by
+// default with keys in the folder "authorities".
 //
-// It decides what each process gets; which flags the files are for stands in
-// docs/operations/certificates.md. What is accepted by whom is separated by authority:
-// one signs for the services, another for the users of the API, another for etcd, so
-// that a certificate of one edge opens no other. It serves "Authentication" and "What
-// the service does" of the specification.
+// It decides which files each process gets; docs/operations/certificates.md lists the flags
+// for the files. Every kind of connection has its own authority: one for connections between
+// services, another for users of the API, another for etcd and so on, so that a certificate
+// for one kind is not accepted by the others. It serves "Authentication" and "What the
+// service does" of the specification.
 package pki
 
 import (
@@ -24,13 +24,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Site is what the files are made for. It is kept beside them, for what comes later.
+// Site describes the installation for which the files are created. It is stored with them
+// for later commands.
 type Site struct {
 	// Server is the URL at which the administrator reaches the front door, and
 	// WorkersServer the one of the workers.
 	Server        string `json:"server"`
 	WorkersServer string `json:"workersServer"`
-	// FrontdoorHosts are the names and addresses that the serving certificate holds for.
+	// FrontdoorHosts are further names and addresses in the serving certificate.
 	FrontdoorHosts []string `json:"frontdoorHosts"`
 	// EtcdMembers and NATSServers are host names or addresses; each gets a folder.
 	EtcdMembers []string `json:"etcdMembers"`
@@ -38,8 +39,8 @@ type Site struct {
 	// Validity is that of certificates, and AuthorityValidity that of their authorities.
 	Validity          metav1.Duration `json:"validity"`
 	AuthorityValidity metav1.Duration `json:"authorityValidity"`
-	// CAS configures, by name, the authorities whose keys are elsewhere, in the form
-	// of the "cas" section of smallstep's own configuration.
+	// CAS configures remote authorities by name, in the format of the "cas" section of
+	// smallstep's configuration.
 	CAS map[string]apiv1.Options `json:"cas,omitempty"`
 }
 
@@ -54,8 +55,8 @@ type PKI struct {
 	authorities map[string]*authority // those in use
 }
 
-// Init makes the folder with everything in it, or nothing when it fails. It refuses a
-// folder that exists.
+// Init creates the folder with all files, or nothing if it fails. It refuses an existing
+// folder.
 func Init(dir string, site Site) error {
 	if err := site.check(); err != nil {
 		return err
@@ -78,11 +79,11 @@ func Init(dir string, site Site) error {
 	return os.Rename(partial, dir)
 }
 
-// Open returns the identities in a folder that Init has made.
+// Open opens a folder created by Init.
 func Open(dir string) (*PKI, error) {
 	content, err := os.ReadFile(filepath.Join(dir, siteFile))
 	if err != nil {
-		return nil, fmt.Errorf("no identities here: %w", err)
+		return nil, fmt.Errorf("no identities found: %w", err)
 	}
 	p := &PKI{dir: dir, now: time.Now}
 	if err := json.Unmarshal(content, &p.site); err != nil {
@@ -113,9 +114,9 @@ func (p *PKI) makeAll() error {
 	return p.writeServerConfigs()
 }
 
-// Issue makes the folder of one process, in the place of the one that is there when
-// replace is true: new keys, for those that were stolen. Certificates that were issued
-// before are good until they expire.
+// Issue creates the folder of one process with new keys. If replace is true, it replaces an
+// existing folder, for example after keys were stolen. Certificates issued before stay valid
+// until they expire.
 func (p *PKI) Issue(name string, replace bool) error {
 	folders := p.site.folders()
 	i := slices.IndexFunc(folders, func(f folder) bool { return f.name == name })
@@ -135,15 +136,15 @@ func (p *PKI) Issue(name string, replace bool) error {
 	return p.writeServerConfigs()
 }
 
-// Renewed is a certificate that Renew has replaced.
+// Renewed is a certificate replaced by Renew.
 type Renewed struct {
 	File  string
 	Until time.Time
 }
 
-// Renew replaces the certificates that end within a time by new ones for the same keys,
-// so that each file is replaced in one step. The authorities that end within it, which
-// it does not replace, are in ending.
+// Renew replaces the certificates that expire within a time by new ones for the same keys,
+// so that each file is replaced atomically. It does not replace authorities; ending contains
+// those that expire within the time.
 func (p *PKI) Renew(within time.Duration) (renewed []Renewed, ending []string, err error) {
 	until := p.now().Add(within)
 	for _, name := range authorityNames() {
@@ -160,7 +161,7 @@ func (p *PKI) Renew(within time.Duration) (renewed []Renewed, ending []string, e
 			file := f.name + "/" + r.file
 			cert, err := p.readCertificate(file + ".crt")
 			if errors.Is(err, os.ErrNotExist) {
-				continue // of a process that runs elsewhere
+				continue // the process runs on another machine
 			}
 			if err != nil {
 				return renewed, ending, err

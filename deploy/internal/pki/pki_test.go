@@ -27,7 +27,7 @@ func testSite() Site {
 	}
 }
 
-// original is the content of what Init has made, once for all tests.
+// original is the content of a folder created by Init, once for all tests.
 var original = sync.OnceValues(func() (map[string]string, error) {
 	parent, err := os.MkdirTemp("", "pki-test-")
 	if err != nil {
@@ -41,8 +41,8 @@ var original = sync.OnceValues(func() (map[string]string, error) {
 	return read(dir)
 })
 
-// made returns identities of the test's own.
-func made(t *testing.T) *PKI {
+// newPKI returns a copy of the identities for one test.
+func newPKI(t *testing.T) *PKI {
 	t.Helper()
 	files, err := original()
 	if err != nil {
@@ -113,9 +113,9 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 }
 
 // TestEachEdgeHasItsAuthority verifies every certificate against every authority: it is
-// good for the one of its edge and for no other, and for its usages and no other.
+// valid only for its own authority and only for its usages.
 func TestEachEdgeHasItsAuthority(t *testing.T) {
-	p := made(t)
+	p := newPKI(t)
 	for _, f := range p.site.folders() {
 		for _, r := range f.certificates {
 			cert, err := p.readCertificate(f.name + "/" + r.file + ".crt")
@@ -129,10 +129,10 @@ func TestEachEdgeHasItsAuthority(t *testing.T) {
 				}
 				roots := x509.NewCertPool()
 				roots.AddCert(root)
-				for usage, asked := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: r.server, x509.ExtKeyUsageClientAuth: r.client} {
+				for usage, requested := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: r.server, x509.ExtKeyUsageClientAuth: r.client} {
 					_, err = cert.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{usage}})
-					if want := asked && name == r.authority; (err == nil) != want {
-						t.Errorf("%s/%s by %s for usage %v: %v, want good: %v", f.name, r.file, name, usage, err, want)
+					if want := requested && name == r.authority; (err == nil) != want {
+						t.Errorf("%s/%s by %s for usage %v: %v, want valid: %v", f.name, r.file, name, usage, err, want)
 					}
 				}
 			}
@@ -143,11 +143,11 @@ func TestEachEdgeHasItsAuthority(t *testing.T) {
 	}
 }
 
-// TestFoldersShareNoSecret compares the keys and seeds of all folders. The keys of
-// service account tokens are what two services need.
+// TestFoldersShareNoSecret compares the keys and seeds of all folders, except the keys of
+// service account tokens, which two services need.
 func TestFoldersShareNoSecret(t *testing.T) {
 	owner := map[string]string{}
-	for name, content := range contents(t, made(t)) {
+	for name, content := range contents(t, newPKI(t)) {
 		secret := strings.HasSuffix(name, ".key") || strings.HasSuffix(name, ".seed")
 		if !secret || strings.HasPrefix(name, "accounts/") || strings.HasSuffix(name, "/service-account.key") || strings.HasPrefix(name, "authorities/signing.") {
 			continue
@@ -163,7 +163,7 @@ func TestFoldersShareNoSecret(t *testing.T) {
 }
 
 func TestNothingIsOverwritten(t *testing.T) {
-	p := made(t)
+	p := newPKI(t)
 	before := contents(t, p)
 	if err := Init(p.dir, testSite()); err == nil || !strings.Contains(err.Error(), "nothing is overwritten") {
 		t.Errorf("a second init: %v", err)
@@ -182,7 +182,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 }
 
 func TestIssueReplacesTheSecretsOfOneProcess(t *testing.T) {
-	p := made(t)
+	p := newPKI(t)
 	before := contents(t, p)
 	if err := p.Issue("authz", true); err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestIssueReplacesTheSecretsOfOneProcess(t *testing.T) {
 }
 
 func TestRenewal(t *testing.T) {
-	p := made(t)
+	p := newPKI(t)
 	before := contents(t, p)
 	const day = 24 * time.Hour
 	if renewed, ending, err := p.Renew(60 * day); err != nil || len(renewed)+len(ending) > 0 {
@@ -224,7 +224,7 @@ func TestRenewal(t *testing.T) {
 		certificate := strings.HasSuffix(name, ".crt") && !strings.HasSuffix(name, "-ca.crt") && !strings.HasPrefix(name, "authorities/") || name == "admin/kubeconfig"
 		if strings.HasPrefix(name, "token-cleaner/") {
 			if after[name] != "" {
-				t.Errorf("%s has come back", name)
+				t.Errorf("%s was created again", name)
 			}
 			continue
 		}
@@ -242,7 +242,7 @@ func TestRenewal(t *testing.T) {
 }
 
 func TestACertificateEndsWithItsAuthority(t *testing.T) {
-	p := made(t)
+	p := newPKI(t)
 	p.now = func() time.Time { return time.Now().Add(366 * 24 * time.Hour) }
 	if err := p.Issue("store", true); err == nil || !strings.Contains(err.Error(), "has expired") {
 		t.Errorf("got %v", err)
@@ -250,7 +250,7 @@ func TestACertificateEndsWithItsAuthority(t *testing.T) {
 }
 
 func TestInspect(t *testing.T) {
-	p := made(t)
+	p := newPKI(t)
 	var out bytes.Buffer
 	ending, open, err := p.Inspect(&out, 24*time.Hour)
 	if err != nil || ending+open > 0 || !strings.Contains(out.String(), "CN=system:portico:lifecycle") {
@@ -264,10 +264,10 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestUsersOfNATSMayWhatIsShipped reads the written configuration and the one in
-// deploy/nats as NATS does: users with the same name may the same.
-func TestUsersOfNATSMayWhatIsShipped(t *testing.T) {
-	p := made(t)
+// TestNATSPermissionsMatchTheShippedOnes parses the written configuration and the one in
+// deploy/nats with NATS: users with the same name have the same permissions.
+func TestNATSPermissionsMatchTheShippedOnes(t *testing.T) {
+	p := newPKI(t)
 	shipped, err := server.ProcessConfigFile("../../nats/permissions.conf")
 	if err != nil {
 		t.Fatal(err)
@@ -292,7 +292,7 @@ func TestUsersOfNATSMayWhatIsShipped(t *testing.T) {
 		got := written.Nkeys[i]
 		if !slices.Equal(got.Permissions.Publish.Allow, want.Permissions.Publish.Allow) || !slices.Equal(got.Permissions.Publish.Deny, want.Permissions.Publish.Deny) ||
 			!slices.Equal(got.Permissions.Subscribe.Allow, want.Permissions.Subscribe.Allow) || !slices.Equal(got.Permissions.Subscribe.Deny, want.Permissions.Subscribe.Deny) {
-			t.Errorf("%s may something else", want.Username)
+			t.Errorf("%s has other permissions", want.Username)
 		}
 	}
 }

@@ -1,13 +1,13 @@
 package pki
 
-// The authorities: one for each edge, because whoever trusts an authority trusts all
-// that it signs.
+// The authorities: one for each kind of connection, because a process that trusts an
+// authority accepts all its certificates.
 const (
 	peers      = "peers"       // services, to each other
 	serving    = "serving"     // front doors, to their clients
 	users      = "users"       // the administrator and the workers, to authn
-	frontProxy = "front-proxy" // proxies that name users, to authn
-	signing    = "signing"     // signs approved requests; its key is csr-signer's
+	frontProxy = "front-proxy" // authenticating proxies, to authn
+	signing    = "signing"     // signs approved requests; csr-signer has its key
 	etcd       = "etcd"        // etcd and its clients
 	etcdPeers  = "etcd-peers"  // etcd's members, to each other
 	nats       = "nats"        // NATS and its clients
@@ -18,23 +18,23 @@ func authorityNames() []string {
 	return []string{peers, serving, users, frontProxy, signing, etcd, etcdPeers, nats, natsRoutes}
 }
 
-// folder is everything that one process gets.
+// folder describes the files of one process.
 type folder struct {
 	name         string
 	certificates []request
-	// trust lists the authorities whose certificates a file holds.
+	// trust lists, by file, the authorities whose certificates the file contains.
 	trust map[string][]string
-	// copies are files of the folder, by the file that they are made from.
+	// copies maps files of the folder to the files they are copied from.
 	copies map[string]string
-	// busRole is what its user may do on NATS; empty without one.
+	// busRole is the role of its NATS user; empty without one.
 	busRole role
-	// server is where its client configuration leads; empty without one.
+	// server is the server of its client configuration; empty without one.
 	server string
-	// administrator gets a client configuration that needs no other file.
+	// administrator requests a client configuration that needs no other file.
 	administrator bool
 }
 
-// request is what a certificate says, and who signs it.
+// request describes a certificate and its authority.
 type request struct {
 	file           string // in the folder, without .crt
 	authority      string
@@ -44,10 +44,10 @@ type request struct {
 	server, client bool
 }
 
-// part adds to a folder what a process needs for one of its edges.
+// part adds the files for one kind of connection to a folder.
 type part func(*folder)
 
-// folders lists all processes and what each of them gets.
+// folders returns the folders of all processes.
 func (s Site) folders() []folder {
 	worker := part(func(f *folder) { f.asUser(s.WorkersServer, "system:portico:"+f.name, nil) })
 	all := []folder{
@@ -56,7 +56,7 @@ func (s Site) folders() []folder {
 		newFolder("authn", peer, authenticator),
 		newFolder("authz", peer, bus(reader)),
 		newFolder("admission", peer, bus(reader)),
-		newFolder("frontdoor", peer, bus(reader), s.door),
+		newFolder("frontdoor", peer, bus(reader), s.frontdoor),
 		newFolder("csr-signer", worker, func(f *folder) {
 			f.copies["signing-ca.crt"], f.copies["signing-ca.key"] = authorityFile(signing, ".crt"), authorityFile(signing, ".key")
 		}),
@@ -98,7 +98,7 @@ func (f *folder) asUser(server, name string, groups []string) {
 	f.trust["serving-ca.crt"] = []string{serving}
 }
 
-// peer is a service among services: the name is what its callers look at.
+// peer adds a certificate for connections between services; callers check its name.
 func peer(f *folder) {
 	f.add(request{file: "peer", authority: peers, name: f.name, hosts: []string{f.name}, server: true, client: true})
 	f.trust["peer-ca.crt"] = []string{peers}
@@ -109,7 +109,7 @@ func etcdClient(f *folder) {
 	f.trust["etcd-ca.crt"] = []string{etcd}
 }
 
-// bus is a user of NATS: a certificate to be heard at all, and a seed that says who.
+// bus adds a NATS user: a certificate for the TLS connection and a seed for the login.
 func bus(r role) part {
 	return func(f *folder) {
 		f.add(request{file: "nats", authority: nats, name: f.name, client: true})
@@ -118,30 +118,31 @@ func bus(r role) part {
 	}
 }
 
-// authenticator knows who signs what users show. It has no key to make any of it.
+// authenticator adds the certificates and public keys that verify users' credentials, but no
+// private key.
 func authenticator(f *folder) {
 	f.trust["users-ca.crt"] = []string{users, signing}
 	f.trust["front-proxy-ca.crt"] = []string{frontProxy}
 	f.copies["service-account.pub"] = accountsDir + "/service-account.pub"
 }
 
-func (s Site) door(f *folder) {
+func (s Site) frontdoor(f *folder) {
 	f.add(request{file: "serving", authority: serving, name: "frontdoor", hosts: s.servingHosts(), server: true})
 	f.copies["service-account.key"] = accountsDir + "/service-account.key"
 	f.copies["service-account.pub"] = accountsDir + "/service-account.pub"
 }
 
 func etcdMember(f *folder) {
-	f.add(request{file: "server", authority: etcd, name: f.name, hosts: machine(f.name), server: true, client: true})
-	f.add(request{file: "peer", authority: etcdPeers, name: f.name, hosts: machine(f.name), server: true, client: true})
+	f.add(request{file: "server", authority: etcd, name: f.name, hosts: localNames(f.name), server: true, client: true})
+	f.add(request{file: "peer", authority: etcdPeers, name: f.name, hosts: localNames(f.name), server: true, client: true})
 	f.trust["etcd-ca.crt"], f.trust["etcd-peers-ca.crt"] = []string{etcd}, []string{etcdPeers}
 }
 
 func natsServer(f *folder) {
-	f.add(request{file: "server", authority: nats, name: f.name, hosts: machine(f.name), server: true})
-	f.add(request{file: "route", authority: natsRoutes, name: f.name, hosts: machine(f.name), server: true, client: true})
+	f.add(request{file: "server", authority: nats, name: f.name, hosts: localNames(f.name), server: true})
+	f.add(request{file: "route", authority: natsRoutes, name: f.name, hosts: localNames(f.name), server: true, client: true})
 	f.trust["nats-ca.crt"], f.trust["nats-routes-ca.crt"] = []string{nats}, []string{natsRoutes}
 }
 
-// machine are the names of a server that is called by its host's name.
-func machine(host string) []string { return unique([]string{host, "localhost", "127.0.0.1", "::1"}) }
+// localNames returns the names of a server that clients address by its host name.
+func localNames(host string) []string { return unique([]string{host, "localhost", "127.0.0.1", "::1"}) }

@@ -11,12 +11,12 @@ import (
 	"github.com/smallstep/certificates/cas/apiv1"
 )
 
-// minValidity is the shortest life of a certificate: enough for who renews once a day.
+// minValidity is the shortest validity of a certificate.
 const minValidity = time.Hour
 
 var hostName = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9_.]{0,251}[a-zA-Z0-9])?$`)
 
-// check returns what is wrong with a site, by the name of the flag.
+// check validates a site. Errors contain the name of the flag.
 func (s Site) check() error {
 	for flag, server := range map[string]string{"--server": s.Server, "--workers-server": s.WorkersServer} {
 		u, err := url.Parse(server)
@@ -55,7 +55,7 @@ func checkCAS(configured map[string]apiv1.Options) error {
 		case !slices.Contains(authorityNames(), name):
 			return fmt.Errorf("--cas: no authority is called %q; there are %q", name, authorityNames())
 		case options.Type == "" || options.Is(apiv1.SoftCAS):
-			return fmt.Errorf("--cas: the authority %q has no type of a remote authority: leave it out for one with a key in this folder", name)
+			return fmt.Errorf("--cas: the authority %q has no type of a remote authority: omit it to create an authority with a key in this folder", name)
 		}
 		if err := options.Validate(); err != nil {
 			return fmt.Errorf("--cas: the authority %q: %w", name, err)
@@ -64,8 +64,8 @@ func checkCAS(configured map[string]apiv1.Options) error {
 	return nil
 }
 
-// servingHosts are the names of the front door: those that were given, where clients
-// were told that it is, and this machine.
+// servingHosts returns the names of the front door: its service name, this machine, the
+// hosts of the server URLs, and the configured names.
 func (s Site) servingHosts() []string {
 	hosts := []string{"frontdoor", "localhost", "127.0.0.1", "::1"}
 	for _, server := range []string{s.Server, s.WorkersServer} {

@@ -1,7 +1,7 @@
-// Package servers starts API servers as programs on this machine, for tools that
-// measure or compare them: Portico in the original vocabulary, and the reference
-// server with an etcd of its own. Both know the same administrator, and neither
-// runs controllers. Only tools use it; nothing here is part of a service.
+// Package servers starts API servers as processes on this machine, for tools that measure or
+// compare them: Portico in the original vocabulary, and the reference server with its own
+// etcd. Both accept the same administrator token, and neither runs controllers. Only tools
+// use the package; it is not part of a service.
 package servers
 
 import (
@@ -23,20 +23,20 @@ import (
 // AdminToken is the bearer token of a member of system:masters.
 const AdminToken = "tool-admin"
 
-// withoutWorkers starts Portico as the reference server is: it has its controllers
-// in another program, which is not run here.
+// withoutWorkers starts Portico without controllers, because the controllers of the
+// reference server are a separate program, which is not started here.
 const withoutWorkers = "--controllers=-*"
 
 // Server is a server and the processes it consists of.
 type Server struct {
 	Name, URL string
-	// Version is the one that the program was built from, if it says so.
+	// Version is the version of the program, if its build information contains it.
 	Version   string
 	processes []*exec.Cmd
 }
 
-// StartPortico starts the all-in-one with its data and its log below work. The
-// caller waits until it is ready, and stops what is returned, also with an error.
+// StartPortico starts the all-in-one with its data and its log in the folder work. The
+// caller has to wait until it is ready, and has to stop the result, also after an error.
 func StartPortico(program, work string) (*Server, error) {
 	address, tokens, err := home(work, "portico")
 	if err != nil {
@@ -48,8 +48,8 @@ func StartPortico(program, work string) (*Server, error) {
 		"--token-auth-file="+tokens, "--disable-admission-plugins=ServiceAccount", withoutWorkers)
 }
 
-// StartPeer starts the reference server from the programs apiserver and etcd in a
-// folder; etcd counts as a part of it. The caller has the same duties.
+// StartPeer starts the reference server and its etcd from the programs apiserver and etcd in
+// a folder. The caller has the same obligations.
 func StartPeer(programs, work string) (*Server, error) {
 	address, tokens, err := home(work, "peer")
 	if err != nil {
@@ -75,7 +75,7 @@ func StartPeer(programs, work string) (*Server, error) {
 		"--service-account-key-file="+key, "--service-account-signing-key-file="+key)
 }
 
-// Log returns where the output of one of the programs is.
+// Log returns the path of the log of one of the programs.
 func Log(work, server, program string) string {
 	return filepath.Join(work, server+"-"+filepath.Base(program)+".log")
 }
@@ -111,8 +111,8 @@ func (s *Server) Stop() {
 	}
 }
 
-// moduleVersion finds the version of a module in a program: one built from the
-// module proxy was not told its own.
+// moduleVersion returns the version of a module from the build information of a program. A
+// program built from the module proxy does not know its own version.
 func moduleVersion(program, module string) string {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
@@ -126,7 +126,7 @@ func moduleVersion(program, module string) string {
 	return ""
 }
 
-// home makes a server's folder with a token file, and finds a free address.
+// home creates a server's folder with a token file and finds a free address.
 func home(work, name string) (address, tokens string, err error) {
 	dir := filepath.Join(work, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -139,7 +139,7 @@ func home(work, name string) (address, tokens string, err error) {
 	return address, tokens, os.WriteFile(tokens, []byte(AdminToken+",admin,admin,\"system:masters\"\n"), 0o600)
 }
 
-// accountKey writes the key that the reference server wants for its tokens.
+// accountKey writes the key that the reference server requires for service account tokens.
 func accountKey(work string) (string, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
