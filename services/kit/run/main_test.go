@@ -64,7 +64,7 @@ func TestAWrongCallEndsWithOneLine(t *testing.T) {
 	if got := c.ProcessState.ExitCode(); got != 2 {
 		t.Errorf("got exit status %d", got)
 	}
-	if got, want := stderr.String(), "test: unknown flag: --unheard-of (test --help tells more)\n"; got != want {
+	if got, want := stderr.String(), "test: unknown flag: --unheard-of (see test --help)\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
