@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// specification is the page whose sections comments cite.
+// specification is the document whose sections are cited in comments.
 const specification = "docs/api.md"
 
 var (
@@ -19,11 +19,11 @@ var (
 )
 
 func citationRules() []Rule {
-	return []Rule{{"comments cite sections that exist",
-		"cite a heading of " + specification + " by its exact name, or add the section there", checkCitations}}
+	return []Rule{{"comments cite existing sections",
+		"cite the exact name of a heading of " + specification + ", or add the section there", checkCitations}}
 }
 
-// checkCitations finds comments that cite a section which the specification does not have.
+// checkCitations finds comments that cite a missing section of the specification.
 func checkCitations(w *Workspace) (found []Finding) {
 	page, err := os.ReadFile(filepath.Join(w.root, specification))
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 
 func errorRules() []Rule {
 	return []Rule{{"errors are compared with errors.Is and errors.As, and wrapped with %w",
-		"an error may be wrapped: use errors.Is, errors.As or %w, or say why not in a comment on the line with //nolint:errorlint", checkErrors}}
+		"an error may be wrapped: use errors.Is, errors.As or %w, or justify the exception on the line with //nolint:errorlint", checkErrors}}
 }
 
-// checkErrors goes by the name: what is called err is an error.
+// checkErrors treats every variable called err as an error.
 func checkErrors(w *Workspace) []Finding {
 	return w.eachFile(func(f *File) (found []Finding) {
 		excused := map[int]bool{}
@@ -31,7 +31,7 @@ func checkErrors(w *Workspace) []Finding {
 	})
 }
 
-// mishandled returns what a node does to an error that may be wrapped; "" when nothing.
+// mishandled returns the mistake in the handling of a possibly wrapped error, or "".
 func mishandled(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
@@ -53,7 +53,7 @@ func mishandled(n ast.Node) string {
 	return ""
 }
 
-// unwrapped returns what a call of fmt.Errorf does wrong; "" when nothing.
+// unwrapped returns the mistake in a call of fmt.Errorf, or "".
 func unwrapped(call *ast.CallExpr) string {
 	f, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || !isIdent(f.X, "fmt") || f.Sel.Name != "Errorf" || len(call.Args) < 2 || !isIdent(call.Args[len(call.Args)-1], "err") {
@@ -66,7 +66,7 @@ func unwrapped(call *ast.CallExpr) string {
 	if text, err := strconv.Unquote(format.Value); err != nil || strings.Contains(text, "%w") {
 		return ""
 	}
-	return "makes a new error of err without wrapping it"
+	return "creates an error from err without wrapping it"
 }
 
 func isIdent(e ast.Expr, name string) bool {

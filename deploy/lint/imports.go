@@ -14,11 +14,11 @@ import (
 
 const (
 	project = "github.com/portico-platform/portico/"
-	// contracts is the module that everybody may import, kit the one that every
-	// service may import too, composer the one that may import everybody.
+	// contracts is the module that all modules may import, kit the one that all services
+	// may import, and composer the one that may import all modules.
 	contracts, kit, composer = "services", "services/kit", "deploy"
-	// maxDepth bounds the packages of the front door on any way from its program to the
-	// keys of objects.
+	// maxDepth bounds the number of packages on any import path from the program of the
+	// front door to the package of object keys.
 	maxDepth             = 9
 	program, objectNames = "frontdoor/cmd/frontdoor", "services/resource"
 )
@@ -26,15 +26,15 @@ const (
 func importRules() []Rule {
 	return []Rule{
 		{"a module imports services and services/kit, and no sibling",
-			"talk to the other service through its contract: take it from services/kit/contract with Use", checkImports},
-		{"the contracts are light to depend on",
-			"move what needs the dependency to services/kit: who implements a contract gets all of services/go.mod", checkContracts},
+			"call the other service through its contract: get it with Use of services/kit/contract", checkImports},
+		{"the contracts have few dependencies",
+			"move the code that needs the dependency to services/kit: every implementation of a contract depends on all of services/go.mod", checkContracts},
 		{"the layers of the front door import downwards",
-			"move the package to the layer that it belongs to, or what it needs into a layer below: see layers in deploy/lint/imports.go", checkLayers},
+			"move the package to its layer, or its dependency to a lower layer: see layers in deploy/lint/imports.go", checkLayers},
 		{fmt.Sprintf("the import depth of the front door is at most %d", maxDepth),
-			"inject the value, or move what is imported into a package below both", checkDepth},
+			"inject the value, or move the imported code into a package below both", checkDepth},
 		{"one version of each dependency",
-			"run make tidy, which brings all modules to the same versions", checkVersions},
+			"run make tidy, which sets the same versions in all modules", checkVersions},
 	}
 }
 
@@ -74,7 +74,7 @@ func mayImport(module, other string) bool {
 	return other == contracts || other == kit
 }
 
-// heavy are words in the names of modules that only the run kit and the services need.
+// heavy returns words in the names of modules that only services/kit and the services need.
 func heavy() []string {
 	return []string{"etcd", "nats", "client-go", "prometheus", "portico"}
 }
@@ -118,7 +118,7 @@ func checkVersions(w *Workspace) (found []Finding) {
 	return found
 }
 
-// requirements returns the versions that a module's go.mod names.
+// requirements returns the required versions in a module's go.mod.
 func requirements(dir string) (map[string]string, error) {
 	out, err := exec.Command("go", "-C", dir, "mod", "edit", "-json").Output()
 	if err != nil {
@@ -137,9 +137,9 @@ func requirements(dir string) (map[string]string, error) {
 	return versions, nil
 }
 
-// layers says what the packages of the front door may import, by the folder below
-// frontdoor/internal: what came in (http), what is done (handlers), what things are
-// (typesystem), how they travel (wire), and what every cluster starts with (bootstrap).
+// layers returns the allowed imports of each layer of the front door, by the folder in
+// frontdoor/internal: HTTP processing (http), request handlers (handlers), types
+// (typesystem), encodings (wire), and the initial objects of every cluster (bootstrap).
 func layers() map[string][]string {
 	return map[string][]string{
 		"http":       {"typesystem"},
@@ -152,8 +152,8 @@ func layers() map[string][]string {
 
 const layered = "frontdoor/internal/"
 
-// checkLayers finds packages of the front door that are in no layer, and imports of a
-// layer that theirs may not import.
+// checkLayers finds packages of the front door outside all layers, and imports of a layer
+// that the package's layer may not import.
 func checkLayers(w *Workspace) (found []Finding) {
 	layerOf := func(path string) (string, bool) {
 		inside, ok := strings.CutPrefix(path, layered)
@@ -167,7 +167,7 @@ func checkLayers(w *Workspace) (found []Finding) {
 		}
 		allowed, known := layers()[layer]
 		if !known {
-			found = append(found, Finding{p.Dir, "is in no layer"})
+			found = append(found, Finding{p.Dir, "is not in a layer"})
 			continue
 		}
 		for _, f := range p.source() {
@@ -183,8 +183,8 @@ func checkLayers(w *Workspace) (found []Finding) {
 	return found
 }
 
-// checkDepth finds the longest way of imports through packages of the front door from
-// its program to the names of objects.
+// checkDepth finds the longest import path through packages of the front door from its
+// program to the package of object keys.
 func checkDepth(w *Workspace) []Finding {
 	imports := map[string][]string{}
 	for _, p := range w.Packages {

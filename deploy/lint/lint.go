@@ -1,10 +1,9 @@
-// Package lint holds the rules that a compiler does not check: how
-// long files and functions may be, who may import whom, what a package has to say
-// about itself. Each finding says what to do instead.
+// Package lint contains rules that a compiler does not check: the sizes of files and
+// functions, the allowed imports, package comments, wording and others. Each finding
+// contains advice.
 //
-// It decides from source text alone and changes nothing. Its test applies the
-// rules to the whole workspace; it serves the section "Budgets" and the import
-// rule of the design.
+// It only reads source text and changes nothing. Its test applies the rules to the whole
+// workspace; it serves the section "Budgets" and the import rule of the design.
 package lint
 
 import (
@@ -26,7 +25,7 @@ type Finding struct {
 	What  string
 }
 
-// Rule is one thing to check, with what to do about a finding.
+// Rule is one check with advice for its findings.
 type Rule struct {
 	Name   string
 	Advice string
@@ -65,8 +64,8 @@ type File struct {
 	AST   *ast.File
 }
 
-// Load parses the modules that go.work in root uses. Generated files and
-// modules nested below them, which are not part of the workspace, are left out.
+// Load parses the modules in the go.work file of root. It omits generated files and nested
+// modules, which are not part of the workspace.
 func Load(root string) (*Workspace, error) {
 	work, err := os.ReadFile(filepath.Join(root, "go.work"))
 	if err != nil {
@@ -131,12 +130,12 @@ func (w *Workspace) loadFile(path string) (*File, error) {
 	}, nil
 }
 
-// at names the place of a node.
+// at returns the file and line of a node.
 func (w *Workspace) at(f *File, n ast.Node) string {
 	return fmt.Sprintf("%s:%d", f.Path, w.files.Position(n.Pos()).Line)
 }
 
-// lines is how many lines a node covers.
+// lines returns the number of lines of a node.
 func (w *Workspace) lines(n ast.Node) int {
 	return w.files.Position(n.End()).Line - w.files.Position(n.Pos()).Line + 1
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestHouse applies every rule to the workspace. Run it with -count=1: the test
-// cache does not see the files of other modules.
-func TestHouse(t *testing.T) {
+// TestWorkspace applies every rule to the workspace. Run it with -count=1, because the test
+// cache does not notice changes in other modules.
+func TestWorkspace(t *testing.T) {
 	w, err := Load("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestHouse(t *testing.T) {
 	}
 }
 
-// TestRulesFind shows each rule a workspace that breaks it, and it alone.
+// TestRulesFind applies each rule to a small workspace that violates it.
 func TestRulesFind(t *testing.T) {
 	const doc = "// Package %s is a sample, and its comment is long enough for the rule that requires a comment of every package.\n"
 	long := func(name string, lines int) string {
@@ -37,8 +37,8 @@ func TestRulesFind(t *testing.T) {
 	cases := []struct{ rule, file, source string }{
 		{"a module imports services and services/kit", "store/a.go", `import _ "github.com/portico-platform/portico/authz"`},
 		{"a module imports services and services/kit", "services/a.go", `import _ "github.com/portico-platform/portico/services/kit/run"`},
-		{"the contracts are light", "services/go.mod", "module github.com/portico-platform/portico/services\n\nrequire go.etcd.io/etcd/client/v3 v3.7.3\n"},
-		{"the contracts are light", "services/go.mod", "module github.com/portico-platform/portico/services\n\nrequire github.com/nats-io/nats.go v1.55.0 // indirect\n"},
+		{"the contracts have few dependencies", "services/go.mod", "module github.com/portico-platform/portico/services\n\nrequire go.etcd.io/etcd/client/v3 v3.7.3\n"},
+		{"the contracts have few dependencies", "services/go.mod", "module github.com/portico-platform/portico/services\n\nrequire github.com/nats-io/nats.go v1.55.0 // indirect\n"},
 		{"the layers of the front door", "frontdoor/internal/wire/a.go", `import _ "github.com/portico-platform/portico/frontdoor/internal/handlers/reads"`},
 		{"the layers of the front door", "frontdoor/internal/thing/a.go", ""},
 		{"files have at most", "store/a.go", strings.Repeat("// line\n", maxFile)},
@@ -48,8 +48,8 @@ func TestRulesFind(t *testing.T) {
 		{"functions have at most 4 parameters", "store/a.go", "func f(ctx context.Context, a, b int, c, d, e string) {}"},
 		{"packages have at most", "store/a.go", strings.Repeat("// line\n", maxPackage)},
 		{"every package has a comment", "store/a/a.go", "package a"},
-		{"no package is named", "store/utils/a.go", ""},
-		{"the maker's names", "store/a.go", `const name = "x.k8s.io"`},
+		{"no package has a generic name", "store/utils/a.go", ""},
+		{"upstream names", "store/a.go", `const name = "x.k8s.io"`},
 		{"no init functions", "store/a.go", "func init() {}"},
 		{"no mutable package state", "store/a.go", "var n int\nfunc f() { n++ }"},
 		{"no mutable package state", "store/a.go", "var m = map[string]int{}\nfunc f() { m[`a`] = 1 }"},
@@ -90,12 +90,13 @@ func TestRulesFind(t *testing.T) {
 	}
 }
 
-// TestRulesAccept shows the rules what they should leave alone.
+// TestRulesAccept applies the rules to a workspace without violations.
 func TestRulesAccept(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "docs/architecture.md"), "frontdoor store services")
 	write(t, filepath.Join(root, "docs/api.md"), "# API\n\n## Paths\n")
-	write(t, filepath.Join(root, "store/store.go"), `// Package store is written as the rules want it. It has a comment long enough to be prose, and tables.
+	write(t, filepath.Join(root, "store/store.go"), `// Package store follows the rules. It has a comment that is long enough, and read-only tables.
+// It also has functions.
 package store
 
 import (
@@ -116,7 +117,7 @@ func wrap(err error) error {
 	return fmt.Errorf("reading: %w", err)
 }
 
-// See x.k8s.io: comments may name the maker.
+// See x.k8s.io: comments may contain upstream names.
 func read(ctx context.Context, a, b, c, d int) int {
 	table := map[string]int{}
 	table["b"] = 2
@@ -131,7 +132,7 @@ func read(ctx context.Context, a, b, c, d int) int {
 	}
 }
 
-// broken returns the rules with findings in a small workspace.
+// broken returns the names of the rules with findings in a small workspace.
 func broken(t *testing.T, root string) (names []string) {
 	t.Helper()
 	write(t, filepath.Join(root, "go.work"), "go 1.26.0\n\nuse (\n\t./frontdoor\n\t./services\n\t./store\n)\n")

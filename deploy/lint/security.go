@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// securityPage says which test shows which promise.
+// securityPage lists the tests of the security guarantees.
 const securityPage = "docs/security.md"
 
 func securityRules() []Rule {
 	return []Rule{
 		{"every test that the security page names exists",
-			"name a test as `folder/file.go:Name`; a promise whose test is gone is none", checkSecurityPage},
+			"refer to an existing test as `folder/file.go:Name`; every guarantee needs a test", checkSecurityPage},
 	}
 }
 
-// checkSecurityPage looks for what the page names: a test or fuzz target as a function,
-// and a trial as the name in a table.
+// checkSecurityPage searches for the tests in the page: tests and fuzz targets as functions,
+// and trials as names in a table.
 func checkSecurityPage(w *Workspace) (found []Finding) {
 	page, err := os.ReadFile(filepath.Join(w.root, securityPage))
 	if err != nil {
@@ -33,15 +33,15 @@ func checkSecurityPage(w *Workspace) (found []Finding) {
 		path, name := n[1], n[2]
 		source, err := os.ReadFile(filepath.Join(w.root, path))
 		if err != nil {
-			found = append(found, Finding{securityPage, fmt.Sprintf("names %s:%s, and there is no such file", path, name)})
+			found = append(found, Finding{securityPage, fmt.Sprintf("names %s:%s, but the file does not exist", path, name)})
 			continue
 		}
-		sign := fmt.Sprintf("Name: %q", name)
+		definition := fmt.Sprintf("Name: %q", name)
 		if strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") {
-			sign = "\nfunc " + name + "("
+			definition = "\nfunc " + name + "("
 		}
-		if !strings.Contains(string(source), sign) {
-			found = append(found, Finding{securityPage, fmt.Sprintf("names %s:%s, which is not there", path, name)})
+		if !strings.Contains(string(source), definition) {
+			found = append(found, Finding{securityPage, fmt.Sprintf("names %s:%s, which does not exist", path, name)})
 		}
 	}
 	return found

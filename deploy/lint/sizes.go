@@ -16,21 +16,21 @@ const (
 func sizeRules() []Rule {
 	return []Rule{
 		{fmt.Sprintf("files have at most %d lines", maxFile),
-			"split it by subject: what would a reader look for by its own name?", checkFileSizes},
+			"split it by subject", checkFileSizes},
 		{fmt.Sprintf("nine of ten files have at most %d lines", p90File),
-			"split the longest files, listed here, by subject", checkFileTail},
+			"split the longest files, which are listed here, by subject", checkFileTail},
 		{fmt.Sprintf("functions have at most %d lines", maxFunc),
-			"name the steps and make each a function; make a table of what is a table", checkFuncSizes},
+			"extract the steps into functions, or use a table", checkFuncSizes},
 		{fmt.Sprintf("nine of ten functions have at most %d lines", p90Func),
-			"name the steps of the longest functions, listed here", checkFuncTail},
+			"extract steps of the longest functions, which are listed here", checkFuncTail},
 		{fmt.Sprintf("functions have at most %d parameters after ctx", maxParams),
-			"put what belongs together into a struct", checkParams},
+			"combine related parameters into a struct", checkParams},
 		{fmt.Sprintf("packages have at most %d lines without tests", maxPackage),
-			"find the two ideas in it and give each a package", checkPackageSizes},
+			"split it into two packages by subject", checkPackageSizes},
 	}
 }
 
-// sized is something with a length.
+// sized is a file, function or package with its length.
 type sized struct {
 	where string
 	lines int
@@ -70,7 +70,7 @@ func longer(all []sized, limit int) (found []Finding) {
 	return found
 }
 
-// tail finds, when more than a tenth is above the limit, the ones furthest above it.
+// tail returns the longest ones if more than a tenth is above the limit.
 func tail(all []sized, limit int) []Finding {
 	slices.SortFunc(all, func(a, b sized) int { return b.lines - a.lines })
 	over := longer(all, limit)

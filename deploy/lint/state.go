@@ -10,11 +10,11 @@ import (
 func stateRules() []Rule {
 	return []Rule{
 		{"no init functions",
-			"make the value where it is needed, or in a package-level var whose initializer has no effects", checkInit},
+			"create the value where it is needed, or in a package-level var whose initializer has no side effects", checkInit},
 		{"no mutable package state",
-			"make it a field of the value that owns it and hand that value over", checkPackageState},
+			"make it a field of the value that owns it, and pass that value", checkPackageState},
 		{"no sleeps",
-			"wait for the condition itself with a deadline: a channel, a ready check, a fake clock", checkSleeps},
+			"wait for the condition itself with a deadline: use a channel, a readiness check or a fake clock", checkSleeps},
 	}
 }
 
@@ -48,9 +48,9 @@ func named(s *ast.SelectorExpr, pkg, name string) bool {
 	return ok && x.Name == pkg && s.Sel.Name == name
 }
 
-// checkPackageState finds package-level variables that something changes: one
-// that is assigned outside its declaration, as a whole or in part, or whose type
-// exists only to be changed. Tables that are only read are fine.
+// checkPackageState finds mutable package-level variables: variables that are assigned
+// outside their declaration, completely or in part, or whose type is only useful if it
+// changes. Read-only tables are allowed.
 func checkPackageState(w *Workspace) (found []Finding) {
 	for _, p := range w.Packages {
 		vars := packageVars(p)
@@ -96,9 +96,9 @@ func packageVars(p *Package) map[string][]*ast.ValueSpec {
 	return vars
 }
 
-// isPackageVar reports whether an identifier means the package's variable and not
-// a local one: the parser resolves what is declared in the same file, and leaves
-// open what is declared in another file of the package.
+// isPackageVar reports whether an identifier refers to the package's variable and not to a
+// local one: the parser resolves identifiers declared in the same file, but not those
+// declared in another file of the package.
 func isPackageVar(id *ast.Ident, vars map[string][]*ast.ValueSpec) bool {
 	specs, known := vars[id.Name]
 	if !known || id.Obj == nil {
@@ -125,7 +125,7 @@ func changed(n ast.Node) []ast.Expr {
 	return nil
 }
 
-// root returns the variable that an assignable expression starts from.
+// root returns the variable at the root of an assignable expression.
 func root(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {
@@ -145,8 +145,8 @@ func root(e ast.Expr) *ast.Ident {
 	}
 }
 
-// changeableTypes finds declarations of things that are of no use unless they
-// change: locks, atomics, channels, empty maps.
+// changeableTypes finds declarations of variables that are only useful if they change: locks,
+// atomics, channels and empty maps.
 func (w *Workspace) changeableTypes(f *File, g *ast.GenDecl) (found []Finding) {
 	for _, s := range g.Specs {
 		spec := s.(*ast.ValueSpec)
@@ -169,7 +169,7 @@ func changeable(e ast.Expr) string {
 		return changeable(e.Type)
 	case *ast.CallExpr:
 		if f, ok := e.Fun.(*ast.Ident); ok && f.Name == "make" {
-			return "made to be filled"
+			return "an empty map, slice or channel"
 		}
 	case *ast.SelectorExpr:
 		if x, ok := e.X.(*ast.Ident); ok && x.Name == "atomic" {

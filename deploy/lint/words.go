@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// minComment is how many characters make a package comment prose; commands,
-	// which only start a package that has one, may be brief.
+	// minComment is the minimum length of a package comment. Those of commands may be shorter,
+	// because commands only start another package.
 	minComment, minCommandComment = 100, 40
-	// nameTable is the one package that writes the maker's names.
+	// nameTable is the only package that may contain upstream names.
 	nameTable = "services/vocabulary"
-	// architecture is the page with the picture of the whole.
+	// architecture is the page with the overview of all modules.
 	architecture = "docs/architecture.md"
 )
 
 func wordRules() []Rule {
 	return []Rule{
-		{"every package has a comment in prose",
-			"say what it decides, what it never does and which section of the specification it serves", checkComments},
-		{"no package is named for being shared",
-			"name the package after its idea: what would one look up to find it?", checkNames},
-		{"the maker's names are written in " + nameTable + " alone",
-			"ask the vocabulary for the name, so that both vocabularies work; overlay data and tests are exempt", checkMakersNames},
+		{"every package has a comment",
+			"describe what the package decides, what it never does and which section of the specification it serves", checkComments},
+		{"no package has a generic name",
+			"name the package after its subject", checkNames},
+		{"upstream names are only in " + nameTable,
+			"get the name from the vocabulary, so that both vocabularies work; overlay data and tests are exempt", checkUpstreamNames},
 		{"the architecture page names every module",
-			"say in " + architecture + " what the module is for, in a line", checkArchitecture},
+			"describe the purpose of the module in " + architecture + " in one line", checkArchitecture},
 	}
 }
 
@@ -42,10 +42,10 @@ func checkComments(w *Workspace) (found []Finding) {
 		if p.Name == "main" {
 			least = minCommandComment
 		}
-		said := slices.ContainsFunc(source, func(f *File) bool {
+		commented := slices.ContainsFunc(source, func(f *File) bool {
 			return f.AST.Doc != nil && len(f.AST.Doc.Text()) >= least
 		})
-		if len(source) > 0 && !said {
+		if len(source) > 0 && !commented {
 			found = append(found, Finding{p.Dir, fmt.Sprintf("no package comment of at least %d characters", least)})
 		}
 	}
@@ -62,8 +62,8 @@ func checkNames(w *Workspace) (found []Finding) {
 	return found
 }
 
-func checkMakersNames(w *Workspace) []Finding {
-	names := makersNames()
+func checkUpstreamNames(w *Workspace) []Finding {
+	names := upstreamNames()
 	return w.eachFile(func(f *File) (found []Finding) {
 		if strings.HasPrefix(f.Path, nameTable+"/") {
 			return nil
@@ -79,7 +79,7 @@ func checkMakersNames(w *Workspace) []Finding {
 			text, _ := strconv.Unquote(literal.Value)
 			for _, name := range names {
 				if strings.Contains(text, name) {
-					found = append(found, Finding{w.at(f, literal), fmt.Sprintf("%q writes %q", text, name)})
+					found = append(found, Finding{w.at(f, literal), fmt.Sprintf("%q contains %q", text, name)})
 					break
 				}
 			}
@@ -89,8 +89,8 @@ func checkMakersNames(w *Workspace) []Finding {
 	})
 }
 
-// makersNames are the words by which a maker's name is known.
-func makersNames() []string {
+// upstreamNames returns the parts that identify upstream names.
+func upstreamNames() []string {
 	k8s := vocabulary.K8s()
 	return []string{
 		strings.TrimPrefix(k8s.Group("."), "."), k8s.Domain, k8s.Extension, k8s.Protobuf,
