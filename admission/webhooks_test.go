@@ -31,7 +31,7 @@ import (
 type remote struct {
 	*httptest.Server
 	mu      sync.Mutex
-	asked   []string
+	called  []string
 	reviews map[string]map[string]any // the last one, by path
 	answers map[string]func(request map[string]any) string
 }
@@ -46,7 +46,7 @@ func serve(t *testing.T) *remote {
 		}
 		path := strings.Trim(r.URL.Path, "/")
 		s.mu.Lock()
-		s.asked = append(s.asked, path)
+		s.called = append(s.called, path)
 		s.reviews[path] = review
 		answer := s.answers[path]
 		s.mu.Unlock()
@@ -77,9 +77,9 @@ func (s *remote) on(path, response string) {
 func (s *remote) calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	asked := s.asked
-	s.asked = nil
-	return asked
+	called := s.called
+	s.called = nil
+	return called
 }
 
 func (s *remote) ca() string {
@@ -155,8 +155,8 @@ func TestWebhooksRefuse(t *testing.T) {
 		refusal.Message != `admission webhook "one" denied the request: not this one` {
 		t.Errorf("%+v", refusal)
 	}
-	if asked := s.calls(); len(asked) != 2 {
-		t.Errorf("asked %q", asked)
+	if called := s.calls(); len(called) != 2 {
+		t.Errorf("called %q", called)
 	}
 	labelled := create("here")
 	labelled.Object = []byte(`{"metadata":{"labels":{"three":"yes"}}}`)
@@ -220,11 +220,11 @@ func TestWebhooksInDryRuns(t *testing.T) {
 	}
 	for _, name := range []string{"none", "careful"} {
 		if s.reviews[name]["request"].(map[string]any)["dryRun"] != true {
-			t.Errorf("%s was not told", name)
+			t.Errorf("%s was not called", name)
 		}
 	}
 	if s.reviews["careful"]["apiVersion"] != "admission.platform.io/v1beta1" {
-		t.Errorf("careful was asked in %v", s.reviews["careful"]["apiVersion"])
+		t.Errorf("careful was called with version %v", s.reviews["careful"]["apiVersion"])
 	}
 	s.calls()
 	if _, err := a.Mutate(t.Context(), dry); !services.IsReason(err, services.ReasonBadRequest) || len(s.calls()) > 0 {
@@ -268,7 +268,7 @@ func TestWebhooksSeeTheKindOfTheBody(t *testing.T) {
 	want := map[string]any{"group": "policy", "version": "v1beta1", "kind": "Eviction"}
 	if !reflect.DeepEqual(request["kind"], want) || !reflect.DeepEqual(request["requestKind"], want) ||
 		!reflect.DeepEqual(request["resource"], map[string]any{"group": "", "version": "v1", "resource": "pods"}) {
-		t.Errorf("asked about %v", request)
+		t.Errorf("called for %v", request)
 	}
 }
 
@@ -309,10 +309,10 @@ func TestWebhookMatching(t *testing.T) {
 		if _, err := a.Validate(t.Context(), x.request); err != nil {
 			t.Error(err)
 		}
-		asked := s.calls()
-		slices.Sort(asked)
-		if got := strings.Join(asked, " "); got != x.want {
-			t.Errorf("%s/%s in %q: asked %s, want %s", x.request.Resource, x.request.Subresource, x.request.Namespace, got, x.want)
+		called := s.calls()
+		slices.Sort(called)
+		if got := strings.Join(called, " "); got != x.want {
+			t.Errorf("%s/%s in %q: called %s, want %s", x.request.Resource, x.request.Subresource, x.request.Namespace, got, x.want)
 		}
 	}
 }

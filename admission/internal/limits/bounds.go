@@ -72,10 +72,10 @@ func (i *item) check(w requirements, hasLimits bool) (violations []error) {
 	violate := func(format string, args ...any) { violations = append(violations, fmt.Errorf(format, args...)) }
 	for _, name := range slices.Sorted(maps.Keys(i.Min)) {
 		least := i.Min[name]
-		request, asked := w.Requests[name]
+		request, requested := w.Requests[name]
 		limit, limited := w.Limits[name]
 		switch {
-		case !asked:
+		case !requested:
 			violate("minimum %s usage per %s is %s.  No request is specified", name, i.Type, least.String())
 		case request.Cmp(least) < 0:
 			violate("minimum %s usage per %s is %s, but request is %s", name, i.Type, least.String(), request.String())
@@ -85,14 +85,14 @@ func (i *item) check(w requirements, hasLimits bool) (violations []error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(i.Max)) {
 		most := i.Max[name]
-		request, asked := w.Requests[name]
+		request, requested := w.Requests[name]
 		limit, limited := w.Limits[name]
 		switch {
 		case hasLimits && !limited:
 			violate("maximum %s usage per %s is %s.  No limit is specified", name, i.Type, most.String())
 		case limited && limit.Cmp(most) > 0:
 			violate("maximum %s usage per %s is %s, but limit is %s", name, i.Type, most.String(), limit.String())
-		case asked && request.Cmp(most) > 0:
+		case requested && request.Cmp(most) > 0:
 			violate("maximum %s usage per %s is %s, but request is %s", name, i.Type, most.String(), request.String())
 		}
 	}

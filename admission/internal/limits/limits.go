@@ -120,10 +120,10 @@ func (i *item) fill(spec map[string]any) (notes []string) {
 // names.
 func fillIn(container map[string]any, field string, defaults amounts) (set []string) {
 	for _, name := range slices.Sorted(maps.Keys(defaults)) {
-		asked := tree.Object(tree.Object(container, "resources"), field)
-		if asked[name] == nil {
+		requested := tree.Object(tree.Object(container, "resources"), field)
+		if requested[name] == nil {
 			q := defaults[name]
-			asked[name] = q.String()
+			requested[name] = q.String()
 			set = append(set, name)
 		}
 	}

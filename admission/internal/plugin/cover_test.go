@@ -34,10 +34,10 @@ func TestCoversLikeUpstream(t *testing.T) {
 	const rounds = 20_000
 	for range rounds {
 		var held services.Rules
-		var theirs, asked []rbacv1.PolicyRule
+		var owned, requested []rbacv1.PolicyRule
 		for range 1 + random.IntN(4) {
 			r := rule()
-			theirs = append(theirs, upstreamRule(r))
+			owned = append(owned, upstreamRule(r))
 			if len(r.NonResourceURLs) > 0 {
 				held.NonResource = append(held.NonResource, services.NonResourceRule{Verbs: r.Verbs, Paths: r.NonResourceURLs})
 			} else {
@@ -46,9 +46,9 @@ func TestCoversLikeUpstream(t *testing.T) {
 		}
 		role := []policyRule{rule(), rule()}
 		for _, r := range role {
-			asked = append(asked, upstreamRule(r))
+			requested = append(requested, upstreamRule(r))
 		}
-		want, missing := validation.Covers(theirs, asked)
+		want, missing := validation.Covers(owned, requested)
 		if want {
 			covered++
 		}

@@ -92,18 +92,18 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	defer lock.Unlock()
 	c := charging{item: item, more: more}
 	if len(known) > 1 || r.DryRun { // all are checked before the first is charged
-		if err := p.settleAll(ctx, r, known, c); err != nil || r.DryRun {
+		if err := p.chargeAll(ctx, r, known, c); err != nil || r.DryRun {
 			return err
 		}
 	}
 	c.charge = true
-	return p.settleAll(ctx, r, known, c)
+	return p.chargeAll(ctx, r, known, c)
 }
 
-func (p *Plugin) settleAll(ctx context.Context, r *review.Review, known []quota.Quota, c charging) error {
+func (p *Plugin) chargeAll(ctx context.Context, r *review.Review, known []quota.Quota, c charging) error {
 	for _, q := range known {
 		c.name = q.Metadata.Name
-		if err := p.settle(ctx, r, c); err != nil {
+		if err := p.chargeOne(ctx, r, c); err != nil {
 			return err
 		}
 	}
@@ -127,9 +127,9 @@ type charging struct {
 	charge bool // otherwise only check
 }
 
-// settle makes one charge and retries on conflicts. A quota that was deleted allows
+// chargeOne makes one charge and retries on conflicts. A quota that was deleted allows
 // everything.
-func (p *Plugin) settle(ctx context.Context, r *review.Review, c charging) error {
+func (p *Plugin) chargeOne(ctx context.Context, r *review.Review, c charging) error {
 	key := resource.Key{GroupResource: quotas, Namespace: r.Namespace, Name: c.name}
 	return services.RetryLost(ctx, services.IsConflict, func() error {
 		stored, err := p.ledger.Get(ctx, services.GetRequest{Key: key})

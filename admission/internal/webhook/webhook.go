@@ -60,10 +60,10 @@ func (w *Webhooks) change(ctx context.Context, hook *hook, r *review.Review, ind
 	if err != nil {
 		return err
 	}
-	if seen, asked := r.Seen[hook.key()]; r.Round > 0 && (!asked || !hook.reinvoke || same(seen, before)) {
+	if seen, matching := r.Seen[hook.key()]; r.Round > 0 && (!matching || !hook.reinvoke || same(seen, before)) {
 		return nil
 	}
-	answer, err := w.ask(ctx, hook, r)
+	answer, err := w.call(ctx, hook, r)
 	hook.addNotes(r, answer)
 	if err != nil {
 		return w.applyFailurePolicy(ctx, hook, r, outcome{err: err, kind: "mutating", index: index})
@@ -125,7 +125,7 @@ func patched(ctx context.Context, object, patch []byte) ([]byte, error) {
 // Validate calls the validating webhooks concurrently. If several reject the request, the
 // first in the order of the configurations is returned.
 func (w *Webhooks) Validate(ctx context.Context, r *review.Review) error {
-	var asked []*hook
+	var matching []*hook
 	for _, c := range w.Validating.List("") {
 		for _, hook := range c.hooks {
 			matches, err := w.matches(ctx, hook, r)
@@ -133,20 +133,20 @@ func (w *Webhooks) Validate(ctx context.Context, r *review.Review) error {
 				return err
 			}
 			if matches {
-				asked = append(asked, hook)
+				matching = append(matching, hook)
 			}
 		}
 	}
-	answers, errs := make([]answer, len(asked)), make([]error, len(asked))
+	answers, errs := make([]answer, len(matching)), make([]error, len(matching))
 	var group sync.WaitGroup
-	for i, hook := range asked {
-		group.Go(func() { answers[i], errs[i] = w.ask(ctx, hook, r) })
+	for i, hook := range matching {
+		group.Go(func() { answers[i], errs[i] = w.call(ctx, hook, r) })
 	}
 	group.Wait()
-	for i, hook := range asked {
+	for i, hook := range matching {
 		hook.addNotes(r, answers[i])
 	}
-	for i, hook := range asked {
+	for i, hook := range matching {
 		if errs[i] == nil {
 			continue
 		}

@@ -35,10 +35,10 @@ type callFailure struct{ err error }
 
 func (f *callFailure) Error() string { return f.err.Error() }
 
-// ask calls a webhook. If the webhook rejects the request, or does not support dry run,
+// call calls a webhook. If the webhook rejects the request, or does not support dry run,
 // the error is a *services.Status; any other error is a *callFailure. The answer has the
 // warnings and audit annotations in either case.
-func (w *Webhooks) ask(ctx context.Context, h *hook, r *review.Review) (answer, error) {
+func (w *Webhooks) call(ctx context.Context, h *hook, r *review.Review) (answer, error) {
 	if r.DryRun && !h.dryRunSafe {
 		return answer{}, services.BadRequest("admission webhook %q does not support dry run", h.name)
 	}
@@ -53,9 +53,9 @@ func (w *Webhooks) ask(ctx context.Context, h *hook, r *review.Review) (answer, 
 	}
 	if !reply.Response.Allowed {
 		refusal := h.refusal(reply.Response.Result)
-		if said := reply.Response.Result; said != nil && said.Code != 0 && said.Code != refusal.Code {
+		if status := reply.Response.Result; status != nil && status.Code != 0 && status.Code != refusal.Code {
 			w.Log.Warn("a webhook rejected a request with a status code that is not an HTTP error", "webhook", h.name, "configuration", h.configuration,
-				"code", said.Code, "answered", refusal.Code)
+				"code", status.Code, "answered", refusal.Code)
 		}
 		return *reply.Response, refusal
 	}
@@ -142,8 +142,8 @@ func (h *hook) refusal(result *metav1.Status) *services.Status {
 		result = &metav1.Status{}
 	}
 	message := fmt.Sprintf("admission webhook %q denied the request", h.name)
-	if said := cmp.Or(result.Message, string(result.Reason)); said != "" {
-		message += ": " + said
+	if text := cmp.Or(result.Message, string(result.Reason)); text != "" {
+		message += ": " + text
 	} else {
 		message += " without explanation"
 	}
