@@ -131,12 +131,12 @@ func (a *API) markDeleted(k key, policy *metav1.DeletionPropagation) {
 	}
 	o.SetFinalizers(finalizers)
 	if a.objects[k].GetDeletionTimestamp() == nil || len(finalizers) != len(a.objects[k].GetFinalizers()) {
-		a.settle(k, o)
+		a.storeOrRemove(k, o)
 	}
 }
 
-// settle stores an object, or removes it if its deletion is complete.
-func (a *API) settle(k key, o *unstructured.Unstructured) {
+// storeOrRemove stores an object, or removes it if its deletion is complete.
+func (a *API) storeOrRemove(k key, o *unstructured.Unstructured) {
 	held, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "finalizers")
 	if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && len(held) == 0 {
 		a.remove(k, o)

@@ -13,18 +13,18 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// patience bounds every wait.
-const patience = 20 * time.Second
+// waitTimeout bounds every wait.
+const waitTimeout = 20 * time.Second
 
 // Eventually waits for a condition.
 func Eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ticks := time.NewTicker(5 * time.Millisecond)
 	defer ticks.Stop()
-	for deadline := time.After(patience); !holds(); {
+	for deadline := time.After(waitTimeout); !holds(); {
 		select {
 		case <-deadline:
-			t.Fatalf("not within %v: %s", patience, what)
+			t.Fatalf("not within %v: %s", waitTimeout, what)
 		case <-ticks.C:
 		}
 	}

@@ -104,7 +104,7 @@ func (a *API) one(method string, k key, t Type, body []byte) (any, error) {
 		if version := next.GetResourceVersion(); version != "" && version != o.GetResourceVersion() || next.GetUID() != o.GetUID() {
 			return nil, apierrors.NewConflict(k.resource.GroupResource(), k.name, errors.New("the object has been modified"))
 		}
-		a.settle(k, next)
+		a.storeOrRemove(k, next)
 		return next, nil
 	case http.MethodDelete:
 		return o, a.delete(k, o, body)

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// settling is how long after a deletion a front door may not know of it and still
+	// admissionDelay is how long after a deletion a front door may not know of it and still
 	// admit objects. Most of it compensates for timestamps in whole seconds.
-	settling = 1300 * time.Millisecond
+	admissionDelay = 1300 * time.Millisecond
 	// pageSize is the page size of lists.
 	pageSize = 500
 )
@@ -81,7 +81,7 @@ func (c *Controller) empty(ctx context.Context, d *unstructured.Unstructured) (t
 		if len(places) > 0 {
 			return 0, worker.ErrLater
 		}
-		if left := d.GetDeletionTimestamp().Add(settling).Sub(began); left > 0 {
+		if left := d.GetDeletionTimestamp().Add(admissionDelay).Sub(began); left > 0 {
 			return left, nil
 		}
 	}

@@ -73,7 +73,7 @@ func create(t *testing.T, in dynamic.ResourceInterface, object map[string]any) {
 
 // waitFor watches a resource until the condition holds for an object, which is nil if it is
 // deleted.
-func waitFor(t *testing.T, in dynamic.ResourceInterface, name string, wanted func(*unstructured.Unstructured) bool) {
+func waitFor(t *testing.T, in dynamic.ResourceInterface, name string, condition func(*unstructured.Unstructured) bool) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
@@ -84,7 +84,7 @@ func waitFor(t *testing.T, in dynamic.ResourceInterface, name string, wanted fun
 	if err != nil {
 		t.Fatal(err)
 	}
-	if wanted(now) {
+	if condition(now) {
 		return
 	}
 	events, err := in.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: now.GetResourceVersion()})
@@ -97,11 +97,11 @@ func waitFor(t *testing.T, in dynamic.ResourceInterface, name string, wanted fun
 		if event.Type == "DELETED" {
 			now = nil
 		}
-		if wanted(now) {
+		if condition(now) {
 			return
 		}
 	}
-	t.Fatalf("%s did not become as wanted", name)
+	t.Fatalf("%s did not meet the condition", name)
 }
 
 func gone(o *unstructured.Unstructured) bool { return o == nil }
@@ -159,7 +159,7 @@ func TestNothingOfOthersIsDeleted(t *testing.T) {
 			}
 			waitFor(t, client.Resource(definitions), plural+".example.com", gone)
 			if _, err := client.Resource(widgets).Namespace("a").Get(t.Context(), "x", metav1.GetOptions{}); err != nil {
-				t.Error("an object of somebody else:", err)
+				t.Error("an object of another type:", err)
 			}
 		})
 	}

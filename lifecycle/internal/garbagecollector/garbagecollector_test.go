@@ -244,11 +244,11 @@ func TestTypesComeAndGo(t *testing.T) {
 
 // TestFailures: while the API fails to return an owner, nothing is deleted.
 func TestFailures(t *testing.T) {
-	var broken, asked atomic.Bool
+	var broken, requested atomic.Bool
 	broken.Store(true)
 	w := start(t, func(r *http.Request) int {
 		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/lost") && broken.Load() {
-			asked.Store(true)
+			requested.Store(true)
 			return http.StatusInternalServerError
 		}
 		return 0
@@ -256,7 +256,7 @@ func TestFailures(t *testing.T) {
 	lost := impostor(w.things.Create(object("parent")))
 	lost.SetName("lost")
 	w.things.Create(object("child", lost))
-	apitest.Eventually(t, "the owner is read", asked.Load)
+	apitest.Eventually(t, "the owner is read", requested.Load)
 	if w.things.Get("child") == nil {
 		t.Error("deleted while the state of its owner is unknown")
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// settling is how long after a deletion a front door may not know of it and still admit
+// admissionDelay is how long after a deletion a front door may not know of it and still admit
 // content. Most of it compensates for timestamps in whole seconds.
-const settling = 1300 * time.Millisecond
+const admissionDelay = 1300 * time.Millisecond
 
 // reconcile sweeps a deleted namespace once. It removes the finalizer if nothing is
 // left, else it retries.
@@ -41,7 +41,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	if len(found.remaining) > 0 {
 		return 0, worker.ErrLater
 	}
-	if left := ns.GetDeletionTimestamp().Add(settling).Sub(began); left > 0 {
+	if left := ns.GetDeletionTimestamp().Add(admissionDelay).Sub(began); left > 0 {
 		return left, nil
 	}
 	return 0, c.finalize(ctx, ns)
