@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// tryAgain is the pause before cluster-info is created again after an error.
-const tryAgain = 2 * time.Second
+// retryDelay is the pause before cluster-info is created again after an error.
+const retryDelay = 2 * time.Second
 
 // publisher creates cluster-info if it is missing, with the address and the CA of the API
 // from the worker's own kubeconfig. An existing one is not changed.
@@ -45,7 +45,7 @@ func (p *publisher) run(ctx context.Context) error {
 		}
 		p.log.Debug("cluster-info is not published yet", "error", err)
 		select {
-		case <-time.After(tryAgain):
+		case <-time.After(retryDelay):
 		case <-ctx.Done():
 			return nil
 		}
