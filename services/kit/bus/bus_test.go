@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
-const patience = 10 * time.Second
+const testTimeout = 10 * time.Second
 
 // serve starts a NATS server. Port -1 is any.
 func serve(t *testing.T, port int, tls *peertls.Files) *server.Server {
@@ -35,7 +35,7 @@ func serve(t *testing.T, port int, tls *peertls.Files) *server.Server {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(patience) {
+	if !s.ReadyForConnections(testTimeout) {
 		t.Fatal("the NATS server does not start")
 	}
 	return s
@@ -67,7 +67,7 @@ func wantDelivery(t *testing.T, conn *nats.Conn) {
 	if err := conn.Publish("test.word", []byte("hello")); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := s.NextMsg(patience); err != nil || string(m.Data) != "hello" {
+	if m, err := s.NextMsg(testTimeout); err != nil || string(m.Data) != "hello" {
 		t.Errorf("got %v, %v", m, err)
 	}
 }
@@ -195,7 +195,7 @@ func await(t *testing.T, changed <-chan nats.Status) {
 	t.Helper()
 	select {
 	case <-changed:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the status did not change")
 	}
 }

@@ -41,7 +41,7 @@ func configured(t *testing.T, file string, tls *peertls.Files) string {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(patience) {
+	if !s.ReadyForConnections(testTimeout) {
 		t.Fatal("the NATS server does not start")
 	}
 	return s.ClientURL()
@@ -73,7 +73,7 @@ func permitted(t *testing.T, hub *nats.Conn, readers map[string]*nats.Conn) {
 			t.Fatal(err)
 		}
 		flush(t, hub)
-		if m, err := sub.NextMsg(patience); err != nil || string(m.Data) != "genuine" {
+		if m, err := sub.NextMsg(testTimeout); err != nil || string(m.Data) != "genuine" {
 			t.Errorf("%s received %v, %v", name, m, err)
 		}
 	}
@@ -99,7 +99,7 @@ func permitted(t *testing.T, hub *nats.Conn, readers map[string]*nats.Conn) {
 
 func flush(t *testing.T, conn *nats.Conn) {
 	t.Helper()
-	if err := conn.FlushTimeout(patience); err != nil {
+	if err := conn.FlushTimeout(testTimeout); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -117,7 +117,7 @@ func wantViolation(t *testing.T, what string, failures <-chan error) {
 		if !strings.Contains(strings.ToLower(err.Error()), "permissions violation") {
 			t.Errorf("%s: %v", what, err)
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Errorf("%s: allowed", what)
 	}
 }

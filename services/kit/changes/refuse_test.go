@@ -82,14 +82,14 @@ func TestForgeriesAreRefused(t *testing.T) {
 	w.sendRaw(Subject(things), genuine)
 	f.until(2)
 
-	stranger, err := seal.NewMaster(seal.NewSecret())
+	otherMaster, err := seal.NewMaster(seal.NewSecret())
 	if err != nil {
 		t.Fatal(err)
 	}
 	change, progress := encoded(t, forgery(2, 3)), encodedProgress(t, services.Progress{Through: far, Floor: far})
 	send := func(subject string, content []byte) {
 		w.sendRaw(subject, content) // in clear
-		message, err := seal.NewSealer(stranger).Seal(nil, subject, content)
+		message, err := seal.NewSealer(otherMaster).Seal(nil, subject, content)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,11 +273,11 @@ func TestFloodsAreDropped(t *testing.T) {
 	w.happen(services.Added, "a")
 	f := w.follow(x.Source, 0)
 	f.until(1)
-	stranger, err := seal.NewMaster(seal.NewSecret())
+	otherMaster, err := seal.NewMaster(seal.NewSecret())
 	if err != nil {
 		t.Fatal(err)
 	}
-	message, err := seal.NewSealer(stranger).Seal(nil, Subject(things), make([]byte, 10_000))
+	message, err := seal.NewSealer(otherMaster).Seal(nil, Subject(things), make([]byte, 10_000))
 	if err != nil {
 		t.Fatal(err)
 	}

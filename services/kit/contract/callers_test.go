@@ -309,13 +309,13 @@ func TestAdmissionChangesOnlyWhatIsInUse(t *testing.T) {
 	}
 	other := quota("", "", used)
 	other.Labels = map[string]string{"a": "c"}
-	stranger := quota("", "", used)
-	stranger.UID = "another"
+	otherQuota := quota("", "", used)
+	otherQuota.UID = "another"
 	for what, content := range map[string]services.Content{
 		"metadata":     quota(`,"annotations":{"a":"b"}`, "", used),
 		"spec":         quota("", `,"scopes":["BestEffort"]`, used),
 		"other status": quota("", "", `"hard":{"pods":"9"},`+used),
-		"labels":       other, "uid": stranger,
+		"labels":       other, "uid": otherQuota,
 		"spec, given twice": {UID: "uid", Labels: labels, JSON: []byte(`{"spec":{"hard":{"pods":"3"}},"metadata":{"name":"q"},"status":{"hard":{"pods":"3"},"used":{}},"spec":{"hard":{"pods":"9"}}}`)},
 	} {
 		if err := update(admission, 7, content); !services.IsReason(err, services.ReasonForbidden) || l.updated != nil {

@@ -94,10 +94,10 @@ func (g guard) covers(types []resource.GroupResource, request any) bool {
 	if types == nil {
 		return true
 	}
-	asked, ok := typeOf(request)
+	requested, ok := typeOf(request)
 	return ok && slices.ContainsFunc(types, func(t resource.GroupResource) bool {
 		t.Group = g.vocabulary.Group(t.Group)
-		return t == asked
+		return t == requested
 	})
 }
 

@@ -82,23 +82,23 @@ func TestCheckHealth(t *testing.T) {
 		}})
 		return nil
 	}}
-	asked := start(t, app(patient), "--status-address=127.0.0.1:0")
-	check := func() (code int, said string) {
-		c := process("--check-health=" + asked.StatusAddress())
+	running := start(t, app(patient), "--status-address=127.0.0.1:0")
+	check := func() (code int, output string) {
+		c := process("--check-health=" + running.StatusAddress())
 		var stderr bytes.Buffer
 		c.Stderr = &stderr
 		_ = c.Run()
 		return c.ProcessState.ExitCode(), stderr.String()
 	}
-	if code, said := check(); code != 0 {
-		t.Errorf("of a ready process: %d %s", code, said)
+	if code, output := check(); code != 0 {
+		t.Errorf("of a ready process: %d %s", code, output)
 	}
 	sick.Store(true)
-	if code, said := check(); code != 1 || !strings.Contains(said, "not ready: 500") {
-		t.Errorf("of a process that is not ready: %d %s", code, said)
+	if code, output := check(); code != 1 || !strings.Contains(output, "not ready: 500") {
+		t.Errorf("of a process that is not ready: %d %s", code, output)
 	}
-	address := asked.StatusAddress()
-	asked.Stop()
+	address := running.StatusAddress()
+	running.Stop()
 	c := process("--check-health=" + address)
 	if err := c.Run(); c.ProcessState.ExitCode() != 1 {
 		t.Errorf("of a stopped process: %v", err)

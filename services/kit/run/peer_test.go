@@ -134,8 +134,8 @@ func TestOtherCallersAreRefused(t *testing.T) {
 func TestStrangersDoNotGetThrough(t *testing.T) {
 	authority := newAuthority(t)
 	server := serve(t, openGate(), issue(t, authority, "store"), "127.0.0.1:0")
-	stranger := dial(t, issue(t, newAuthority(t), "frontdoor"), server.RPCAddress())
-	_, err := stranger.Revision(within(t, 300*time.Millisecond))
+	otherClient := dial(t, issue(t, newAuthority(t), "frontdoor"), server.RPCAddress())
+	_, err := otherClient.Revision(within(t, 300*time.Millisecond))
 	if !services.IsReason(err, services.ReasonTimeout) {
 		t.Errorf("another authority's certificate: got error %v", err)
 	}
@@ -204,13 +204,13 @@ func TestAStartWaitsForItsPeer(t *testing.T) {
 	first := serve(t, openGate(), issue(t, authority, "store"), "127.0.0.1:0")
 	address := first.RPCAddress()
 	first.Stop()
-	asked, answered := make(chan struct{}), make(chan error, 1)
+	called, answered := make(chan struct{}), make(chan error, 1)
 	user := run.Service{Name: "user", Needs: []run.Dependency{contract.Store}, Start: func(ctx context.Context, n *run.Node) error {
 		client, err := contract.Store.Use(ctx, n)
 		if err != nil {
 			return err
 		}
-		close(asked)
+		close(called)
 		_, err = client.Revision(ctx)
 		return err
 	}}
@@ -221,7 +221,7 @@ func TestAStartWaitsForItsPeer(t *testing.T) {
 		}
 		answered <- err
 	}()
-	<-asked
+	<-called
 	select {
 	case err := <-answered:
 		t.Fatalf("the start did not wait: %v", err)

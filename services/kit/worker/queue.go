@@ -79,15 +79,15 @@ func (q *Queue[K]) Run(ctx context.Context, workers int, reconcile func(ctx cont
 					return
 				}
 				again, err := reconcile(ctx, key)
-				q.settle(ctx, key, again, err)
+				q.requeue(ctx, key, again, err)
 			}
 		})
 	}
 	group.Wait()
 }
 
-// settle adds the key again after an error or for a later time.
-func (q *Queue[K]) settle(ctx context.Context, key K, again time.Duration, err error) {
+// requeue adds the key again after an error or for a later time.
+func (q *Queue[K]) requeue(ctx context.Context, key K, again time.Duration, err error) {
 	defer q.queue.Done(key)
 	if err != nil {
 		if !errors.Is(err, ErrLater) && ctx.Err() == nil {

@@ -66,8 +66,8 @@ type Config struct {
 type Keeper struct {
 	config Config
 
-	// settling is held while a new epoch is begun. Lock order: settling, mu.
-	settling sync.Mutex
+	// starting is held while a new epoch is begun. Lock order: starting, mu.
+	starting sync.Mutex
 
 	mu     sync.Mutex
 	known  Epoch
@@ -110,7 +110,7 @@ func (k *Keeper) Read(ctx context.Context) (Epoch, int64, error) {
 		known, seen, raising := k.known, k.seen, k.why != ""
 		k.mu.Unlock()
 		if raising {
-			if err := k.settle(ctx); err != nil {
+			if err := k.startEpoch(ctx); err != nil {
 				return Epoch{}, 0, err
 			}
 			continue
@@ -185,11 +185,11 @@ func (k *Keeper) accept(r reading) bool {
 	return true
 }
 
-// settle begins a new epoch. After an error it can be called again and continues from the
+// startEpoch begins a new epoch. After an error it can be called again and continues from the
 // current revision.
-func (k *Keeper) settle(ctx context.Context) error {
-	k.settling.Lock()
-	defer k.settling.Unlock()
+func (k *Keeper) startEpoch(ctx context.Context) error {
+	k.starting.Lock()
+	defer k.starting.Unlock()
 	k.mu.Lock()
 	known, target, raising := k.known, k.raise, k.why != ""
 	k.mu.Unlock()

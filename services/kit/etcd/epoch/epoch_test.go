@@ -122,7 +122,7 @@ func TestAnEpochLastsWhileHistoryDoes(t *testing.T) {
 		}
 	}
 	if broken.Load() > 0 {
-		t.Error("history is said to be broken")
+		t.Error("the history is reported as broken")
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 	"github.com/portico-platform/portico/services/rpc"
 )
 
-// patience is how long calls wait after the last connection was lost.
-const patience = time.Second
+// reconnectWait is how long calls wait after the last connection was lost.
+const reconnectWait = time.Second
 
 // Config configures a Breaker.
 type Config struct {
@@ -183,12 +183,12 @@ func (b *Breaker) Watch(ctx context.Context, conn *grpc.ClientConn) {
 		if state == connectivity.Idle {
 			conn.Connect()
 		}
-		left := patience - time.Since(lost)
+		left := reconnectWait - time.Since(lost)
 		if b.config.Armed() && (left <= 0 || b.suspect.Load()) {
 			b.away()
 			left = time.Hour
 		}
-		wait, cancel := context.WithTimeout(ctx, max(left, patience/10))
+		wait, cancel := context.WithTimeout(ctx, max(left, reconnectWait/10))
 		conn.WaitForStateChange(wait, state)
 		cancel()
 	}

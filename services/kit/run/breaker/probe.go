@@ -48,7 +48,7 @@ func (b *Breaker) probe(c *watched, address string) {
 // was suspended.
 func answers(c *watched, health healthpb.HealthClient) bool {
 	for {
-		asked := time.Now()
+		started := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), probeWait)
 		stop := make(chan struct{})
 		go func() {
@@ -64,7 +64,7 @@ func answers(c *watched, health healthpb.HealthClient) bool {
 		if code := status.Code(err); code != codes.DeadlineExceeded && code != codes.Unavailable {
 			return true
 		}
-		if time.Since(asked) < 2*probeWait {
+		if time.Since(started) < 2*probeWait {
 			return false
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// patience is longer than a process's health checks may take.
-const patience = 3 * time.Second
+// timeout is longer than a process's health checks may take.
+const timeout = 3 * time.Second
 
 // Ask returns nil if the process with the status address is ready.
 func Ask(address string) error {
-	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get((&url.URL{Scheme: "http", Host: address, Path: "/readyz"}).String())
 	if err != nil {
 		return err
