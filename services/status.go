@@ -199,9 +199,9 @@ func TooLarge(format string, args ...any) *Status {
 
 // FutureRevision returns the 504 for a resourceVersion that this service has not
 // reached yet.
-func FutureRevision(wanted, current int64) *Status {
+func FutureRevision(requested, current int64) *Status {
 	return &Status{Code: http.StatusGatewayTimeout, Reason: ReasonTimeout,
-		Message: fmt.Sprintf("Timeout: Too large resource version: %d, current: %d", wanted, current),
+		Message: fmt.Sprintf("Timeout: Too large resource version: %d, current: %d", requested, current),
 		Details: &StatusDetails{RetryAfterSeconds: 1, Causes: []StatusCause{{Reason: CauseTooLargeVersion, Message: "Too large resource version"}}}}
 }
 

@@ -148,13 +148,13 @@ func (c *storeClient) Delete(ctx context.Context, r services.DeleteRequest) (ser
 }
 
 // object converts a response and checks that it is the requested object.
-func (c *storeClient) object(ctx context.Context, asked resource.Key, m *pb.Object, err error) (services.Object, error) {
+func (c *storeClient) object(ctx context.Context, requested resource.Key, m *pb.Object, err error) (services.Object, error) {
 	if err != nil {
 		return services.Object{}, errorIn(ctx, "store", err)
 	}
 	o := objectIn(m)
-	if o.Key != asked {
-		return services.Object{}, faultf("store: asked for %s, answered %s", asked, o.Key)
+	if o.Key != requested {
+		return services.Object{}, faultf("store: asked for %s, answered %s", requested, o.Key)
 	}
 	c.saw(o.Revision)
 	return o, nil
