@@ -77,12 +77,12 @@ type Outcome struct {
 	Growth int64
 }
 
-// patience bounds the time of one trial.
-const patience = 90 * time.Second
+// trialTimeout bounds the time of one trial.
+const trialTimeout = 90 * time.Second
 
 // attempt runs one trial.
 func attempt(ctx context.Context, t *Target, trial Trial) (o Outcome) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
 	started, before := time.Now(), t.highWater()
 	defer func() {

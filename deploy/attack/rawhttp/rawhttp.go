@@ -54,14 +54,14 @@ func (s Server) Dial(ctx context.Context, protocol string) (*tls.Conn, error) {
 }
 
 // Exchange sends arbitrary bytes over a new connection and returns the responses until the
-// server closes it, or until patience is over.
-func (s Server) Exchange(ctx context.Context, sent string, patience time.Duration) ([]Answer, error) {
+// server closes it, or until the timeout.
+func (s Server) Exchange(ctx context.Context, sent string, timeout time.Duration) ([]Answer, error) {
 	conn, err := s.Dial(ctx, "http/1.1")
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(timeout))
 	if _, err := io.WriteString(conn, sent); err != nil {
 		return nil, nil // refused before all was sent: there may be no response
 	}

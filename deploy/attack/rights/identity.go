@@ -55,7 +55,7 @@ func shown(ctx context.Context, t *attack.Target, files peertls.Files, path stri
 
 // frontProxy names another user in headers, with and without a valid proxy certificate.
 func frontProxy(ctx context.Context, t *attack.Target) error {
-	stranger, err := peertls.NewAuthority()
+	otherAuthority, err := peertls.NewAuthority()
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func frontProxy(ctx context.Context, t *attack.Target) error {
 	}{
 		{"the right one", t.ProxyAuthority, t.ProxyName, true},
 		{"another name", t.ProxyAuthority, "somebody", false},
-		{"another authority", stranger, t.ProxyName, false},
+		{"another authority", otherAuthority, t.ProxyName, false},
 		{"the authority of users", t.ClientAuthority, t.ProxyName, false},
 	} {
 		files, err := c.authority.Issue(t.Dir, c.name)
@@ -90,7 +90,7 @@ func frontProxy(ctx context.Context, t *attack.Target) error {
 // clientCertificates sends certificates of the right CA and of others. The right one names
 // a user without permissions: authenticated and forbidden.
 func clientCertificates(ctx context.Context, t *attack.Target) error {
-	stranger, err := peertls.NewAuthority()
+	otherAuthority, err := peertls.NewAuthority()
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func clientCertificates(ctx context.Context, t *attack.Target) error {
 		codes     []int
 	}{
 		{t.ClientAuthority, []int{http.StatusForbidden}},
-		{stranger, []int{0, http.StatusUnauthorized, http.StatusForbidden}},
+		{otherAuthority, []int{0, http.StatusUnauthorized, http.StatusForbidden}},
 		{t.ProxyAuthority, []int{0, http.StatusUnauthorized, http.StatusForbidden}},
 	} {
 		files, err := c.authority.Issue(t.Dir, "system:masters")
@@ -221,7 +221,7 @@ func impersonation(ctx context.Context, t *attack.Target) error {
 // peerCalls calls every method of every service with certificates that are not allowed: of
 // no service, of a worker, and of another CA.
 func peerCalls(ctx context.Context, t *attack.Target) error {
-	stranger, err := peertls.NewAuthority()
+	otherAuthority, err := peertls.NewAuthority()
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func peerCalls(ctx context.Context, t *attack.Target) error {
 		{t.Peers.Authority, []string{"FRONTDOOR"}},
 		{t.Peers.Authority, []string{"*.frontdoor"}},
 		{t.Peers.Authority, []string{"frontdoor.example.com"}},
-		{stranger, []string{"frontdoor"}},
+		{otherAuthority, []string{"frontdoor"}},
 	} {
 		files, err := c.authority.Issue(t.Dir, c.names...)
 		if err != nil {

@@ -33,8 +33,8 @@ func exhaustions() []attack.Trial {
 	}
 }
 
-// bearable is the longest time a request of the administrator may take during an attack.
-const bearable = 8 * time.Second
+// maxDelay is the longest time a request of the administrator may take during an attack.
+const maxDelay = 8 * time.Second
 
 // inventedMethods sends unknown HTTP methods: they must neither create time series of
 // metrics nor stay in memory.
@@ -92,13 +92,13 @@ func slowBodies(ctx context.Context, t *attack.Target) error {
 		return err
 	}
 	namespace := ""
-	if err := attack.Promptly(ctx, bearable, "an administrator's write during slow bodies", func(ctx context.Context) (err error) {
+	if err := attack.Promptly(ctx, maxDelay, "an administrator's write during slow bodies", func(ctx context.Context) (err error) {
 		namespace, err = t.Namespace(ctx)
 		return err
 	}); err != nil {
 		return err
 	}
-	return attack.Promptly(ctx, bearable, "an administrator's second write", func(ctx context.Context) error {
+	return attack.Promptly(ctx, maxDelay, "an administrator's second write", func(ctx context.Context) error {
 		return t.Root().Create(ctx, attack.ConfigMaps(namespace), attack.ConfigMap("a", ""))
 	})
 }
@@ -131,7 +131,7 @@ func unreadStreams(ctx context.Context, t *attack.Target) error {
 		}
 	}
 	for range 2 {
-		if err := attack.Promptly(ctx, bearable, "an administrator's read during unread streams", func(ctx context.Context) error {
+		if err := attack.Promptly(ctx, maxDelay, "an administrator's read during unread streams", func(ctx context.Context) error {
 			return attack.Expect(ctx, t.Root(), cluster.Request{Path: attack.ConfigMaps("default")}, http.StatusOK)
 		}); err != nil {
 			return err
@@ -179,7 +179,7 @@ func slowHeaders(ctx context.Context, t *attack.Target) error {
 	if _, err := attack.Server(t).SlowHeaders(slow, attack.Count(t, 100, 500)); err != nil {
 		return err
 	}
-	if err := attack.Promptly(ctx, bearable, "a read during slow headers", func(ctx context.Context) error {
+	if err := attack.Promptly(ctx, maxDelay, "a read during slow headers", func(ctx context.Context) error {
 		return attack.Expect(ctx, t.Root(), cluster.Request{Path: "/api"}, http.StatusOK)
 	}); err != nil || !t.Large {
 		return err

@@ -73,7 +73,7 @@ func rapidReset(ctx context.Context, t *attack.Target) error {
 				break // the server has closed the connection, which is allowed too
 			}
 		}
-		return attack.Promptly(ctx, bearable, "a read during stream resets", func(ctx context.Context) error {
+		return attack.Promptly(ctx, maxDelay, "a read during stream resets", func(ctx context.Context) error {
 			return attack.Expect(ctx, t.Root(), cluster.Request{Path: "/api"}, http.StatusOK)
 		})
 	})

@@ -48,11 +48,11 @@ func hook(ctx context.Context, t *attack.Target, b webhook.Behaviour) (*hookedNa
 		h.Close()
 		return nil, err
 	}
-	asked := func() (bool, error) {
+	called := func() (bool, error) {
 		_, err := h.root.Provoke(ctx, attack.Request(http.MethodPost, attack.ConfigMaps(namespace)+"?dryRun=All", attack.ConfigMap("warm-up", "")))
-		return h.Asked() > 0, err
+		return h.Received() > 0, err
 	}
-	if err := attack.Eventually(ctx, 20*time.Second, "a new webhook is called", asked); err != nil {
+	if err := attack.Eventually(ctx, 20*time.Second, "a new webhook is called", called); err != nil {
 		h.end()
 		return nil, err
 	}

@@ -28,15 +28,15 @@ type Review struct {
 
 // Server is a running webhook.
 type Server struct {
-	server *httptest.Server
-	asked  atomic.Int64
+	server   *httptest.Server
+	received atomic.Int64
 }
 
 // Start starts a server with a behaviour.
 func Start(b Behaviour) *Server {
 	s := &Server{}
 	s.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.asked.Add(1)
+		s.received.Add(1)
 		body, err := io.ReadAll(io.LimitReader(r.Body, 16<<20))
 		if err != nil {
 			return
@@ -53,8 +53,8 @@ func Start(b Behaviour) *Server {
 // URL returns the URL of the server.
 func (s *Server) URL() string { return s.server.URL }
 
-// Asked returns the number of received reviews.
-func (s *Server) Asked() int64 { return s.asked.Load() }
+// Received returns the number of received reviews.
+func (s *Server) Received() int64 { return s.received.Load() }
 
 // CABundle returns the CA of its certificate in the form of a webhook configuration.
 func (s *Server) CABundle() string {
