@@ -37,7 +37,7 @@ type settings struct {
 	pods, creates  int
 	watchers, rate int
 	duration       time.Duration
-	settle         time.Duration
+	idlePeriod     time.Duration
 	rounds         int
 }
 
@@ -57,7 +57,7 @@ func main() {
 	flag.IntVar(&s.watchers, "watchers", 1000, "number of watchers of the changes")
 	flag.IntVar(&s.rate, "rate", 100, "number of changes per second to watch")
 	flag.DurationVar(&s.duration, "duration", 5*time.Second, "duration of measurements without a fixed number of operations")
-	flag.DurationVar(&s.settle, "settle", 150*time.Second, "how long the servers are idle before their memory is measured")
+	flag.DurationVar(&s.idlePeriod, "settle", 150*time.Second, "how long the servers are idle before their memory is measured")
 	flag.IntVar(&s.rounds, "rounds", 3, "number of alternating runs of each measurement; the median is reported")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -186,7 +186,7 @@ func prepare(ctx context.Context, s *settings, selected []scenario, targets []*t
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
-	return settle(ctx, s, targets)
+	return recordIdleMemory(ctx, s, targets)
 }
 
 // alternate runs one scenario against all targets alternately.

@@ -44,10 +44,10 @@ func (t *target) everyPod(ctx context.Context, n int, do func(c *wire.Conn, i in
 	})
 }
 
-// settle records the targets' memory after they had time to release what the creation of
-// the pods needed.
-func settle(ctx context.Context, s *settings, targets []*target) error {
-	if err := pause(ctx, s.settle); err != nil {
+// recordIdleMemory records the memory of the targets after an idle period, in which they can
+// release the memory used by the creation of the pods.
+func recordIdleMemory(ctx context.Context, s *settings, targets []*target) error {
+	if err := pause(ctx, s.idlePeriod); err != nil {
 		return err
 	}
 	for _, t := range targets {
@@ -163,7 +163,7 @@ func watchStart(query string) func(context.Context, *measurement) error {
 
 // startWatch opens one watch on its own connection, which is closed to end the watch.
 func (m *measurement) startWatch(ctx context.Context, query string) (took time.Duration, size int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	c, err := m.dial(ctx)
 	if err != nil {

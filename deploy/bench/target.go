@@ -14,9 +14,9 @@ import (
 	"github.com/portico-platform/portico/deploy/internal/servers"
 )
 
-// patience bounds waits: for the start of a target, and for the last changes to its
+// waitTimeout bounds waits: for the start of a target, and for the last changes to its
 // watchers.
-const patience = time.Minute
+const waitTimeout = time.Minute
 
 // target is a measured server.
 type target struct {
@@ -44,7 +44,7 @@ func (t *target) stop() {
 // await waits until the target is ready and the namespace default exists, reads the
 // version, and creates the namespace for writes.
 func (t *target) await(ctx context.Context) error {
-	waiting, cancel := context.WithTimeout(ctx, patience)
+	waiting, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	for {
 		_, ready := t.get(waiting, "/readyz")
@@ -53,7 +53,7 @@ func (t *target) await(ctx context.Context) error {
 			break
 		}
 		if pause(waiting, 100*time.Millisecond) != nil {
-			return fmt.Errorf("%s is not ready within %v: %v, %v", t.name, patience, ready, found)
+			return fmt.Errorf("%s is not ready within %v: %v, %v", t.name, waitTimeout, ready, found)
 		}
 	}
 	body, err := t.get(ctx, "/version")

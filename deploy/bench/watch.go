@@ -58,7 +58,7 @@ func watch(ctx context.Context, m *measurement) error {
 // perform makes the changes and waits until all watchers have seen all of them.
 func (m *measurement) perform(ctx context.Context, makers clients, groups []watchGroup) (figures.Samples, error) {
 	count := int(m.settings.duration.Seconds() * float64(m.settings.rate))
-	ctx, cancel := context.WithTimeoutCause(ctx, m.settings.duration+patience, errors.New("not everything was delivered in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, m.settings.duration+waitTimeout, errors.New("not everything was delivered in time"))
 	defer cancel()
 	err := each(ctx, len(groups)+1, func(ctx context.Context, i int) error {
 		if i == len(groups) {

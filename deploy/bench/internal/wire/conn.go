@@ -34,8 +34,8 @@ const (
 const (
 	// refill is how much of a stream's window may be used before a window update is sent.
 	refill = streamWindow / 4
-	// patience bounds the time of one response.
-	patience = 2 * time.Minute
+	// responseTimeout bounds the time of one response.
+	responseTimeout = 2 * time.Minute
 	// maxErrorText bounds the text of an error response, in bytes.
 	maxErrorText = 300
 )
@@ -175,9 +175,9 @@ func (c *Conn) Follow(more func() bool) error {
 	return nil
 }
 
-// begin starts a request whose response must arrive within patience.
+// begin starts a request whose response must arrive within responseTimeout.
 func (c *Conn) begin(r Request, sink func([]byte)) (*stream, error) {
-	if err := c.net.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.net.SetReadDeadline(time.Now().Add(responseTimeout)); err != nil {
 		return nil, err
 	}
 	return c.start(r, sink)
