@@ -150,7 +150,7 @@ type Attempt struct {
 	// Repeated means that an earlier call with this ID may have reached a store, and
 	// that its response was lost. The store then does not write. It returns the outcome
 	// of the earlier call, or Unavailable (503) if that was not applied; after that the
-	// earlier call cannot take effect any more.
+	// earlier call can no longer take effect.
 	Repeated bool
 	// Since is a revision that the caller had seen before the earlier call. The store
 	// searches the history after it.

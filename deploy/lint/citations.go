@@ -19,7 +19,7 @@ var (
 )
 
 func citationRules() []Rule {
-	return []Rule{{"comments cite existing sections",
+	return []Rule{{"comments cite sections that exist",
 		"cite the exact name of a heading of " + specification + ", or add the section there", checkCitations}}
 }
 

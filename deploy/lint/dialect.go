@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// term is an unusual word and the standard term to use instead.
+// term is an odd word and the standard term to write instead.
 type term struct {
 	odd     *regexp.Regexp
 	instead string
@@ -96,11 +96,11 @@ func finished() (folders []string, list words) {
 }
 
 func dialectRules() []Rule {
-	return []Rule{{"names and comments use standard terms",
-		"write the standard term in the finding; the list is in deploy/lint/dialect.go", checkDialect}}
+	return []Rule{{"names and comments use the field's words",
+		"write the standard term that the finding names; the list is in deploy/lint/dialect.go", checkDialect}}
 }
 
-// checkDialect finds unusual words in comments and in names.
+// checkDialect finds odd words in comments and in names.
 func checkDialect(w *Workspace) (found []Finding) {
 	general := newOddWords(everywhere())
 	folders, list := finished()

@@ -88,7 +88,7 @@ func storeRepeats(t *testing.T, c storeCase) {
 	}
 }
 
-// storeFences repeats writes that were never applied: from then on they never are.
+// storeFences repeats writes that were never applied: afterwards they never are.
 func storeFences(t *testing.T, c storeCase) {
 	for verb, write := range c.attempts() {
 		t.Run(verb, func(t *testing.T) {

@@ -79,7 +79,7 @@ func TestAuthorize(t *testing.T) {
 	ops := services.UserInfo{Name: "omar", Groups: []string{"ops"}}
 	robot := services.UserInfo{Name: "system:serviceaccount:b:robot"}
 	gina := services.UserInfo{Name: "gina"}
-	nobody := services.UserInfo{Name: services.UserAnonymous, Groups: []string{services.GroupUnauthenticated}}
+	anonymous := services.UserInfo{Name: services.UserAnonymous, Groups: []string{services.GroupUnauthenticated}}
 	master := services.UserInfo{Name: "root", Groups: []string{services.GroupMasters}}
 	for _, c := range []struct {
 		name string
@@ -103,7 +103,7 @@ func TestAuthorize(t *testing.T) {
 		{"a path", services.Attributes{User: jane, Verb: "get", Path: "/version"}, true},
 		{"a path below", services.Attributes{User: jane, Verb: "get", Path: "/healthz/etcd"}, true},
 		{"another path", services.Attributes{User: jane, Verb: "get", Path: "/metrics"}, false},
-		{"a grant to all groups does not cover who is anonymous", services.Attributes{User: nobody, Verb: "get", Path: "/version"}, false},
+		{"a grant to all groups does not cover who is anonymous", services.Attributes{User: anonymous, Verb: "get", Path: "/version"}, false},
 		{"an aggregated role", services.Attributes{User: gina, Verb: "get", Group: "apps", Resource: "deployments"}, true},
 		{"through another, in a circle", services.Attributes{User: gina, Verb: "get", Group: "batch", Resource: "jobs"}, true},
 		{"masters may do everything", services.Attributes{User: master, Verb: "x", Group: "y", Resource: "z"}, true},

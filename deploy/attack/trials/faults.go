@@ -21,7 +21,7 @@ func faults() []attack.Trial {
 }
 
 // lostAnswers drops etcd's responses to a write. The write must be applied at most once; a
-// client that receives a conflict must not have written; and a client must not be asked to
+// client that receives a conflict must not have written; and a client must not be told to
 // repeat a write with an unknown result (C2).
 func lostAnswers(ctx context.Context, t *attack.Target) error {
 	namespace, err := t.Namespace(ctx)

@@ -75,10 +75,10 @@ func TestCredentialPlugin(t *testing.T) {
 			t.Fatalf("request %d: %d, %v; want %d", i, got, err, want)
 		}
 	}
-	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
-	if lines := strings.Split(strings.TrimSpace(string(asked)), "\n"); err != nil || len(lines) != 2 || !strings.Contains(lines[0], `"server":"`+server.URL) ||
+	calls, err := os.ReadFile(filepath.Join(dir, "asked"))
+	if lines := strings.Split(strings.TrimSpace(string(calls)), "\n"); err != nil || len(lines) != 2 || !strings.Contains(lines[0], `"server":"`+server.URL) ||
 		!strings.Contains(lines[0], `"apiVersion":"client.authentication.platform.io/v1beta1"`) {
-		t.Errorf("the plugin was asked %q, %v", asked, err)
+		t.Errorf("the plugin was called with %q, %v", calls, err)
 	}
 	for what, status := range map[string]string{"nothing": `{}`, "half a pair": `{"clientKeyData":"x"}`, "no pair": `{"clientKeyData":"x","clientCertificateData":"y"}`} {
 		if _, err := ask(answer(status))(); err == nil || !strings.Contains(err.Error(), "credential plugin") {
