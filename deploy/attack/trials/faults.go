@@ -21,8 +21,8 @@ func faults() []attack.Trial {
 }
 
 // lostAnswers drops etcd's responses to a write. The write must be applied at most once; a
-// client that receives a conflict must not have written; and a client must not be told to
-// repeat a write with an unknown result (C2).
+// client that receives a conflict must not have written; and no response may request the
+// repetition of a write with an unknown result (C2).
 func lostAnswers(ctx context.Context, t *attack.Target) error {
 	namespace, err := t.Namespace(ctx)
 	if err != nil {
