@@ -144,7 +144,7 @@ func TestBus(t *testing.T) {
 			return strings.Replace(s, `reader: { publish: { deny: ">" }`, `reader: { publish: { allow: ">" }`, 1)
 		},
 		"FAIL watch-hub: may subscribe to changes": func(s string) string {
-			return strings.Replace(s, `subscribe: { deny: ">" }`, `subscribe: { allow: ">" }`, 1)
+			return strings.Replace(s, `subscribe: { allow: "hubs.heartbeat" }`, `subscribe: { allow: ">" }`, 1)
 		},
 		"FAIL frontdoor: may not subscribe": func(s string) string {
 			return strings.Replace(s, `subscribe: { allow: "changes.>" }`, `subscribe: { allow: "other.>" }`, 1)

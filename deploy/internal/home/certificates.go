@@ -133,8 +133,8 @@ func (a *authority) serving(key crypto.Signer, hosts []string) ([]byte, error) {
 	return certificate(template, a.cert, key.Public(), a.key)
 }
 
-// holds reports whether a certificate is good for all hosts until a time.
-func holds(content []byte, hosts []string, until time.Time) bool {
+// validFor reports whether a certificate is valid for all hosts until a time.
+func validFor(content []byte, hosts []string, until time.Time) bool {
 	certs, err := cert.ParseCertsPEM(content)
 	if err != nil || certs[0].NotAfter.Before(until) {
 		return false

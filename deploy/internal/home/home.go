@@ -86,10 +86,10 @@ func open(dir string) (*home, error) {
 
 func (h *home) path(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }
 
-// keepVocabulary remembers the vocabulary of the data and refuses another one:
+// checkVocabulary remembers the vocabulary of the data and refuses another one:
 // the names are part of what is stored.
-func (h *home) keepVocabulary(name string) error {
-	kept, err := h.readOrMake(vocabularyFile, func() ([]byte, error) { return []byte(name + "\n"), nil })
+func (h *home) checkVocabulary(name string) error {
+	stored, err := h.readOrMake(vocabularyFile, func() ([]byte, error) { return []byte(name + "\n"), nil })
 	if err != nil {
 		return err
 	}

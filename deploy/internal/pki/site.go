@@ -18,10 +18,10 @@ var hostName = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9_.]{0,251}[a-zA-Z0-9]
 
 // check validates a site. Errors contain the name of the flag.
 func (s Site) check() error {
-	for flag, server := range map[string]string{"--server": s.Server, "--workers-server": s.WorkersServer} {
-		u, err := url.Parse(server)
+	for _, server := range []struct{ flag, url string }{{"--server", s.Server}, {"--workers-server", s.WorkersServer}} {
+		u, err := url.Parse(server.url)
 		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {
-			return fmt.Errorf("%s: %q is not of the form https://host:port", flag, server)
+			return fmt.Errorf("%s: %q is not of the form https://host:port", server.flag, server.url)
 		}
 	}
 	for flag, hosts := range map[string][]string{"--frontdoor-hosts": s.FrontdoorHosts, "--etcd-members": s.EtcdMembers, "--nats-servers": s.NATSServers} {

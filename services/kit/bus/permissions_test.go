@@ -88,7 +88,7 @@ func permitted(t *testing.T, hub *nats.Conn, readers map[string]*nats.Conn) {
 	if err := hub.Publish("hubs.heartbeat", nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := heartbeats.NextMsg(patience); err != nil {
+	if _, err := heartbeats.NextMsg(testTimeout); err != nil {
 		t.Errorf("the hub does not receive heartbeats: %v", err)
 	}
 	if err := hub.Publish("elsewhere", nil); err != nil {
