@@ -137,8 +137,8 @@ func (h *Handlers) object(r *request.Request, plural, namespace, name string) (m
 // refuse returns a BadRequest unless the address, which a client has chosen, may be
 // reached.
 func (h *Handlers) refuse(address string) error {
-	if err := h.Policy.CheckText(address); err != nil {
-		return services.BadRequest("%v", err)
+	if h.Policy.CheckText(address) != nil {
+		return services.BadRequest("address not allowed")
 	}
 	return nil
 }

@@ -21,10 +21,14 @@ func (h *Handlers) exec(r *request.Request, o *options) (*backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	node, err := nodeOf(r, pod)
+	if err != nil {
+		return nil, err
+	}
 	if err := o.checkStreams(); err != nil {
 		return nil, err
 	}
-	return h.nodeOf(r, pod, &url.URL{Path: "/" + r.Subresource.Name + "/" + r.Namespace + "/" + r.Name + "/" + container,
+	return h.onNode(r, node, &url.URL{Path: "/" + r.Subresource.Name + "/" + r.Namespace + "/" + r.Name + "/" + container,
 		RawQuery: o.parameters().Encode()})
 }
 
@@ -34,15 +38,20 @@ func (h *Handlers) portForward(r *request.Request, o *options) (*backend, error)
 	if err != nil {
 		return nil, err
 	}
-	return h.nodeOf(r, pod, &url.URL{Path: "/portForward/" + r.Namespace + "/" + r.Name, RawQuery: o.parameters().Encode()})
+	node, err := nodeOf(r, pod)
+	if err != nil {
+		return nil, err
+	}
+	return h.onNode(r, node, &url.URL{Path: "/portForward/" + r.Namespace + "/" + r.Name, RawQuery: o.parameters().Encode()})
 }
 
-func (h *Handlers) nodeOf(r *request.Request, pod map[string]any, at *url.URL) (*backend, error) {
+// nodeOf returns the node that a pod runs on.
+func nodeOf(r *request.Request, pod map[string]any) (string, error) {
 	node := tree.Text(pod, "spec", "nodeName")
 	if node == "" {
-		return nil, services.BadRequest("pod %s does not have a host assigned", r.Name)
+		return "", services.BadRequest("pod %s does not have a host assigned", r.Name)
 	}
-	return h.onNode(r, node, at)
+	return node, nil
 }
 
 // podProxy finds the address of a pod, by default with the first port that it declares.

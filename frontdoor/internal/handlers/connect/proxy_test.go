@@ -87,9 +87,9 @@ func TestRefusedProxies(t *testing.T) {
 	b.keep(resource.GroupResource{Resource: "endpoints"}, "default", `{"apiVersion":"v1","kind":"Endpoints","metadata":{"name":"linked","namespace":"default","uid":"e"},
 		"subsets":[{"addresses":[{"ip":"169.254.169.254","targetRef":{"kind":"Pod","namespace":"default","name":"linked"}}],"ports":[{"port":80}]}]}`)
 	for path, want := range map[string]string{
-		"pods/bare/proxy/":          `400 address not allowed: "" is not an IP address`,
-		"pods/linked/proxy/":        "400 address not allowed: 169.254.169.254",
-		"services/linked/proxy/":    "400 address not allowed: 169.254.169.254",
+		"pods/bare/proxy/":          "400 address not allowed",
+		"pods/linked/proxy/":        "400 address not allowed",
+		"services/linked/proxy/":    "400 address not allowed",
 		"pods/web:web/proxy/":       `400 invalid pod request: the port "web" is not a number`,
 		"pods/ftp:web:1/proxy/":     `400 invalid pod request "ftp:web:1"`,
 		"pods/web:1/proxy/":         "503 error trying to reach service: dial tcp 127.0.0.1:1: connect: connection refused",

@@ -18,6 +18,7 @@ type sessions struct {
 	empty  chan struct{} // closed when the last connection has ended after close
 }
 
+// session is one connection. It has a size, so that no two have the same address.
 type session struct{ _ byte }
 
 var (

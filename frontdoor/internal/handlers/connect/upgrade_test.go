@@ -105,6 +105,7 @@ func TestRefusedUpgrades(t *testing.T) {
 	b.pod("two", `,"spec":{"nodeName":"n","containers":[{"name":"a"},{"name":"b"}]}`)
 	for path, want := range map[string]string{
 		"pods/waiting/exec?stdout=1":                 "400 pod waiting does not have a host assigned",
+		"pods/waiting/exec":                          "400 pod waiting does not have a host assigned",
 		"pods/placed/exec":                           "400 you must specify at least 1 of stdin, stdout, stderr",
 		"pods/placed/attach?tty=1&stderr=1":          "400 you must specify at least 1 of stdin, stdout, stderr",
 		"pods/two/exec?stdout=1":                     "400 a container name must be specified for pod two",

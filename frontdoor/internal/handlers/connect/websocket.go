@@ -18,14 +18,14 @@ func translated(r *request.Request, o *options, direct *proxy.UpgradeAwareHandle
 	switch {
 	case r.Subresource.Name == "portforward" && wsstream.IsWebSocketRequestWithTunnelingProtocol(r.Request):
 		return translate.NewTunnelingHandler(direct)
-	case oneOfCommands(r) && wsstream.IsWebSocketRequestWithStreamCloseProtocol(r.Request):
+	case hasStreams(r) && wsstream.IsWebSocketRequestWithStreamCloseProtocol(r.Request):
 		return translate.NewStreamTranslatorHandler(direct.Location, direct.Transport, 0,
 			translate.Options{Stdin: o.stdin, Stdout: o.stdout, Stderr: o.stderr, Tty: o.tty})
 	}
 	return direct
 }
 
-// oneOfCommands reports whether a request has the streams of a command.
-func oneOfCommands(r *request.Request) bool {
+// hasStreams reports whether a request has the streams of a command.
+func hasStreams(r *request.Request) bool {
 	return r.Subresource.Name == "exec" || r.Subresource.Name == "attach"
 }
