@@ -57,7 +57,7 @@ func stream(ctx context.Context, w http.ResponseWriter, r *request.Request, from
 	}
 	response, err := from.transport.RoundTrip(asked) // which follows no redirects
 	if err != nil {
-		return nodeError(ctx, fmt.Errorf("Get %q: %w", from.url, err))
+		return nodeError(ctx, &url.Error{Op: "Get", URL: from.url.String(), Err: err})
 	}
 	defer response.Body.Close()
 	if err := checkLog(r, response); err != nil {
