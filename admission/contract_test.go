@@ -394,6 +394,10 @@ func cluster(t *testing.T) *fake.Cluster {
 type allow struct{}
 
 func (allow) Authorize(_ context.Context, a services.Attributes) (services.Decision, error) {
+	if a.Verb == "use" && a.Resource == "podsecuritypolicies" && a.Namespace == "here" {
+		account := a.User.Name == "system:serviceaccount:here:runner" && len(a.User.Groups) == 2 && a.Name == "b-fills" && a.Group == "policy"
+		return services.Decision{Allowed: account || a.User.Name == "older" && a.Group == "extensions" || a.User.Name == "uses-"+a.Name}, nil
+	}
 	if a.User.Name == "collector" && a.Verb == "update" && a.Group == "*" && a.Resource == "*" && a.Subresource == "finalizers" && a.Name == "*" {
 		return services.Decision{Allowed: true}, nil
 	}

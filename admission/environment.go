@@ -2,11 +2,13 @@ package admission
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/portico-platform/portico/admission/internal/limits"
 	"github.com/portico-platform/portico/admission/internal/namespaces"
 	"github.com/portico-platform/portico/admission/internal/plugin"
+	"github.com/portico-platform/portico/admission/internal/podsecurity"
 	"github.com/portico-platform/portico/admission/internal/serviceaccount"
 	"github.com/portico-platform/portico/admission/internal/usage"
 	"github.com/portico-platform/portico/admission/internal/webhook"
@@ -19,8 +21,8 @@ import (
 )
 
 // environment connects to the services that the plugins call and waits until their
-// mirrors have synced.
-func environment(ctx context.Context, n *run.Node, c plugin.Config) (plugin.Environment, error) {
+// mirrors have synced. Objects that no plugin reads that is on are not mirrored.
+func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.Plugin) (plugin.Environment, error) {
 	e := plugin.Environment{Vocabulary: n.Vocabulary, Log: n.Log, Config: c}
 	store, err := contract.Store.Use(ctx, n)
 	if err != nil {
@@ -47,6 +49,9 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config) (plugin.Envi
 	e.Accounts = mirror(&m, "", "serviceaccounts", serviceaccount.Parse)
 	e.LimitRanges = mirror(&m, "", "limitranges", limits.Parse)
 	e.Quotas = mirror(&m, "", "resourcequotas", usage.Parse)
+	if slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == "PodSecurityPolicy" }) {
+		e.PodPolicies = mirror(&m, "policy", "podsecuritypolicies", podsecurity.Parse)
+	}
 	e.Mutating = mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(find, c.MutatingAs))
 	e.Validating = mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(find, c.ValidatingAs))
 	return e, m.wait(ctx)

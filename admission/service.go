@@ -69,7 +69,7 @@ func start(ctx context.Context, n *run.Node) error {
 	if err := checkConfigured(on, configured); err != nil {
 		return err
 	}
-	e, err := environment(ctx, n, configured.Config)
+	e, err := environment(ctx, n, configured.Config, on)
 	if err != nil {
 		return err
 	}

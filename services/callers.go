@@ -72,7 +72,7 @@ func typesOfAdmission() (read, mirrored []resource.GroupResource) {
 		}, []resource.GroupResource{
 			{Resource: "namespaces"}, {Resource: "serviceaccounts"}, {Resource: "limitranges"}, {Resource: "resourcequotas"},
 			{Group: "storage.", Resource: "storageclasses"}, {Group: "networking.", Resource: "ingressclasses"},
-			{Group: "scheduling.", Resource: "priorityclasses"}, {Group: "node.", Resource: "runtimeclasses"},
+			{Group: "scheduling.", Resource: "priorityclasses"}, {Group: "node.", Resource: "runtimeclasses"}, {Group: "policy", Resource: "podsecuritypolicies"},
 			{Group: "admissionregistration.", Resource: "mutatingwebhookconfigurations"},
 			{Group: "admissionregistration.", Resource: "validatingwebhookconfigurations"},
 		}

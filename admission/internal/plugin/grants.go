@@ -7,13 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/tree"
 )
 
 // grants rejects roles and bindings that grant permissions that the writer does not hold,
@@ -50,7 +48,7 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 		if err := json.Unmarshal(r.OldObject, &before); err != nil {
 			return fmt.Errorf("reading the stored object: %w", err)
 		}
-		if same, err := onlyCollectionFieldsDiffer(r.Object, r.OldObject); err != nil || same {
+		if same, err := review.SameButForCollection(r.Object, r.OldObject); err != nil || same {
 			return err
 		}
 	}
@@ -85,32 +83,6 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 			r.User.Name, r.User.Groups, strings.Join(missing, "\n"))
 	}
 	return nil
-}
-
-// collectionFields are the metadata fields that the garbage collector or the API service
-// writes. None of them affects authorization.
-func collectionFields() []string {
-	return []string{"finalizers", "ownerReferences", "managedFields", "selfLink", "resourceVersion", "generation",
-		"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}
-}
-
-// onlyCollectionFieldsDiffer reports whether two versions of an object are equal except
-// for collectionFields. Such an update is always allowed, so that the garbage collector
-// can delete roles that grant more than it holds.
-func onlyCollectionFieldsDiffer(object, old []byte) (bool, error) {
-	var compared [2]map[string]any
-	for i, raw := range [][]byte{object, old} {
-		decoded, err := tree.Decode(raw)
-		if err != nil {
-			return false, services.BadRequest("the object is not JSON: %v", err)
-		}
-		metadata := tree.Object(decoded, "metadata")
-		for _, field := range collectionFields() {
-			delete(metadata, field)
-		}
-		compared[i] = decoded
-	}
-	return equality.Semantic.DeepEqual(compared[0], compared[1]), nil
 }
 
 // rules returns the rules that are granted: those of the role itself, or of the role that

@@ -12,6 +12,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/limits"
 	"github.com/portico-platform/portico/admission/internal/namespaces"
+	"github.com/portico-platform/portico/admission/internal/podsecurity"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/admission/internal/serviceaccount"
 	"github.com/portico-platform/portico/admission/internal/usage"
@@ -253,8 +254,10 @@ func amongOthers(t *testing.T) Environment {
 		RuntimeClasses:  parsed(t, 1, ParseRuntimeClass, `{"scheduling":{"nodeSelector":{"a":"b"},"tolerations":[{"key":"a"}]}}`),
 		Accounts:        parsed(t, 1, serviceaccount.Parse, fmt.Sprintf(enforcing, `{"name":"none"}`, `{"name":"none"}`)),
 		LimitRanges:     parsed(t, 1, limits.Parse, `{"metadata":{"name":"x"},"spec":{"limits":[`+rangeItem+`]}}`),
-		Quotas:          parsed(t, 1, usage.Parse, strings.ReplaceAll(quotaObject, "#", "")),
-		Mutating:        held[webhook.Configuration]{}, Validating: held[webhook.Configuration]{},
+		PodPolicies: parsed(t, 1, podsecurity.Parse, `{"metadata":{"name":"x"},"spec":{"runAsUser":{"rule":"RunAsAny"},"seLinux":{"rule":"RunAsAny"},`+
+			`"supplementalGroups":{"rule":"RunAsAny"},"fsGroup":{"rule":"RunAsAny"},"volumes":["*"],"allowPrivilegeEscalation":false}}`),
+		Quotas:   parsed(t, 1, usage.Parse, strings.ReplaceAll(quotaObject, "#", "")),
+		Mutating: held[webhook.Configuration]{}, Validating: held[webhook.Configuration]{},
 	}
 }
 

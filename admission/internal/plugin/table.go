@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/nodeselector"
 	"github.com/portico-platform/portico/admission/internal/optional"
 	"github.com/portico-platform/portico/admission/internal/ownerrefs"
+	"github.com/portico-platform/portico/admission/internal/podsecurity"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/admission/internal/serviceaccount"
 	"github.com/portico-platform/portico/admission/internal/tolerations"
@@ -40,6 +41,7 @@ type Environment struct {
 	Accounts        review.Collection[serviceaccount.Account]
 	LimitRanges     review.Collection[limits.Range]
 	Quotas          review.Collection[quota.Quota]
+	PodPolicies     review.Collection[podsecurity.Policy] // nil when the plugin is off
 	// Mutating and Validating are the configurations of webhooks.
 	Mutating, Validating review.Collection[webhook.Configuration]
 	// Default tolerationSeconds for nodes that are not ready or unreachable.
@@ -75,6 +77,7 @@ func Table(e Environment) []Plugin {
 	ranges := limits.Plugin{Ranges: e.LimitRanges, Vocabulary: v}
 	runtimes := runtimeClass{classes: e.RuntimeClasses, store: e.Store, group: v.Group("node.")}
 	webhooks := webhook.Webhooks{Mutating: e.Mutating, Validating: e.Validating, Labels: known.Labels, Vocabulary: v, Log: e.Log}
+	pods := podsecurity.Plugin{Policies: e.PodPolicies, Authz: e.Authz, Vocabulary: v}
 	restricted := tolerations.Plugin{Namespaces: known, Config: e.Config.Tolerations, Vocabulary: v}
 	defaults := defaultTolerations{taints: []taint{
 		{v.Qualified("node", "not-ready"), int64(e.NotReadyFor.Seconds())},
@@ -105,6 +108,7 @@ func Table(e Environment) []Plugin {
 		{Name: "TaintNodesByCondition", Default: true, Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
 		{Name: "AlwaysPullImages", Mutate: alwaysPullImages},
 		{Name: "ImagePolicyWebhook", Configured: true, Validate: images.New(e.Config.ImagePolicy, v, e.Log).Validate},
+		{Name: "PodSecurityPolicy", Mutate: pods.Mutate, Validate: pods.Validate},
 		{Name: "PodNodeSelector", Mutate: selectors.Mutate, Validate: selectors.Validate},
 		{Name: "Priority", Default: true, Mutate: priorities.mutate, Validate: priorities.validate},
 		{Name: "DefaultTolerationSeconds", Default: true, Mutate: defaults.mutate},
