@@ -218,3 +218,25 @@ func TestAutoProvisionAsksAdmission(t *testing.T) {
 		}
 	}
 }
+
+func TestPersistentVolumeLabel(t *testing.T) {
+	a := started(t, cluster(t), "--enable-admission-plugins=PersistentVolumeLabel", "--disable-admission-plugins=StorageObjectInUseProtection")
+	const provisioned, place = `"annotations":{"pv.platform.io/provisioned-by":"x"},`, `"labels":{"topology.platform.io/region":"r","topology.platform.io/zone":"b__a"}`
+	const older = `"labels":{"failure-domain.beta.platform.io/region":"r","failure-domain.beta.platform.io/zone":"a"}`
+	const wanted = `{"key":"topology.platform.io/region","operator":"In","values":["r"]},{"key":"topology.platform.io/zone","operator":"In","values":["a","b"]}`
+	for name, x := range map[string]struct{ metadata, spec, want, refused string }{
+		"no cloud":              {`"labels":{}`, `"hostPath":{}`, "", ""},
+		"provisioned":           {provisioned + place, `"awsElasticBlockStore":{}`, `"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[` + wanted + `]}]}}`, ""},
+		"with other terms":      {provisioned + place, `"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"k"}]},{}]}}`, `[{"matchExpressions":[{"key":"k"},` + wanted + `]},{"matchExpressions":[` + wanted + `]}]`, ""},
+		"with a term of a zone": {provisioned + place, `"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"topology.platform.io/zone"}]}]}}`, "", ""},
+		"by the older labels":   {provisioned + older, `"csi":{}`, `"key":"failure-domain.beta.platform.io/zone"`, ""},
+		"with an empty zone":    {provisioned + strings.Replace(place, "b__a", "b__", 1), `"csi":{}`, "", "failed to convert label string for Zone: b__ to a Set"},
+		"of a cloud":            {place, `"awsElasticBlockStore":{"volumeID":"v"}`, "", "error querying AWS EBS volume v: unable to build AWS cloud provider for EBS"},
+		"a placeholder":         {place, `"gcePersistentDisk":{"pdName":"placeholder-for-provisioning"}`, "", ""},
+	} {
+		got := mutated(t, a, createOf("", "persistentvolumes", `{"metadata":{`+x.metadata+`},"spec":{`+x.spec+`}}`), x.refused)
+		if x.want == "" && got != "" || !strings.Contains(got, x.want) {
+			t.Errorf("%s: %s, want %s", name, got, x.want)
+		}
+	}
+}

@@ -115,6 +115,7 @@ func Table(e Environment) []Plugin {
 		{Name: "PodTolerationRestriction", Mutate: restricted.Mutate, Validate: restricted.Validate},
 		{Name: "EventRateLimit", Configured: true, Validate: events.New(e.Config.EventLimits, v).Validate},
 		{Name: "ExtendedResourceToleration", Mutate: optional.ExtendedResourceToleration(v)},
+		{Name: "PersistentVolumeLabel", Deprecated: true, Mutate: optional.PersistentVolumeLabel(v)},
 		{Name: "DefaultStorageClass", Default: true, Mutate: storage.mutate},
 		{Name: "StorageObjectInUseProtection", Default: true, Mutate: inUseProtection(v)},
 		{Name: "OwnerReferencesPermissionEnforcement", Validate: ownerrefs.Plugin{Authz: e.Authz}.Validate},
