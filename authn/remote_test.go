@@ -1,9 +1,11 @@
 package authn_test
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,14 +14,19 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/kittest/collector"
+	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
 func TestTokenWebhook(t *testing.T) {
 	var calls atomic.Int32
+	var parents atomic.Value // the traceparent of the last call
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
+		parents.Store(r.Header.Get("Traceparent"))
 		var review map[string]any
 		_ = json.NewDecoder(r.Body).Decode(&review) // a bad body fails the comparison below
 		if review["apiVersion"] != "authentication.platform.io/v1" || review["kind"] != "TokenReview" {
@@ -46,10 +53,30 @@ users: [{name: u, user: {}}], clusters: [{name: c, cluster: {server: %q, certifi
 	if n := calls.Load(); n != 1 {
 		t.Errorf("%d calls for one token", n)
 	}
-	_, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: "unknown"})
+	if parent := parents.Load(); parent != "" {
+		t.Errorf("a call without a trace names %v", parent)
+	}
+	ctx, trace := sampled(t)
+	_, err := a.Authenticate(ctx, services.Credentials{BearerToken: "unknown"})
 	if !services.IsReason(err, services.ReasonUnauthorized) || err.Error() != "never heard of it" {
 		t.Errorf("an unknown token: %v", err)
 	}
+	if parent := parents.Load().(string); !strings.HasPrefix(parent, "00-"+trace) {
+		t.Errorf("the call names %q, want the trace %s", parent, trace)
+	}
+}
+
+// sampled returns the context of a sampled request, and the ID of its trace.
+func sampled(t *testing.T) (context.Context, string) {
+	t.Helper()
+	tracer, err := tracing.New(tracing.Config{Endpoint: collector.Start(t).Address, Sampling: 1,
+		Process: tracing.Process{Name: "authn", Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tracer.Shutdown(context.Background()) })
+	ctx, _ := tracer.Begin(t.Context(), tracing.Origin{})
+	return ctx, tracing.TraceID(ctx)
 }
 
 func TestOpenIDConnect(t *testing.T) {

@@ -54,7 +54,7 @@ func (w *Webhooks) call(ctx context.Context, h *hook, r *review.Review) (answer,
 	if !reply.Response.Allowed {
 		refusal := h.refusal(reply.Response.Result)
 		if status := reply.Response.Result; status != nil && status.Code != 0 && status.Code != refusal.Code {
-			w.Log.Warn("a webhook rejected a request with a status code that is not an HTTP error", "webhook", h.name, "configuration", h.configuration,
+			w.Log.WarnContext(ctx, "a webhook rejected a request with a status code that is not an HTTP error", "webhook", h.name, "configuration", h.configuration,
 				"code", status.Code, "answered", refusal.Code)
 		}
 		return *reply.Response, refusal

@@ -176,7 +176,7 @@ func (w *Webhooks) applyFailurePolicy(ctx context.Context, hook *hook, r *review
 	case !hook.failOpen:
 		return failed(hook, failure.err)
 	}
-	w.Log.Warn("a webhook call failed and is ignored", "webhook", hook.name, "configuration", hook.configuration, "error", failure.err)
+	w.Log.WarnContext(ctx, "a webhook call failed and is ignored", "webhook", hook.name, "configuration", hook.configuration, "error", failure.err)
 	r.Annotate(map[string]string{
 		fmt.Sprintf("%s/round_%d_index_%d", w.Vocabulary.Group("failed-open."+o.kind+".webhook.admission."), r.Round, o.index): hook.name})
 	return nil

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
 const (
@@ -103,7 +104,7 @@ func (m *Webhook) Authenticate(ctx context.Context, c services.Credentials) (ser
 	}
 	a, err := m.answer(ctx, c)
 	if err != nil {
-		m.config.Log.Warn("the token webhook call failed", "error", err)
+		m.config.Log.WarnContext(ctx, "the token webhook call failed", "error", err)
 		return services.Authentication{}, err
 	}
 	user := a.status.User
@@ -126,7 +127,9 @@ func (m *Webhook) answer(ctx context.Context, c services.Credentials) (answer, e
 	if kept, ok := m.answers.Get(key); ok && m.now().Before(kept.(answer).until) {
 		return kept.(answer), nil
 	}
+	ctx, span := tracing.StartCall(ctx, "webhook", "authenticate")
 	status, err := m.ask(ctx, c)
+	span.End(err)
 	if err != nil {
 		return answer{}, err
 	}
@@ -148,6 +151,7 @@ func (m *Webhook) ask(ctx context.Context, c services.Credentials) (reviewStatus
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
+	tracing.ToHeader(ctx, request.Header)
 	response, err := m.client.Do(request)
 	if err != nil {
 		return reviewStatus{}, err

@@ -54,7 +54,7 @@ func (g guard) intercept(ctx context.Context, r any, info *grpc.UnaryServerInfo,
 	part, ok := g.allow(names, info.FullMethod, r)
 	if !ok {
 		subject, _ := typeOf(r)
-		g.log.Warn("call refused", "method", info.FullMethod, "caller", names, "resource", subject.String())
+		g.log.WarnContext(tracing.OfCaller(ctx), "call refused", "method", info.FullMethod, "caller", names, "resource", subject.String())
 		return nil, status.Errorf(codes.PermissionDenied, "%q may not call %s for %q", names, info.FullMethod, subject.String())
 	}
 	if part != "" {
@@ -145,7 +145,7 @@ func recovered(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				log.Error("call panicked", "method", info.FullMethod, "panic", p, "stack", string(debug.Stack()))
+				log.ErrorContext(ctx, "call panicked", "method", info.FullMethod, "panic", p, "stack", string(debug.Stack()))
 				err = status.Errorf(codes.Internal, "%s panicked", info.FullMethod)
 			}
 		}()

@@ -234,7 +234,7 @@ func (a *Assigner) giveBack(ctx context.Context, claims []claim) {
 	defer cancel()
 	for _, c := range claims {
 		if err := a.drop(ctx, c); err != nil {
-			a.Log.Warn("releasing an address failed, left to the repair", "claim", c.key, "error", err)
+			a.Log.WarnContext(ctx, "releasing an address failed, left to the repair", "claim", c.key, "error", err)
 		}
 	}
 }

@@ -262,7 +262,7 @@ func (c *Control) Allow(r *request.Request, a services.Attributes) error {
 	if decision.Allowed {
 		return nil
 	}
-	c.Log.Debug("forbidden", "user", a.User.Name, "verb", a.Verb, "resource", a.Resource, "path", a.Path, "reason", decision.Reason)
+	c.Log.DebugContext(r.Context(), "forbidden", "user", a.User.Name, "verb", a.Verb, "resource", a.Resource, "path", a.Path, "reason", decision.Reason)
 	return forbidden(a, decision)
 }
 
