@@ -31,6 +31,21 @@ func named(trace string) http.Header {
 	return http.Header{"Traceparent": {"00-" + trace + "-" + clientSpan + "-01"}}
 }
 
+// tracing is a running suite that sends its spans.
+type tracing struct {
+	*cluster.Cluster
+	received *collector.Collector
+	door     *process // the one that clients talk to
+	// service is that process in its spans.
+	service string
+	// ways are the ways to the spans of a create, and write the span that a watch event
+	// links to.
+	ways  []string
+	write string
+	// authn is the way to the innermost span of a request with an unknown token.
+	authn string
+}
+
 // TestOneTrace: a create leaves one trace through all processes that take part in it,
 // and a watch event names the create that caused it.
 func TestOneTrace(t *testing.T) {
@@ -46,14 +61,48 @@ func TestOneTrace(t *testing.T) {
 		}
 		s.start(t, p)
 	}
-	c := s.connect(t, "frontdoor")
-	hook := startHook(t, c)
+	const (
+		root  = "frontdoor create configmaps > frontdoor "
+		store = root + "stored > frontdoor portico.v1.Store/Create > store portico.v1.Store/Create"
+	)
+	x := tracing{Cluster: s.connect(t, "frontdoor"), received: received, door: s.processes["frontdoor"], service: "frontdoor",
+		write: "store portico.v1.Store/Create",
+		authn: "frontdoor get nonresource > frontdoor authenticated > frontdoor portico.v1.Authn/Authenticate > authn portico.v1.Authn/Authenticate",
+		ways: append(stages(root),
+			root+"authorized > frontdoor portico.v1.Authz/Authorize > authz portico.v1.Authz/Authorize",
+			root+"admitted > frontdoor portico.v1.Admission/Mutate > admission portico.v1.Admission/Mutate",
+			root+"validated > frontdoor portico.v1.Admission/Validate > admission portico.v1.Admission/Validate > admission webhook.admit",
+			store, store+" > store etcd.txn", store+" > watch-hub published")}
+	x.check(t)
+}
 
-	events, err := c.Send(t.Context(), cluster.Request{Path: tracedPath + "?watch=true&resourceVersion=0", Header: named(watchTrace)})
+// TestOneTraceOfOneProcess: the same without calls between processes.
+func TestOneTraceOfOneProcess(t *testing.T) {
+	received := collector.Start(t)
+	one := startAllInOne(t, vocabulary.K8s(), "--otlp-endpoint="+received.Address, "--trace-sampling=1")
+	const root = "portico create configmaps > portico "
+	x := tracing{Cluster: one.Cluster, received: received, door: one.process, service: "portico", write: "portico stored",
+		authn: "portico get nonresource > portico authenticated",
+		ways:  append(stages(root), root+"validated > portico webhook.admit", root+"stored > portico etcd.txn", root+"stored > portico published")}
+	x.check(t)
+}
+
+// stages are the ways to the spans that there are wherever the services run.
+func stages(root string) (ways []string) {
+	for _, name := range []string{"authenticated", "authorized", "received", "limited", "current", "desired", "admitted", "validated", "stored"} {
+		ways = append(ways, root+name)
+	}
+	return ways
+}
+
+// check makes a create that a watch sees, and looks at its spans.
+func (x *tracing) check(t *testing.T) {
+	hook := startHook(t, x.Cluster)
+	events, err := x.Send(t.Context(), cluster.Request{Path: tracedPath + "?watch=true&resourceVersion=0", Header: named(watchTrace)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ok(t, c, cluster.Request{Method: http.MethodPost, Path: tracedPath, Body: tracedMap("traced"), Header: named(createTrace)})
+	ok(t, x.Cluster, cluster.Request{Method: http.MethodPost, Path: tracedPath, Body: tracedMap("traced"), Header: named(createTrace)})
 	for decoder, event := json.NewDecoder(events.Body), ""; !strings.Contains(event, `"traced"`); {
 		var raw json.RawMessage
 		if err := decoder.Decode(&raw); err != nil {
@@ -62,17 +111,17 @@ func TestOneTrace(t *testing.T) {
 		event = string(raw)
 	}
 	events.Body.Close() // so that the span of the watch ends
-	spans := received.Wait(t, func(spans []collector.Span) bool {
+	spans := x.received.Wait(t, func(spans []collector.Span) bool {
 		ways := waysOf(spans)
-		return !slices.ContainsFunc(createWays(), func(way string) bool { return !slices.Contains(ways[createTrace], way) }) &&
-			slices.Contains(ways[watchTrace], "frontdoor watch configmaps > frontdoor event")
+		return !slices.ContainsFunc(x.ways, func(way string) bool { return !slices.Contains(ways[createTrace], way) }) &&
+			slices.Contains(ways[watchTrace], x.service+" watch configmaps > "+x.service+" event")
 	})
 	checkCreate(t, spans)
-	checkEvent(t, spans)
+	x.checkEvent(t, spans)
 	t.Run("webhook", func(t *testing.T) { hook.check(t, spans) })
-	t.Run("authn", func(t *testing.T) { checkStranger(t, c, received) })
-	t.Run("log", func(t *testing.T) { s.checkLog(t, c) })
-	t.Run("exemplars", func(t *testing.T) { checkExemplars(t, c) })
+	t.Run("stranger", x.checkStranger)
+	t.Run("log", x.checkLog)
+	t.Run("exemplars", x.checkExemplars)
 }
 
 const tracedPath = "/api/v1/namespaces/default/configmaps"
@@ -97,28 +146,6 @@ func waysOf(spans []collector.Span) map[string][]string {
 	return ways
 }
 
-// createWays are the ways to the spans of the create.
-func createWays() []string {
-	const (
-		root  = "frontdoor create configmaps"
-		store = root + " > frontdoor stored > frontdoor portico.v1.Store/Create > store portico.v1.Store/Create"
-	)
-	return []string{
-		root,
-		root + " > frontdoor authenticated",
-		root + " > frontdoor authorized > frontdoor portico.v1.Authz/Authorize > authz portico.v1.Authz/Authorize",
-		root + " > frontdoor received",
-		root + " > frontdoor limited",
-		root + " > frontdoor current",
-		root + " > frontdoor desired",
-		root + " > frontdoor admitted > frontdoor portico.v1.Admission/Mutate > admission portico.v1.Admission/Mutate",
-		root + " > frontdoor validated > frontdoor portico.v1.Admission/Validate > admission portico.v1.Admission/Validate > admission webhook.admit",
-		store,
-		store + " > store etcd.txn",
-		store + " > watch-hub published",
-	}
-}
-
 // checkCreate checks who began the trace, and that no span shows what is confidential.
 func checkCreate(t *testing.T, spans []collector.Span) {
 	t.Helper()
@@ -133,11 +160,11 @@ func checkCreate(t *testing.T, spans []collector.Span) {
 }
 
 // checkEvent checks that the watch event links to the write.
-func checkEvent(t *testing.T, spans []collector.Span) {
+func (x *tracing) checkEvent(t *testing.T, spans []collector.Span) {
 	t.Helper()
 	var write collector.Span
 	for _, s := range spans {
-		if s.Trace == createTrace && s.Service == "store" && s.Name == "portico.v1.Store/Create" {
+		if s.Trace == createTrace && s.Service+" "+s.Name == x.write {
 			write = s
 		}
 	}
@@ -150,17 +177,17 @@ func checkEvent(t *testing.T, spans []collector.Span) {
 
 // checkStranger checks that the trace of a request shows the call of authn, and that a
 // stranger cannot ask for a trace.
-func checkStranger(t *testing.T, c *cluster.Cluster, received *collector.Collector) {
-	stranger := *c
+func (x *tracing) checkStranger(t *testing.T) {
+	stranger := *x.Cluster
 	stranger.Token = "nobody's"
 	for _, header := range []http.Header{named(strangerTrace), nil} {
 		if a := stranger.Ask(t, cluster.Request{Path: "/version", Header: header}); a.Code != http.StatusUnauthorized {
 			t.Fatalf("got %d %s", a.Code, a.Body)
 		}
 	}
-	for trace := range waysOf(received.Wait(t, func(spans []collector.Span) bool {
+	for trace := range waysOf(x.received.Wait(t, func(spans []collector.Span) bool {
 		for _, ways := range waysOf(spans) {
-			if slices.Contains(ways, "frontdoor get nonresource > frontdoor authenticated > frontdoor portico.v1.Authn/Authenticate > authn portico.v1.Authn/Authenticate") {
+			if slices.Contains(ways, x.authn) {
 				return true
 			}
 		}
@@ -173,13 +200,13 @@ func checkStranger(t *testing.T, c *cluster.Cluster, received *collector.Collect
 }
 
 // checkLog checks that the log line of a failed request names its trace.
-func (s *suite) checkLog(t *testing.T, c *cluster.Cluster) {
-	a := c.Ask(t, cluster.Request{Method: http.MethodPost, Path: tracedPath, Body: tracedMap("broken"), Header: named(failTrace)})
+func (x *tracing) checkLog(t *testing.T) {
+	a := x.Ask(t, cluster.Request{Method: http.MethodPost, Path: tracedPath, Body: tracedMap("broken"), Header: named(failTrace)})
 	if a.Code != http.StatusInternalServerError {
 		t.Fatalf("got %d %s", a.Code, a.Body)
 	}
 	eventually(t, "the log names the trace", func() bool {
-		log, err := os.ReadFile(s.processes["frontdoor"].output)
+		log, err := os.ReadFile(x.door.output)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,12 +221,12 @@ func (s *suite) checkLog(t *testing.T, c *cluster.Cluster) {
 
 // checkExemplars checks that the latency of the create names its trace, to those who
 // ask for the format that has exemplars.
-func checkExemplars(t *testing.T, c *cluster.Cluster) {
-	plain := ok(t, c, cluster.Request{Path: "/metrics"})
+func (x *tracing) checkExemplars(t *testing.T) {
+	plain := ok(t, x.Cluster, cluster.Request{Path: "/metrics"})
 	if strings.Contains(plain.Body, "trace_id") || !strings.HasPrefix(plain.Header.Get("Content-Type"), "text/plain") {
 		t.Errorf("%s shows exemplars", plain.Header.Get("Content-Type"))
 	}
-	open := ok(t, c, cluster.Request{Path: "/metrics", Header: http.Header{"Accept": {"application/openmetrics-text;version=1.0.0"}}})
+	open := ok(t, x.Cluster, cluster.Request{Path: "/metrics", Header: http.Header{"Accept": {"application/openmetrics-text;version=1.0.0"}}})
 	for line := range strings.Lines(open.Body) {
 		if strings.HasPrefix(line, "apiserver_request_duration_seconds_bucket") && strings.Contains(line, `verb="create"`) && strings.Contains(line, `# {trace_id="`) {
 			return
