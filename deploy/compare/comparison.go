@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -153,7 +154,7 @@ func (p *player) settle(ctx context.Context, step *corpus.Step) error {
 			return err
 		}
 		// What is being deleted goes on until it is gone, unless something holds it.
-		if string(answer.Body) == last {
+		if string(answer.Body) == last && !cleaning(answer.Body) {
 			if p.seen[step.Name]["kind"] == p.whole.Kind.Kind.Kind {
 				_, p.seen[step.Name] = normal.NewNames(p.side.document).Tree("", answer)
 			}
@@ -167,4 +168,18 @@ func (p *player) settle(ctx context.Context, step *corpus.Step) error {
 		}
 	}
 	return nil
+}
+
+// cleaning reports whether an object is being deleted, and held by nothing but the
+// cleanup of the server itself.
+func cleaning(body []byte) bool {
+	var object struct {
+		Metadata struct {
+			DeletionTimestamp string
+			Finalizers        []string
+		}
+	}
+	err := json.Unmarshal(body, &object)
+	held := object.Metadata.Finalizers
+	return err == nil && object.Metadata.DeletionTimestamp != "" && len(held) == 1 && strings.HasPrefix(held[0], "customresourcecleanup.")
 }

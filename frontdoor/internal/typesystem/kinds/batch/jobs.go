@@ -120,9 +120,14 @@ func labelsOfJob(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// jobTemplate: what should end is not started again when it has.
+// jobTemplate: what should end is not started again when it has. The default policy of
+// pods is none for it.
 func jobTemplate(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	apps.CheckRestartPolicy(c, m, at, "OnFailure", "Never")
+	if spec := rules.Object(m, "spec", "template", "spec"); rules.Text(spec, "restartPolicy") == "Always" {
+		c.Required(at.Field("spec").Field("template").Field("spec").Field("restartPolicy"), `valid values: "OnFailure", "Never"`)
+	} else {
+		apps.CheckRestartPolicy(c, m, at, "OnFailure", "Never")
+	}
 	apps.CheckNoEphemeralContainers(c, m, at)
 }
 
