@@ -122,8 +122,13 @@ func labelsOfJob(m map[string]any, _ vocabulary.Vocabulary) {
 }
 
 // jobTemplate checks that the pods of a Job can complete: restartPolicy OnFailure or Never.
+// Always, the default of pods, counts as absent.
 func jobTemplate(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	apps.CheckRestartPolicy(c, m, at, "OnFailure", "Never")
+	if spec := rules.Object(m, "spec", "template", "spec"); rules.Text(spec, "restartPolicy") == "Always" {
+		c.Required(at.Field("spec").Field("template").Field("spec").Field("restartPolicy"), `valid values: "OnFailure", "Never"`)
+	} else {
+		apps.CheckRestartPolicy(c, m, at, "OnFailure", "Never")
+	}
 	apps.CheckNoEphemeralContainers(c, m, at)
 }
 
