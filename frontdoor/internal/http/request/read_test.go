@@ -77,6 +77,8 @@ func TestMalformedReadOptions(t *testing.T) {
 		{"list", "fieldSelector=a", plain, "invalid selector: 'a'; can't understand 'a'"},
 		{"list", "fieldSelector=spec.hostname%3Dx", plain, `"spec.hostname" is not a known field selector: only "metadata.name", "metadata.namespace"`},
 		{"list", "fieldSelector=spec.hostname%3Dx", pods, "field label not supported: spec.hostname"},
+		{"list", "fieldSelector=%3D0", pods, "field label not supported: "},
+		{"list", "fieldSelector=%3D0", plain, `"" is not a known field selector`},
 		{"deletecollection", "fieldSelector=a%3Db", &catalogue.Type{Custom: true}, "field label not supported: a"},
 		{"deletecollection", "fieldSelector=definition.uid%3D1", plain, `"definition.uid" is not a known field selector`},
 		{"deletecollection", "fieldSelector=definition.uid%3D1", pods, "field label not supported: definition.uid"},
