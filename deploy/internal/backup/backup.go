@@ -44,7 +44,7 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(errs, "portico %s: %v (portico %s --help tells more)\n", args[0], err, args[0])
+		fmt.Fprintf(errs, "portico %s: %v (see portico %s --help)\n", args[0], err, args[0])
 		return 2
 	default:
 		fmt.Fprintf(errs, "portico %s: %v\n", args[0], err)

@@ -89,7 +89,7 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 	err := e.command(ctx, args, out)
 	switch {
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(errs, "portico doctor: %v (portico doctor --help tells more)\n", err)
+		fmt.Fprintf(errs, "portico doctor: %v (see portico doctor --help)\n", err)
 		return 2
 	case err != nil:
 		fmt.Fprintf(errs, "portico doctor: %v\n", err)

@@ -60,7 +60,7 @@ func exitStatus(name string, err error) int {
 	}
 	var usage usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(os.Stderr, "%s: %s (%s --help tells more)\n", name, logs.OneLine(usage.Error()), name)
+		fmt.Fprintf(os.Stderr, "%s: %s (see %s --help)\n", name, logs.OneLine(usage.Error()), name)
 		return 2
 	}
 	fmt.Fprintf(os.Stderr, "%s: %s\n", name, logs.OneLine(err.Error()))
