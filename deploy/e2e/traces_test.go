@@ -260,11 +260,17 @@ func startHook(t *testing.T, c *cluster.Cluster) *hook {
 	return h
 }
 
-func (h *hook) asked(name string) bool {
+// parent returns the traceparent with which the webhook reviewed an object.
+func (h *hook) parent(name string) (traceparent string, reviewed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, asked := h.parents[name]
-	return asked
+	traceparent, reviewed = h.parents[name]
+	return traceparent, reviewed
+}
+
+func (h *hook) asked(name string) bool {
+	_, reviewed := h.parent(name)
+	return reviewed
 }
 
 // ServeHTTP implements http.Handler.
@@ -288,8 +294,9 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *hook) check(t *testing.T, spans []collector.Span) {
 	for _, s := range spans {
 		if s.Trace == createTrace && s.Name == "webhook.admit" {
-			if want := "00-" + createTrace + "-" + s.ID + "-01"; h.parents["traced"] != want {
-				t.Errorf("the webhook was called with the traceparent %q, want %q", h.parents["traced"], want)
+			got, _ := h.parent("traced")
+			if want := "00-" + createTrace + "-" + s.ID + "-01"; got != want {
+				t.Errorf("the webhook was called with the traceparent %q, want %q", got, want)
 			}
 			return
 		}

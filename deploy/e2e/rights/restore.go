@@ -131,6 +131,11 @@ func Owners(t *testing.T, c *cluster.Cluster) {
 		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `",` + metadata + `}}`
 	}
 	const blocks, list, there = `,"blockOwnerDeletion":true`, "POST /api/v1/namespaces/$id/configmaps", "/api/v1/namespaces/$id/configmaps/there"
+	// A service that has just started may not be connected to authz yet.
+	s.await("admission reaches authz", func() bool {
+		probe := cluster.Request{Method: http.MethodPost, Path: s.names.Replace("/api/v1/namespaces/$id/configmaps?dryRun=All"), Body: object("probe", owned("Secret", blocks))}
+		return s.admin.Ask(s.T, probe).Code != http.StatusServiceUnavailable
+	})
 	s.try([]attempt{
 		{"a new object", "writer", list, object("a", owned("ConfigMap", "")), 0},
 		{"a new object that blocks", "writer", list, object("b", owned("ConfigMap", blocks)), 403},
