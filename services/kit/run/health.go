@@ -186,11 +186,14 @@ func (h healthPages) probe(r *http.Request, checks []Check, excluded []string) (
 			h.logger().Warn("health check failed", "path", r.URL.Path, "check", c.Name, "error", err)
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
 		} else {
-			fmt.Fprintf(&lines, "[+]%s ok", c.Name)
-			if h.notes && c.Note != nil && c.Note() != "" {
-				fmt.Fprintf(&lines, ": %s", c.Note())
+			note := ""
+			if h.notes && c.Note != nil {
+				note = c.Note()
 			}
-			fmt.Fprintln(&lines)
+			if note != "" {
+				note = ": " + note
+			}
+			fmt.Fprintf(&lines, "[+]%s ok%s\n", c.Name, note)
 		}
 	}
 	if len(excluded) > 0 {
