@@ -46,14 +46,6 @@ func start(ctx context.Context, name string, kind trace.SpanKind) (context.Conte
 	return ctx, Span{span}
 }
 
-// Current returns the span of ctx.
-func Current(ctx context.Context) Span {
-	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		return Span{span}
-	}
-	return Span{}
-}
-
 // In returns a context with the span, for a log line or a measurement after it.
 func (s Span) In(ctx context.Context) context.Context {
 	if s.span == nil {
