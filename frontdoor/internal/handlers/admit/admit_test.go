@@ -11,12 +11,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // admission returns the configured response, and records the requests.
@@ -40,15 +39,8 @@ func (a *admission) Validate(ctx context.Context, r services.AdmissionRequest) (
 
 func newRequest(t *testing.T) *request.Request {
 	t.Helper()
-	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := typesystem.New(types, typesystem.Options{Vocabulary: vocabulary.K8s()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pods, ok := types.Lookup("", "v1", "pods")
+	e := handlertest.Engine(t)
+	pods, ok := e.Types.Lookup("", "v1", "pods")
 	if !ok {
 		t.Fatal("there are no pods")
 	}
