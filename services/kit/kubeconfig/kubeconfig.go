@@ -1,6 +1,6 @@
 // Package kubeconfig reads the kubeconfig files that say where a remote service is, and
-// as whom admission asks it. It sends nothing. It serves "Admission plugins" of the
-// specification.
+// which identity its callers have there: the webhooks of admission and authz. It sends
+// nothing. It serves "Admission plugins" and "Authorization notes" of the specification.
 package kubeconfig
 
 import (
