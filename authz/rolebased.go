@@ -20,9 +20,9 @@ const restFactor = 4
 // everything stored before the request.
 const catchUpTimeout = 250 * time.Millisecond
 
-// authorizer answers from an index of the stored policy. It must not be called before
-// it is ready.
-type authorizer struct {
+// roleBased is the mode RBAC: it answers from an index of the stored policy. It must not be
+// called before it is ready.
+type roleBased struct {
 	store    services.Reader
 	current  atomic.Pointer[view]
 	changed  chan struct{}
@@ -38,7 +38,7 @@ type view struct {
 	replaced chan struct{} // closed when there is a newer one
 }
 
-// sources are the roles and bindings of an authorizer.
+// sources are where roles and bindings come from.
 type sources struct {
 	changes changes.Source
 	store   services.Reader
@@ -46,8 +46,8 @@ type sources struct {
 	log     *slog.Logger
 }
 
-func newAuthorizer(s sources) *authorizer {
-	a := &authorizer{store: s.store, changed: make(chan struct{}, 1), ready: make(chan struct{})}
+func newRoleBased(s sources) *roleBased {
+	a := &roleBased{store: s.store, changed: make(chan struct{}, 1), ready: make(chan struct{})}
 	for i, name := range []string{"clusterroles", "roles"} {
 		a.roles[i] = mirror(s, name, rbac.ParseRole, a.wake)
 	}
@@ -65,20 +65,20 @@ func mirror[T any](s sources, name string, parse func(services.Object) (T, error
 }
 
 // wake triggers the compilation of a new view.
-func (a *authorizer) wake() {
+func (a *roleBased) wake() {
 	select {
 	case a.changed <- struct{}{}:
 	default:
 	}
 }
 
-// loops are the background loops of the authorizer.
-func (a *authorizer) loops() []func(context.Context) error {
+// loops are the background loops.
+func (a *roleBased) loops() []func(context.Context) error {
 	return []func(context.Context) error{a.roles[0].Run, a.roles[1].Run, a.bindings[0].Run, a.bindings[1].Run, a.compile}
 }
 
 // compile waits for the first lists and then keeps the index current.
-func (a *authorizer) compile(ctx context.Context) error {
+func (a *roleBased) compile(ctx context.Context) error {
 	for _, ready := range []<-chan struct{}{a.roles[0].Ready(), a.roles[1].Ready(), a.bindings[0].Ready(), a.bindings[1].Ready()} {
 		select {
 		case <-ready:
@@ -104,7 +104,7 @@ func (a *authorizer) compile(ctx context.Context) error {
 }
 
 // renew compiles what the mirrors hold now.
-func (a *authorizer) renew() {
+func (a *roleBased) renew() {
 	revision := min(a.roles[0].Revision(), a.roles[1].Revision(), a.bindings[0].Revision(), a.bindings[1].Revision())
 	roles := append(a.roles[0].List(""), a.roles[1].List("")...)
 	bindings := append(a.bindings[0].List(""), a.bindings[1].List("")...)
@@ -119,7 +119,7 @@ func (a *authorizer) renew() {
 // Authorize implements services.Authz. It allows by the current index, and denies only
 // after the index includes everything stored before the request, so that new grants can
 // be used at once.
-func (a *authorizer) Authorize(ctx context.Context, q services.Attributes) (services.Decision, error) {
+func (a *roleBased) Authorize(ctx context.Context, q services.Attributes) (services.Decision, error) {
 	now := a.current.Load()
 	decision := now.Authorize(q)
 	if decision.Allowed {
@@ -133,7 +133,7 @@ func (a *authorizer) Authorize(ctx context.Context, q services.Attributes) (serv
 
 // catchUp returns a view that includes everything stored so far. If that takes too
 // long, it returns the newest one.
-func (a *authorizer) catchUp(ctx context.Context, now *view) *view {
+func (a *roleBased) catchUp(ctx context.Context, now *view) *view {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
 	revision, err := a.store.Revision(ctx)
@@ -161,8 +161,15 @@ func (a *authorizer) catchUp(ctx context.Context, now *view) *view {
 }
 
 // Rules implements services.Authz.
-func (a *authorizer) Rules(_ context.Context, r services.RulesRequest) (services.Rules, error) {
+func (a *roleBased) Rules(_ context.Context, r services.RulesRequest) (services.Rules, error) {
 	return a.current.Load().Rules(r), nil
 }
 
-var _ services.Authz = (*authorizer)(nil)
+// byRole decides by the rules of one cluster role, whatever it is bound to.
+func (a *roleBased) byRole(role string) func(context.Context, services.Attributes) services.Decision {
+	return func(_ context.Context, q services.Attributes) services.Decision {
+		return a.current.Load().AuthorizeByRole(rbac.Ref{Name: role}, q)
+	}
+}
+
+var _ services.Authz = (*roleBased)(nil)

@@ -74,10 +74,10 @@ func ask(user string) services.Attributes {
 	return services.Attributes{User: services.UserInfo{Name: user}, Verb: "get", Resource: "pods"}
 }
 
-// started returns an authorizer of a cluster; it ends with the test.
-func started(t *testing.T, cluster *fake.Cluster) *authorizer {
+// started returns the roles and bindings of a cluster; it ends with the test.
+func started(t *testing.T, cluster *fake.Cluster) *roleBased {
 	t.Helper()
-	a := newAuthorizer(sources{changes: cluster.Source(), store: cluster, group: group})
+	a := newRoleBased(sources{changes: cluster.Source(), store: cluster, group: group})
 	for _, loop := range a.loops() {
 		go func() { _ = loop(t.Context()) }() // they return nil when the test ends
 	}
