@@ -30,6 +30,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -49,6 +50,7 @@ const (
 type door struct {
 	log        *slog.Logger
 	vocabulary vocabulary.Vocabulary
+	release    release.Release
 	metrics    *requestMetrics
 	tracer     *tracing.Tracer
 	auditLog   *audit.Log // nil if audit logging is off
@@ -90,7 +92,7 @@ type knowledge struct {
 // who may create CustomResourceDefinitions could create series without bound.
 func (d *door) learn(e *typesystem.Engine) {
 	before := d.types.Swap(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
-		Version: discovery.Release(""), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}})})
+		Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}})})
 	if before == nil || d.metrics == nil {
 		return
 	}
@@ -115,7 +117,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if err != nil {
 		return nil, err
 	}
-	d := &door{log: n.Log, vocabulary: n.Vocabulary, tracer: n.Tracer, store: b.store, admission: b.admission,
+	d := &door{log: n.Log, vocabulary: n.Vocabulary, release: n.Release, tracer: n.Tracer, store: b.store, admission: b.admission,
 		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance,
 		relearned: make(chan struct{}, 1)}
 	e, err := typesystem.New(types, typesystem.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.On(features.ServerSideApply), Features: g})

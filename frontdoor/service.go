@@ -84,18 +84,15 @@ func (c *config) register(fs *pflag.FlagSet) {
 // maxGoawayChance bounds --goaway-chance: more would keep clients connecting.
 const maxGoawayChance = 0.02
 
-// previousRelease is the only value of --show-hidden-metrics-for-version (section
-// "Deprecation rules").
-const previousRelease = "1.20"
-
 // start returns once the front door serves.
 func (c *config) start(ctx context.Context, n *run.Node) error {
-	gates, err := parseGates(c.featureGates, n.Log)
+	gates, err := parseGates(n.Release, c.featureGates, n.Log)
 	if err != nil {
 		return err
 	}
-	if c.hiddenMetrics != "" && c.hiddenMetrics != previousRelease {
-		return run.Usagef("--show-hidden-metrics-for-version must be omitted or have the value %q: only the previous minor version is allowed", previousRelease)
+	// Section "Deprecation rules".
+	if previous := n.Release.Previous().String(); c.hiddenMetrics != "" && c.hiddenMetrics != previous {
+		return run.Usagef("--show-hidden-metrics-for-version must be omitted or have the value %q: only the previous minor version is allowed", previous)
 	}
 	if !(c.goawayChance >= 0 && c.goawayChance <= maxGoawayChance) { // NaN is neither
 		return run.Usagef("--goaway-chance: %v is not between 0 and %v", c.goawayChance, maxGoawayChance)
@@ -104,7 +101,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return run.Usagef("--runtime-config: %v", err)
 	}
-	types, err := catalogue.New(catalogue.Options{Vocabulary: n.Vocabulary, RuntimeConfig: runtimeConfig, Feature: gates.On})
+	types, err := catalogue.New(catalogue.Options{Vocabulary: n.Vocabulary, Release: n.Release, RuntimeConfig: runtimeConfig, Feature: gates.On})
 	if err != nil {
 		return run.Usagef("--runtime-config: %v", err)
 	}
@@ -139,7 +136,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 			_ = server.Close()
 		}
 	})
-	n.Log.Info("serving", "url", "https://"+listener.Addr().String(), "vocabulary", n.Vocabulary.Name)
+	n.Log.Info("serving", "url", "https://"+listener.Addr().String(), "vocabulary", n.Vocabulary.Name, "emulated", n.Release)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -48,13 +50,23 @@ func New(o Options) *Documents {
 	return d
 }
 
-// Release returns the Kubernetes release whose API is served, with a build suffix.
-func Release(build string) version.Info {
-	return version.Info{
-		Major: "1", Minor: "21", GitVersion: "v1.21.14+portico" + build, GitTreeState: "clean",
+// Version returns the document of /version for a release.
+func Version(r release.Release) version.Info {
+	info := version.Info{
+		Major: "1", Minor: minor(r), GitVersion: "v" + r.Patch() + "+portico", GitTreeState: "clean",
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
+	if !r.Before(emulationShown) {
+		info.EmulationMajor, info.EmulationMinor = info.Major, info.Minor
+		info.MinCompatibilityMajor, info.MinCompatibilityMinor = info.Major, minor(r.Previous())
+	}
+	return info
 }
+
+// emulationShown is the first release whose /version has the emulated version.
+var emulationShown, _ = release.Of("1.33")
+
+func minor(r release.Release) string { return strconv.Itoa(r.Minor()) }
 
 func (d *Documents) add(path string, forms ...document) { d.forms[path] = forms }
 

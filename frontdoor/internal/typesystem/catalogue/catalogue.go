@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -19,10 +20,10 @@ import (
 // Options select what a catalogue holds.
 type Options struct {
 	Vocabulary vocabulary.Vocabulary
+	// Release is the release whose types are served.
+	Release release.Release
 	// RuntimeConfig selects the served versions.
 	RuntimeConfig RuntimeConfig
-	// Source of the built-in types; nil means release 1.21.
-	Source Source
 	// Feature reports whether a feature is on; nil means all of them.
 	Feature func(string) bool
 }
@@ -57,13 +58,9 @@ type GroupVersion struct {
 	Types   []*Type
 }
 
-// New builds the catalogue from the source's types and the files of package kinds.
+// New builds the catalogue from the release's types and the files of package kinds.
 func New(o Options) (*Catalogue, error) {
-	source := o.Source
-	if source == nil {
-		source = Release121()
-	}
-	surface, err := source.Surface(o.Vocabulary)
+	surface, err := surfaceOf(o.Release, o.Vocabulary)
 	if err != nil {
 		return nil, err
 	}

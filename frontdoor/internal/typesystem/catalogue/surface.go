@@ -6,13 +6,9 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Source describes resource types. Release121 is the only one so far.
-type Source interface {
-	Surface(vocabulary.Vocabulary) (*Surface, error)
-}
-
-// Surface holds the types of a source, and by definition name the schemas that these types
-// and their bodies refer to. All names are in the vocabulary that was passed to the source.
+// Surface holds the types of a release or of a CustomResourceDefinition, and by definition
+// name the schemas that these types and their bodies refer to. All names are in the
+// vocabulary in use.
 type Surface struct {
 	Types       []*Type
 	Definitions map[string]*spec.Schema
