@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -94,23 +95,32 @@ type chain []mode
 // error is returned.
 func (c chain) Authorize(ctx context.Context, a services.Attributes) (services.Decision, error) {
 	if slices.Contains(a.User.Groups, services.GroupMasters) {
-		return services.Decision{Allowed: true, Reason: "RBAC: member of group " + services.GroupMasters}, nil
+		return always(services.Decision{Allowed: true, Reason: "RBAC: member of group " + services.GroupMasters}), nil
 	}
-	var none services.Decision // no opinion
+	none := always(services.Decision{}) // no opinion
 	var failures []error
 	for _, m := range c {
 		d, err := m.traced(ctx, a, len(c) > 1)
 		switch {
 		case err != nil:
+			none.Revision = 0
 			failures = append(failures, fmt.Errorf("mode %s: %w", m.name, err))
 			continue
 		case d.Allowed || d.Denied:
+			d.Revision, d.AnyName = min(d.Revision, none.Revision), d.AnyName && none.AnyName
 			return d, nil
 		}
+		none.Revision, none.AnyName = min(none.Revision, d.Revision), none.AnyName && d.AnyName
 		none.Reason = join(none.Reason, d.Reason)
 		none.EvaluationError = join(none.EvaluationError, d.EvaluationError)
 	}
 	return none, errors.Join(failures...)
+}
+
+// always marks a decision that depends on no stored object and on no name.
+func always(d services.Decision) services.Decision {
+	d.Revision, d.AnyName = math.MaxInt64, true
+	return d
 }
 
 // traced asks a mode, with a span of its own in the trace of the request if it is one of
@@ -170,9 +180,9 @@ type constant bool
 // Authorize implements services.Authz.
 func (allow constant) Authorize(context.Context, services.Attributes) (services.Decision, error) {
 	if allow {
-		return services.Decision{Allowed: true, Reason: "everything is allowed"}, nil
+		return always(services.Decision{Allowed: true, Reason: "everything is allowed"}), nil
 	}
-	return services.Decision{Reason: "Everything is forbidden."}, nil
+	return always(services.Decision{Reason: "Everything is forbidden."}), nil
 }
 
 // Rules implements services.Authz.

@@ -63,6 +63,30 @@ func TestChain(t *testing.T) {
 	}
 }
 
+// TestKeptDecisions: a decision may be kept for as long as those of all modes that it
+// depends on.
+func TestKeptDecisions(t *testing.T) {
+	at := func(revision int64, anyName, allowed bool) opinion {
+		return opinion{decision: services.Decision{Allowed: allowed, Revision: revision, AnyName: anyName}}
+	}
+	for name, c := range map[string]struct {
+		chain    chain
+		revision int64
+		anyName  bool
+	}{
+		"of one mode":                {modesOf(at(7, true, true)), 7, true},
+		"of the earlier ones":        {modesOf(at(5, false, false), at(7, true, true)), 5, false},
+		"not of later ones":          {modesOf(at(7, true, true), at(0, false, true)), 7, true},
+		"not after a remote service": {modesOf(at(0, false, false), at(7, true, true)), 0, false},
+		"not after a failure":        {modesOf(opinion{err: errors.New("unreachable")}, at(7, true, true)), 0, true},
+	} {
+		d, err := c.chain.Authorize(t.Context(), services.Attributes{})
+		if err != nil || d.Revision != c.revision || d.AnyName != c.anyName {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
+}
+
 func TestRulesOfAllModes(t *testing.T) {
 	rule := []services.ResourceRule{{Verbs: []string{"get"}}}
 	some := opinion{rules: services.Rules{Resource: rule}}

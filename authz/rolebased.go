@@ -3,6 +3,7 @@ package authz
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -31,11 +32,36 @@ type roleBased struct {
 	bindings [2]*changes.Mirror[*rbac.Binding] // likewise
 }
 
-// view is the compiled policy at one revision.
+// view is the compiled policy.
 type view struct {
 	*rbac.Index
-	revision int64
+	from     [4]state
 	replaced chan struct{} // closed when there is a newer one
+}
+
+// state is a mirror's state that a view was compiled from, or a newer one of the same
+// objects: the revision that it has reached, and the one since which its objects are the same.
+type state struct{ revision, changed int64 }
+
+// states returns the present states of the mirrors.
+func (a *roleBased) states() (now [4]state) {
+	for i := range a.roles {
+		now[i].revision, now[i].changed = a.roles[i].Reached()
+		now[2+i].revision, now[2+i].changed = a.bindings[i].Reached()
+	}
+	return now
+}
+
+// reached returns the revision through which a view includes every role and binding.
+func (a *roleBased) reached(v *view) int64 {
+	least := int64(math.MaxInt64)
+	for i, now := range a.states() {
+		if now.changed > v.from[i].changed {
+			now = v.from[i]
+		}
+		least = min(least, now.revision)
+	}
+	return least
 }
 
 // sources are where roles and bindings come from.
@@ -105,10 +131,10 @@ func (a *roleBased) compile(ctx context.Context) error {
 
 // renew compiles what the mirrors hold now.
 func (a *roleBased) renew() {
-	revision := min(a.roles[0].Revision(), a.roles[1].Revision(), a.bindings[0].Revision(), a.bindings[1].Revision())
+	from := a.states()
 	roles := append(a.roles[0].List(""), a.roles[1].List("")...)
 	bindings := append(a.bindings[0].List(""), a.bindings[1].List("")...)
-	old := a.current.Swap(&view{Index: rbac.Compile(roles, bindings), revision: revision, replaced: make(chan struct{})})
+	old := a.current.Swap(&view{Index: rbac.Compile(roles, bindings), from: from, replaced: make(chan struct{})})
 	if old == nil {
 		close(a.ready)
 		return
@@ -121,14 +147,21 @@ func (a *roleBased) renew() {
 // be used at once.
 func (a *roleBased) Authorize(ctx context.Context, q services.Attributes) (services.Decision, error) {
 	now := a.current.Load()
-	decision := now.Authorize(q)
+	decision := a.decide(now, q)
 	if decision.Allowed {
 		return decision, nil
 	}
 	if newer := a.catchUp(ctx, now); newer != now {
-		return newer.Authorize(q), nil
+		return a.decide(newer, q), nil
 	}
 	return decision, nil
+}
+
+// decide decides by a view, with the revision until which the decision is right.
+func (a *roleBased) decide(v *view, q services.Attributes) services.Decision {
+	decision := v.Authorize(q)
+	decision.Revision = a.reached(v)
+	return decision
 }
 
 // catchUp returns a view that includes everything stored so far. If that takes too
@@ -137,7 +170,7 @@ func (a *roleBased) catchUp(ctx context.Context, now *view) *view {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
 	revision, err := a.store.Revision(ctx)
-	if err != nil || now.revision >= revision {
+	if err != nil || a.reached(now) >= revision {
 		return now
 	}
 	for _, waitFor := range []func(context.Context, int64) error{
@@ -147,9 +180,9 @@ func (a *roleBased) catchUp(ctx context.Context, now *view) *view {
 			return a.current.Load()
 		}
 	}
-	for a.wake(); ; {
+	for {
 		now = a.current.Load()
-		if now.revision >= revision {
+		if a.reached(now) >= revision {
 			return now
 		}
 		select {

@@ -99,3 +99,45 @@ func bind(t *testing.T, cluster *fake.Cluster, name, role, user string) {
 	put(t, cluster, "clusterrolebindings", fmt.Sprintf(
 		`{metadata: {name: %s}, roleRef: {kind: ClusterRole, name: %s}, subjects: [{kind: User, name: %s}]}`, name, role, user))
 }
+
+// TestDecisionsNameTheirRevision: the revision of a decision is at or after the last change of
+// the policy that it includes, before one that it does not, and follows the changes of other
+// types, so that a caller may keep the decision.
+func TestDecisionsNameTheirRevision(t *testing.T) {
+	cluster := fake.New(t)
+	put(t, cluster, "clusterroles", `{metadata: {name: reader}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`)
+	put(t, cluster, "clusterroles", `{metadata: {name: one}, rules: [{apiGroups: [""], resources: [pods], resourceNames: [x], verbs: [patch]}]}`)
+	bind(t, cluster, "readers", "reader", "jane")
+	bind(t, cluster, "one", "one", "jane")
+	a := started(t, cluster)
+	reaches := func(what string, revision int64) services.Decision {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); ; {
+			d, err := a.Authorize(t.Context(), ask("jane"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Revision >= revision || !d.Allowed {
+				return d
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: decided at %d, want %d", what, d.Revision, revision)
+			}
+		}
+	}
+	if d := reaches("at first", 1); !d.AnyName {
+		t.Error("the decision is for one name")
+	}
+	named := ask("jane")
+	named.Verb, named.Name = "patch", "x"
+	if d, err := a.Authorize(t.Context(), named); err != nil || !d.Allowed || d.AnyName {
+		t.Errorf("by a rule with names: %+v, %v", d, err)
+	}
+	cluster.Put(t, resource.GroupResource{Resource: "pods"}, `{metadata: {name: x}}`)
+	other := cluster.Put(t, resource.GroupResource{Resource: "pods"}, `{metadata: {name: y}}`)
+	reaches("after changes of other types", other)
+	removed := cluster.Delete(resource.Key{GroupResource: resource.GroupResource{Group: group, Resource: "clusterrolebindings"}, Name: "readers"})
+	if d := reaches("after its binding is gone", removed); d.Allowed {
+		t.Errorf("allowed by a binding that is gone: %+v, removed at %d", d, removed)
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/backends"
+
 	"github.com/go-chi/chi/v5"
 	"github.com/spf13/pflag"
 
@@ -83,8 +85,8 @@ func writeJSON(w http.ResponseWriter, mediaType string, value any) error {
 }
 
 // newActions builds the handlers of action subresources.
-func (d *door) newActions(n *run.Node, b backends) (*subresources.Handlers, error) {
+func (d *door) newActions(n *run.Node, b backends.Services) (*subresources.Handlers, error) {
 	issuer, err := newIssuer(n)
-	return &subresources.Handlers{Store: b.store, Writes: d.writes, Admission: b.admission, Codec: d.writes.Codec,
+	return &subresources.Handlers{Store: b.Store, Writes: d.writes, Admission: b.Admission, Codec: d.writes.Codec,
 		Vocabulary: n.Vocabulary, Tokens: issuer, Now: time.Now}, err
 }

@@ -139,9 +139,11 @@ func requirements(dir string) (map[string]string, error) {
 
 // layers returns the allowed imports of each layer of the front door, by the folder in
 // frontdoor/internal: HTTP processing (http), request handlers (handlers), types
-// (typesystem), encodings (wire), and the initial objects of every cluster (bootstrap).
+// (typesystem), encodings (wire), the initial objects of every cluster (bootstrap), and the
+// services that it calls (backends).
 func layers() map[string][]string {
 	return map[string][]string{
+		"backends":   {},
 		"http":       {"typesystem"},
 		"handlers":   {"http", "typesystem", "wire"},
 		"typesystem": {},

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -135,14 +136,15 @@ func (p policy) unversioned() policy {
 	return p
 }
 
-// Authorize implements services.Authz: allowed, or no opinion.
+// Authorize implements services.Authz: allowed, or no opinion. Both depend on nothing that
+// is stored.
 func (all Policies) Authorize(_ context.Context, a services.Attributes) (services.Decision, error) {
 	for _, p := range all {
 		if p.covers(a.User) && p.allows(a) {
-			return services.Decision{Allowed: true, Reason: "ABAC: allowed by a policy of the file"}, nil
+			return services.Decision{Allowed: true, Reason: "ABAC: allowed by a policy of the file", Revision: math.MaxInt64, AnyName: true}, nil
 		}
 	}
-	return services.Decision{Reason: "No policy matched."}, nil
+	return services.Decision{Reason: "No policy matched.", Revision: math.MaxInt64, AnyName: true}, nil
 }
 
 // covers reports whether the policy is about a user. A policy with neither user nor group

@@ -18,7 +18,7 @@ func (x *Index) Authorize(a services.Attributes) services.Decision {
 		}
 		for i := range rules {
 			if rules[i].allows(&q) {
-				decision = services.Decision{Allowed: true, Reason: g.reason}
+				decision = services.Decision{Allowed: true, Reason: g.reason, AnyName: len(rules[i].ResourceNames) == 0}
 				return false
 			}
 		}

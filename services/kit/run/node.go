@@ -47,7 +47,8 @@ type Node struct {
 // process is shared by all nodes of one process.
 type process struct {
 	transport *transport
-	offered   map[string]any // by the contract's name; only touched during the start
+	offered   map[string]any  // by the contract's name; only touched during the start
+	dialed    map[string]bool // which of them are clients of another process
 	exits     []func()
 	closing   []func() // called when the stop begins
 	// stopDelay is how long the process continues to serve after a signal.

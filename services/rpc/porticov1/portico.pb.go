@@ -2243,6 +2243,8 @@ type Decision struct {
 	Denied          bool                   `protobuf:"varint,2,opt,name=denied,proto3" json:"denied,omitempty"`
 	Reason          string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	EvaluationError string                 `protobuf:"bytes,4,opt,name=evaluation_error,json=evaluationError,proto3" json:"evaluation_error,omitempty"`
+	Revision        int64                  `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	AnyName         bool                   `protobuf:"varint,6,opt,name=any_name,json=anyName,proto3" json:"any_name,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2303,6 +2305,20 @@ func (x *Decision) GetEvaluationError() string {
 		return x.EvaluationError
 	}
 	return ""
+}
+
+func (x *Decision) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Decision) GetAnyName() bool {
+	if x != nil {
+		return x.AnyName
+	}
+	return false
 }
 
 type RulesRequest struct {
@@ -3037,12 +3053,14 @@ const file_portico_proto_rawDesc = "" +
 	"\bresource\x18\x06 \x01(\tR\bresource\x12 \n" +
 	"\vsubresource\x18\a \x01(\tR\vsubresource\x12\x1c\n" +
 	"\tnamespace\x18\b \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\t \x01(\tR\x04name\"\x7f\n" +
+	"\x04name\x18\t \x01(\tR\x04name\"\xb6\x01\n" +
 	"\bDecision\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x16\n" +
 	"\x06denied\x18\x02 \x01(\bR\x06denied\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12)\n" +
-	"\x10evaluation_error\x18\x04 \x01(\tR\x0fevaluationError\"V\n" +
+	"\x10evaluation_error\x18\x04 \x01(\tR\x0fevaluationError\x12\x1a\n" +
+	"\brevision\x18\x05 \x01(\x03R\brevision\x12\x19\n" +
+	"\bany_name\x18\x06 \x01(\bR\aanyName\"V\n" +
 	"\fRulesRequest\x12(\n" +
 	"\x04user\x18\x01 \x01(\v2\x14.portico.v1.UserInfoR\x04user\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"\xd0\x01\n" +
