@@ -38,11 +38,11 @@ func (f *callFailure) Error() string { return f.err.Error() }
 // call calls a webhook. If the webhook rejects the request, or does not support dry run,
 // the error is a *services.Status; any other error is a *callFailure. The answer has the
 // warnings and audit annotations in either case.
-func (w *Webhooks) call(ctx context.Context, h *hook, r *review.Review) (answer, error) {
+func (w *Webhooks) call(ctx context.Context, h called, r *review.Review) (answer, error) {
 	if r.DryRun && !h.dryRunSafe {
 		return answer{}, services.BadRequest("admission webhook %q does not support dry run", h.name)
 	}
-	question := &admissionv1.AdmissionReview{Request: question(r)}
+	question := &admissionv1.AdmissionReview{Request: question(h, r)}
 	question.Kind, question.APIVersion = "AdmissionReview", w.Vocabulary.Group("admission.")+"/"+h.version
 	reply, err := h.exchange(ctx, question)
 	if err == nil {
@@ -62,18 +62,15 @@ func (w *Webhooks) call(ctx context.Context, h *hook, r *review.Review) (answer,
 	return *reply.Response, nil
 }
 
-// question returns the AdmissionRequest of a review, whose Object must be current.
-func question(r *review.Review) *admissionv1.AdmissionRequest {
-	kind := metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
-	if r.KindVersion != "" {
-		kind.Group, kind.Version = r.KindGroup, r.KindVersion
-	}
-	of := metav1.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
+// question returns the AdmissionRequest for a webhook.
+func question(c called, r *review.Review) *admissionv1.AdmissionRequest {
+	kind, of := typeOf(c.as)
+	requestKind, requestOf := typeOf(r.Own())
 	q := &admissionv1.AdmissionRequest{
 		UID: uuid.NewUUID(), Kind: kind, Resource: of, SubResource: r.Subresource,
-		RequestKind: &kind, RequestResource: &of, RequestSubResource: r.Subresource,
+		RequestKind: &requestKind, RequestResource: &requestOf, RequestSubResource: r.Subresource,
 		Name: r.Name, Namespace: r.Namespace, Operation: admissionv1.Operation(r.Operation),
-		Object: raw(r.Object), OldObject: raw(r.OldObject), DryRun: &r.DryRun, Options: raw(r.Options),
+		Object: raw(c.object), OldObject: raw(c.old), DryRun: &r.DryRun, Options: raw(r.Options),
 		UserInfo: authenticationv1.UserInfo{Username: r.User.Name, UID: r.User.UID, Groups: r.User.Groups},
 	}
 	if isNamespace(r) {
@@ -86,6 +83,11 @@ func question(r *review.Review) *admissionv1.AdmissionRequest {
 		}
 	}
 	return q
+}
+
+func typeOf(t services.ServedType) (metav1.GroupVersionKind, metav1.GroupVersionResource) {
+	return metav1.GroupVersionKind{Group: t.KindGroup, Version: t.KindVersion, Kind: t.Kind},
+		metav1.GroupVersionResource{Group: t.Group, Version: t.Version, Resource: t.Resource}
 }
 
 // raw wraps JSON; an empty slice becomes null.

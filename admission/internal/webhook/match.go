@@ -14,11 +14,18 @@ import (
 )
 
 // matches reports whether a webhook is to be called for a request: one of its rules, both
-// of its selectors and all of its conditions have to match.
-func (w *Webhooks) matches(ctx context.Context, h *hook, r *review.Review) (bool, error) {
-	if w.exempt(r) || !slices.ContainsFunc(h.rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return w.covers(h, &rule, r) }) {
-		return false, nil
+// of its selectors and all of its conditions have to match. as is the type of the matching
+// rule, in whose version the webhook receives the objects.
+func (w *Webhooks) matches(ctx context.Context, h *hook, r *review.Review) (as services.ServedType, ok bool, err error) {
+	if as, ok = h.covers(r); !ok || w.exempt(r) {
+		return as, false, nil
 	}
+	ok, err = w.selected(ctx, h, r)
+	return as, ok, err
+}
+
+// selected reports whether both selectors and all conditions of a webhook match.
+func (w *Webhooks) selected(ctx context.Context, h *hook, r *review.Review) (bool, error) {
 	if !h.objects.Empty() {
 		current, err := r.Current()
 		if err != nil || !selects(h.objects, current) && !selects(h.objects, r.OldObject) {
@@ -97,45 +104,51 @@ func labelsOf(object []byte) (map[string]string, bool) {
 	return o.Metadata.Labels, true
 }
 
-// covers reports whether a rule matches the request.
-func (w *Webhooks) covers(h *hook, rule *admissionregistrationv1.RuleWithOperations, r *review.Review) bool {
-	if !includes(rule.Operations, admissionregistrationv1.OperationType(r.Operation)) || !inScope(rule.Scope, r) {
-		return false
-	}
-	if !slices.ContainsFunc(rule.Resources, func(path string) bool { return coversPath(path, r) }) {
-		return false
-	}
-	if includes(rule.APIGroups, r.Group) && includes(rule.APIVersions, r.Version) {
-		return true
-	}
-	return h.equivalent && slices.ContainsFunc(w.groups(r), func(group string) bool { return includes(rule.APIGroups, group) })
-}
-
-// groups returns the API groups that serve the objects of the request's resource.
-func (w *Webhooks) groups(r *review.Review) []string {
-	for _, shown := range []struct {
-		resource string
-		in       []string
-	}{
-		{"ingresses", []string{w.Vocabulary.Group("networking."), "extensions"}},
-		{"events", []string{"", w.Vocabulary.Group("events.")}},
-	} {
-		if r.Resource == shown.resource && slices.Contains(shown.in, r.Group) {
-			return shown.in
+// covers returns the type of the request if a rule names it. With matchPolicy Equivalent it is
+// otherwise the first type that a rule names and that serves the same objects.
+func (h *hook) covers(r *review.Review) (as services.ServedType, ok bool) {
+	own := r.Own()
+	for i := range h.rules {
+		if covers(&h.rules[i], own, r) {
+			return own, true
 		}
 	}
-	return []string{r.Group}
+	if !h.equivalent {
+		return own, false
+	}
+	for i := range h.rules {
+		for _, served := range r.Served {
+			if covers(&h.rules[i], served, r) {
+				return served, true
+			}
+		}
+		// A front door of an earlier release names no types: any version of the group will do.
+		if other := h.rules[i]; len(r.Served) == 0 {
+			other.APIVersions = []string{"*"}
+			if covers(&other, own, r) {
+				return own, true
+			}
+		}
+	}
+	return own, false
+}
+
+// covers reports whether a rule matches a request as one for the type.
+func covers(rule *admissionregistrationv1.RuleWithOperations, t services.ServedType, r *review.Review) bool {
+	return includes(rule.Operations, admissionregistrationv1.OperationType(r.Operation)) && inScope(rule.Scope, r) &&
+		includes(rule.APIGroups, t.Group) && includes(rule.APIVersions, t.Version) &&
+		slices.ContainsFunc(rule.Resources, func(path string) bool { return coversPath(path, t.Resource, r.Subresource) })
 }
 
 func includes[T ~string](list []T, value T) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }
 
-// coversPath reports whether a rule's resource, as in pods, pods/exec, pods/*, */scale or
-// */*, is that of the request. A * alone means no subresources.
-func coversPath(path string, r *review.Review) bool {
+// coversPath reports whether a path in a rule, as in pods, pods/exec, pods/*, */scale or */*,
+// is that of a resource or subresource. A * alone means no subresources.
+func coversPath(path, plural, sub string) bool {
 	resource, subresource, _ := strings.Cut(path, "/")
-	return (resource == "*" || resource == r.Resource) && (subresource == "*" || subresource == r.Subresource)
+	return (resource == "*" || resource == plural) && (subresource == "*" || subresource == sub)
 }
 
 func inScope(scope *admissionregistrationv1.ScopeType, r *review.Review) bool {

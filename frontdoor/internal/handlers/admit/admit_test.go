@@ -82,7 +82,8 @@ func TestQuestions(t *testing.T) {
 			}
 			want := services.AdmissionRequest{Operation: x.operation, Version: "v1", Resource: "pods", Subresource: "eviction",
 				Kind: "Eviction", KindGroup: "policy", KindVersion: "v1", Namespace: "here", Name: "a", User: r.User,
-				Object: []byte(`{"a":1}`), OldObject: []byte("{}"), Options: json.RawMessage(x.options), DryRun: x.dryRun, OwnerTypes: owners}
+				Object: []byte(`{"a":1}`), OldObject: []byte("{}"), Options: json.RawMessage(x.options), DryRun: x.dryRun, OwnerTypes: owners,
+				Served: []services.ServedType{{Version: "v1", Resource: "pods", KindGroup: "policy", KindVersion: "v1beta1", Kind: "Eviction"}}}
 			if x.options == "" {
 				want.Options = nil
 			}

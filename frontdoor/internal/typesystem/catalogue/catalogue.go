@@ -31,9 +31,10 @@ type Options struct {
 // Catalogue holds all resource types. It is immutable.
 type Catalogue struct {
 	groups      []Group
-	types       map[typeID]*Type                 // served ones
-	kinds       map[kindID]*Type                 // served ones
-	stored      map[resource.GroupResource]*Type // by each group that shares it
+	types       map[typeID]*Type                   // served ones
+	kinds       map[kindID]*Type                   // served ones
+	sharing     map[resource.GroupResource][]*Type // served ones by key
+	stored      map[resource.GroupResource]*Type   // by each group that shares it
 	definitions map[string]*spec.Schema
 	bodies      map[kindID]string // definition names
 	converter   func() (managedfields.TypeConverter, error)
@@ -114,7 +115,9 @@ func (c *Catalogue) index(served []*Type, order []string) {
 			cmp.Compare(rank(a.Group), rank(b.Group)), cmp.Compare(a.Group, b.Group),
 			byVersion(a.Version, b.Version), cmp.Compare(a.Resource, b.Resource))
 	})
+	c.sharing = map[resource.GroupResource][]*Type{}
 	for _, t := range served {
+		c.sharing[t.Key] = append(c.sharing[t.Key], t)
 		c.types[typeID{t.Group, t.Version, t.Resource}] = t
 		c.kinds[kindID{t.Group, t.Version, t.Kind}] = t
 		if n := len(c.groups); n == 0 || c.groups[n-1].Name != t.Group {
@@ -153,6 +156,10 @@ func (c *Catalogue) ByAPIVersion(apiVersion, kind string) (*Type, bool) {
 	}
 	return c.ByKind(gv.Group, gv.Version, kind)
 }
+
+// Sharing returns the served types whose objects are those of t: its other versions, and the
+// groups that share them. t is among them if it is served.
+func (c *Catalogue) Sharing(t *Type) []*Type { return c.sharing[t.Key] }
 
 // Groups returns the served groups, the core group first.
 func (c *Catalogue) Groups() []Group { return c.groups }
