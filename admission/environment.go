@@ -17,8 +17,8 @@ import (
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/webhooks"
 	"github.com/portico-platform/portico/services/resource"
-	webhooks "github.com/portico-platform/portico/services/webhook"
 )
 
 // environment connects to the services that the plugins call and waits until their
@@ -44,7 +44,11 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	unreachable, _ := n.Flags.GetInt64("default-unreachable-toleration-seconds")
 	e.NotReadyFor, e.UnreachableFor = time.Duration(notReady)*time.Second, time.Duration(unreachable)*time.Second
 	m := mirrors{node: n, store: store, source: source}
-	v, find := n.Vocabulary, webhooks.ClusterServices(store)
+	v := n.Vocabulary
+	clients, err := webhooks.Clients(n, store)
+	if err != nil {
+		return e, err
+	}
 	e.Namespaces = mirror(&m, "", "namespaces", namespaces.Parser(v))
 	e.StorageClasses = mirror(&m, "storage.", "storageclasses", plugin.StorageClassParser(v))
 	e.IngressClasses = mirror(&m, "networking.", "ingressclasses", plugin.IngressClassParser(v))
@@ -56,8 +60,8 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	if slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == "PodSecurityPolicy" }) {
 		e.PodPolicies = mirror(&m, "policy", "podsecuritypolicies", podsecurity.Parse)
 	}
-	e.Mutating = mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(find, c.MutatingAs))
-	e.Validating = mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(find, c.ValidatingAs))
+	e.Mutating = mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(clients, c.MutatingAs))
+	e.Validating = mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(clients, c.ValidatingAs))
 	return e, m.wait(ctx)
 }
 

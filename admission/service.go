@@ -16,6 +16,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/webhooks"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -36,6 +37,7 @@ func flags(fs *pflag.FlagSet) {
 	fs.StringSlice("enable-admission-plugins", nil, "admission plugins to turn on in addition to those that are on by default; off by default: "+off)
 	fs.StringSlice("disable-admission-plugins", nil, "admission plugins to turn off, of those that are on by default: "+on)
 	fs.String("admission-control-config-file", "", "`file` with an AdmissionConfiguration, which configures admission plugins")
+	webhooks.Flags(fs)
 	fs.Int64("default-not-ready-toleration-seconds", 300, "tolerationSeconds for nodes that are not ready, for pods that set none")
 	fs.Int64("default-unreachable-toleration-seconds", 300, "tolerationSeconds for nodes that are unreachable, for pods that set none")
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
+	"github.com/portico-platform/portico/services/kit/webhooks"
 )
 
 // config holds the front door's flags, named as in the specification.
@@ -62,6 +63,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.IntVar(&c.securePort, "secure-port", 6443, "port to serve HTTPS on; 0 for any free port")
 	fs.StringVar(&c.certFile, "tls-cert-file", "", "serving certificate (PEM, may include intermediates)")
 	fs.StringVar(&c.keyFile, "tls-private-key-file", "", "private key for --tls-cert-file (PEM)")
+	webhooks.Flags(fs)
 	expiry.Flags(fs, expiry.Own, "tls-cert-file")
 	fs.StringSliceVar(&c.runtimeConfig, "runtime-config", nil, "group versions to enable or disable, such as batch/v1beta1=false; also api/all, api/ga, api/beta, api/alpha")
 	fs.StringToStringVar(&c.featureGates, "feature-gates", nil, "features to turn on or off, as in ServerSideApply=false")

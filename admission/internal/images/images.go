@@ -19,7 +19,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/kit/webhooks"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
@@ -44,7 +44,7 @@ type Plugin struct {
 
 // New returns the plugin with a configuration.
 func New(c Config, v vocabulary.Vocabulary, log *slog.Logger) *Plugin {
-	return &Plugin{config: c, vocabulary: v, log: log, client: webhook.New(c.Remote, nil, webhook.Caller{Agent: "portico-admission", Trace: tracing.ToHeader}), kept: cache.NewLRUExpireCache(maxKept)}
+	return &Plugin{config: c, vocabulary: v, log: log, client: webhook.NewClients(webhook.Settings{Caller: webhooks.Caller("admission")}).New(c.Remote), kept: cache.NewLRUExpireCache(maxKept)}
 }
 
 // Validate refuses with Forbidden (403) pods with images that the service refuses, and

@@ -11,7 +11,6 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
-	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -43,9 +42,9 @@ type hook struct {
 
 func (h *hook) key() string { return h.configuration + "/" + h.name }
 
-// Parser returns a parser of stored configurations. The resolver finds the addresses of
-// Services that webhooks name; identities are the client credentials for each webhook.
-func Parser(find webhook.Resolver, identities Identities) func(services.Object) (Configuration, error) {
+// Parser returns a parser of stored configurations. Identities are the client credentials for
+// each webhook.
+func Parser(clients *webhook.Clients, identities Identities) func(services.Object) (Configuration, error) {
 	return func(o services.Object) (Configuration, error) {
 		var stored struct {
 			// A validating webhook has all fields of a mutating one except reinvocationPolicy.
@@ -58,7 +57,7 @@ func Parser(find webhook.Resolver, identities Identities) func(services.Object) 
 		for _, w := range stored.Webhooks {
 			hook, err := newHook(o.Key.Name, &w, func(c webhook.Config) *webhook.Client {
 				c.Identity = identities.of(c)
-				return webhook.New(c, find, webhook.Caller{Agent: "portico-admission", Trace: tracing.ToHeader})
+				return clients.New(c)
 			})
 			if err != nil {
 				return c, fmt.Errorf("webhook %q: %w", w.Name, err)
