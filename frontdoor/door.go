@@ -12,7 +12,9 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/componentstatus"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/extensions"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reviews"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
@@ -68,6 +70,8 @@ type door struct {
 	actions     *subresources.Handlers
 	components  *componentstatus.Handlers
 	connections *connect.Handlers
+	// extensions serve the group versions of other servers.
+	extensions *extensions.Handlers
 
 	router     http.Handler // serves the paths that are no resources
 	compressor compression.Compressor
@@ -145,9 +149,11 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	}
 	d.writes = &writes.Handlers{Store: b.Store, Reads: d.reads, Admission: b.Admission, Codec: codec, Vocabulary: n.Vocabulary, Log: n.Log,
 		Allow: d.access.Allow, Addresses: assigner}
-	if d.actions, err = d.newActions(n, b); err != nil {
+	tokens, err := issuer.New(n)
+	if err != nil {
 		return nil, err
 	}
+	d.actions = &subresources.Handlers{Store: b.Store, Writes: d.writes, Admission: b.Admission, Codec: codec, Vocabulary: n.Vocabulary, Tokens: tokens, Now: time.Now}
 	if d.connections, err = c.connections.New(n, b.Store, b.Admission); err != nil {
 		return nil, err
 	}
@@ -168,6 +174,9 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	}
 	if err := d.createDefaults(ctx); err != nil {
 		return nil, fmt.Errorf("creating default objects: %w", err)
+	}
+	if err := c.followExtensions(ctx, n, b, d); err != nil {
+		return nil, err
 	}
 	return d, d.restoreDefaults(n, b)
 }

@@ -14,8 +14,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/extensions"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/keypair"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/contract"
@@ -42,6 +45,7 @@ type config struct {
 	hiddenMetrics     string
 	addresses         addressConfig
 	connections       connect.Settings
+	extensions        extensions.Settings
 	profiling         bool
 }
 
@@ -80,7 +84,8 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "previous release, such as 1.20, whose hidden metrics are shown; this release hides none")
 	c.addresses.register(fs)
 	c.connections.Register(fs)
-	registerTokens(fs)
+	c.extensions.Register(fs)
+	issuer.Register(fs)
 }
 
 // maxGoawayChance bounds --goaway-chance: more would keep clients connecting.
@@ -163,7 +168,7 @@ func (c *config) listen(log *slog.Logger) (net.Listener, error) {
 	if c.certFile == "" || c.keyFile == "" {
 		return nil, run.Usagef("--tls-cert-file and --tls-private-key-file are required")
 	}
-	certificate, err := openCertificate(c.certFile, c.keyFile, log)
+	certificate, err := keypair.Open(keypair.Files{What: "serving certificate", Cert: c.certFile, Key: c.keyFile}, log)
 	if err != nil {
 		return nil, run.Usagef("--tls-cert-file, --tls-private-key-file: %v", err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
@@ -61,15 +62,15 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	v := vocabulary.K8s()
-	issuer := &Issuer{Name: "https://api", Audiences: []string{"https://api"}, Claim: v.Domain}
-	if err := issuer.Sign(file); err != nil {
+	signs := &issuer.Issuer{Name: "https://api", Audiences: []string{"https://api"}, Claim: v.Domain}
+	if err := signs.Sign(file); err != nil {
 		t.Fatal(err)
 	}
 	store := fake.New(t).Store()
 	codec := wire.New(wire.Config{Vocabulary: v})
 	return &bench{T: t, store: store, engine: e, key: key, handlers: &Handlers{Store: store, Admission: handlertest.AdmitAll{}, Codec: codec, Vocabulary: v,
 		Writes: &writes.Handlers{Store: store, Admission: handlertest.AdmitAll{}, Codec: codec, Vocabulary: v, Log: slog.New(slog.DiscardHandler)},
-		Tokens: issuer,
+		Tokens: signs,
 		Now:    func() time.Time { return now }}}
 }
 

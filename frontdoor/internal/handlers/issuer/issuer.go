@@ -1,4 +1,4 @@
-package subresources
+package issuer
 
 import (
 	"time"
@@ -39,21 +39,22 @@ func (i *Issuer) Keys() jose.JSONWebKeySet {
 	return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{i.public}}
 }
 
-// subject is whom a token speaks for, and what it ends with.
-type subject struct {
+// Subject is whom a token speaks for, and what it ends with.
+type Subject struct {
 	Namespace      string `json:"namespace"`
-	ServiceAccount named  `json:"serviceaccount"`
-	Pod            *named `json:"pod,omitempty"`
-	Secret         *named `json:"secret,omitempty"`
+	ServiceAccount Named  `json:"serviceaccount"`
+	Pod            *Named `json:"pod,omitempty"`
+	Secret         *Named `json:"secret,omitempty"`
 }
 
-type named struct {
+// Named is an object that a token names.
+type Named struct {
 	Name string `json:"name"`
 	UID  string `json:"uid"`
 }
 
-// issue signs a token. The standard claims need neither issuer nor times.
-func (i *Issuer) issue(standard jwt.Claims, s subject, from, to time.Time) (string, error) {
+// Issue signs a token. The standard claims need neither issuer nor times.
+func (i *Issuer) Issue(standard jwt.Claims, s Subject, from, to time.Time) (string, error) {
 	standard.Issuer = i.Name
 	standard.IssuedAt, standard.NotBefore = jwt.NewNumericDate(from), jwt.NewNumericDate(from)
 	standard.Expiry = jwt.NewNumericDate(to)

@@ -1,4 +1,4 @@
-package frontdoor
+package issuer
 
 import (
 	"crypto/ecdsa"
@@ -13,10 +13,6 @@ import (
 	"testing"
 
 	"github.com/go-jose/go-jose/v4"
-
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
-	"github.com/portico-platform/portico/frontdoor/internal/http/request"
-	"github.com/portico-platform/portico/services/kit/run/routes"
 )
 
 // TestIssuerDocuments reads the OpenID Connect Discovery documents.
@@ -33,15 +29,18 @@ func TestIssuerDocuments(t *testing.T) {
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	issuer := &subresources.Issuer{Name: "https://api.example"}
-	if err := issuer.Sign(file); err != nil {
+	i := &Issuer{Name: "https://api.example"}
+	if err := i.Sign(file); err != nil {
 		t.Fatal(err)
 	}
-	get := func(i *subresources.Issuer, path string) *httptest.ResponseRecorder {
+	get := func(i *Issuer, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		router := routes.New()
-		issuerRoutes(router, i)
-		if err := (&door{router: router}).plain(w, &request.Request{Request: httptest.NewRequest("GET", "https://door"+path, nil)}); err != nil {
+		document := Documents(i)[path]
+		if document == nil {
+			w.Code = 404
+			return w
+		}
+		if err := document(w, httptest.NewRequest("GET", "https://door"+path, nil)); err != nil {
 			t.Fatal(err)
 		}
 		return w
@@ -51,25 +50,25 @@ func TestIssuerDocuments(t *testing.T) {
 		Keys   string   `json:"jwks_uri"`
 		Signed []string `json:"id_token_signing_alg_values_supported"`
 	}
-	if err := json.Unmarshal(get(issuer, pathIssuer).Body.Bytes(), &about); err != nil {
+	if err := json.Unmarshal(get(i, pathIssuer).Body.Bytes(), &about); err != nil {
 		t.Fatal(err)
 	}
-	if about.Issuer != issuer.Name || about.Keys != "https://door/openid/v1/jwks" || len(about.Signed) != 1 || about.Signed[0] != "ES256" {
+	if about.Issuer != i.Name || about.Keys != "https://door/openid/v1/jwks" || len(about.Signed) != 1 || about.Signed[0] != "ES256" {
 		t.Errorf("got %+v", about)
 	}
 	var keys jose.JSONWebKeySet
-	if err := json.Unmarshal(get(issuer, pathKeys).Body.Bytes(), &keys); err != nil {
+	if err := json.Unmarshal(get(i, pathKeys).Body.Bytes(), &keys); err != nil {
 		t.Fatal(err)
 	}
 	if len(keys.Keys) != 1 || !keys.Keys[0].IsPublic() || !key.PublicKey.Equal(keys.Keys[0].Key) {
 		t.Errorf("got the keys %+v", keys)
 	}
-	for _, i := range []*subresources.Issuer{nil, {Name: "cluster"}} {
+	for _, i := range []*Issuer{nil, {Name: "cluster"}} {
 		if got := get(i, pathIssuer); got.Code != 404 {
 			t.Errorf("%v: got %d, want 404", i, got.Code)
 		}
 	}
-	if got := get(issuer, "/openid/v1"); got.Code != 404 {
+	if got := get(i, "/openid/v1"); got.Code != 404 {
 		t.Errorf("another path: got %d, want 404", got.Code)
 	}
 }

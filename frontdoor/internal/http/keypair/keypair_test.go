@@ -1,4 +1,4 @@
-package frontdoor
+package keypair
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func TestTheCertificateFollowsItsFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		serving, err := openCertificate(first.Cert, first.Key, slog.New(slog.DiscardHandler))
+		serving, err := Open(Files{What: "certificate", Cert: first.Cert, Key: first.Key}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestTheCertificateFollowsItsFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		<-time.After(certificateCheck + 1) // of the fake clock
+		<-time.After(check + 1) // of the fake clock
 		want, err := tls.LoadX509KeyPair(second.Cert, second.Key)
 		if err != nil {
 			t.Fatal(err)
