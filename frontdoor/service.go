@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/clienttrust"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/extensions"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
@@ -85,6 +86,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	c.addresses.register(fs)
 	c.connections.Register(fs)
 	c.extensions.Register(fs)
+	clienttrust.Register(fs)
 	issuer.Register(fs)
 }
 

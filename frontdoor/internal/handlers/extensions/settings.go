@@ -1,8 +1,6 @@
 package extensions
 
 import (
-	"slices"
-
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/keypair"
@@ -23,10 +21,6 @@ func (s *Settings) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.key, "proxy-client-key-file", "", "private key for --proxy-client-cert-file (PEM)")
 	fs.BoolVar(&s.endpoints, "enable-aggregator-routing", false, "send requests for extensions of the API to endpoints of their service, not to its cluster IP")
 	fs.IntVar(&s.seats, "max-extension-requests-inflight", 100, "maximum number of concurrent requests to one extension of the API; further ones are queued fairly by user")
-	// Authn declares these too, to trust proxies.
-	fs.StringSlice("requestheader-username-headers", nil, "headers in which a proxy names the user, in order")
-	fs.StringSlice("requestheader-group-headers", nil, "headers in which a proxy names groups")
-	fs.StringSlice("requestheader-extra-headers-prefix", nil, "prefixes of headers in which a proxy gives extra attributes")
 	expiry.Flags(fs, expiry.Own, "proxy-client-cert-file")
 }
 
@@ -37,10 +31,6 @@ func (s *Settings) Apply(n *run.Node, c *Config) (err error) {
 		return run.Usagef("--max-extension-requests-inflight must be positive")
 	}
 	c.Endpoints, c.Seats = s.endpoints, s.seats
-	for _, flag := range []string{"requestheader-username-headers", "requestheader-group-headers", "requestheader-extra-headers-prefix"} {
-		names, _ := n.Flags.GetStringSlice(flag)
-		c.Hidden = slices.Concat(c.Hidden, names)
-	}
 	switch {
 	case (s.certificate == "") != (s.key == ""):
 		return run.Usagef("--proxy-client-cert-file and --proxy-client-key-file need each other")
