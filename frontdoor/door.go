@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -59,6 +60,8 @@ type door struct {
 	admission  services.Admission
 
 	types atomic.Pointer[knowledge]
+	// learning is held while types is replaced.
+	learning sync.Mutex
 	// relearned holds a signal after the types have changed.
 	relearned chan struct{}
 	access    *authfilters.Control
@@ -94,8 +97,10 @@ type knowledge struct {
 // learn replaces the served types. Metrics of removed types are dropped: otherwise a user
 // who may create CustomResourceDefinitions could create series without bound.
 func (d *door) learn(e *typesystem.Engine) {
-	before := d.types.Swap(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
-		Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}})})
+	d.learning.Lock()
+	defer d.learning.Unlock()
+	before := d.types.Load()
+	d.publish(e)
 	if before == nil || d.metrics == nil {
 		return
 	}
@@ -112,6 +117,20 @@ func (d *door) learn(e *typesystem.Engine) {
 			}
 		}
 	}
+}
+
+// publish makes the front door serve types, and the documents about them and the extensions.
+// The caller holds d.learning.
+func (d *door) publish(e *typesystem.Engine) {
+	o := discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
+		Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}}
+	if before := d.types.Load(); before != nil {
+		o.Before = before.documents
+	}
+	if d.extensions != nil {
+		o.Extensions = d.extensions.Describe()
+	}
+	d.types.Store(&knowledge{engine: e, documents: discovery.New(o)})
 }
 
 // newDoor connects to the other services and builds the handlers.

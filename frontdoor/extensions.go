@@ -25,7 +25,9 @@ func (c *config) followExtensions(ctx context.Context, n *run.Node, b backends.S
 	if err := c.extensions.Apply(n, &config); err != nil {
 		return err
 	}
+	d.learning.Lock()
 	d.extensions = extensions.New(config)
+	d.learning.Unlock()
 	n.Go("following extensions", d.extensions.Follow)
 	select {
 	case <-d.extensions.Ready():
@@ -33,5 +35,21 @@ func (c *config) followExtensions(ctx context.Context, n *run.Node, b backends.S
 		return ctx.Err()
 	}
 	n.Go("checking extensions", d.extensions.Check)
+	n.Go("reading the documents of extensions", d.extensions.Read)
+	n.Go("publishing the documents of extensions", d.publishExtensions)
 	return nil
+}
+
+// publishExtensions publishes the documents of extensions when they have changed.
+func (d *door) publishExtensions(ctx context.Context) error {
+	for {
+		select {
+		case <-d.extensions.Changed():
+			d.learning.Lock()
+			d.publish(d.engine())
+			d.learning.Unlock()
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }

@@ -30,9 +30,6 @@ const (
 	// messageAgain is how soon a condition is written again of which only the message
 	// differs: it may name the ports of connections.
 	messageAgain = time.Minute
-	// maxDiscovery is the size of the largest discovery document of a group version that is
-	// read.
-	maxDiscovery = 4 << 20
 )
 
 // Check keeps the condition Available of all APIServices up to date, until ctx ends, and

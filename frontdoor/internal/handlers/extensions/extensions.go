@@ -104,10 +104,7 @@ func (h *Handlers) learn(registered []registration) {
 			old.forget()
 		}
 	}
-	select {
-	case h.changed <- struct{}{}:
-	default:
-	}
+	h.signal()
 }
 
 // all returns the extensions, ordered by name. It omits those of built-in group versions,

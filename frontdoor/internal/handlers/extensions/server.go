@@ -29,6 +29,7 @@ type kept struct {
 	transport *http.Transport
 	err       error // why there is no transport
 	schedule
+	documents
 }
 
 // trustKey identifies a transport.

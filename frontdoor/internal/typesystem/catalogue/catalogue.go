@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -40,6 +41,7 @@ type Catalogue struct {
 	converter   func() (managedfields.TypeConverter, error)
 	reserved    map[string]Reserved // by group
 	builtIn     *Catalogue          // nil if this has only built-in types
+	order       []kinds.Group       // the groups of built-in types in the order of discovery
 }
 
 // ErrNoVersion is the error of a conversion to a version that is not served.
@@ -47,17 +49,26 @@ var ErrNoVersion = errors.New("no such version")
 
 type typeID struct{ group, version, resource string }
 
-// Group is an API group with its served versions, the preferred version first.
+// Group is an API group with its served versions, the preferred version first. Groups and
+// versions with a larger priority come first in discovery.
 type Group struct {
 	Name     string
+	Priority int64
 	Versions []GroupVersion
 }
 
 // GroupVersion is one version of a group with its types, ordered by name.
 type GroupVersion struct {
-	Version string
-	Types   []*Type
+	Version  string
+	Priority int64
+	Types    []*Type
 }
+
+// The priorities of custom types.
+const (
+	CustomPriority        = 1000
+	CustomVersionPriority = 100
+)
 
 // New builds the catalogue from the release's types and the files of package kinds.
 func New(o Options) (*Catalogue, error) {
@@ -94,21 +105,22 @@ func New(o Options) (*Catalogue, error) {
 	c.stored = described.store(surface.Types)
 	c.reserved = c.reserve(surface.Types)
 	served := slices.DeleteFunc(surface.Types, func(t *Type) bool { return !o.RuntimeConfig.serves(t) })
-	c.index(served, described.groups)
+	c.order = described.groups
+	c.index(served)
 	c.converter = sync.OnceValues(func() (managedfields.TypeConverter, error) {
 		return managedfields.NewTypeConverter(forOwnership(c.definitions), false)
 	})
 	return c, nil
 }
 
-// index fills the lookup maps and the list of groups. Groups are sorted as in order; groups
-// that it does not contain come last.
-func (c *Catalogue) index(served []*Type, order []string) {
+// index fills the lookup maps and the list of groups. Groups are sorted as in c.order;
+// groups that it does not contain come last.
+func (c *Catalogue) index(served []*Type) {
 	rank := func(group string) int {
-		if i := slices.Index(order, group); i >= 0 {
+		if i := slices.IndexFunc(c.order, func(g kinds.Group) bool { return g.Group == group }); i >= 0 {
 			return i
 		}
-		return len(order)
+		return len(c.order)
 	}
 	slices.SortFunc(served, func(a, b *Type) int {
 		return cmp.Or(
@@ -121,11 +133,17 @@ func (c *Catalogue) index(served []*Type, order []string) {
 		c.types[typeID{t.Group, t.Version, t.Resource}] = t
 		c.kinds[kindID{t.Group, t.Version, t.Kind}] = t
 		if n := len(c.groups); n == 0 || c.groups[n-1].Name != t.Group {
-			c.groups = append(c.groups, Group{Name: t.Group})
+			c.groups = append(c.groups, Group{Name: t.Group, Priority: CustomPriority})
+			if i := rank(t.Group); i < len(c.order) {
+				c.groups[len(c.groups)-1].Priority = c.order[i].Priority
+			}
 		}
 		group := &c.groups[len(c.groups)-1]
 		if n := len(group.Versions); n == 0 || group.Versions[n-1].Version != t.Version {
-			group.Versions = append(group.Versions, GroupVersion{Version: t.Version})
+			group.Versions = append(group.Versions, GroupVersion{Version: t.Version, Priority: CustomVersionPriority})
+			if i := rank(t.Group); i < len(c.order) && !t.Custom {
+				group.Versions[len(group.Versions)-1].Priority = max(c.order[i].Versions[t.Version], 1)
+			}
 		}
 		last := &group.Versions[len(group.Versions)-1]
 		last.Types = append(last.Types, t)
