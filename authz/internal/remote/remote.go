@@ -15,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kubeconfig"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/kit/webhooks"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -56,7 +57,7 @@ func New(c Config) (*Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := webhook.New(to, nil, webhook.Caller{Agent: "portico-authz", Trace: tracing.ToHeader})
+	client := webhook.NewClients(webhook.Settings{Caller: webhooks.Caller("authz")}).New(to)
 	return &Webhook{config: c, client: client, cached: cache.NewLRUExpireCache(maxCached)}, nil
 }
 
