@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/portico-platform/portico/services/kit/run/reload"
+	"github.com/portico-platform/portico/services/reload"
 )
 
 // pair is two files that are valid if they are equal.
