@@ -39,6 +39,10 @@ func TestRulesFind(t *testing.T) {
 		{"a module imports services and services/kit", "services/a.go", `import _ "github.com/portico-platform/portico/services/kit/run"`},
 		{"the contracts have few dependencies", "services/go.mod", "module github.com/portico-platform/portico/services\n\nrequire go.etcd.io/etcd/client/v3 v3.7.3\n"},
 		{"the contracts have few dependencies", "services/go.mod", "module github.com/portico-platform/portico/services\n\nrequire github.com/nats-io/nats.go v1.55.0 // indirect\n"},
+		{"a module imports services and services/kit", "admission/sdk/a.go", `import _ "github.com/portico-platform/portico/services/kit/run"`},
+		{"a module imports services and services/kit", "admission/examples/one/a.go", `import _ "github.com/portico-platform/portico/services/kit/run"`},
+		{"a module imports services and services/kit", "store/a.go", `import _ "github.com/portico-platform/portico/admission/sdk"`},
+		{"the contracts have few dependencies", "admission/sdk/go.mod", "module github.com/portico-platform/portico/admission/sdk\n\nrequire k8s.io/client-go v0.37.2\n"},
 		{"the layers of the front door", "frontdoor/internal/wire/a.go", `import _ "github.com/portico-platform/portico/frontdoor/internal/handlers/reads"`},
 		{"the layers of the front door", "frontdoor/internal/thing/a.go", ""},
 		{"files have at most", "store/a.go", strings.Repeat("// line\n", maxFile)},
@@ -83,7 +87,7 @@ func TestRulesFind(t *testing.T) {
 			if filepath.Ext(c.file) == ".go" && !strings.HasPrefix(source, "package") {
 				source = fmt.Sprintf(doc+"package %s\n", name, name) + source
 			}
-			write(t, filepath.Join(root, "docs/architecture.md"), "frontdoor store services")
+			write(t, filepath.Join(root, "docs/architecture.md"), "frontdoor store services admission/sdk admission/examples/one")
 			write(t, filepath.Join(root, "docs/api.md"), "# API\n\n## Paths\n")
 			write(t, filepath.Join(root, c.file), source)
 			got := broken(t, root)
@@ -97,7 +101,7 @@ func TestRulesFind(t *testing.T) {
 // TestRulesAccept applies the rules to a workspace without violations.
 func TestRulesAccept(t *testing.T) {
 	root := t.TempDir()
-	write(t, filepath.Join(root, "docs/architecture.md"), "frontdoor store services")
+	write(t, filepath.Join(root, "docs/architecture.md"), "frontdoor store services admission/sdk admission/examples/one")
 	write(t, filepath.Join(root, "docs/api.md"), "# API\n\n## Paths\n")
 	write(t, filepath.Join(root, "store/store.go"), `// Package store follows the rules. It has a comment that is long enough, and read-only tables.
 // It also has functions.
@@ -143,8 +147,8 @@ func read(ctx context.Context, a, b, c, d int) int {
 // broken returns the names of the rules with findings in a small workspace.
 func broken(t *testing.T, root string) (names []string) {
 	t.Helper()
-	write(t, filepath.Join(root, "go.work"), "go 1.26.0\n\nuse (\n\t./frontdoor\n\t./services\n\t./store\n)\n")
-	for _, module := range []string{"frontdoor", "services", "store"} {
+	write(t, filepath.Join(root, "go.work"), "go 1.26.0\n\nuse (\n\t./admission/examples/one\n\t./admission/sdk\n\t./frontdoor\n\t./services\n\t./store\n)\n")
+	for _, module := range []string{"admission/examples/one", "admission/sdk", "frontdoor", "services", "store"} {
 		if _, err := os.Stat(filepath.Join(root, module, "go.mod")); err == nil {
 			continue // part of the case
 		}
