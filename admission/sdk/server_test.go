@@ -164,8 +164,7 @@ func colors() sdk.Service {
 				r.Audit("color", c)
 				return r.Invalid(sdk.InvalidField("data.color", "%q is not allowed", c))
 			case "panic":
-				var none map[string]int
-				none[c]++
+				panic("a bug")
 			case "slow":
 				<-ctx.Done()
 			case "late":
