@@ -80,6 +80,11 @@ tidy: ## bring all modules to one set of versions
 .PHONY: gen
 gen: ## regenerate generated code
 	go generate $(PACKAGES)
+	GOWORK=off go -C deploy/release run . 1.36.yaml ../../frontdoor/internal/typesystem
+
+.PHONY: release-test
+release-test: ## compare the data of later Kubernetes releases with what their Go types say
+	GOWORK=off go -C deploy/release test -count=1 ./...
 
 .PHONY: e2e
 e2e: ## run the end-to-end tests, on one process and on many

@@ -48,7 +48,7 @@ func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return build(types, schema.New(types, o.Vocabulary, set.Definitions), set.Functions, o), nil
+	return build(types, schema.New(types, o.Vocabulary, set.In(types.Release())), set.Functions, o), nil
 }
 
 // With returns an engine with these custom types, and no others. It shares the built-in

@@ -31,6 +31,7 @@ type Options struct {
 
 // Catalogue holds all resource types. It is immutable.
 type Catalogue struct {
+	release     release.Release
 	groups      []Group
 	types       map[typeID]*Type                   // served ones
 	kinds       map[kindID]*Type                   // served ones
@@ -84,7 +85,8 @@ func New(o Options) (*Catalogue, error) {
 		return nil, err
 	}
 	c := &Catalogue{
-		types: map[typeID]*Type{}, kinds: map[kindID]*Type{},
+		release: o.Release,
+		types:   map[typeID]*Type{}, kinds: map[kindID]*Type{},
 		definitions: withKeyDefaults(surface.Definitions), bodies: map[kindID]string{},
 	}
 	for name, schema := range surface.Definitions {
@@ -178,6 +180,9 @@ func (c *Catalogue) ByAPIVersion(apiVersion, kind string) (*Type, bool) {
 // Sharing returns the served types whose objects are those of t: its other versions, and the
 // groups that share them. t is among them if it is served.
 func (c *Catalogue) Sharing(t *Type) []*Type { return c.sharing[t.Key] }
+
+// Release returns the release whose types these are.
+func (c *Catalogue) Release() release.Release { return c.release }
 
 // Groups returns the served groups, the core group first.
 func (c *Catalogue) Groups() []Group { return c.groups }

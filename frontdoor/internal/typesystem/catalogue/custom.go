@@ -19,7 +19,7 @@ import (
 // any version.
 func (c *Catalogue) With(customTypes ...Surface) *Catalogue {
 	more := &Catalogue{
-		builtIn: c.base(), reserved: c.reserved, order: c.order,
+		release: c.release, builtIn: c.base(), reserved: c.reserved, order: c.order,
 		types: map[typeID]*Type{}, kinds: map[kindID]*Type{},
 		stored: maps.Clone(c.stored), definitions: maps.Clone(c.definitions), bodies: maps.Clone(c.bodies),
 	}

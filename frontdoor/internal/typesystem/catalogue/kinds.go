@@ -2,10 +2,12 @@ package catalogue
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -13,6 +15,7 @@ import (
 // described holds the contents of the files of package kinds, by type.
 type described struct {
 	vocabulary vocabulary.Vocabulary
+	release    release.Release
 	feature    func(string) bool
 	groups     []kinds.Group // with their names in the vocabulary
 	kinds      map[resource.GroupResource]*kinds.Kind
@@ -24,12 +27,15 @@ func readKinds(o Options) (*described, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &described{vocabulary: v, feature: o.Feature, kinds: map[resource.GroupResource]*kinds.Kind{}}
+	d := &described{vocabulary: v, release: o.Release, feature: o.Feature, kinds: map[resource.GroupResource]*kinds.Kind{}}
 	for _, group := range set.Groups {
 		group.Group = v.Group(group.Group)
 		d.groups = append(d.groups, group)
 	}
 	for _, k := range set.Kinds {
+		if !k.In(o.Release) {
+			continue
+		}
 		d.kinds[resource.GroupResource{Group: v.Group(k.Group), Resource: k.Resource}] = k
 	}
 	return d, nil
@@ -52,8 +58,8 @@ func (d *described) complete(types []*Type) error {
 			d.describe(t, k)
 		}
 	}
-	for gr := range unused {
-		return fmt.Errorf("unknown resource type %s", gr)
+	if len(unused) > 0 {
+		return fmt.Errorf("unknown resource types: %v", slices.Collect(maps.Keys(unused)))
 	}
 	return nil
 }
@@ -82,7 +88,7 @@ func (d *described) describe(t *Type, k *kinds.Kind) {
 		}
 		t.Subresources[name] = &Subresource{Name: name, Kind: t.Kind, Verbs: []string{"get", "patch", "update"}}
 	}
-	if deprecation, ok := k.Deprecated[t.Version]; ok {
+	if deprecation, ok := k.Deprecated[t.Version]; ok && deprecation.In(d.release) {
 		deprecation.Replacement = d.replacement(deprecation.Replacement)
 		t.Deprecation = &deprecation
 	}

@@ -2,6 +2,7 @@ package features_test
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -92,6 +93,47 @@ func TestReleases(t *testing.T) {
 	}
 	if g, _, err := parse(release.V136, "AllAlpha", "true"); err != nil || !g.On("HPAScaleToZero") || g.On("ServiceTopology") {
 		t.Errorf("all alpha features: %v", err)
+	}
+}
+
+// TestGeneratedFields checks that the gate of each generated field is a gate of the release.
+func TestGeneratedFields(t *testing.T) {
+	g, _, err := features.Parse(release.V136, map[string]string{"AllAlpha": "true", "AllBeta": "true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile("1.36.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(content, &fields); err != nil || len(fields) < 30 {
+		t.Fatalf("%d gates, %v", len(fields), err)
+	}
+	for gate := range fields {
+		if !g.On(gate) {
+			t.Errorf("no gate %s, or off with all features", gate)
+		}
+	}
+}
+
+// TestDropLater drops the fields of features that are off in release 1.36.
+func TestDropLater(t *testing.T) {
+	given := `spec: {devices: [{name: a, nodeAllocatableResourceMappings: {cpu: {}}, capacity: {memory: {value: 1}}}]}`
+	want := `spec: {devices: [{name: a, capacity: {memory: {value: 1}}}]}`
+	g, _, err := features.Parse(release.V136, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := decode(t, given)
+	g.Drop(&catalogue.Type{Kind: "ResourceSlice"}, object, nil)
+	got, _ := json.Marshal(object)
+	if expected, _ := json.Marshal(decode(t, want)); string(got) != string(expected) {
+		t.Errorf("got %s, want %s", got, expected)
+	}
+	job := decode(t, `spec: {suspend: true}`)
+	if g.Drop(&catalogue.Type{Kind: "Job"}, job, nil); job["spec"].(map[string]any)["suspend"] != true {
+		t.Error("a field is dropped whose feature is GA")
 	}
 }
 

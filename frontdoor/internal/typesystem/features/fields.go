@@ -1,14 +1,20 @@
 package features
 
 import (
+	_ "embed"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/release"
 )
 
-// fields lists the fields of features, by gate and then by kind. In a path, [] means all
-// items of a list. Fields of podSpec are in pods and in pod templates.
+// fields lists the fields of features of release 1.21, by gate and then by kind. In a path,
+// [] means all items of a list, and {} all values of a map. Fields of podSpec are in pods
+// and in pod templates.
 var fields = map[string]map[string][]string{
 	"CSIInlineVolume":           {podSpec: {"volumes[].csi"}},
 	"CSIServiceAccountToken":    {"CSIDriver": {"spec.tokenRequests", "spec.requiresRepublish"}},
@@ -57,11 +63,29 @@ var podSpecs = map[string]string{
 // gated is a field that belongs to a feature.
 type gated struct {
 	gate string
-	path []string // a list of its items ends in []
+	path []string // a list ends in [], a map in {}
 }
 
-// byKind are the fields of features by kind.
-var byKind = func() map[string][]gated {
+// fields136 are those of release 1.36, which deploy/release generates from the published
+// types.
+//
+//go:embed 1.36.json
+var fields136 []byte
+
+// byKind are the fields of features by kind, for each release.
+var byKind = map[string]func() map[string][]gated{
+	release.V121.String(): sync.OnceValue(func() map[string][]gated { return compile(fields) }),
+	release.V136.String(): sync.OnceValue(func() map[string][]gated {
+		var given map[string]map[string][]string
+		if err := json.Unmarshal(fields136, &given); err != nil {
+			panic(err) // a test reads the file
+		}
+		return compile(given)
+	}),
+}
+
+// compile returns fields by kind.
+func compile(fields map[string]map[string][]string) map[string][]gated {
 	all := map[string][]gated{}
 	for gate, kinds := range fields {
 		for kind, paths := range kinds {
@@ -77,7 +101,7 @@ var byKind = func() map[string][]gated {
 		}
 	}
 	return all
-}()
+}
 
 // Drop removes the fields of features that are off from an object, in place, unless the
 // stored object has them: what was accepted before can still be written back. stored is
@@ -86,7 +110,7 @@ func (g Gates) Drop(t *catalogue.Type, object, stored map[string]any) {
 	if t.Custom {
 		return
 	}
-	for _, f := range byKind[t.Kind] {
+	for _, f := range byKind[g.release.String()]()[t.Kind] {
 		if !g.On(f.gate) && !visit(stored, f.path, has) {
 			visit(object, f.path, remove)
 		}
@@ -97,11 +121,18 @@ func (g Gates) Drop(t *catalogue.Type, object, stored map[string]any) {
 // until one returns true, and reports whether one did.
 func visit(object map[string]any, path []string, do func(map[string]any, string) bool) bool {
 	name, list := strings.CutSuffix(path[0], "[]")
+	name, dictionary := strings.CutSuffix(name, "{}")
 	switch {
 	case object == nil:
 		return false
 	case len(path) == 1:
 		return do(object, name)
+	case dictionary:
+		values, _ := object[name].(map[string]any)
+		return slices.ContainsFunc(slices.Collect(maps.Values(values)), func(value any) bool {
+			below, _ := value.(map[string]any)
+			return visit(below, path[1:], do)
+		})
 	case !list:
 		below, _ := object[name].(map[string]any)
 		return visit(below, path[1:], do)

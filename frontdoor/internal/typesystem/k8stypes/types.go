@@ -42,6 +42,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	rbacv1alpha1 "k8s.io/api/rbac/v1alpha1"
 	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -102,6 +103,7 @@ var Types = sync.OnceValue(func() *runtime.Scheme {
 		rbacv1.AddToScheme,
 		rbacv1alpha1.AddToScheme,
 		rbacv1beta1.AddToScheme,
+		resourcev1.AddToScheme,
 		schedulingv1.AddToScheme,
 		schedulingv1beta1.AddToScheme,
 		storagev1.AddToScheme,

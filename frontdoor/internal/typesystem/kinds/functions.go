@@ -55,10 +55,12 @@ func (s *Set) Resolve(f Functions) error {
 			continue
 		}
 		done[r] = true
-		var err error
-		if r.DeriveFuncs, err = named(r.Derive, f.Derive); err == nil {
-			r.CheckFuncs, err = named(r.Checks, f.Checks)
-		}
+		err := r.each(func(r *Rules) (err error) {
+			if r.DeriveFuncs, err = named(r.Derive, f.Derive); err == nil {
+				r.CheckFuncs, err = named(r.Checks, f.Checks)
+			}
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // Kind is the content of one file: a resource type, in all versions. A file without a
@@ -13,6 +14,11 @@ type Kind struct {
 	// Kubernetes itself.
 	Group    string `json:"group"`
 	Resource string `json:"resource"`
+
+	// Introduced and Removed are the first release with the kind and the first without it; ""
+	// for a kind that all releases have.
+	Introduced string `json:"introduced"`
+	Removed    string `json:"removed"`
 
 	Singular   string   `json:"singular"`
 	ShortNames []string `json:"shortNames"`
@@ -41,6 +47,17 @@ type Kind struct {
 	// Definitions are defaults and validation rules by the short names of definitions
 	// (apps.v1.Deployment). Several names, separated by spaces, share their rules.
 	Definitions map[string]*Rules `json:"definitions"`
+}
+
+// In reports whether a release has the kind.
+func (k *Kind) In(r release.Release) bool {
+	return !before(r, k.Introduced) && (k.Removed == "" || before(r, k.Removed))
+}
+
+// before reports whether a release is older than the one with this name; false for "".
+func before(r release.Release, name string) bool {
+	named, err := release.Of(name)
+	return err == nil && r.Before(named)
 }
 
 // Selectable is a field that field selectors support.
@@ -74,6 +91,9 @@ func (r NameRule) Format() format.Format {
 	}
 	return validation.IsDNS1123Subdomain
 }
+
+// In reports whether the version is deprecated in a release.
+func (d Deprecation) In(r release.Release) bool { return !before(r, d.Since) }
 
 // Deprecation holds when a version is removed and what replaces it.
 type Deprecation struct {

@@ -17,6 +17,8 @@ import (
 
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/services/release"
 )
 
 //go:embed groups.yaml */*.yaml
@@ -105,13 +107,18 @@ func (s *Set) add(k *Kind) error {
 		}
 		s.Kinds = append(s.Kinds, k)
 	}
+	for _, name := range []string{k.Introduced, k.Removed} {
+		if _, err := release.Of(name); name != "" && err != nil {
+			return err
+		}
+	}
 	switch k.Generation {
 	case "", CountSpec, CountSpecAndNotes, CountSpecAndLabels, ConstantGeneration:
 	default:
 		return fmt.Errorf("unknown generation %q", k.Generation)
 	}
 	for names, r := range k.Definitions {
-		if err := r.compile(); err != nil {
+		if err := r.each((*Rules).compile); err != nil {
 			return fmt.Errorf("%s: %w", names, err)
 		}
 		for name := range strings.FieldsSeq(names) {

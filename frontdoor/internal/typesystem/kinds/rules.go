@@ -45,6 +45,9 @@ type Rules struct {
 	// Checks names functions that compare several fields.
 	Checks []string `json:"checks"`
 
+	// Since are changes of the rules by the release that makes them.
+	Since map[string]*Rules `json:"since"`
+
 	// The functions that Derive and Checks name; set by Set.Resolve.
 	DeriveFuncs []rules.DeriveFunc `json:"-"`
 	CheckFuncs  []rules.CheckFunc  `json:"-"`

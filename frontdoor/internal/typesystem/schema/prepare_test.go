@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/golden"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -83,7 +85,12 @@ func run(t *testing.T, types *catalogue.Catalogue, engine *Engine, c testCase) t
 
 func newEngine(t testing.TB) (*catalogue.Catalogue, *Engine) {
 	t.Helper()
-	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform()})
+	return newEngineOf(t, release.V121)
+}
+
+func newEngineOf(t testing.TB, r release.Release) (*catalogue.Catalogue, *Engine) {
+	t.Helper()
+	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform(), Release: r})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +98,7 @@ func newEngine(t testing.TB) (*catalogue.Catalogue, *Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, New(c, vocabulary.Platform(), set.Definitions)
+	return c, New(c, vocabulary.Platform(), set.In(r))
 }
 
 func decode(t testing.TB, text string) map[string]any {
@@ -119,48 +126,45 @@ func dump(t testing.TB, value any) string {
 // TestRulesNameTheDocument finds rules for definitions and fields that the document does
 // not have: typing errors would otherwise have no effect.
 func TestRulesNameTheDocument(t *testing.T) {
-	_, engine := newEngine(t)
-	known := map[string]map[string]bool{}
-	for name, s := range engine.definitions {
-		fields := map[string]bool{}
-		for field := range s.Properties {
-			fields[field] = true
-		}
-		known[shortName(name)] = fields
-	}
-	for name, r := range engine.rules {
-		fields, ok := known[name]
-		if !ok {
-			t.Errorf("the document has no definition %s", name)
-			continue
-		}
-		var named []string
-		named = append(append(append(append(append(append(named, r.Required...), r.Optional...), r.Fixed...), r.Once...), r.OneOf...), r.AtMostOne...)
-		for field := range r.Fields {
-			named = append(named, field)
-		}
-		for field := range r.Defaults {
-			named = append(named, field)
-		}
-		for _, field := range named {
-			if !fields[field] {
-				t.Errorf("%s has no field %s", name, field)
+	used := map[string]bool{}
+	for _, r := range []release.Release{release.V121, release.V136} {
+		_, engine := newEngineOf(t, r)
+		for name, s := range engine.definitions {
+			used[shortName(name)] = true
+			rules := engine.rules[shortName(name)]
+			if rules == nil {
+				continue
 			}
+			named := slices.Concat(rules.Required, rules.Optional, rules.Fixed, rules.Once, rules.OneOf, rules.AtMostOne,
+				slices.Collect(maps.Keys(rules.Fields)), slices.Collect(maps.Keys(rules.Defaults)))
+			for _, field := range named {
+				if _, ok := s.Properties[field]; !ok {
+					t.Errorf("%s has no field %s in release %s", name, field, r)
+				}
+			}
+		}
+	}
+	_, engine := newEngine(t)
+	for name := range engine.rules {
+		if !used[name] {
+			t.Errorf("the documents have no definition %s", name)
 		}
 	}
 }
 
 // TestEveryTypeCompiles prepares and validates an empty object of every type.
 func TestEveryTypeCompiles(t *testing.T) {
-	types, engine := newEngine(t)
-	for _, group := range types.Groups() {
-		for _, version := range group.Versions {
-			for _, ty := range version.Types {
-				object := map[string]any{"apiVersion": ty.APIVersion(), "kind": ty.Kind, "metadata": map[string]any{"name": "a"}}
-				if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
-					t.Errorf("%s %s: %v", ty.APIVersion(), ty.Kind, err)
+	for _, r := range []release.Release{release.V121, release.V136} {
+		types, engine := newEngineOf(t, r)
+		for _, group := range types.Groups() {
+			for _, version := range group.Versions {
+				for _, ty := range version.Types {
+					object := map[string]any{"apiVersion": ty.APIVersion(), "kind": ty.Kind, "metadata": map[string]any{"name": "a"}}
+					if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
+						t.Errorf("%s: %s %s: %v", r, ty.APIVersion(), ty.Kind, err)
+					}
+					wantNoFault(t, ty, engine.Validate(t.Context(), ty, object, nil))
 				}
-				wantNoFault(t, ty, engine.Validate(t.Context(), ty, object, nil))
 			}
 		}
 	}

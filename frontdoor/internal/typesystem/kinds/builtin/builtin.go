@@ -28,6 +28,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/networking"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/policy"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/rbac"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/resource"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/scheduling"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/storage"
 )
@@ -59,5 +60,5 @@ func Cells() (map[string]cell.Func, map[string]cell.RowFunc) {
 var tables = [...]kinds.Functions{
 	meta.Functions, core.Functions, pods.Functions, services.Functions, volumes.Functions, apps.Functions, batch.Functions, autoscaling.Functions, authorization.Functions,
 	networking.Functions, discovery.Functions, policy.Functions, rbac.Functions, certificates.Functions, scheduling.Functions, events.Functions,
-	flowcontrol.Functions, storage.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions,
+	flowcontrol.Functions, storage.Functions, resource.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions,
 }

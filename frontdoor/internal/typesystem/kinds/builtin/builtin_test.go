@@ -26,6 +26,9 @@ func TestFunctions(t *testing.T) {
 	}
 	for _, r := range set.Definitions {
 		note(r.Checks, r.Derive)
+		for _, later := range r.Since {
+			note(later.Checks, later.Derive)
+		}
 	}
 	for _, k := range set.Kinds {
 		note(k.PrepareCreate, k.PrepareUpdate, k.CountChange, k.PrepareDelete, []string{k.GracePeriod})

@@ -2,6 +2,7 @@ package networking
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 )
@@ -30,4 +31,20 @@ func showIngressPorts(o *cell.Object) any {
 		return "80, 443"
 	}
 	return "80"
+}
+
+// showParentOfAddress returns the object that an address belongs to.
+func showParentOfAddress(o *cell.Object) any {
+	parent := o.Spec.Get("parentRef")
+	if !parent.Exists() {
+		return cell.None
+	}
+	parts := []string{strings.ToLower(parent.Get("resource").Text())}
+	if group := parent.Get("group").Text(); group != "" {
+		parts[0] += "." + strings.ToLower(group)
+	}
+	if namespace := parent.Get("namespace").Text(); namespace != "" {
+		parts = append(parts, namespace)
+	}
+	return strings.Join(append(parts, parent.Get("name").Text()), "/")
 }

@@ -28,9 +28,10 @@ var Functions = kinds.Functions{
 		"defaultPolicyTypes": defaultPolicyTypes,
 	},
 	Cells: map[string]cell.Func{
-		"showIngressClass": showIngressClass,
-		"showIngressHosts": showIngressHosts,
-		"showIngressPorts": showIngressPorts,
+		"showIngressClass":    showIngressClass,
+		"showIngressHosts":    showIngressHosts,
+		"showIngressPorts":    showIngressPorts,
+		"showParentOfAddress": showParentOfAddress,
 	},
 	Convert: map[string]kinds.ConvertFunc{
 		"ingressFromV1beta1": ingressFromV1beta1,

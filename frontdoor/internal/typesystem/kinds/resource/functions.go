@@ -1,0 +1,15 @@
+// Package resource holds the functions of claims of devices. It serves "Resources and their
+// fields" of the specification.
+package resource
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+)
+
+// Functions are the functions that the files of this folder refer to.
+var Functions = kinds.Functions{
+	Cells: map[string]cell.Func{
+		"showClaimState": showClaimState,
+	},
+}

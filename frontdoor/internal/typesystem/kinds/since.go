@@ -1,0 +1,109 @@
+package kinds
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// In returns the rules of a release by definition: those of the files with the changes of
+// this release and of earlier ones. It does not modify the set.
+func (s *Set) In(r release.Release) map[string]*Rules {
+	found := make(map[string]*Rules, len(s.Definitions))
+	for name, rules := range s.Definitions {
+		found[name] = rules.in(r)
+	}
+	return found
+}
+
+// in returns the rules in a release: the rules themselves if no change applies.
+func (r *Rules) in(of release.Release) *Rules {
+	changed := r
+	for _, name := range slices.SortedFunc(maps.Keys(r.Since), byRelease) {
+		if before(of, name) {
+			break
+		}
+		if changed == r {
+			copied := *r
+			changed = &copied
+		}
+		changed.change(r.Since[name])
+	}
+	return changed
+}
+
+// byRelease compares the names of releases by age.
+func byRelease(a, b string) int {
+	older, _ := release.Of(a)
+	newer, _ := release.Of(b)
+	return cmp.Compare(older.Minor(), newer.Minor())
+}
+
+// change adds the rules of a later release. Rules of a field replace all earlier ones of
+// the field; a field that becomes required is no longer optional and the other way round.
+func (r *Rules) change(later *Rules) {
+	r.Defaults = merged(r.Defaults, later.Defaults)
+	r.DefaultsWhen = slices.Concat(later.DefaultsWhen, r.DefaultsWhen)
+	r.Derive, r.DeriveFuncs = slices.Concat(r.Derive, later.Derive), slices.Concat(r.DeriveFuncs, later.DeriveFuncs)
+	r.Checks, r.CheckFuncs = slices.Concat(r.Checks, later.Checks), slices.Concat(r.CheckFuncs, later.CheckFuncs)
+	r.Required = append(without(r.Required, later.Optional), later.Required...)
+	r.Optional = append(without(r.Optional, later.Required), later.Optional...)
+	r.Fixed, r.Once = slices.Concat(r.Fixed, later.Fixed), slices.Concat(r.Once, later.Once)
+	r.OneOf, r.AtMostOne = slices.Concat(r.OneOf, later.OneOf), slices.Concat(r.AtMostOne, later.AtMostOne)
+	fields := maps.Clone(r.Fields)
+	if fields == nil {
+		fields = map[string]*Field{}
+	}
+	maps.Copy(fields, later.Fields)
+	r.Fields = fields
+	if later.Choice != nil {
+		r.Choice = later.Choice
+	}
+}
+
+// merged returns the defaults of both, of which the later ones take precedence.
+func merged(first, later map[string]any) map[string]any {
+	if len(later) == 0 {
+		return first
+	}
+	all := map[string]any{}
+	for name, value := range first {
+		all[name] = tree.Copy(value)
+	}
+	for name, value := range later {
+		below, isObject := value.(map[string]any)
+		if had, ok := all[name].(map[string]any); ok && isObject {
+			value = merged(had, below)
+		}
+		all[name] = value
+	}
+	return all
+}
+
+func without(list, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(names, name) })
+}
+
+// each calls a function for the rules and for their changes, which may have none of their
+// own.
+func (r *Rules) each(do func(*Rules) error) error {
+	if err := do(r); err != nil {
+		return err
+	}
+	for name, later := range r.Since {
+		if _, err := release.Of(name); err != nil {
+			return err
+		}
+		if len(later.Since) > 0 {
+			return fmt.Errorf("changes of %s have changes of their own", name)
+		}
+		if err := do(later); err != nil {
+			return fmt.Errorf("since %s: %w", name, err)
+		}
+	}
+	return nil
+}
