@@ -11,7 +11,7 @@ import (
 // Strategy returns the strategy for a write of a type; the caller sets the fields that
 // depend on the request.
 func (e *Engine) Strategy(t *catalogue.Type) strategy.Write {
-	return strategy.Write{Type: t, Vocabulary: e.options.Vocabulary, Functions: e.functions, Definitions: definitions{e}, Feature: e.FeatureOn}
+	return strategy.Write{Type: t, Vocabulary: e.options.Vocabulary, Functions: e.functions, Definitions: definitions{e}, Release: e.Types.Release(), Feature: e.FeatureOn}
 }
 
 // definitions sets the status of CustomResourceDefinitions, given those that an engine has.

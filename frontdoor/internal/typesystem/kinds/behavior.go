@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -79,6 +80,7 @@ type Write struct {
 	Subresource string // "" for the object itself
 	User        services.UserInfo
 	Vocabulary  vocabulary.Vocabulary
+	Release     release.Release
 	Now         time.Time
 	// Feature reports whether a feature is on; nil means the defaults.
 	Feature func(string) bool

@@ -65,7 +65,8 @@ func (r *Rules) change(later *Rules) {
 	}
 }
 
-// merged returns the defaults of both, of which the later ones take precedence.
+// merged returns the defaults of both, of which the later ones take precedence. null
+// removes a default.
 func merged(first, later map[string]any) map[string]any {
 	if len(later) == 0 {
 		return first
@@ -78,6 +79,10 @@ func merged(first, later map[string]any) map[string]any {
 		below, isObject := value.(map[string]any)
 		if had, ok := all[name].(map[string]any); ok && isObject {
 			value = merged(had, below)
+		}
+		if value == nil {
+			delete(all, name)
+			continue
 		}
 		all[name] = value
 	}

@@ -34,7 +34,7 @@ func (e *Engine) With(types Types) *Engine {
 	if before == nil {
 		before = &customTypes{}
 	}
-	more := &Engine{definitions: types.Definitions(), vocabulary: e.vocabulary, builtIn: e.base(), customTypes: &customTypes{nodes: map[string]customRoot{}}}
+	more := &Engine{definitions: types.Definitions(), vocabulary: e.vocabulary, release: e.release, builtIn: e.base(), customTypes: &customTypes{nodes: map[string]customRoot{}}}
 	before.mu.Lock()
 	defer before.mu.Unlock()
 	for definition, root := range before.nodes {

@@ -19,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -26,12 +27,15 @@ import (
 type Types interface {
 	// Definitions returns the schemas by name.
 	Definitions() map[string]*spec.Schema
+	// Release returns the release whose types these are.
+	Release() release.Release
 }
 
 // Engine prepares and validates objects of all types. It may be used concurrently.
 type Engine struct {
 	definitions map[string]*spec.Schema
 	vocabulary  vocabulary.Vocabulary
+	release     release.Release
 	rules       map[string]*kinds.Rules // by the short names of definitions
 
 	mu       sync.RWMutex
@@ -46,7 +50,7 @@ type Engine struct {
 // New returns an engine that applies these rules, by the short names of definitions.
 // Definitions are compiled on first use.
 func New(types Types, v vocabulary.Vocabulary, rules map[string]*kinds.Rules) *Engine {
-	return &Engine{definitions: types.Definitions(), vocabulary: v, rules: rules, compiled: map[string]*node{}}
+	return &Engine{definitions: types.Definitions(), vocabulary: v, release: types.Release(), rules: rules, compiled: map[string]*node{}}
 }
 
 // FieldValidation is the request parameter fieldValidation: how unknown fields are
@@ -129,7 +133,7 @@ type Change struct {
 // ValidateChange returns nil, a Status (422) with all causes, or Timeout (504) if ctx is
 // over first. It modifies neither object.
 func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
-	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Root: ch.Object, Subresource: ch.Subresource, Feature: ch.Feature}, budget: budget.New(ctx)}
+	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Release: e.release, Root: ch.Object, Subresource: ch.Subresource, Feature: ch.Feature}, budget: budget.New(ctx)}
 	c.metadata(ch)
 	if root := e.node(ch.Type.Definition); root != nil {
 		c.value(root, ch.Object, ch.Old, nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -31,6 +32,8 @@ type Write struct {
 	Functions kinds.Functions
 	// Definitions sets the status of CustomResourceDefinitions.
 	Definitions Definitions
+	// Release is the release whose behavior applies.
+	Release release.Release
 	// Feature reports whether a feature is on.
 	Feature func(string) bool
 }
@@ -116,7 +119,7 @@ func (w Write) PrepareCreate(obj map[string]any) {
 func (w Write) run(names []string, obj, old map[string]any) {
 	for _, name := range names {
 		w.Functions.Prepare[name](kinds.Write{Version: w.Type.Version, Subresource: w.Subresource, User: w.User,
-			Vocabulary: w.Vocabulary, Now: w.Now, Feature: w.Feature}, obj, old)
+			Vocabulary: w.Vocabulary, Release: w.Release, Now: w.Now, Feature: w.Feature}, obj, old)
 	}
 }
 

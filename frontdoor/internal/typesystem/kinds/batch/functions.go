@@ -11,16 +11,20 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
-		"cronJobName":        cronJobName,
-		"indexedJob":         indexedJob,
-		"jobChanges":         jobChanges,
-		"jobSelectorMatches": jobSelectorMatches,
-		"jobTemplate":        jobTemplate,
-		"noJobSelector":      noJobSelector,
+		"backoffOfIndexes":        backoffOfIndexes,
+		"replacementFitsFailures": replacementFitsFailures,
+		"cronJobName":             cronJobName,
+		"indexedJob":              indexedJob,
+		"jobChanges":              jobChanges,
+		"jobSelectorMatches":      jobSelectorMatches,
+		"jobTemplate":             jobTemplate,
+		"noJobSelector":           noJobSelector,
 	},
 	Derive: map[string]rules.DeriveFunc{
-		"jobCompletions": jobCompletions,
-		"labelsOfJob":    labelsOfJob,
+		"backoffPerIndex": backoffPerIndex,
+		"podReplacement":  podReplacement,
+		"jobCompletions":  jobCompletions,
+		"labelsOfJob":     labelsOfJob,
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"createJob": createJob,

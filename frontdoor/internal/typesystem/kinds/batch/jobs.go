@@ -2,6 +2,8 @@ package batch
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services/tree"
@@ -9,6 +11,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/apps"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -17,6 +20,20 @@ const (
 	uidLabel  = "controller-uid"
 	nameLabel = "job-name"
 )
+
+// labelsQualified is the first release whose labels are qualified too.
+var labelsQualified, _ = release.Of("1.27")
+
+// identity returns the labels of a Job's pods, and the one of them that its selector has.
+func identity(v vocabulary.Vocabulary, r release.Release, metadata map[string]any) (labels map[string]any, selected string) {
+	labels = map[string]any{uidLabel: metadata["uid"], nameLabel: metadata["name"]}
+	if r.Before(labelsQualified) {
+		return labels, uidLabel
+	}
+	selected = v.Qualified("batch", uidLabel)
+	labels[selected], labels[v.Qualified("batch", nameLabel)] = metadata["uid"], metadata["name"]
+	return labels, selected
+}
 
 // maxIndexed limits the parallelism of an indexed Job.
 const maxIndexed = 100000
@@ -37,10 +54,10 @@ func jobSelectorMatches(c *rules.Check, m, old map[string]any, at *field.Path) {
 // ownSelector checks the generated selector and labels of a Job.
 func ownSelector(c *rules.Check, m map[string]any, where *field.Path) {
 	spec, metadata := rules.Object(m, "spec"), rules.Object(m, "metadata")
-	own := map[string]any{uidLabel: metadata["uid"], nameLabel: metadata["name"]}
+	own, _ := identity(c.Vocabulary, c.Release, metadata)
 	labels := rules.Object(spec, "template", "metadata", "labels")
 	at := where.Field("template").Field("metadata").Field("labels")
-	for _, name := range []string{uidLabel, nameLabel} {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
 		must := fmt.Sprintf("must be '%v'", own[name])
 		if label, given := labels[name]; !given {
 			c.Required(at.Entry(name), must)
@@ -70,7 +87,11 @@ func indexedJob(c *rules.Check, spec, _ map[string]any, at *field.Path) {
 // mutable.
 func jobChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	spec, before := rules.Object(m, "spec"), rules.Object(old, "spec")
-	for _, name := range []string{"completions", "selector", "template", "completionMode"} {
+	immutable := []string{"completions", "selector", "template", "completionMode"}
+	if spec["completionMode"] == "Indexed" && !c.Release.Before(labelsQualified) && rules.Same(spec["completions"], spec["parallelism"]) {
+		immutable = immutable[1:] // an indexed Job may be scaled
+	}
+	for _, name := range immutable {
 		if old != nil && !rules.Same(spec[name], before[name]) {
 			c.Invalid(at.Field("spec").Field(name), spec[name], "field is immutable")
 		}
@@ -135,16 +156,18 @@ func jobTemplate(c *rules.Check, m, _ map[string]any, at *field.Path) {
 // createJob generates the selector and the template labels of a Job from its uid and name,
 // unless manualSelector is set, and defaults its labels to those of the template. It does
 // not change existing labels and requirements; validation checks them.
-func createJob(_ kinds.Write, obj, _ map[string]any) {
+func createJob(w kinds.Write, obj, _ map[string]any) {
 	spec := tree.Object(obj, "spec")
 	if spec["manualSelector"] == true {
 		return
 	}
 	meta := tree.Object(obj, "metadata")
 	labels := tree.Object(tree.Object(tree.Object(spec, "template"), "metadata"), "labels")
-	setMissing(labels, nameLabel, meta["name"])
-	setMissing(labels, uidLabel, meta["uid"])
-	setMissing(tree.Object(tree.Object(spec, "selector"), "matchLabels"), uidLabel, meta["uid"])
+	own, selected := identity(w.Vocabulary, w.Release, meta)
+	for name, value := range own {
+		setMissing(labels, name, value)
+	}
+	setMissing(tree.Object(tree.Object(spec, "selector"), "matchLabels"), selected, meta["uid"])
 	if len(rules.AsObject(meta["labels"])) == 0 {
 		meta["labels"] = tree.Copy(labels)
 	}

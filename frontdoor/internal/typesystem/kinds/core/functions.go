@@ -45,6 +45,7 @@ var Functions = kinds.Functions{
 		"limitDefaults":         limitDefaults,
 		"namespaceNameLabel":    namespaceNameLabel,
 		"sameCIDRs":             sameCIDRs,
+		"sameDataSources":       sameDataSources,
 		"volumeModeOfVolume":    volumeModeOfVolume,
 	},
 	Prepare: map[string]kinds.PrepareFunc{

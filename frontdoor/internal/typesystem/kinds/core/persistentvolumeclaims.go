@@ -4,6 +4,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // claimStorage checks that a claim requests storage.
@@ -105,5 +107,18 @@ func dropDataSource(w kinds.Write, obj, old map[string]any) {
 	case source["kind"] == "VolumeSnapshot" && group == "snapshot."+w.Vocabulary.Group("storage."):
 	default:
 		delete(spec, "dataSource")
+	}
+}
+
+// sameDataSources completes one of dataSource and dataSourceRef from the other. Only the
+// reference can name another namespace.
+func sameDataSources(m map[string]any, _ vocabulary.Vocabulary) {
+	spec := rules.Object(m, "spec")
+	source, reference := rules.AsObject(spec["dataSource"]), rules.AsObject(spec["dataSourceRef"])
+	switch {
+	case source == nil && reference != nil && rules.Text(reference, "namespace") == "":
+		spec["dataSource"] = tree.Copy(reference)
+	case source != nil && reference == nil:
+		spec["dataSourceRef"] = tree.Copy(source)
 	}
 }

@@ -14,6 +14,11 @@ var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"flowSchemaScope": flowSchemaScope,
 		"handFitsQueues":  handFitsQueues,
+		"limitsOfLevel":   limitsOfLevel,
+	},
+	Convert: map[string]kinds.ConvertFunc{
+		"levelFromV1beta1": levelFromV1beta1,
+		"levelToV1beta1":   levelToV1beta1,
 	},
 	Cells: map[string]cell.Func{
 		"showFlowSchemaMissing": showFlowSchemaMissing,

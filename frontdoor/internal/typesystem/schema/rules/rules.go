@@ -7,6 +7,7 @@ package rules
 import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -14,6 +15,8 @@ import (
 type Check struct {
 	field.Errors
 	Vocabulary vocabulary.Vocabulary
+	// Release is the release whose rules apply.
+	Release release.Release
 	// Root is the whole object.
 	Root map[string]any
 	// Subresource is the part that the request writes; "" for the object itself.

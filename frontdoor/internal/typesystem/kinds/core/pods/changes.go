@@ -26,10 +26,14 @@ func podChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 			return
 		}
 	}
+	gates(c, before, after, at)
 	deadline(c, before, after, at)
 	tolerations(c, before, after, at)
-	if c.Subresource == debugging {
+	switch c.Subresource {
+	case debugging:
 		debuggers(c, before, after, at)
+	case resizing:
+		resized(c, before, after, at)
 	}
 	if !rules.Same(fixedSpec(before, c.Subresource), fixedSpec(after, c.Subresource)) {
 		c.Forbidden(at, "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, "+
@@ -96,9 +100,14 @@ func debuggers(c *rules.Check, before, after map[string]any, at *field.Path) {
 
 // fixedSpec returns the immutable part of a pod's spec.
 func fixedSpec(spec map[string]any, subresource string) map[string]any {
-	fixed := rules.Without(spec, "activeDeadlineSeconds", "tolerations", "containers", "initContainers")
-	if subresource == debugging {
+	fixed := rules.Without(spec, "activeDeadlineSeconds", "tolerations", "containers", "initContainers", "schedulingGates")
+	mutable := []string{"image"}
+	switch subresource {
+	case debugging:
 		delete(fixed, "ephemeralContainers")
+	case resizing:
+		delete(fixed, "resources")
+		mutable = append(mutable, "resources", "resizePolicy")
 	}
 	if rules.Number(fixed, "terminationGracePeriodSeconds") < 0 {
 		fixed["terminationGracePeriodSeconds"] = int64(1) // negative values mean 1
@@ -106,7 +115,7 @@ func fixedSpec(spec map[string]any, subresource string) map[string]any {
 	for _, name := range containerLists {
 		var list []any
 		for _, container := range rules.Objects(spec, name) {
-			list = append(list, rules.Without(container, "image"))
+			list = append(list, rules.Without(container, mutable...))
 		}
 		fixed[name] = list
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -49,8 +50,15 @@ func volumesOf(c *rules.Check, spec map[string]any) map[string]map[string]any {
 // aClaim is a volume with a claim as its source.
 var aClaim = map[string]any{"persistentVolumeClaim": map[string]any{}}
 
-// runsOnce checks that init containers have no probes and lifecycle hooks.
+// sidecars is the first release with init containers that run beside the others.
+var sidecars, _ = release.Of("1.29")
+
+// runsOnce checks that init containers have no probes and lifecycle hooks, unless they run
+// beside the other containers.
 func runsOnce(c *rules.Check, container map[string]any, at *field.Path) {
+	if container["restartPolicy"] == "Always" && !c.Release.Before(sidecars) {
+		return
+	}
 	for _, name := range [...]string{"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"} {
 		if container[name] != nil {
 			c.Forbidden(at.Field(name), "must not be set for init containers")
@@ -146,10 +154,22 @@ func defaultPullPolicy(m map[string]any, _ vocabulary.Vocabulary) {
 	if !rules.Empty(m["imagePullPolicy"]) {
 		return
 	}
-	m["imagePullPolicy"] = "IfNotPresent"
-	name, _, pinned := strings.Cut(rules.Text(m, "image"), "@")
+	m["imagePullPolicy"] = pullPolicy(rules.Text(m, "image"))
+}
+
+// imagePolicyOfVolume defaults the pull policy of a volume with an image.
+func imagePolicyOfVolume(m map[string]any, _ vocabulary.Vocabulary) {
+	if rules.Empty(m["pullPolicy"]) {
+		m["pullPolicy"] = pullPolicy(rules.Text(m, "reference"))
+	}
+}
+
+// pullPolicy returns the default policy of an image: those tagged latest may change.
+func pullPolicy(image string) string {
+	name, _, pinned := strings.Cut(image, "@")
 	repository := name[strings.LastIndex(name, "/")+1:]
 	if _, tag, tagged := strings.Cut(repository, ":"); !pinned && !tagged || tag == "latest" {
-		m["imagePullPolicy"] = "Always"
+		return "Always"
 	}
+	return "IfNotPresent"
 }

@@ -40,6 +40,7 @@ var Functions = kinds.Functions{
 	Derive: map[string]rules.DeriveFunc{
 		"defaultPullPolicy":    defaultPullPolicy,
 		"hostNetworkHostPorts": hostNetworkHostPorts,
+		"imagePolicyOfVolume":  imagePolicyOfVolume,
 		"podAddresses":         podAddresses,
 		"podRequests":          podRequests,
 		"qualityOfService":     qualityOfService,
@@ -47,6 +48,7 @@ var Functions = kinds.Functions{
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"keepAllButEphemeralContainers": keepAllButEphemeralContainers,
+		"keepAllButResources":           keepAllButResources,
 		"syncSeccomp":                   syncSeccomp,
 	},
 	Grace: map[string]kinds.GraceFunc{

@@ -19,9 +19,14 @@ func qualityOfService(m map[string]any, _ vocabulary.Vocabulary) {
 	if status == nil {
 		return // there is no status to set it in
 	}
+	status["qosClass"] = class(rules.Object(m, "spec"))
+}
+
+// class returns the quality of service of a pod with a spec.
+func class(spec map[string]any) string {
 	requested, guaranteed := false, true
 	for _, name := range containerLists {
-		for _, container := range rules.Objects(rules.Object(m, "spec"), name) {
+		for _, container := range rules.Objects(spec, name) {
 			limits, requests := rules.Object(container, "resources", "limits"), rules.Object(container, "resources", "requests")
 			for _, resource := range compute {
 				limit, request := amount(limits[resource]), amount(requests[resource])
@@ -32,12 +37,11 @@ func qualityOfService(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 	switch {
 	case !requested:
-		status["qosClass"] = "BestEffort"
+		return "BestEffort"
 	case guaranteed:
-		status["qosClass"] = "Guaranteed"
-	default:
-		status["qosClass"] = "Burstable"
+		return "Guaranteed"
 	}
+	return "Burstable"
 }
 
 // amount parses a quantity, which can still be a JSON number here.

@@ -1,0 +1,32 @@
+package flowcontrol
+
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/edit"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// The hub version of priority levels is v1. The older version has another name for the
+// shares of a level.
+
+func levelFromV1beta1(_ vocabulary.Vocabulary, level map[string]any) {
+	renameShares(level, "assuredConcurrencyShares", "nominalConcurrencyShares")
+}
+
+func levelToV1beta1(_ vocabulary.Vocabulary, level map[string]any) {
+	renameShares(level, "nominalConcurrencyShares", "assuredConcurrencyShares")
+}
+
+func renameShares(level map[string]any, from, to string) {
+	edit.Member(level, "spec", func(spec map[string]any) {
+		edit.Member(spec, "limited", func(limited map[string]any) { edit.Rename(limited, from, to) })
+	})
+}
+
+// limitsOfLevel checks that a limited level has limits.
+func limitsOfLevel(c *rules.Check, spec, _ map[string]any, at *field.Path) {
+	if spec["type"] == "Limited" && spec["limited"] == nil {
+		c.Required(at.Field("limited"), "must not be empty when type is Limited")
+	}
+}
