@@ -40,6 +40,7 @@ type question func(context.Context) (any, error)
 func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 	questions := map[string]func(*request.Request, []byte) (question, error){
 		"tokenreviews":              h.reviewToken,
+		"selfsubjectreviews":        h.reviewSelf,
 		"subjectaccessreviews":      h.reviewSubjectAccess,
 		"localsubjectaccessreviews": h.reviewSubjectAccess,
 		"selfsubjectaccessreviews":  h.reviewSelfAccess,
@@ -195,12 +196,22 @@ func (h *Handlers) tokenStatus(ctx context.Context, spec authenticationv1.TokenR
 	if err != nil {
 		return nil, err
 	}
+	return authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: a.Audiences, User: userInfo(a.User)}, nil
+}
+
+// reviewSelf answers with the user of the request.
+func (h *Handlers) reviewSelf(r *request.Request, _ []byte) (question, error) {
+	return func(context.Context) (any, error) {
+		return authenticationv1.SelfSubjectReviewStatus{UserInfo: userInfo(r.User)}, nil
+	}, nil
+}
+
+func userInfo(u services.UserInfo) authenticationv1.UserInfo {
 	extra := map[string]authenticationv1.ExtraValue{}
-	for key, values := range a.User.Extra {
+	for key, values := range u.Extra {
 		extra[key] = values
 	}
-	return authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: a.Audiences, User: authenticationv1.UserInfo{
-		Username: a.User.Name, UID: a.User.UID, Groups: a.User.Groups, Extra: extra}}, nil
+	return authenticationv1.UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups, Extra: extra}
 }
 
 // why returns why a token is invalid, which most authenticators do not report.

@@ -4,7 +4,6 @@
 package pods
 
 import (
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -54,11 +53,4 @@ var Functions = kinds.Functions{
 	Grace: map[string]kinds.GraceFunc{
 		"podGracePeriod": podGracePeriod,
 	},
-	Cells: map[string]cell.Func{
-		"showPodReadinessGates": showPodReadinessGates,
-		"showPodReady":          showPodReady,
-		"showPodRestarts":       showPodRestarts,
-		"showPodStatus":         showPodStatus,
-	},
-	Rows: map[string]cell.RowFunc{"podEnded": podEnded},
 }
