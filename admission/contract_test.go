@@ -216,7 +216,8 @@ func TestSigners(t *testing.T) {
 func TestGrants(t *testing.T) {
 	c := cluster(t)
 	roles := resource.GroupResource{Group: "rbac.authorization.platform.io", Resource: "clusterroles"}
-	c.Put(t, roles, `{metadata: {name: gathers}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {to: it}}]}}`)
+	c.Put(t, roles, `{metadata: {name: gathers}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {to: it}}]},
+		rules: [{verbs: ["*"], apiGroups: ["*"], resources: ["*"]}]}`) // an old copy, which grants nothing
 	c.Put(t, roles, `{metadata: {name: part, labels: {to: it}}, rules: [{verbs: [get], apiGroups: [""], resources: [pods]}]}`)
 	c.Put(t, roles, `{metadata: {name: strong}, rules: [{verbs: [delete], apiGroups: [""], resources: [pods]}]}`)
 	a := started(t, c)

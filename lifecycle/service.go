@@ -1,7 +1,7 @@
 // Package lifecycle runs the controllers that complete deletions and maintain derived
 // objects: they empty deleted namespaces and custom resource types, collect objects
 // whose owners are gone, release unused volumes, create the default objects of
-// namespaces, issue tokens for service accounts and count quota usage. It is a client
+// namespaces, issue tokens for service accounts, count quota usage and show the rules of aggregated roles. It is a client
 // of the public API and nothing else. This package starts the controllers and holds what
 // they share; each is in a folder below. It serves "Two-phase deletion of a resource",
 // "Terminology" and "Service account secret" of the specification.
@@ -26,6 +26,7 @@ import (
 	"github.com/portico-platform/portico/lifecycle/internal/namespace"
 	"github.com/portico-platform/portico/lifecycle/internal/namespacedefaults"
 	"github.com/portico-platform/portico/lifecycle/internal/resourcequota"
+	"github.com/portico-platform/portico/lifecycle/internal/roleaggregation"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/quota"
@@ -40,7 +41,7 @@ const keyFiles = "service-account-key-file"
 func Service() run.Service {
 	return run.Service{
 		Name:  "lifecycle",
-		About: "empties deleted namespaces, collects garbage, adds defaults to new namespaces, signs service account tokens, counts quota usage",
+		About: "empties deleted namespaces, collects garbage, adds defaults to new namespaces, signs service account tokens, counts quota usage, shows the rules of aggregated roles",
 		Needs: []run.Dependency{worker.API},
 		Flags: func(fs *pflag.FlagSet) {
 			fs.StringArray(keyFiles, nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
@@ -63,7 +64,7 @@ func start(ctx context.Context, n *run.Node) error {
 		return err
 	}
 	for _, part := range []func() error{
-		l.startNamespace, l.startCustomResources, l.startGarbageCollector, l.startNamespaceDefaults, l.startTokens, l.startQuotas, l.startVolumes,
+		l.startNamespace, l.startCustomResources, l.startGarbageCollector, l.startNamespaceDefaults, l.startTokens, l.startQuotas, l.startVolumes, l.startRoles,
 	} {
 		if err := part(); err != nil {
 			return err
@@ -222,5 +223,18 @@ func (l *lifecycle) startVolumes() error {
 		l.on = true
 		l.Go("removing finalizers of unused storage: "+kind.Controller, c.Run)
 	}
+	return nil
+}
+
+func (l *lifecycle) startRoles() error {
+	if !worker.Enabled(l.Node, roleaggregation.Name, true) {
+		return nil
+	}
+	c, err := roleaggregation.New(l.client, l.Vocabulary, l.Log)
+	if err != nil {
+		return err
+	}
+	l.on = true
+	l.Go("writing the rules of aggregated roles", c.Run)
 	return nil
 }

@@ -103,7 +103,7 @@ func (p grants) rules(ctx context.Context, target services.Attributes, given rol
 	return p.gather(ctx, stored, map[resource.Key]bool{key: true})
 }
 
-// gather returns the rules of a stored role and of all roles that it aggregates.
+// gather returns the rules of a stored role, or those of all roles that it aggregates.
 // Aggregations may be cyclic, so each role is visited once.
 func (p grants) gather(ctx context.Context, stored services.Object, seen map[resource.Key]bool) ([]policyRule, error) {
 	var r role
@@ -113,6 +113,7 @@ func (p grants) gather(ctx context.Context, stored services.Object, seen map[res
 	if r.AggregationRule == nil {
 		return r.Rules, nil
 	}
+	r.Rules = nil // a copy for readers, which may be old
 	for i := range r.AggregationRule.ClusterRoleSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&r.AggregationRule.ClusterRoleSelectors[i])
 		if err != nil {

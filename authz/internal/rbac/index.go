@@ -1,8 +1,8 @@
 // Package rbac decides by roles and bindings. It compiles them into an index by
 // subject, so that a decision costs a few lookups however many bindings there are. An
 // index is immutable: its owner compiles a new one to update it. Rules of aggregated
-// cluster roles are gathered at compilation and never written into the stored role. It
-// reads and writes no objects itself. It serves section "Authorization notes" of the
+// cluster roles are gathered at compilation; those stored in such a role are a copy for
+// readers and may be old. It reads and writes no objects itself. It serves section "Authorization notes" of the
 // specification.
 package rbac
 
@@ -42,14 +42,16 @@ func Compile(roles []*Role, bindings []*Binding) *Index {
 	return x
 }
 
-// gather returns the rules of a cluster role and of all that it aggregates, directly or
-// indirectly. Stored roles may select each other in a cycle, so each is visited once.
+// gather returns the rules of all that a cluster role aggregates, directly or indirectly.
+// Stored roles may select each other in a cycle, so each is visited once.
 func gather(role *Role, roles []*Role) []Rule {
 	seen := map[*Role]bool{role: true}
 	found := []*Role{role}
 	var rules []Rule
 	for i := 0; i < len(found); i++ {
-		rules = append(rules, found[i].rules...)
+		if len(found[i].aggregates) == 0 {
+			rules = append(rules, found[i].rules...)
+		}
 		for _, candidate := range roles {
 			if candidate.ref.Namespace == "" && !seen[candidate] && found[i].selects(candidate) {
 				seen[candidate] = true

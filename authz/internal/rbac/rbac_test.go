@@ -56,9 +56,9 @@ var testRoles = []string{
 	`{metadata: {name: logs}, rules: [{apiGroups: [""], resources: [pods/log], verbs: ["*"]}]}`,
 	`{metadata: {name: one}, rules: [{apiGroups: ["*"], resources: [configmaps], resourceNames: [mine], verbs: [update]}]}`,
 	`{metadata: {name: paths}, rules: [{nonResourceURLs: ["/healthz/*", /version], verbs: [get]}]}`,
-	`{metadata: {name: all}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {to: all}}]}}`,
+	`{metadata: {name: all}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {to: all}}]}, rules: [{apiGroups: [""], resources: [nodes], verbs: [get]}]}`,
 	`{metadata: {name: part, labels: {to: all}}, rules: [{apiGroups: [apps], resources: ["*"], verbs: [get]}]}`,
-	`{metadata: {name: circle, labels: {to: all}}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {to: circle}}, {matchLabels: {to: all}}]}}`,
+	`{metadata: {name: circle, labels: {to: all}}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {to: circle}}, {matchLabels: {to: all}}]}, rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]}`,
 	`{metadata: {name: inner, labels: {to: circle}}, rules: [{apiGroups: [batch], resources: [jobs], verbs: [get]}]}`,
 	`{metadata: {name: local, namespace: a}, rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]}`,
 }
@@ -105,6 +105,8 @@ func TestAuthorize(t *testing.T) {
 		{"a grant to all groups does not cover who is anonymous", services.Attributes{User: anonymous, Verb: "get", Path: "/version"}, false},
 		{"an aggregated role", services.Attributes{User: gina, Verb: "get", Group: "apps", Resource: "deployments"}, true},
 		{"through another, in a circle", services.Attributes{User: gina, Verb: "get", Group: "batch", Resource: "jobs"}, true},
+		{"rules that are stored in an aggregated role", services.Attributes{User: gina, Verb: "get", Resource: "nodes"}, false},
+		{"and in one that it aggregates", services.Attributes{User: gina, Verb: "get", Resource: "secrets"}, false},
 	} {
 		if d := x.Authorize(c.ask); d.Allowed != c.want || d.Denied || d.Allowed == (d.Reason == "") {
 			t.Errorf("%s: %+v", c.name, d)

@@ -67,4 +67,27 @@ spec: {resourceAttributes: {verb: delete, resource: nodes}}`, As(id)).OK().Obj()
 		t.Allowed(func() *Resp { return t.POST(roles, role("same", "get"), As(u)) }).OK()
 		t.POST(roles, role("more", "delete"), As(u)).Is(403)
 	})
+	s.Check("AUTHZ-08", "aggregated cluster roles show the rules of the roles that they select (as in Kubernetes)", func(t *T) {
+		roles := All("rbac.authorization.platform.io/v1/clusterroles")
+		t.Until(10*time.Second, "the role view shows rules", func() bool { return len(t.GET(roles+"/view").OK().Obj().List("rules")) > 0 })
+		name := t.Name("aggregated")
+		t.Cleanup(func() { t.DELETE(roles+"/"+name, nil); t.DELETE(roles+"/"+name+"-part", nil) })
+		t.POST(roles, YAML(`
+apiVersion: rbac.authorization.platform.io/v1
+kind: ClusterRole
+metadata: {name: %s}
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {to: %s}}]}
+rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]`, name, name)).OK()
+		t.POST(roles, YAML(`
+apiVersion: rbac.authorization.platform.io/v1
+kind: ClusterRole
+metadata: {name: %s-part, labels: {to: %s}}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, name, name)).OK()
+		t.Until(10*time.Second, "the role shows the rules of its part, and no others", func() bool {
+			rules := t.GET(roles + "/" + name).OK().Obj().List("rules")
+			return len(rules) == 1 && rules[0].Strs("resources")[0] == "pods"
+		})
+		t.PATCH(MergePatch, roles+"/"+name+"-part", `{metadata: {labels: {to: null}}}`).OK()
+		t.Until(10*time.Second, "the role shows no rules", func() bool { return len(t.GET(roles+"/"+name).OK().Obj().List("rules")) == 0 })
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -202,6 +203,10 @@ func TestGuttedDefaultsAreCompleted(t *testing.T) {
 		delete(role, "aggregationRule")
 		delete(role["metadata"].(map[string]any), "labels")
 	})
+	b.edit(roles, "system:basic-user", func(role map[string]any) {
+		role["aggregationRule"] = map[string]any{"clusterRoleSelectors": []any{map[string]any{}}}
+		role["rules"] = []any{map[string]any{"apiGroups": []any{"*"}, "resources": []any{"*"}, "verbs": []any{"*"}}}
+	})
 	b.edit(bindings, "cluster-admin", func(binding map[string]any) {
 		binding["roleRef"] = map[string]any{"apiGroup": group, "kind": "ClusterRole", "name": "view"}
 		binding["subjects"] = []any{map[string]any{"apiGroup": group, "kind": "Group", "name": "everybody"}}
@@ -218,6 +223,10 @@ func TestGuttedDefaultsAreCompleted(t *testing.T) {
 		role, _ := b.get(roles, "view")
 		labels, _ := role["metadata"].(map[string]any)["labels"].(map[string]any)
 		return role["aggregationRule"] != nil && labels[group+"/aggregate-to-edit"] == "true"
+	})
+	b.eventually("a role that aggregates nothing by default has its own rules again", func() bool {
+		role, _ := b.get(roles, "system:basic-user")
+		return role["aggregationRule"] == nil && !strings.Contains(fmt.Sprint(role["rules"]), "[*]")
 	})
 	b.eventually("the binding is to its role, and of nobody else", func() bool {
 		binding, _ := b.get(bindings, "cluster-admin")

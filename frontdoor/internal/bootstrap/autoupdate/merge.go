@@ -67,11 +67,15 @@ func completeBinding(stored, desired map[string]any) bool {
 }
 
 // completeAggregation adds missing selectors. It removes the selectors of a role that has
-// none by default: otherwise it would have the rules of any role with a matching label.
+// none by default: otherwise it would have the rules of any role with a matching label. Its
+// stored rules, which are a copy of those, go with them.
 func completeAggregation(stored, desired map[string]any) bool {
 	if desired["aggregationRule"] == nil {
 		had := stored["aggregationRule"] != nil
-		delete(stored, "aggregationRule")
+		if had {
+			delete(stored, "aggregationRule")
+			delete(stored, "rules")
+		}
 		return had
 	}
 	rule := tree.Object(stored, "aggregationRule")
