@@ -15,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
+	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -24,6 +25,8 @@ type Engine struct {
 	Schemas  *schema.Engine
 	Merge    *fieldmanager.Engine
 	Versions versions.Versions
+	// Expressions compiles the expressions that objects contain.
+	Expressions *cel.Engine
 	// CustomTypes are the definitions of the custom types, established or not.
 	CustomTypes []crd.Definition
 
@@ -40,6 +43,8 @@ type Options struct {
 	WithoutApply bool
 	// Features are the feature gates.
 	Features features.Gates
+	// Release is the emulated release, as in cel.Config.
+	Release string
 }
 
 // New returns the engine of a catalogue. An error is a mistake in the built-in data.
@@ -48,7 +53,13 @@ func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return build(types, schema.New(types, o.Vocabulary, set.In(types.Release())), set.Functions, o), nil
+	expressions, err := cel.New(cel.Config{Release: o.Release})
+	if err != nil {
+		return nil, err
+	}
+	e := build(types, schema.New(types, o.Vocabulary, set.In(types.Release())), set.Functions, o)
+	e.Expressions = expressions
+	return e, nil
 }
 
 // With returns an engine with these custom types, and no others. It shares the built-in
@@ -62,7 +73,7 @@ func (e *Engine) With(customTypes []crd.Definition) *Engine {
 	}
 	types := e.Types.With(surfaces...)
 	more := build(types, e.Schemas.With(types), e.functions, e.options)
-	more.CustomTypes = customTypes
+	more.CustomTypes, more.Expressions = customTypes, e.Expressions
 	return more
 }
 

@@ -42,14 +42,20 @@ type Config struct {
 
 // New returns an engine. The error names a release that is not of the form "1.36".
 func New(c Config) (*Engine, error) {
-	release, err := version.ParseMajorMinor(cmp.Or(c.Release, "1.36"))
+	release, err := version.ParseMajorMinor(cmp.Or(c.Release, newest))
 	if err != nil || release.Minor() == 0 {
-		return nil, fmt.Errorf("%q is not a release such as 1.36", c.Release)
+		return nil, fmt.Errorf("%q is not a release such as %s", c.Release, newest)
 	}
-	return &Engine{
-		authz: c.Authz, release: version.MajorMinor(release.Major(), release.Minor()-1),
-		programs: newPrograms(maxSource), environments: map[variables]*environment.EnvSet{},
-	}, nil
+	return &Engine{authz: c.Authz, release: release, programs: newPrograms(maxSource), environments: map[variables]*environment.EnvSet{}}, nil
+}
+
+// newest is the newest release that can be emulated.
+const newest = "1.36"
+
+// Base returns the functions and limits of expressions, without variables: what new
+// expressions may use follows Config.Release, as in New.
+func (e *Engine) Base() *environment.EnvSet {
+	return environment.MustBaseEnvSet(version.MajorMinor(e.release.Major(), e.release.Minor()-1))
 }
 
 // variables are those that an expression may use beside object, oldObject, request and
@@ -65,7 +71,7 @@ func (e *Engine) environment(v variables) (*environment.EnvSet, error) {
 	if known, ok := e.environments[v]; ok {
 		return known, nil
 	}
-	made, err := declare(environment.MustBaseEnvSet(e.release), v)
+	made, err := declare(e.Base(), v)
 	if err != nil {
 		return nil, fmt.Errorf("declaring the variables of expressions: %w", err)
 	}

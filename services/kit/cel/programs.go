@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// maxSource bounds the source texts of the cached programs, in bytes. A program takes
-	// about 200 bytes of memory for each byte of its source.
+	// maxSource bounds the source texts of the cached programs, in bytes.
 	maxSource = 256 << 10
-	// programOverhead is added to each source text, so that many short ones are bounded too.
-	programOverhead = 64
+	// programOverhead is added to each source text. A program takes at least 15 kB and, with
+	// this overhead, at most about 120 bytes of memory for each byte.
+	programOverhead = 128
 )
 
 // programKey identifies a compiled expression.

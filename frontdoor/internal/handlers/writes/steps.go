@@ -275,7 +275,8 @@ func (h *Handlers) takeMutated(w *writeRequest, c *current, before map[string]an
 // validate applies the validation rules of the type and runs validating admission.
 func (h *Handlers) validate(ctx context.Context, w *writeRequest, c *current, a admitted) (v validated, err error) {
 	r := w.req
-	if err := r.Engine.Schemas.ValidateChange(ctx, schema.Change{Type: r.Type, Subresource: r.SubresourceName(), Object: a.tree, Old: c.tree, Feature: r.Engine.FeatureOn}); err != nil {
+	change := schema.Change{Type: r.Type, Subresource: r.SubresourceName(), Object: a.tree, Old: c.tree, Feature: r.Engine.FeatureOn, Warn: w.admission.Warn}
+	if err := r.Engine.Schemas.ValidateChange(ctx, change); err != nil {
 		return v, err
 	}
 	if err := h.validateDefinition(w, c, a); err != nil {
@@ -294,7 +295,7 @@ func (h *Handlers) validateDefinition(w *writeRequest, c *current, a admitted) e
 	if !w.req.Type.Behavior.DefinesTypes {
 		return nil
 	}
-	rules := crd.Rules{Vocabulary: h.Vocabulary, Types: w.req.Engine.Types, Schemas: w.req.Engine.Schemas}
+	rules := crd.Rules{Vocabulary: h.Vocabulary, Types: w.req.Engine.Types, Schemas: w.req.Engine.Schemas, Expressions: w.req.Engine.Expressions}
 	if w.req.Subresource != nil {
 		return rules.CheckStatus(a.tree)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -75,6 +76,16 @@ type Type struct {
 	// Webhook converts objects of other versions to this one; nil if the versions differ
 	// only in their names, or if package versions converts them.
 	Webhook Converter
+	// Rules are the validation rules of a custom type; nil for none.
+	Rules Rules
+}
+
+// Rules validates objects beyond their schema.
+type Rules interface {
+	// Validate returns the causes for which an object is invalid, and warnings about it. old
+	// is the stored object, nil for a create; found are the causes of the schema. The error
+	// is Timeout (504) if ctx is over first.
+	Validate(ctx context.Context, object, old map[string]any, found []services.StatusCause) (causes []services.StatusCause, warnings []string, err error)
 }
 
 // Converter converts objects by calling another service.

@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -44,6 +45,8 @@ type Rules struct {
 	Types *catalogue.Catalogue
 	// Schemas validates defaults.
 	Schemas *schema.Engine
+	// Expressions says what validation rules may use.
+	Expressions *cel.Engine
 }
 
 // Check returns nil or a Status (422) with all errors of a definition, in any version,

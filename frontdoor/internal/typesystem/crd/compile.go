@@ -104,6 +104,9 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 	c := compiler{vocabulary: in.Vocabulary, definition: &d, going: meta["deletionTimestamp"] != nil,
 		namespaced: tree.Text(s, "scope") == "Namespaced", keepAll: s["preserveUnknownFields"] == true,
 		webhook: converter(tree.Child(s, "conversion"), in), versions: children(s, "versions")}
+	if d.since != in.Revision {
+		c.before = in.Before
+	}
 	return d, c.types()
 }
 
@@ -198,6 +201,7 @@ type compiler struct {
 	keepAll    bool                // unknown fields are not dropped
 	webhook    catalogue.Converter // nil for none
 	versions   []map[string]any
+	before     *Definition // the previous compilation, if it has the same schemas
 }
 
 // compile returns the type of one version.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/validations"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -24,6 +25,7 @@ func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) {
 	c.asObject(s, "ObjectMeta")
 	s.AddExtension(original+"group-version-kind", kindExtension(t, t.Kind))
 	t.Definition, t.Schema = definitionName(t, t.Kind), s
+	c.addRules(t, raw)
 	c.definition.Definitions[t.Definition] = s
 	if t.ListKind == "" || t.ListKind == t.Kind {
 		return
@@ -34,6 +36,18 @@ func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) {
 	c.asObject(list, "ListMeta")
 	list.AddExtension(original+"group-version-kind", kindExtension(t, t.ListKind))
 	c.definition.Definitions[definitionName(t, t.ListKind)] = list
+}
+
+// addRules sets the validation rules of a type: those that have been compiled before, if the
+// schema is still the same.
+func (c *compiler) addRules(t *catalogue.Type, raw map[string]any) {
+	if c.before != nil && c.before.Stored.Siblings[t.Version] != nil {
+		t.Rules = c.before.Stored.Siblings[t.Version].Rules
+		return
+	}
+	if rules := validations.New(raw, c.vocabulary.Extension); rules != nil {
+		t.Rules = rules
+	}
 }
 
 // original is the prefix of extensions of schemas in memory.

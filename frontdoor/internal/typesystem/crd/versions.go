@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/structural"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/validations"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -127,7 +128,8 @@ func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path)
 	if tree.Child(tree.Child(holder, "subresources"), "status") != nil {
 		found.CheckBesideStatus(raw, where)
 	}
-	if len(found.Causes()) > 0 {
+	c.validations(raw, where, found.Any())
+	if found.Any() {
 		c.Join(&found.Errors)
 		return
 	}
@@ -141,6 +143,20 @@ func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path)
 			c.Schemas.CheckDefault(reader.schema(s), where.Field("default"), &c.Errors)
 		}
 	})
+}
+
+// validations validates the validation rules of a schema.
+func (c *check) validations(raw map[string]any, where *field.Path, malformed bool) {
+	if !validations.Has(raw, c.Vocabulary.Extension) {
+		return
+	}
+	d := validations.Definition{Extension: c.Vocabulary.Extension, Environment: c.Expressions.Base(), Malformed: malformed}
+	for _, version := range children(tree.Child(asV1(c.old, c.Vocabulary), "spec"), "versions") {
+		stored := tree.Child(tree.Child(version, "schema"), "openAPIV3Schema")
+		d.Stored = append(d.Stored, stored)
+		d.Unchanged = d.Unchanged || tree.Equal(stored, raw)
+	}
+	c.Add(validations.Check(raw, where.String(), d)...)
 }
 
 func hasDefault(s map[string]any) (found bool) {

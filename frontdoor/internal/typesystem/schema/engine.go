@@ -128,6 +128,8 @@ type Change struct {
 	Object, Old map[string]any
 	// Feature reports whether a feature is on; nil means the defaults.
 	Feature func(string) bool
+	// Warn receives warnings about a custom object.
+	Warn func(texts ...string)
 }
 
 // ValidateChange returns nil, a Status (422) with all causes, or Timeout (504) if ctx is
@@ -141,6 +143,14 @@ func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
 	c.scale(ch)
 	if err := c.budget.Err(); err != nil {
 		return err
+	}
+	if ch.Type.Rules != nil {
+		causes, warnings, err := ch.Type.Rules.Validate(ctx, ch.Object, ch.Old, c.Causes())
+		if err != nil {
+			return err
+		}
+		c.Add(causes...)
+		ch.Warn(warnings...)
 	}
 	return c.status(ch.Type, ch.Object)
 }
@@ -162,7 +172,7 @@ func (c *check) scale(ch Change) {
 
 // Validate is ValidateChange for a write of the object itself.
 func (e *Engine) Validate(ctx context.Context, t *catalogue.Type, object, old map[string]any) error {
-	return e.ValidateChange(ctx, Change{Type: t, Object: object, Old: old})
+	return e.ValidateChange(ctx, Change{Type: t, Object: object, Old: old, Warn: func(...string) {}})
 }
 
 // node returns the compiled definition; nil if there is none of this name.

@@ -303,6 +303,9 @@ func (c *Schemas) condition(s map[string]any, at *field.Path) {
 	for name, be := range forbiddenNestedExtensions {
 		forbid(c.Extension+name, be)
 	}
+	if list, _ := s[c.Extension+"validations"].([]any); len(list) > 0 {
+		c.Forbidden(at.Field(c.Extension+"validations"), "must be empty to be structural")
+	}
 	if items := rules.Object(s, "items"); items != nil {
 		c.condition(items, at.Field("items"))
 	}

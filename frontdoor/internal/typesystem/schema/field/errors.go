@@ -69,6 +69,15 @@ func (e *Errors) append(c services.StatusCause) {
 	e.text += len(c.Field) + len(c.Message)
 }
 
+// Add adds errors that were found elsewhere.
+func (e *Errors) Add(causes ...services.StatusCause) {
+	for _, c := range causes {
+		if !e.full() {
+			e.append(c)
+		}
+	}
+}
+
 // Join adds all errors of others.
 func (e *Errors) Join(others *Errors) {
 	for _, c := range others.causes {
