@@ -29,7 +29,7 @@ func (d *door) followCustom(ctx context.Context, n *run.Node, b backends.Service
 	}
 	var mirror *changes.Mirror[crd.Definition]
 	mirror = changes.NewMirror(changes.MirrorConfig[crd.Definition]{
-		Source: b.Changes, Store: b.Store, Log: n.Log,
+		Source: b.Changes, Store: b.Direct, Log: n.Log,
 		GroupResource: d.definitions(),
 		Decode: func(o services.Object) (crd.Definition, error) {
 			object, err := tree.Decode(o.JSON)

@@ -33,7 +33,7 @@ func (d *door) restoreDefaults(n *run.Node, b backends.Services) error {
 	}
 	keeper := autoupdate.New(autoupdate.Config{
 		Defaults: defaults, OptOut: n.Vocabulary.Qualified("rbac.authorization", "autoupdate"),
-		Source: b.Changes, Store: b.Store, Writer: w, Log: n.Log,
+		Source: b.Changes, Store: b.Direct, Writer: w, Log: n.Log,
 	})
 	n.Go("restoring default roles", keeper.Run)
 	return nil

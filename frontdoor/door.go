@@ -135,7 +135,7 @@ func (d *door) publish(e *typesystem.Engine) {
 
 // newDoor connects to the other services and builds the handlers.
 func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Catalogue, g features.Gates) (*door, error) {
-	b, err := backends.Connect(ctx, n)
+	b, err := backends.Connect(ctx, n, c.copiedBytes)
 	if err != nil {
 		return nil, err
 	}

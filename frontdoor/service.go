@@ -48,6 +48,7 @@ type config struct {
 	connections       connect.Settings
 	extensions        extensions.Settings
 	profiling         bool
+	copiedBytes       int64
 }
 
 // Service returns the front door. It offers HTTPS to clients and no contract to other
@@ -80,6 +81,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.watchTimeout, "min-request-timeout", 30*time.Minute, "minimum duration of watches that set no timeout")
 	fs.DurationVar(&c.watchHistory, "feed-history", 5*time.Minute, "how long the front door keeps changes in memory")
 	fs.IntVar(&c.feedBytes, "feed-bytes", 16<<20, "bytes of changes to keep in memory per watched resource type")
+	fs.Int64Var(&c.copiedBytes, "copied-bytes", 128<<20, "bytes of objects to keep in memory of the resource types that are read often, if the store is in another process; 0 for none")
 	fs.StringVar(&c.auditLogPath, "audit-log-path", "", "file for the audit log, one line of JSON per request; - for standard output, empty for none")
 	fs.BoolVar(&c.profiling, "profiling", false, "serve profiles at /debug/pprof/ to users who are authorized for that path")
 	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "previous release, such as 1.20, whose hidden metrics are shown; this release hides none")

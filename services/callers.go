@@ -54,6 +54,7 @@ func Callers() map[string][]Caller {
 			{Service: "authn", Types: []resource.GroupResource{{Resource: "secrets"}, {Resource: "serviceaccounts"}, {Resource: "pods"}}}},
 		"Store/List":      {frontdoor, authz, {Service: "admission", Types: slices.Concat(read, mirrored)}},
 		"Store/Revision":  {frontdoor, {Service: "authn"}, {Service: "authz"}, {Service: "admission"}},
+		"Store/Heads":     {frontdoor},
 		"Store/Create":    {frontdoor, {Service: "admission", Types: []resource.GroupResource{{Resource: "namespaces"}}}},
 		"Store/Update":    {frontdoor, {Service: "admission", Types: []resource.GroupResource{{Resource: "resourcequotas"}}, Part: "status.used"}},
 		"Store/Delete":    {frontdoor},

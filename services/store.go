@@ -58,6 +58,23 @@ type Reader interface {
 	Revision(ctx context.Context) (int64, error)
 }
 
+// HeadReader is a Reader that also knows when objects of a type have changed last, so that a
+// caller with a copy of them need not read them again. A Store may implement it.
+type HeadReader interface {
+	// Heads returns the newest revision of etcd, read linearizably as by Revision, and the
+	// head of each type: no object of the type has changed after its head up to that revision.
+	Heads(ctx context.Context, types []resource.GroupResource) (Heads, error)
+}
+
+// Heads is the result of HeadReader.
+type Heads struct {
+	Revision int64
+	// Epoch is that of all revisions here, as in Page.
+	Epoch string
+	// Types has one head for each of the requested types, in their order.
+	Types []int64
+}
+
 // ReadMode is the required freshness of a read (section "Read consistency").
 type ReadMode uint8
 

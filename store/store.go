@@ -12,6 +12,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/contact"
 	"github.com/portico-platform/portico/store/internal/mirror"
 	"github.com/portico-platform/portico/store/internal/swap"
@@ -111,6 +112,18 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 		return 0, failure(err)
 	}
 	return revision, nil
+}
+
+// Heads implements services.HeadReader.
+func (s *Store) Heads(ctx context.Context, types []resource.GroupResource) (services.Heads, error) {
+	for {
+		if _, err := s.read(ctx, services.Read{}); err != nil {
+			return services.Heads{}, err
+		}
+		if heads, ok := s.mirror.Heads(types); ok {
+			return heads, nil
+		}
+	}
 }
 
 // read returns a snapshot that satisfies r, whose mode is not Exact.
@@ -214,4 +227,7 @@ func (s *Store) following(context.Context) error {
 	return nil
 }
 
-var _ services.Store = (*Store)(nil)
+var (
+	_ services.Store      = (*Store)(nil)
+	_ services.HeadReader = (*Store)(nil)
+)

@@ -37,6 +37,7 @@ func Store(t *testing.T, open func(t *testing.T) services.Store) {
 		{"pages are bounded in bytes", storeBoundsPages},
 		{"selectors select", storeSelects},
 		{"reads are as fresh as requested", storeReadsFresh},
+		{"heads follow changes of their type", storeHeads},
 		{"an exact list shows the past", storeListsThePast},
 		{"writers do not lose each other's writes", storeSwaps},
 		{"custom types are kept apart", storeKeepsCustomApart},

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -53,6 +55,18 @@ func (s storeServer) Revision(ctx context.Context, _ *pb.RevisionRequest) (*pb.R
 		return nil, errorOut(err)
 	}
 	return &pb.RevisionResponse{Revision: revision}, nil
+}
+
+func (s storeServer) Heads(ctx context.Context, m *pb.HeadsRequest) (*pb.HeadsResponse, error) {
+	impl, ok := s.impl.(services.HeadReader)
+	if !ok {
+		return nil, status.Error(codes.Unimplemented, "this store knows no heads")
+	}
+	heads, err := impl.Heads(ctx, each(m.GetTypes(), groupResourceIn))
+	if err != nil {
+		return nil, errorOut(err)
+	}
+	return &pb.HeadsResponse{Revision: heads.Revision, Epoch: heads.Epoch, Heads: heads.Types}, nil
 }
 
 func (s storeServer) Create(ctx context.Context, m *pb.CreateRequest) (*pb.Object, error) {
@@ -118,6 +132,19 @@ func (c *storeClient) Revision(ctx context.Context) (int64, error) {
 	}
 	c.saw(m.GetRevision())
 	return m.GetRevision(), nil
+}
+
+// Heads implements services.HeadReader. It returns an error if the store does not.
+func (c *storeClient) Heads(ctx context.Context, types []resource.GroupResource) (services.Heads, error) {
+	m, err := c.peer.Heads(ctx, &pb.HeadsRequest{Types: each(types, groupResourceOut)})
+	if err != nil {
+		return services.Heads{}, errorIn(ctx, "store", err)
+	}
+	if len(m.GetHeads()) != len(types) {
+		return services.Heads{}, faultf("store: %d heads of %d types", len(m.GetHeads()), len(types))
+	}
+	c.saw(m.GetRevision())
+	return services.Heads{Revision: m.GetRevision(), Epoch: m.GetEpoch(), Types: m.GetHeads()}, nil
 }
 
 func (c *storeClient) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
@@ -206,4 +233,6 @@ func contentIn(m *pb.Content) services.Content {
 var (
 	_ pb.StoreServer = storeServer{}
 	_ services.Store = (*storeClient)(nil)
+
+	_ services.HeadReader = (*storeClient)(nil)
 )

@@ -18,14 +18,17 @@ type Services struct {
 	Authn     services.Authn
 	Authz     services.Authz
 	Admission services.Admission
-	Store     services.Store
 	Changes   changes.Source
+	// Store answers requests of clients; reads may be answered from copies. Direct is the same
+	// without copies, for what makes its own.
+	Store, Direct services.Store
 	// Decisions is Authz for the requests of clients. Its decisions may be cached.
 	Decisions services.Authz
 }
 
-// Connect connects to the services, in this process or in others.
-func Connect(ctx context.Context, n *run.Node) (s Services, err error) {
+// Connect connects to the services, in this process or in others. copied bounds the bytes of
+// objects that are kept of a store in another process; 0 for none.
+func Connect(ctx context.Context, n *run.Node, copied int64) (s Services, err error) {
 	if s.Authn, err = contract.Authn.Use(ctx, n); err != nil {
 		return s, err
 	}
@@ -35,13 +38,18 @@ func Connect(ctx context.Context, n *run.Node) (s Services, err error) {
 	if s.Admission, err = contract.Admission.Use(ctx, n); err != nil {
 		return s, err
 	}
-	if s.Store, err = contract.Store.Use(ctx, n); err != nil {
+	if s.Direct, err = contract.Store.Use(ctx, n); err != nil {
 		return s, err
 	}
 	if s.Changes, err = changes.Use(ctx, n); err != nil {
 		return s, err
 	}
-	s.Decisions = s.Authz
+	s.Store, s.Decisions = s.Direct, s.Authz
+	if heads, ok := s.Direct.(services.HeadReader); ok && copied > 0 && !contract.Store.Local(n) {
+		kept := NewStore(StoreConfig{Store: s.Direct, Heads: heads, Changes: s.Changes, Bytes: copied, Log: n.Log, Metrics: n.Metrics})
+		n.Go("copies of resource types", kept.Run)
+		s.Store = kept
+	}
 	if !contract.Authz.Local(n) {
 		policy := s.heads(n, "rbac.authorization.", "clusterroles", "roles", "clusterrolebindings", "rolebindings")
 		s.Decisions = NewDecisions(s.Authz, policy.Unchanged)
@@ -55,7 +63,7 @@ func (s Services) heads(n *run.Node, group string, resources ...string) *changes
 	for _, name := range resources {
 		types = append(types, resource.GroupResource{Group: n.Vocabulary.Group(group), Resource: name})
 	}
-	followed := changes.NewHeads(s.Changes, s.Store, types...)
+	followed := changes.NewHeads(s.Changes, s.Direct, types...)
 	for _, loop := range followed.Loops() {
 		n.Go("following changes of "+group, loop)
 	}

@@ -58,9 +58,24 @@ type held[T any] struct {
 
 func before[T any](a, b held[T]) bool {
 	if a.namespace != b.namespace {
-		return a.namespace < b.namespace
+		return precedes(a.namespace, b.namespace)
 	}
 	return a.name < b.name
+}
+
+// precedes reports whether the keys of a namespace come before those of another, in the order of
+// the store: a slash ends a namespace there.
+func precedes(a, b string) bool {
+	n := min(len(a), len(b))
+	switch {
+	case a[:n] != b[:n]:
+		return a < b
+	case len(a) == len(b):
+		return false
+	case len(a) < len(b):
+		return '/' < b[n]
+	}
+	return a[n] < '/'
 }
 
 func newObjects[T any]() *btree.BTreeG[held[T]] {
@@ -108,16 +123,37 @@ func (m *Mirror[T]) Reached() (revision, changed int64) {
 }
 
 // Get returns the value of one object.
-func (m *Mirror[T]) Get(namespace, name string) (T, bool) {
-	found, ok := m.now.Load().objects.Get(held[T]{namespace: namespace, name: name})
+func (m *Mirror[T]) Get(namespace, name string) (T, bool) { return m.Now().Get(namespace, name) }
+
+// List returns the values of a namespace, or of all namespaces if it is empty, in the order of
+// the store's lists.
+func (m *Mirror[T]) List(namespace string) []T { return m.Now().List(namespace) }
+
+// View is the content of a mirror at one revision.
+type View[T any] struct{ of *snapshot[T] }
+
+// Now returns the present content.
+func (m *Mirror[T]) Now() View[T] { return View[T]{m.now.Load()} }
+
+// Revision returns the revision of the content; 0 before the mirror is ready.
+func (v View[T]) Revision() int64 { return v.of.revision }
+
+// Replaced is closed when there is a newer content.
+func (v View[T]) Replaced() <-chan struct{} { return v.of.replaced }
+
+// Get is Mirror.Get.
+func (v View[T]) Get(namespace, name string) (T, bool) {
+	found, ok := v.of.objects.Get(held[T]{namespace: namespace, name: name})
 	return found.value, ok
 }
 
-// List returns the values of a namespace, or of all namespaces if it is empty, ordered by
-// namespace and name.
-func (m *Mirror[T]) List(namespace string) []T {
+// List is Mirror.List.
+func (v View[T]) List(namespace string) []T {
 	var values []T
-	m.now.Load().objects.Ascend(held[T]{namespace: namespace}, func(h held[T]) bool {
+	if namespace == "" {
+		values = make([]T, 0, v.of.objects.Len())
+	}
+	v.of.objects.Ascend(held[T]{namespace: namespace}, func(h held[T]) bool {
 		if namespace != "" && h.namespace != namespace {
 			return false
 		}

@@ -34,6 +34,7 @@ const calls = `{
 			{"service": "portico.v1.Store", "method": "Get"},
 			{"service": "portico.v1.Store", "method": "List"},
 			{"service": "portico.v1.Store", "method": "Revision"},
+			{"service": "portico.v1.Store", "method": "Heads"},
 			{"service": "portico.v1.WatchHub"},
 			{"service": "portico.v1.Authn"},
 			{"service": "portico.v1.Authz"}
@@ -51,7 +52,7 @@ const calls = `{
 func repeatable(method string) bool {
 	switch service, name, _ := strings.Cut(strings.TrimPrefix(method, "/portico.v1."), "/"); service {
 	case "Store":
-		return name == "Get" || name == "List" || name == "Revision"
+		return name == "Get" || name == "List" || name == "Revision" || name == "Heads"
 	case "WatchHub", "Authn", "Authz":
 		return true
 	}

@@ -981,6 +981,111 @@ func (x *RevisionResponse) GetRevision() int64 {
 	return 0
 }
 
+type HeadsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Types         []*GroupResource       `protobuf:"bytes,1,rep,name=types,proto3" json:"types,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeadsRequest) Reset() {
+	*x = HeadsRequest{}
+	mi := &file_portico_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeadsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeadsRequest) ProtoMessage() {}
+
+func (x *HeadsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeadsRequest.ProtoReflect.Descriptor instead.
+func (*HeadsRequest) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *HeadsRequest) GetTypes() []*GroupResource {
+	if x != nil {
+		return x.Types
+	}
+	return nil
+}
+
+type HeadsResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Revision int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Epoch    string                 `protobuf:"bytes,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// One for each of the requested types, in their order.
+	Heads         []int64 `protobuf:"varint,3,rep,packed,name=heads,proto3" json:"heads,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeadsResponse) Reset() {
+	*x = HeadsResponse{}
+	mi := &file_portico_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeadsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeadsResponse) ProtoMessage() {}
+
+func (x *HeadsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeadsResponse.ProtoReflect.Descriptor instead.
+func (*HeadsResponse) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *HeadsResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *HeadsResponse) GetEpoch() string {
+	if x != nil {
+		return x.Epoch
+	}
+	return ""
+}
+
+func (x *HeadsResponse) GetHeads() []int64 {
+	if x != nil {
+		return x.Heads
+	}
+	return nil
+}
+
 type Attempt struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -992,7 +1097,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_portico_proto_msgTypes[13]
+	mi := &file_portico_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1109,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[13]
+	mi := &file_portico_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1122,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{13}
+	return file_portico_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Attempt) GetId() string {
@@ -1056,7 +1161,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_portico_proto_msgTypes[14]
+	mi := &file_portico_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1068,7 +1173,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[14]
+	mi := &file_portico_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1081,7 +1186,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{14}
+	return file_portico_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CreateRequest) GetKey() *Key {
@@ -1129,7 +1234,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_portico_proto_msgTypes[15]
+	mi := &file_portico_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1246,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[15]
+	mi := &file_portico_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1259,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{15}
+	return file_portico_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Source) GetKey() *Key {
@@ -1184,7 +1289,7 @@ type UpdateRequest struct {
 
 func (x *UpdateRequest) Reset() {
 	*x = UpdateRequest{}
-	mi := &file_portico_proto_msgTypes[16]
+	mi := &file_portico_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1196,7 +1301,7 @@ func (x *UpdateRequest) String() string {
 func (*UpdateRequest) ProtoMessage() {}
 
 func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[16]
+	mi := &file_portico_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1209,7 +1314,7 @@ func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{16}
+	return file_portico_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *UpdateRequest) GetKey() *Key {
@@ -1259,7 +1364,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_portico_proto_msgTypes[17]
+	mi := &file_portico_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1376,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[17]
+	mi := &file_portico_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1389,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{17}
+	return file_portico_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeleteRequest) GetKey() *Key {
@@ -1330,7 +1435,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_portico_proto_msgTypes[18]
+	mi := &file_portico_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1447,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[18]
+	mi := &file_portico_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1460,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{18}
+	return file_portico_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Change) GetType() ChangeType {
@@ -1419,7 +1524,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_portico_proto_msgTypes[19]
+	mi := &file_portico_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1536,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[19]
+	mi := &file_portico_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1549,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{19}
+	return file_portico_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Progress) GetThrough() int64 {
@@ -1485,7 +1590,7 @@ type Head struct {
 
 func (x *Head) Reset() {
 	*x = Head{}
-	mi := &file_portico_proto_msgTypes[20]
+	mi := &file_portico_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +1602,7 @@ func (x *Head) String() string {
 func (*Head) ProtoMessage() {}
 
 func (x *Head) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[20]
+	mi := &file_portico_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +1615,7 @@ func (x *Head) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Head.ProtoReflect.Descriptor instead.
 func (*Head) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{20}
+	return file_portico_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Head) GetGroupResource() *GroupResource {
@@ -1538,7 +1643,7 @@ type ReplayRequest struct {
 
 func (x *ReplayRequest) Reset() {
 	*x = ReplayRequest{}
-	mi := &file_portico_proto_msgTypes[21]
+	mi := &file_portico_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1550,7 +1655,7 @@ func (x *ReplayRequest) String() string {
 func (*ReplayRequest) ProtoMessage() {}
 
 func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[21]
+	mi := &file_portico_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1563,7 +1668,7 @@ func (x *ReplayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{21}
+	return file_portico_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReplayRequest) GetGroupResource() *GroupResource {
@@ -1599,7 +1704,7 @@ type ReplayResponse struct {
 
 func (x *ReplayResponse) Reset() {
 	*x = ReplayResponse{}
-	mi := &file_portico_proto_msgTypes[22]
+	mi := &file_portico_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1611,7 +1716,7 @@ func (x *ReplayResponse) String() string {
 func (*ReplayResponse) ProtoMessage() {}
 
 func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[22]
+	mi := &file_portico_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1624,7 +1729,7 @@ func (x *ReplayResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayResponse.ProtoReflect.Descriptor instead.
 func (*ReplayResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{22}
+	return file_portico_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReplayResponse) GetChanges() []*Change {
@@ -1665,7 +1770,7 @@ type KeysRequest struct {
 
 func (x *KeysRequest) Reset() {
 	*x = KeysRequest{}
-	mi := &file_portico_proto_msgTypes[23]
+	mi := &file_portico_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1782,7 @@ func (x *KeysRequest) String() string {
 func (*KeysRequest) ProtoMessage() {}
 
 func (x *KeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[23]
+	mi := &file_portico_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1795,7 @@ func (x *KeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeysRequest.ProtoReflect.Descriptor instead.
 func (*KeysRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{23}
+	return file_portico_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *KeysRequest) GetGroupResource() *GroupResource {
@@ -1716,7 +1821,7 @@ type KeysResponse struct {
 
 func (x *KeysResponse) Reset() {
 	*x = KeysResponse{}
-	mi := &file_portico_proto_msgTypes[24]
+	mi := &file_portico_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1728,7 +1833,7 @@ func (x *KeysResponse) String() string {
 func (*KeysResponse) ProtoMessage() {}
 
 func (x *KeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[24]
+	mi := &file_portico_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1741,7 +1846,7 @@ func (x *KeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeysResponse.ProtoReflect.Descriptor instead.
 func (*KeysResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{24}
+	return file_portico_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *KeysResponse) GetKeys() []*BusKey {
@@ -1764,7 +1869,7 @@ type BusKey struct {
 
 func (x *BusKey) Reset() {
 	*x = BusKey{}
-	mi := &file_portico_proto_msgTypes[25]
+	mi := &file_portico_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +1881,7 @@ func (x *BusKey) String() string {
 func (*BusKey) ProtoMessage() {}
 
 func (x *BusKey) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[25]
+	mi := &file_portico_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +1894,7 @@ func (x *BusKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BusKey.ProtoReflect.Descriptor instead.
 func (*BusKey) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{25}
+	return file_portico_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BusKey) GetId() []byte {
@@ -1841,7 +1946,7 @@ type Credentials struct {
 
 func (x *Credentials) Reset() {
 	*x = Credentials{}
-	mi := &file_portico_proto_msgTypes[26]
+	mi := &file_portico_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1853,7 +1958,7 @@ func (x *Credentials) String() string {
 func (*Credentials) ProtoMessage() {}
 
 func (x *Credentials) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[26]
+	mi := &file_portico_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1866,7 +1971,7 @@ func (x *Credentials) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credentials.ProtoReflect.Descriptor instead.
 func (*Credentials) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{26}
+	return file_portico_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Credentials) GetCertificates() [][]byte {
@@ -1907,7 +2012,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_portico_proto_msgTypes[27]
+	mi := &file_portico_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +2024,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[27]
+	mi := &file_portico_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +2037,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{27}
+	return file_portico_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Header) GetName() string {
@@ -1961,7 +2066,7 @@ type Authentication struct {
 
 func (x *Authentication) Reset() {
 	*x = Authentication{}
-	mi := &file_portico_proto_msgTypes[28]
+	mi := &file_portico_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2078,7 @@ func (x *Authentication) String() string {
 func (*Authentication) ProtoMessage() {}
 
 func (x *Authentication) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[28]
+	mi := &file_portico_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2091,7 @@ func (x *Authentication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Authentication.ProtoReflect.Descriptor instead.
 func (*Authentication) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{28}
+	return file_portico_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Authentication) GetUser() *UserInfo {
@@ -2029,7 +2134,7 @@ type UserInfo struct {
 
 func (x *UserInfo) Reset() {
 	*x = UserInfo{}
-	mi := &file_portico_proto_msgTypes[29]
+	mi := &file_portico_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2041,7 +2146,7 @@ func (x *UserInfo) String() string {
 func (*UserInfo) ProtoMessage() {}
 
 func (x *UserInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[29]
+	mi := &file_portico_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2054,7 +2159,7 @@ func (x *UserInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserInfo.ProtoReflect.Descriptor instead.
 func (*UserInfo) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{29}
+	return file_portico_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UserInfo) GetName() string {
@@ -2094,7 +2199,7 @@ type Values struct {
 
 func (x *Values) Reset() {
 	*x = Values{}
-	mi := &file_portico_proto_msgTypes[30]
+	mi := &file_portico_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2106,7 +2211,7 @@ func (x *Values) String() string {
 func (*Values) ProtoMessage() {}
 
 func (x *Values) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[30]
+	mi := &file_portico_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2119,7 +2224,7 @@ func (x *Values) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Values.ProtoReflect.Descriptor instead.
 func (*Values) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{30}
+	return file_portico_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Values) GetValues() []string {
@@ -2146,7 +2251,7 @@ type Attributes struct {
 
 func (x *Attributes) Reset() {
 	*x = Attributes{}
-	mi := &file_portico_proto_msgTypes[31]
+	mi := &file_portico_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2158,7 +2263,7 @@ func (x *Attributes) String() string {
 func (*Attributes) ProtoMessage() {}
 
 func (x *Attributes) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[31]
+	mi := &file_portico_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2171,7 +2276,7 @@ func (x *Attributes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attributes.ProtoReflect.Descriptor instead.
 func (*Attributes) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{31}
+	return file_portico_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Attributes) GetUser() *UserInfo {
@@ -2251,7 +2356,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_portico_proto_msgTypes[32]
+	mi := &file_portico_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2263,7 +2368,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[32]
+	mi := &file_portico_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2276,7 +2381,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{32}
+	return file_portico_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Decision) GetAllowed() bool {
@@ -2331,7 +2436,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2448,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2461,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{33}
+	return file_portico_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RulesRequest) GetUser() *UserInfo {
@@ -2385,7 +2490,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_portico_proto_msgTypes[34]
+	mi := &file_portico_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2502,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[34]
+	mi := &file_portico_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2515,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{34}
+	return file_portico_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RulesResponse) GetResource() []*ResourceRule {
@@ -2453,7 +2558,7 @@ type ResourceRule struct {
 
 func (x *ResourceRule) Reset() {
 	*x = ResourceRule{}
-	mi := &file_portico_proto_msgTypes[35]
+	mi := &file_portico_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2570,7 @@ func (x *ResourceRule) String() string {
 func (*ResourceRule) ProtoMessage() {}
 
 func (x *ResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[35]
+	mi := &file_portico_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2583,7 @@ func (x *ResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceRule.ProtoReflect.Descriptor instead.
 func (*ResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{35}
+	return file_portico_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ResourceRule) GetVerbs() []string {
@@ -2519,7 +2624,7 @@ type NonResourceRule struct {
 
 func (x *NonResourceRule) Reset() {
 	*x = NonResourceRule{}
-	mi := &file_portico_proto_msgTypes[36]
+	mi := &file_portico_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +2636,7 @@ func (x *NonResourceRule) String() string {
 func (*NonResourceRule) ProtoMessage() {}
 
 func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[36]
+	mi := &file_portico_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +2649,7 @@ func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NonResourceRule.ProtoReflect.Descriptor instead.
 func (*NonResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{36}
+	return file_portico_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *NonResourceRule) GetVerbs() []string {
@@ -2576,7 +2681,7 @@ type ReviewInput struct {
 
 func (x *ReviewInput) Reset() {
 	*x = ReviewInput{}
-	mi := &file_portico_proto_msgTypes[37]
+	mi := &file_portico_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2588,7 +2693,7 @@ func (x *ReviewInput) String() string {
 func (*ReviewInput) ProtoMessage() {}
 
 func (x *ReviewInput) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[37]
+	mi := &file_portico_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2601,7 +2706,7 @@ func (x *ReviewInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewInput.ProtoReflect.Descriptor instead.
 func (*ReviewInput) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{37}
+	return file_portico_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReviewInput) GetInput() isReviewInput_Input {
@@ -2688,7 +2793,7 @@ type ReviewOutput struct {
 
 func (x *ReviewOutput) Reset() {
 	*x = ReviewOutput{}
-	mi := &file_portico_proto_msgTypes[38]
+	mi := &file_portico_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2700,7 +2805,7 @@ func (x *ReviewOutput) String() string {
 func (*ReviewOutput) ProtoMessage() {}
 
 func (x *ReviewOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[38]
+	mi := &file_portico_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2713,7 +2818,7 @@ func (x *ReviewOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewOutput.ProtoReflect.Descriptor instead.
 func (*ReviewOutput) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{38}
+	return file_portico_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReviewOutput) GetOutput() isReviewOutput_Output {
@@ -2767,7 +2872,7 @@ type Conversion struct {
 
 func (x *Conversion) Reset() {
 	*x = Conversion{}
-	mi := &file_portico_proto_msgTypes[39]
+	mi := &file_portico_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +2884,7 @@ func (x *Conversion) String() string {
 func (*Conversion) ProtoMessage() {}
 
 func (x *Conversion) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[39]
+	mi := &file_portico_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +2897,7 @@ func (x *Conversion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conversion.ProtoReflect.Descriptor instead.
 func (*Conversion) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{39}
+	return file_portico_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Conversion) GetObject() []byte {
@@ -2823,7 +2928,7 @@ type ServedType struct {
 
 func (x *ServedType) Reset() {
 	*x = ServedType{}
-	mi := &file_portico_proto_msgTypes[40]
+	mi := &file_portico_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2835,7 +2940,7 @@ func (x *ServedType) String() string {
 func (*ServedType) ProtoMessage() {}
 
 func (x *ServedType) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[40]
+	mi := &file_portico_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2848,7 +2953,7 @@ func (x *ServedType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedType.ProtoReflect.Descriptor instead.
 func (*ServedType) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{40}
+	return file_portico_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ServedType) GetGroup() string {
@@ -2921,7 +3026,7 @@ type AdmissionRequest struct {
 
 func (x *AdmissionRequest) Reset() {
 	*x = AdmissionRequest{}
-	mi := &file_portico_proto_msgTypes[41]
+	mi := &file_portico_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2933,7 +3038,7 @@ func (x *AdmissionRequest) String() string {
 func (*AdmissionRequest) ProtoMessage() {}
 
 func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[41]
+	mi := &file_portico_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3051,7 @@ func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequest.ProtoReflect.Descriptor instead.
 func (*AdmissionRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{41}
+	return file_portico_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *AdmissionRequest) GetUid() string {
@@ -3094,7 +3199,7 @@ type OwnerType struct {
 
 func (x *OwnerType) Reset() {
 	*x = OwnerType{}
-	mi := &file_portico_proto_msgTypes[42]
+	mi := &file_portico_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3106,7 +3211,7 @@ func (x *OwnerType) String() string {
 func (*OwnerType) ProtoMessage() {}
 
 func (x *OwnerType) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[42]
+	mi := &file_portico_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3119,7 +3224,7 @@ func (x *OwnerType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerType.ProtoReflect.Descriptor instead.
 func (*OwnerType) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{42}
+	return file_portico_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *OwnerType) GetApiVersion() string {
@@ -3165,7 +3270,7 @@ type AdmissionResponse struct {
 
 func (x *AdmissionResponse) Reset() {
 	*x = AdmissionResponse{}
-	mi := &file_portico_proto_msgTypes[43]
+	mi := &file_portico_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3177,7 +3282,7 @@ func (x *AdmissionResponse) String() string {
 func (*AdmissionResponse) ProtoMessage() {}
 
 func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[43]
+	mi := &file_portico_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3190,7 +3295,7 @@ func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResponse.ProtoReflect.Descriptor instead.
 func (*AdmissionResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{43}
+	return file_portico_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *AdmissionResponse) GetObject() []byte {
@@ -3238,7 +3343,7 @@ type Timing struct {
 
 func (x *Timing) Reset() {
 	*x = Timing{}
-	mi := &file_portico_proto_msgTypes[44]
+	mi := &file_portico_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3250,7 +3355,7 @@ func (x *Timing) String() string {
 func (*Timing) ProtoMessage() {}
 
 func (x *Timing) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[44]
+	mi := &file_portico_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3263,7 +3368,7 @@ func (x *Timing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timing.ProtoReflect.Descriptor instead.
 func (*Timing) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{44}
+	return file_portico_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Timing) GetName() string {
@@ -3289,7 +3394,7 @@ type AdmissionRequests struct {
 
 func (x *AdmissionRequests) Reset() {
 	*x = AdmissionRequests{}
-	mi := &file_portico_proto_msgTypes[45]
+	mi := &file_portico_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3301,7 +3406,7 @@ func (x *AdmissionRequests) String() string {
 func (*AdmissionRequests) ProtoMessage() {}
 
 func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[45]
+	mi := &file_portico_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3314,7 +3419,7 @@ func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequests.ProtoReflect.Descriptor instead.
 func (*AdmissionRequests) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{45}
+	return file_portico_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AdmissionRequests) GetRequests() []*AdmissionRequest {
@@ -3334,7 +3439,7 @@ type AdmissionResults struct {
 
 func (x *AdmissionResults) Reset() {
 	*x = AdmissionResults{}
-	mi := &file_portico_proto_msgTypes[46]
+	mi := &file_portico_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3346,7 +3451,7 @@ func (x *AdmissionResults) String() string {
 func (*AdmissionResults) ProtoMessage() {}
 
 func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[46]
+	mi := &file_portico_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3359,7 +3464,7 @@ func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResults.ProtoReflect.Descriptor instead.
 func (*AdmissionResults) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{46}
+	return file_portico_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AdmissionResults) GetResults() []*AdmissionResult {
@@ -3380,7 +3485,7 @@ type AdmissionResult struct {
 
 func (x *AdmissionResult) Reset() {
 	*x = AdmissionResult{}
-	mi := &file_portico_proto_msgTypes[47]
+	mi := &file_portico_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3392,7 +3497,7 @@ func (x *AdmissionResult) String() string {
 func (*AdmissionResult) ProtoMessage() {}
 
 func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[47]
+	mi := &file_portico_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3405,7 +3510,7 @@ func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResult.ProtoReflect.Descriptor instead.
 func (*AdmissionResult) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{47}
+	return file_portico_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AdmissionResult) GetUid() string {
@@ -3501,7 +3606,13 @@ const file_portico_proto_rawDesc = "" +
 	"\x05epoch\x18\x05 \x01(\tR\x05epoch\"\x11\n" +
 	"\x0fRevisionRequest\".\n" +
 	"\x10RevisionResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x03R\brevision\"K\n" +
+	"\brevision\x18\x01 \x01(\x03R\brevision\"?\n" +
+	"\fHeadsRequest\x12/\n" +
+	"\x05types\x18\x01 \x03(\v2\x19.portico.v1.GroupResourceR\x05types\"W\n" +
+	"\rHeadsResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\tR\x05epoch\x12\x14\n" +
+	"\x05heads\x18\x03 \x03(\x03R\x05heads\"K\n" +
 	"\aAttempt\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\brepeated\x18\x02 \x01(\bR\brepeated\x12\x14\n" +
@@ -3715,14 +3826,15 @@ const file_portico_proto_rawDesc = "" +
 	"\aUNKNOWN\x10\x00\x12\t\n" +
 	"\x05ADDED\x10\x01\x12\f\n" +
 	"\bMODIFIED\x10\x02\x12\v\n" +
-	"\aDELETED\x10\x032\xdf\x02\n" +
+	"\aDELETED\x10\x032\x9d\x03\n" +
 	"\x05Store\x121\n" +
 	"\x03Get\x12\x16.portico.v1.GetRequest\x1a\x12.portico.v1.Object\x121\n" +
 	"\x04List\x12\x17.portico.v1.ListRequest\x1a\x10.portico.v1.Page\x12E\n" +
 	"\bRevision\x12\x1b.portico.v1.RevisionRequest\x1a\x1c.portico.v1.RevisionResponse\x127\n" +
 	"\x06Create\x12\x19.portico.v1.CreateRequest\x1a\x12.portico.v1.Object\x127\n" +
 	"\x06Update\x12\x19.portico.v1.UpdateRequest\x1a\x12.portico.v1.Object\x127\n" +
-	"\x06Delete\x12\x19.portico.v1.DeleteRequest\x1a\x12.portico.v1.Object2\x86\x01\n" +
+	"\x06Delete\x12\x19.portico.v1.DeleteRequest\x1a\x12.portico.v1.Object\x12<\n" +
+	"\x05Heads\x12\x18.portico.v1.HeadsRequest\x1a\x19.portico.v1.HeadsResponse2\x86\x01\n" +
 	"\bWatchHub\x12?\n" +
 	"\x06Replay\x12\x19.portico.v1.ReplayRequest\x1a\x1a.portico.v1.ReplayResponse\x129\n" +
 	"\x04Keys\x12\x17.portico.v1.KeysRequest\x1a\x18.portico.v1.KeysResponse2L\n" +
@@ -3752,7 +3864,7 @@ func file_portico_proto_rawDescGZIP() []byte {
 }
 
 var file_portico_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_portico_proto_goTypes = []any{
 	(ReadMode)(0),               // 0: portico.v1.ReadMode
 	(ChangeType)(0),             // 1: portico.v1.ChangeType
@@ -3769,150 +3881,155 @@ var file_portico_proto_goTypes = []any{
 	(*Page)(nil),                // 12: portico.v1.Page
 	(*RevisionRequest)(nil),     // 13: portico.v1.RevisionRequest
 	(*RevisionResponse)(nil),    // 14: portico.v1.RevisionResponse
-	(*Attempt)(nil),             // 15: portico.v1.Attempt
-	(*CreateRequest)(nil),       // 16: portico.v1.CreateRequest
-	(*Source)(nil),              // 17: portico.v1.Source
-	(*UpdateRequest)(nil),       // 18: portico.v1.UpdateRequest
-	(*DeleteRequest)(nil),       // 19: portico.v1.DeleteRequest
-	(*Change)(nil),              // 20: portico.v1.Change
-	(*Progress)(nil),            // 21: portico.v1.Progress
-	(*Head)(nil),                // 22: portico.v1.Head
-	(*ReplayRequest)(nil),       // 23: portico.v1.ReplayRequest
-	(*ReplayResponse)(nil),      // 24: portico.v1.ReplayResponse
-	(*KeysRequest)(nil),         // 25: portico.v1.KeysRequest
-	(*KeysResponse)(nil),        // 26: portico.v1.KeysResponse
-	(*BusKey)(nil),              // 27: portico.v1.BusKey
-	(*Credentials)(nil),         // 28: portico.v1.Credentials
-	(*Header)(nil),              // 29: portico.v1.Header
-	(*Authentication)(nil),      // 30: portico.v1.Authentication
-	(*UserInfo)(nil),            // 31: portico.v1.UserInfo
-	(*Values)(nil),              // 32: portico.v1.Values
-	(*Attributes)(nil),          // 33: portico.v1.Attributes
-	(*Decision)(nil),            // 34: portico.v1.Decision
-	(*RulesRequest)(nil),        // 35: portico.v1.RulesRequest
-	(*RulesResponse)(nil),       // 36: portico.v1.RulesResponse
-	(*ResourceRule)(nil),        // 37: portico.v1.ResourceRule
-	(*NonResourceRule)(nil),     // 38: portico.v1.NonResourceRule
-	(*ReviewInput)(nil),         // 39: portico.v1.ReviewInput
-	(*ReviewOutput)(nil),        // 40: portico.v1.ReviewOutput
-	(*Conversion)(nil),          // 41: portico.v1.Conversion
-	(*ServedType)(nil),          // 42: portico.v1.ServedType
-	(*AdmissionRequest)(nil),    // 43: portico.v1.AdmissionRequest
-	(*OwnerType)(nil),           // 44: portico.v1.OwnerType
-	(*AdmissionResponse)(nil),   // 45: portico.v1.AdmissionResponse
-	(*Timing)(nil),              // 46: portico.v1.Timing
-	(*AdmissionRequests)(nil),   // 47: portico.v1.AdmissionRequests
-	(*AdmissionResults)(nil),    // 48: portico.v1.AdmissionResults
-	(*AdmissionResult)(nil),     // 49: portico.v1.AdmissionResult
-	nil,                         // 50: portico.v1.Object.LabelsEntry
-	nil,                         // 51: portico.v1.Object.FieldsEntry
-	nil,                         // 52: portico.v1.Content.LabelsEntry
-	nil,                         // 53: portico.v1.Content.FieldsEntry
-	nil,                         // 54: portico.v1.Change.OldLabelsEntry
-	nil,                         // 55: portico.v1.Change.OldFieldsEntry
-	nil,                         // 56: portico.v1.UserInfo.ExtraEntry
-	nil,                         // 57: portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	(*durationpb.Duration)(nil), // 58: google.protobuf.Duration
+	(*HeadsRequest)(nil),        // 15: portico.v1.HeadsRequest
+	(*HeadsResponse)(nil),       // 16: portico.v1.HeadsResponse
+	(*Attempt)(nil),             // 17: portico.v1.Attempt
+	(*CreateRequest)(nil),       // 18: portico.v1.CreateRequest
+	(*Source)(nil),              // 19: portico.v1.Source
+	(*UpdateRequest)(nil),       // 20: portico.v1.UpdateRequest
+	(*DeleteRequest)(nil),       // 21: portico.v1.DeleteRequest
+	(*Change)(nil),              // 22: portico.v1.Change
+	(*Progress)(nil),            // 23: portico.v1.Progress
+	(*Head)(nil),                // 24: portico.v1.Head
+	(*ReplayRequest)(nil),       // 25: portico.v1.ReplayRequest
+	(*ReplayResponse)(nil),      // 26: portico.v1.ReplayResponse
+	(*KeysRequest)(nil),         // 27: portico.v1.KeysRequest
+	(*KeysResponse)(nil),        // 28: portico.v1.KeysResponse
+	(*BusKey)(nil),              // 29: portico.v1.BusKey
+	(*Credentials)(nil),         // 30: portico.v1.Credentials
+	(*Header)(nil),              // 31: portico.v1.Header
+	(*Authentication)(nil),      // 32: portico.v1.Authentication
+	(*UserInfo)(nil),            // 33: portico.v1.UserInfo
+	(*Values)(nil),              // 34: portico.v1.Values
+	(*Attributes)(nil),          // 35: portico.v1.Attributes
+	(*Decision)(nil),            // 36: portico.v1.Decision
+	(*RulesRequest)(nil),        // 37: portico.v1.RulesRequest
+	(*RulesResponse)(nil),       // 38: portico.v1.RulesResponse
+	(*ResourceRule)(nil),        // 39: portico.v1.ResourceRule
+	(*NonResourceRule)(nil),     // 40: portico.v1.NonResourceRule
+	(*ReviewInput)(nil),         // 41: portico.v1.ReviewInput
+	(*ReviewOutput)(nil),        // 42: portico.v1.ReviewOutput
+	(*Conversion)(nil),          // 43: portico.v1.Conversion
+	(*ServedType)(nil),          // 44: portico.v1.ServedType
+	(*AdmissionRequest)(nil),    // 45: portico.v1.AdmissionRequest
+	(*OwnerType)(nil),           // 46: portico.v1.OwnerType
+	(*AdmissionResponse)(nil),   // 47: portico.v1.AdmissionResponse
+	(*Timing)(nil),              // 48: portico.v1.Timing
+	(*AdmissionRequests)(nil),   // 49: portico.v1.AdmissionRequests
+	(*AdmissionResults)(nil),    // 50: portico.v1.AdmissionResults
+	(*AdmissionResult)(nil),     // 51: portico.v1.AdmissionResult
+	nil,                         // 52: portico.v1.Object.LabelsEntry
+	nil,                         // 53: portico.v1.Object.FieldsEntry
+	nil,                         // 54: portico.v1.Content.LabelsEntry
+	nil,                         // 55: portico.v1.Content.FieldsEntry
+	nil,                         // 56: portico.v1.Change.OldLabelsEntry
+	nil,                         // 57: portico.v1.Change.OldFieldsEntry
+	nil,                         // 58: portico.v1.UserInfo.ExtraEntry
+	nil,                         // 59: portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	(*durationpb.Duration)(nil), // 60: google.protobuf.Duration
 }
 var file_portico_proto_depIdxs = []int32{
 	3,  // 0: portico.v1.Status.details:type_name -> portico.v1.StatusDetails
 	4,  // 1: portico.v1.StatusDetails.causes:type_name -> portico.v1.StatusCause
 	0,  // 2: portico.v1.Read.mode:type_name -> portico.v1.ReadMode
 	6,  // 3: portico.v1.Object.key:type_name -> portico.v1.Key
-	50, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
-	51, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
-	52, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
-	53, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
+	52, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
+	53, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
+	54, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
+	55, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
 	6,  // 8: portico.v1.GetRequest.key:type_name -> portico.v1.Key
 	7,  // 9: portico.v1.GetRequest.read:type_name -> portico.v1.Read
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
 	7,  // 11: portico.v1.ListRequest.read:type_name -> portico.v1.Read
 	8,  // 12: portico.v1.Page.objects:type_name -> portico.v1.Object
-	6,  // 13: portico.v1.CreateRequest.key:type_name -> portico.v1.Key
-	9,  // 14: portico.v1.CreateRequest.content:type_name -> portico.v1.Content
-	17, // 15: portico.v1.CreateRequest.source:type_name -> portico.v1.Source
-	15, // 16: portico.v1.CreateRequest.attempt:type_name -> portico.v1.Attempt
-	17, // 17: portico.v1.CreateRequest.requires:type_name -> portico.v1.Source
-	6,  // 18: portico.v1.Source.key:type_name -> portico.v1.Key
-	6,  // 19: portico.v1.UpdateRequest.key:type_name -> portico.v1.Key
-	9,  // 20: portico.v1.UpdateRequest.content:type_name -> portico.v1.Content
-	15, // 21: portico.v1.UpdateRequest.attempt:type_name -> portico.v1.Attempt
-	17, // 22: portico.v1.UpdateRequest.requires:type_name -> portico.v1.Source
-	6,  // 23: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
-	15, // 24: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
-	1,  // 25: portico.v1.Change.type:type_name -> portico.v1.ChangeType
-	8,  // 26: portico.v1.Change.object:type_name -> portico.v1.Object
-	54, // 27: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	55, // 28: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
-	22, // 29: portico.v1.Progress.heads:type_name -> portico.v1.Head
-	5,  // 30: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
-	5,  // 31: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
-	20, // 32: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
-	5,  // 33: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
-	27, // 34: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
-	58, // 35: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
-	29, // 36: portico.v1.Credentials.headers:type_name -> portico.v1.Header
-	31, // 37: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	58, // 38: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
-	56, // 39: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
-	31, // 40: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
-	31, // 41: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
-	37, // 42: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
-	38, // 43: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
-	43, // 44: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
-	43, // 45: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
-	2,  // 46: portico.v1.ReviewInput.failure:type_name -> portico.v1.Status
-	41, // 47: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
-	45, // 48: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
-	42, // 49: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
-	31, // 50: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	44, // 51: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
-	42, // 52: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
-	57, // 53: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	2,  // 54: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
-	46, // 55: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
-	58, // 56: portico.v1.Timing.took:type_name -> google.protobuf.Duration
-	43, // 57: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
-	49, // 58: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
-	45, // 59: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
-	32, // 60: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 61: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 62: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 63: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	16, // 64: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	18, // 65: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	19, // 66: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	23, // 67: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	25, // 68: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
-	28, // 69: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	33, // 70: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	35, // 71: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	43, // 72: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	43, // 73: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	39, // 74: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
-	47, // 75: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
-	47, // 76: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
-	8,  // 77: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 78: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 79: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 80: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 81: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 82: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	24, // 83: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	26, // 84: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
-	30, // 85: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	34, // 86: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	36, // 87: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	45, // 88: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	45, // 89: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	40, // 90: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
-	48, // 91: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
-	48, // 92: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
-	77, // [77:93] is the sub-list for method output_type
-	61, // [61:77] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	5,  // 13: portico.v1.HeadsRequest.types:type_name -> portico.v1.GroupResource
+	6,  // 14: portico.v1.CreateRequest.key:type_name -> portico.v1.Key
+	9,  // 15: portico.v1.CreateRequest.content:type_name -> portico.v1.Content
+	19, // 16: portico.v1.CreateRequest.source:type_name -> portico.v1.Source
+	17, // 17: portico.v1.CreateRequest.attempt:type_name -> portico.v1.Attempt
+	19, // 18: portico.v1.CreateRequest.requires:type_name -> portico.v1.Source
+	6,  // 19: portico.v1.Source.key:type_name -> portico.v1.Key
+	6,  // 20: portico.v1.UpdateRequest.key:type_name -> portico.v1.Key
+	9,  // 21: portico.v1.UpdateRequest.content:type_name -> portico.v1.Content
+	17, // 22: portico.v1.UpdateRequest.attempt:type_name -> portico.v1.Attempt
+	19, // 23: portico.v1.UpdateRequest.requires:type_name -> portico.v1.Source
+	6,  // 24: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
+	17, // 25: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
+	1,  // 26: portico.v1.Change.type:type_name -> portico.v1.ChangeType
+	8,  // 27: portico.v1.Change.object:type_name -> portico.v1.Object
+	56, // 28: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	57, // 29: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	24, // 30: portico.v1.Progress.heads:type_name -> portico.v1.Head
+	5,  // 31: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
+	5,  // 32: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
+	22, // 33: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
+	5,  // 34: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
+	29, // 35: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
+	60, // 36: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
+	31, // 37: portico.v1.Credentials.headers:type_name -> portico.v1.Header
+	33, // 38: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
+	60, // 39: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	58, // 40: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	33, // 41: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
+	33, // 42: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
+	39, // 43: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
+	40, // 44: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
+	45, // 45: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
+	45, // 46: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
+	2,  // 47: portico.v1.ReviewInput.failure:type_name -> portico.v1.Status
+	43, // 48: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
+	47, // 49: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
+	44, // 50: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
+	33, // 51: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
+	46, // 52: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
+	44, // 53: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
+	59, // 54: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	2,  // 55: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
+	48, // 56: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
+	60, // 57: portico.v1.Timing.took:type_name -> google.protobuf.Duration
+	45, // 58: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
+	51, // 59: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
+	47, // 60: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
+	34, // 61: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 62: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 63: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 64: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	18, // 65: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	20, // 66: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	21, // 67: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	15, // 68: portico.v1.Store.Heads:input_type -> portico.v1.HeadsRequest
+	25, // 69: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	27, // 70: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
+	30, // 71: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	35, // 72: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	37, // 73: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	45, // 74: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	45, // 75: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	41, // 76: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
+	49, // 77: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
+	49, // 78: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
+	8,  // 79: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 80: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 81: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 82: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 83: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 84: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	16, // 85: portico.v1.Store.Heads:output_type -> portico.v1.HeadsResponse
+	26, // 86: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	28, // 87: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
+	32, // 88: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	36, // 89: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	38, // 90: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	47, // 91: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	47, // 92: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	42, // 93: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
+	50, // 94: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
+	50, // 95: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
+	79, // [79:96] is the sub-list for method output_type
+	62, // [62:79] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }
@@ -3920,13 +4037,13 @@ func file_portico_proto_init() {
 	if File_portico_proto != nil {
 		return
 	}
-	file_portico_proto_msgTypes[37].OneofWrappers = []any{
+	file_portico_proto_msgTypes[39].OneofWrappers = []any{
 		(*ReviewInput_Mutate)(nil),
 		(*ReviewInput_Validate)(nil),
 		(*ReviewInput_Converted)(nil),
 		(*ReviewInput_Failure)(nil),
 	}
-	file_portico_proto_msgTypes[38].OneofWrappers = []any{
+	file_portico_proto_msgTypes[40].OneofWrappers = []any{
 		(*ReviewOutput_Convert)(nil),
 		(*ReviewOutput_Response)(nil),
 	}
@@ -3936,7 +4053,7 @@ func file_portico_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_portico_proto_rawDesc), len(file_portico_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   56,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   6,
 		},

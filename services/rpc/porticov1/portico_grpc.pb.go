@@ -28,6 +28,7 @@ const (
 	Store_Create_FullMethodName   = "/portico.v1.Store/Create"
 	Store_Update_FullMethodName   = "/portico.v1.Store/Update"
 	Store_Delete_FullMethodName   = "/portico.v1.Store/Delete"
+	Store_Heads_FullMethodName    = "/portico.v1.Store/Heads"
 )
 
 // StoreClient is the client API for Store service.
@@ -40,6 +41,7 @@ type StoreClient interface {
 	Create(ctx context.Context, in *CreateRequest, opts ...grpc.CallOption) (*Object, error)
 	Update(ctx context.Context, in *UpdateRequest, opts ...grpc.CallOption) (*Object, error)
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*Object, error)
+	Heads(ctx context.Context, in *HeadsRequest, opts ...grpc.CallOption) (*HeadsResponse, error)
 }
 
 type storeClient struct {
@@ -110,6 +112,16 @@ func (c *storeClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grp
 	return out, nil
 }
 
+func (c *storeClient) Heads(ctx context.Context, in *HeadsRequest, opts ...grpc.CallOption) (*HeadsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HeadsResponse)
+	err := c.cc.Invoke(ctx, Store_Heads_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // StoreServer is the server API for Store service.
 // All implementations must embed UnimplementedStoreServer
 // for forward compatibility.
@@ -120,6 +132,7 @@ type StoreServer interface {
 	Create(context.Context, *CreateRequest) (*Object, error)
 	Update(context.Context, *UpdateRequest) (*Object, error)
 	Delete(context.Context, *DeleteRequest) (*Object, error)
+	Heads(context.Context, *HeadsRequest) (*HeadsResponse, error)
 	mustEmbedUnimplementedStoreServer()
 }
 
@@ -147,6 +160,9 @@ func (UnimplementedStoreServer) Update(context.Context, *UpdateRequest) (*Object
 }
 func (UnimplementedStoreServer) Delete(context.Context, *DeleteRequest) (*Object, error) {
 	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedStoreServer) Heads(context.Context, *HeadsRequest) (*HeadsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Heads not implemented")
 }
 func (UnimplementedStoreServer) mustEmbedUnimplementedStoreServer() {}
 func (UnimplementedStoreServer) testEmbeddedByValue()               {}
@@ -277,6 +293,24 @@ func _Store_Delete_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Store_Heads_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HeadsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StoreServer).Heads(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Store_Heads_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StoreServer).Heads(ctx, req.(*HeadsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Store_ServiceDesc is the grpc.ServiceDesc for Store service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -307,6 +341,10 @@ var Store_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Delete",
 			Handler:    _Store_Delete_Handler,
+		},
+		{
+			MethodName: "Heads",
+			Handler:    _Store_Heads_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

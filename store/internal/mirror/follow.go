@@ -127,9 +127,9 @@ func (m *Mirror) changeOf(kv *mvccpb.KeyValue) change {
 	o, err := object.Decode(path, kv.Value, kv.ModRevision)
 	if err != nil {
 		m.log.Error("a value in etcd is not an object", "key", path, "revision", kv.ModRevision, "error", err)
-		return change{path: path}
+		return change{path: path, revision: kv.ModRevision}
 	}
-	return change{path, &o}
+	return change{path, kv.ModRevision, &o}
 }
 
 // watch applies etcd's changes, starting at a revision, until the watch ends.
@@ -155,7 +155,7 @@ func (m *Mirror) watch(ctx context.Context, from int64) error {
 		changes := make([]change, 0, len(response.Events))
 		for _, event := range response.Events {
 			if event.Type == mvccpb.DELETE {
-				changes = append(changes, change{path: string(event.Kv.Key)})
+				changes = append(changes, change{path: string(event.Kv.Key), revision: event.Kv.ModRevision})
 			} else {
 				changes = append(changes, m.changeOf(event.Kv))
 			}

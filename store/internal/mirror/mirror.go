@@ -52,6 +52,7 @@ type Mirror struct {
 	tree     *objects
 	revision int64 // the tree is the state of every revision from changed through revision
 	changed  int64
+	heads    heads
 	replaced int64     // bytes of objects replaced or removed since the start
 	shared   *Snapshot // of the current tree; nil until requested
 	waiters  waiters
@@ -115,7 +116,7 @@ func (m *Mirror) forgetAll() {
 		return
 	}
 	m.void, m.filled = true, make(chan struct{})
-	m.tree, m.shared, m.revision, m.changed = new(objects), nil, 0, 0
+	m.tree, m.shared, m.revision, m.changed, m.heads = new(objects), nil, 0, 0, heads{}
 	m.pins = newPins(m.pinAge, m.pinBytes)
 	m.waiters.giveUp()
 	if m.cut != nil {
@@ -252,6 +253,7 @@ func (m *Mirror) reset(tree *objects, revision int64, of epoch.Epoch) {
 	}
 	m.replaced += bytesOf(m.tree)
 	m.tree, m.revision, m.changed, m.shared = tree, revision, revision, nil
+	m.heads = heads{floor: revision}
 	m.pins.trim(time.Now(), m.replaced)
 	m.loads++
 	m.waiters.wake(revision)
@@ -263,8 +265,9 @@ func (m *Mirror) reset(tree *objects, revision int64, of epoch.Epoch) {
 
 // change is one event of the watch: an object, or nil for a deletion.
 type change struct {
-	path   string
-	object *services.Object
+	path     string
+	revision int64
+	object   *services.Object
 }
 
 // apply applies the changes up to a revision.
@@ -285,6 +288,7 @@ func (m *Mirror) apply(changes []change, revision int64) {
 		if old != nil {
 			m.replaced += int64(len(old.JSON))
 		}
+		m.heads.changed(c.path, c.revision)
 	}
 	m.revision, m.changed, m.shared = revision, revision, nil
 	m.pins.trim(time.Now(), m.replaced)

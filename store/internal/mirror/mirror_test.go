@@ -28,7 +28,7 @@ func loaded(c Config, paths ...string) *Mirror {
 }
 
 func set(path string) []change {
-	return []change{{path, &services.Object{JSON: make([]byte, 100)}}}
+	return []change{{path, 1, &services.Object{JSON: make([]byte, 100)}}}
 }
 
 func TestASnapshotNeverChanges(t *testing.T) {

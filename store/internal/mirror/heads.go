@@ -1,0 +1,45 @@
+package mirror
+
+import (
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// heads are the revisions of the newest changes by type.
+type heads struct {
+	// floor is at or after the newest change of every type without an entry.
+	floor  int64
+	byType map[resource.GroupResource]int64
+}
+
+// changed records a change of the object at a path.
+func (h *heads) changed(path string, revision int64) {
+	key, err := resource.ParsePath(path)
+	if err != nil { // of no type: any may be meant
+		*h = heads{floor: max(h.floor, revision)}
+		return
+	}
+	if h.byType == nil {
+		h.byType = map[resource.GroupResource]int64{}
+	}
+	h.byType[key.GroupResource] = revision
+}
+
+func (h *heads) of(gr resource.GroupResource) int64 {
+	if revision, ok := h.byType[gr]; ok {
+		return revision
+	}
+	return h.floor
+}
+
+// Heads returns the mirror's revision, and the heads of types up to there; false while
+// nothing is loaded.
+func (m *Mirror) Heads(types []resource.GroupResource) (services.Heads, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := services.Heads{Revision: m.revision, Epoch: m.epoch.ID, Types: make([]int64, len(types))}
+	for i, gr := range types {
+		found.Types[i] = m.heads.of(gr)
+	}
+	return found, !m.void
+}
