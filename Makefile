@@ -45,6 +45,14 @@ compose-test: ## test the containers while they are killed, paused and scaled (n
 helm-test: build ## test the Helm chart: rendered, checked, and installed in Portico itself
 	GOWORK=off go -C deploy/helm/test test -count=1 -timeout 15m $(ARGS) ./...
 
+.PHONY: helm-cluster-test
+helm-cluster-test: build ## bring the pods of the chart to Ready with Kubernetes' controllers, its scheduler and kwok
+	GOWORK=off CGO_ENABLED=0 go -C deploy/helm/cluster/kubernetes build -trimpath -tags providerless -o ../../../../bin/cluster/ .
+	GOWORK=off CGO_ENABLED=0 go -C deploy/helm/cluster build -trimpath -o ../../../bin/cluster/ sigs.k8s.io/kwok/cmd/kwok
+	GOWORK=off CGO_ENABLED=0 go -C deploy/helm/test build -trimpath -o ../../../bin/cluster/ helm.sh/helm/v4/cmd/helm
+	GOWORK=off CGO_ENABLED=0 go -C deploy/kubectl build -trimpath -o ../../bin/kubectl .
+	GOWORK=off go -C deploy/helm/cluster test -count=1 -timeout 15m $(ARGS) ./...
+
 .PHONY: monitoring-test
 monitoring-test: ## parse the alerts and the dashboard, and compare them with the metrics of the suite
 	GOWORK=off go -C deploy/monitoring/test test -count=1 ./...
