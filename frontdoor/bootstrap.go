@@ -21,7 +21,7 @@ const retryPause = 500 * time.Millisecond
 
 // createDefaults creates the default objects of a cluster that do not exist yet.
 func (d *door) createDefaults(ctx context.Context) error {
-	objects, err := bootstrap.Objects(d.vocabulary)
+	objects, err := bootstrap.Objects(d.vocabulary, d.release)
 	if err != nil {
 		return err
 	}

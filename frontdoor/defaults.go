@@ -16,7 +16,7 @@ import (
 // restoreDefaults restores the default roles and bindings while the service runs. It
 // skips types that --runtime-config disables.
 func (d *door) restoreDefaults(n *run.Node, b backends.Services) error {
-	objects, err := bootstrap.Objects(n.Vocabulary)
+	objects, err := bootstrap.Objects(n.Vocabulary, n.Release)
 	if err != nil {
 		return err
 	}

@@ -9,18 +9,19 @@ package bootstrap
 import (
 	"slices"
 
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Objects returns the objects in the order of their creation, with the names of the
-// vocabulary. The caller may modify them.
-func Objects(v vocabulary.Vocabulary) ([]map[string]any, error) {
+// Objects returns the objects of a release in the order of their creation, with the names
+// of the vocabulary. The caller may modify them.
+func Objects(v vocabulary.Vocabulary, r release.Release) ([]map[string]any, error) {
 	objects := namespaces(v)
 	roles, err := policy(v)
 	if err != nil {
 		return nil, err
 	}
-	flows, err := fairness(v)
+	flows, err := fairness(v, r)
 	if err != nil {
 		return nil, err
 	}

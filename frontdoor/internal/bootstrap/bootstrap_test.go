@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 func TestObjectsAreWholeAndUnique(t *testing.T) {
 	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
-		objects, err := bootstrap.Objects(v)
+		objects, err := bootstrap.Objects(v, release.V121)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func TestObjectsAreWholeAndUnique(t *testing.T) {
 // group, including those of API extensions.
 func TestRolesGather(t *testing.T) {
 	for name, v := range map[string]vocabulary.Vocabulary{"platform.io": vocabulary.Platform(), "k8s.io": vocabulary.K8s()} {
-		objects, err := bootstrap.Objects(v)
+		objects, err := bootstrap.Objects(v, release.V121)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -40,8 +41,12 @@ type flow struct {
 // queueLength is the maximum number of requests in one queue.
 const queueLength = 50
 
-// fairness returns the priority levels and then the flow schemas.
-func fairness(v vocabulary.Vocabulary) ([]map[string]any, error) {
+// stable is the first release with version v1 of these kinds, where shares have another
+// name.
+var stable, _ = release.Of("1.29")
+
+// fairness returns the priority levels and then the flow schemas of a release.
+func fairness(v vocabulary.Vocabulary, r release.Release) ([]map[string]any, error) {
 	var all struct {
 		Levels []level `json:"levels"`
 		Flows  []flow  `json:"flows"`
@@ -49,13 +54,17 @@ func fairness(v vocabulary.Vocabulary) ([]map[string]any, error) {
 	if err := yaml.UnmarshalStrict([]byte(resolver(v).Replace(string(shares))), &all); err != nil {
 		return nil, fmt.Errorf("fairness.yaml: %w", err)
 	}
+	version, named := "v1", "nominalConcurrencyShares"
+	if r.Before(stable) {
+		version, named = "v1beta1", "assuredConcurrencyShares"
+	}
 	object := func(kind, name string, spec map[string]any) map[string]any {
-		return map[string]any{"apiVersion": v.Group("flowcontrol.apiserver.") + "/v1beta1", "kind": kind,
+		return map[string]any{"apiVersion": v.Group("flowcontrol.apiserver.") + "/" + version, "kind": kind,
 			"metadata": map[string]any{"name": name}, "spec": spec}
 	}
 	var objects []map[string]any
 	for _, l := range all.Levels {
-		objects = append(objects, object("PriorityLevelConfiguration", l.Name, l.spec()))
+		objects = append(objects, object("PriorityLevelConfiguration", l.Name, l.spec(named)))
 	}
 	for _, f := range all.Flows {
 		spec, err := f.spec(v)
@@ -67,7 +76,7 @@ func fairness(v vocabulary.Vocabulary) ([]map[string]any, error) {
 	return objects, nil
 }
 
-func (l level) spec() map[string]any {
+func (l level) spec(shares string) map[string]any {
 	if l.Shares == 0 {
 		return map[string]any{"type": "Exempt"}
 	}
@@ -77,7 +86,7 @@ func (l level) spec() map[string]any {
 			"queues": l.Queues, "handSize": l.Hand, "queueLengthLimit": int64(queueLength)}}
 	}
 	return map[string]any{"type": "Limited", "limited": map[string]any{
-		"assuredConcurrencyShares": l.Shares, "limitResponse": response}}
+		shares: l.Shares, "limitResponse": response}}
 }
 
 func (f flow) spec(v vocabulary.Vocabulary) (map[string]any, error) {

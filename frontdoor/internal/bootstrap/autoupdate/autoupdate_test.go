@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -72,7 +73,7 @@ func start(t *testing.T) *bench {
 	cluster := fake.New(t)
 	b := &bench{T: t, engine: e, store: cluster.Store(), types: map[string]*catalogue.Type{},
 		handlers: &writes.Handlers{Store: cluster.Store(), Admission: handlertest.AdmitAll{}, Vocabulary: v, Log: slog.New(slog.DiscardHandler)}}
-	objects, err := bootstrap.Objects(v)
+	objects, err := bootstrap.Objects(v, release.V121)
 	if err != nil {
 		t.Fatal(err)
 	}

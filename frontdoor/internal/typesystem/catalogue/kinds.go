@@ -74,7 +74,8 @@ func (d *described) describe(t *Type, k *kinds.Kind) {
 	if k.StoredIn != nil {
 		t.Key.Group = d.vocabulary.Group(*k.StoredIn)
 	}
-	t.ShortNames, t.Categories, t.Columns, t.Behavior = k.ShortNames, k.Categories, k.Columns, k.Behavior
+	t.ShortNames, t.Categories = k.ShortNames, k.Categories
+	t.Columns, t.Behavior = k.Of(d.release)
 	for _, s := range k.Selectable {
 		at := s.At
 		if at == "" {

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/portico-platform/portico/services"
@@ -67,6 +68,14 @@ const (
 	CountSpecAndLabels Generation = "specAndLabels"      // and changes of labels
 	ConstantGeneration Generation = "constant"           // always 1
 )
+
+func (g Generation) check() error {
+	switch g {
+	case "", CountSpec, CountSpecAndNotes, CountSpecAndLabels, ConstantGeneration:
+		return nil
+	}
+	return fmt.Errorf("unknown generation %q", g)
+}
 
 // CustomBehavior returns the behavior of custom resources.
 func CustomBehavior() Behavior {

@@ -13,6 +13,10 @@ type Column struct {
 	Cell string `json:"cell"`
 	// RowConditions names the cell.RowFunc that returns the conditions of the row.
 	RowConditions string `json:"rowConditions,omitempty"`
+	// Introduced and Removed are the first release with the column and the first without
+	// it; "" for a column that all releases have.
+	Introduced string `json:"introduced,omitempty"`
+	Removed    string `json:"removed,omitempty"`
 	// Absent is the value of the cell when the path has no value, for example <none>.
 	Absent string `json:"absent,omitempty"`
 }

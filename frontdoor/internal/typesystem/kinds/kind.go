@@ -1,6 +1,9 @@
 package kinds
 
 import (
+	"maps"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
@@ -41,12 +44,36 @@ type Kind struct {
 	// Conversions of the versions whose fields differ from those of the hub version.
 	Conversions map[string]*Conversion `json:"conversions"`
 
+	// Changes of the kind by the release that makes them.
+	Changes map[string]*Change `json:"changes"`
+
 	// Behavior on writes; its keys are inlined.
 	Behavior
 
 	// Definitions are defaults and validation rules by the short names of definitions
 	// (apps.v1.Deployment). Several names, separated by spaces, share their rules.
 	Definitions map[string]*Rules `json:"definitions"`
+}
+
+// Change is what a release changes about the behavior of a kind.
+type Change struct {
+	Generation Generation `json:"generation"`
+}
+
+// Of returns the columns and the behavior of the kind in a release.
+func (k *Kind) Of(r release.Release) (columns []Column, behavior Behavior) {
+	for _, c := range k.Columns {
+		if !before(r, c.Introduced) && (c.Removed == "" || before(r, c.Removed)) {
+			columns = append(columns, c)
+		}
+	}
+	behavior = k.Behavior
+	for _, name := range slices.SortedFunc(maps.Keys(k.Changes), byRelease) {
+		if !before(r, name) {
+			behavior.Generation = k.Changes[name].Generation
+		}
+	}
+	return columns, behavior
 }
 
 // In reports whether a release has the kind.

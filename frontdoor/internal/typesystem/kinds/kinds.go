@@ -112,10 +112,16 @@ func (s *Set) add(k *Kind) error {
 			return err
 		}
 	}
-	switch k.Generation {
-	case "", CountSpec, CountSpecAndNotes, CountSpecAndLabels, ConstantGeneration:
-	default:
-		return fmt.Errorf("unknown generation %q", k.Generation)
+	for name, change := range k.Changes {
+		if _, err := release.Of(name); err != nil {
+			return err
+		}
+		if err := change.Generation.check(); err != nil {
+			return err
+		}
+	}
+	if err := k.Generation.check(); err != nil {
+		return err
 	}
 	for names, r := range k.Definitions {
 		if err := r.each((*Rules).compile); err != nil {

@@ -40,3 +40,24 @@ func jobEnd(o *cell.Object) (time.Time, bool) {
 	}
 	return time.Time{}, false
 }
+
+// showJobStatus returns the state of a Job.
+func showJobStatus(o *cell.Object) any {
+	is := func(kind string) bool {
+		return cell.Condition(o.Status.Get("conditions"), kind).Get("status").Is("True")
+	}
+	switch {
+	case is("Complete"):
+		return "Complete"
+	case is("Failed"):
+		return "Failed"
+	case o.Metadata.Get("deletionTimestamp").Exists():
+		return "Terminating"
+	}
+	for _, kind := range []string{"Suspended", "FailureTarget", "SuccessCriteriaMet"} {
+		if is(kind) {
+			return kind
+		}
+	}
+	return "Running"
+}

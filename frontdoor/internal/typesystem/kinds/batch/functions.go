@@ -32,5 +32,6 @@ var Functions = kinds.Functions{
 	Cells: map[string]cell.Func{
 		"showJobCompletions": showJobCompletions,
 		"showJobDuration":    showJobDuration,
+		"showJobStatus":      showJobStatus,
 	},
 }
