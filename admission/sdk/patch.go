@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -21,6 +22,7 @@ type operation struct {
 var (
 	errReadOnly = errors.New("only Mutate may change the object")
 	errNoPath   = errors.New("the path is empty")
+	errNull     = errors.New("it is null")
 )
 
 // Set sets a field of the new object. The path consists of names of members (string) and
@@ -85,8 +87,11 @@ func (r *Review) writable(path []any) (map[string]any, error) {
 		return nil, errNoObject
 	case r.object == nil:
 		object, err := tree.Decode(r.Object)
+		if err == nil && object == nil {
+			err = errNull
+		}
 		if err != nil {
-			return nil, err
+			return nil, services.BadRequest("the %s cannot be decoded: %v", r.Kind, err)
 		}
 		r.object = object
 	}

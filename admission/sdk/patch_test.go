@@ -108,7 +108,7 @@ func TestImpossibleChanges(t *testing.T) {
 	}
 	validating := changing(`{}`)
 	validating.readOnly = true
-	for _, r := range []*Review{validating, {}, changing(`[]`)} {
+	for _, r := range []*Review{validating, {}, changing(`[]`), changing(`null`)} {
 		if err := r.Set(1, "a"); err == nil {
 			t.Errorf("%s: no error", r.Object)
 		}

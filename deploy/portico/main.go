@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/authn"
 	"github.com/portico-platform/portico/authz"
 	csrsigner "github.com/portico-platform/portico/csr-signer"
+	"github.com/portico-platform/portico/deploy/internal/admissionproject"
 	"github.com/portico-platform/portico/deploy/internal/backup"
 	"github.com/portico-platform/portico/deploy/internal/doctor"
 	"github.com/portico-platform/portico/deploy/internal/home"
@@ -31,6 +32,9 @@ import (
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "pki" {
 		os.Exit(pki.Main(os.Args[2:], os.Stdout, os.Stderr))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "admission" {
+		os.Exit(admissionproject.Main(os.Args[2:], os.Stdout, os.Stderr))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "hook" {
 		os.Exit(hook.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
@@ -70,8 +74,8 @@ func app(args []string) run.App {
 		About: "A cluster API service: typed resources over HTTPS, stored in etcd, watched over NATS. " +
 			"This is the whole suite in one process, with embedded etcd and NATS; --etcd-servers and --nats-url " +
 			"name an etcd cluster and NATS servers to use instead. The command pki creates the certificates " +
-			"of a suite of separate processes, backup and restore save and restore the stored objects, doctor examines a running suite: " +
-			"portico pki --help, portico backup --help, portico doctor --help.",
+			"of a suite of separate processes, backup and restore save and restore the stored objects, doctor examines a running suite, " +
+			"admission new writes the project of an admission service: portico pki --help, portico backup --help, portico doctor --help, portico admission --help.",
 		Services: services,
 	}
 }
