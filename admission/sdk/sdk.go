@@ -45,7 +45,7 @@ type Service struct {
 	Start func(ctx context.Context) error
 	// Ready returns why the service cannot decide at the moment, for example while a cache
 	// is empty. Until it returns nil, reviews fail with 503 and health checks fail. It is
-	// called for every review, so it must be fast.
+	// called for every review, so it must be fast. It is not called before Start has returned.
 	Ready func() error
 }
 

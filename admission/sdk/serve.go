@@ -22,6 +22,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			return fmt.Errorf("starting: %w", err)
 		}
 	}
+	s.started.Store(true)
 	if s.options.Address != "" && s.options.ClientCAFile == "" {
 		s.log.Warn("every program on this machine may call: --client-ca-file is not set")
 	}

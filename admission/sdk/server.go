@@ -46,6 +46,7 @@ type Server struct {
 	health    *health.Server
 	reviews   *http.Server
 	status    *http.Server
+	started   atomic.Bool // Start has returned
 	draining  atomic.Bool
 	serve     []func() error
 	listeners []net.Listener
@@ -101,7 +102,7 @@ func (s *Server) listenRPC() (err error) {
 	)
 	rpc.RegisterAdmission(s.rpc, s.admission)
 	s.health = health.NewServer()
-	s.setHealth()
+	s.setHealth() // not serving, until Start has returned
 	healthpb.RegisterHealthServer(s.rpc, s.health)
 	s.serve = append(s.serve, func() error { return s.rpc.Serve(l) })
 	return nil
@@ -174,6 +175,8 @@ func (s *Server) ready() error {
 	switch {
 	case s.draining.Load():
 		return errors.New("shutting down")
+	case !s.started.Load():
+		return errors.New("starting")
 	case s.admission.service.Ready != nil:
 		return s.admission.service.Ready()
 	}

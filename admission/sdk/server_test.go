@@ -423,7 +423,15 @@ func TestADrainIsBounded(t *testing.T) {
 func TestStart(t *testing.T) {
 	ended := make(chan struct{})
 	s := colors()
+	var started bool
+	s.Ready = func() error {
+		if !started {
+			t.Error("Ready is called before Start has returned")
+		}
+		return nil
+	}
 	s.Start = func(ctx context.Context) error {
+		started = true
 		go func() {
 			<-ctx.Done()
 			close(ended)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -55,6 +56,17 @@ func (a amounts) add(b amounts) {
 	}
 }
 
+// beyond returns how much these amounts are larger than others.
+func (a amounts) beyond(b amounts) amounts {
+	more := amounts{}
+	for name, amount := range a {
+		if amount > b[name] {
+			more[name] = amount - b[name]
+		}
+	}
+	return more
+}
+
 func (a amounts) subtract(b amounts) {
 	for name, amount := range b {
 		if a[name] -= amount; a[name] == 0 {
@@ -89,9 +101,18 @@ type pod struct {
 
 // holding is a pod that was admitted and is not stored yet.
 type holding struct {
-	of       amounts
+	of       amounts // what counts
 	until    time.Time
-	replaces types.UID // of the stored pod with its name, which has to be deleted first
+	resized  amounts   // the stored pod changes to this; nil for a new pod
+	replaces types.UID // of the stored pod with the name of a new one, which has to be deleted first
+}
+
+// storedAs reports whether a stored pod is the one that was held.
+func (h holding) storedAs(p pod) bool {
+	if h.resized != nil {
+		return maps.Equal(h.resized, p.of)
+	}
+	return h.replaces != p.uid
 }
 
 // entry is a holding by name.
@@ -126,7 +147,7 @@ func (l *ledger) store(namespace, name string, p pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.account(namespace)
-	if h, ok := a.held[name]; ok && h.replaces != p.uid {
+	if h, ok := a.held[name]; ok && h.storedAs(p) {
 		a.release(name)
 	}
 	a.storedTotal.subtract(a.stored[name].of)
@@ -174,6 +195,7 @@ type verdict struct {
 type ask struct {
 	namespace, name string
 	of              amounts
+	resize          bool // of a stored pod
 	hold            bool // false in a dry run
 }
 
@@ -181,7 +203,7 @@ type ask struct {
 const rounding = 1e-9
 
 // take decides about a pod and holds its share. A stored pod with the same name does not
-// count: it is being deleted, or else the creation fails.
+// count: it is resized or being deleted, or else the creation fails.
 func (l *ledger) take(ask ask, c config) verdict {
 	budget, limited := c.budget(ask.namespace)
 	l.mu.Lock()
@@ -195,12 +217,16 @@ func (l *ledger) take(ask ask, c config) verdict {
 		held: c.cost(a.heldTotal) - c.cost(a.held[ask.name].of),
 	}
 	cost := c.cost(ask.of)
-	v.admitted = !limited || cost == 0 || cost+v.held <= v.left+rounding
+	cheaper := cost == 0 || ask.resize && cost <= c.cost(before.of)
+	v.admitted = !limited || cheaper || cost+v.held <= v.left+rounding
 	if !v.admitted || !ask.hold {
 		return v
 	}
 	a.release(ask.name)
-	h := holding{ask.of, l.now().Add(heldFor), before.uid}
+	h := holding{of: ask.of, until: l.now().Add(heldFor), replaces: before.uid}
+	if ask.resize {
+		h.of, h.resized = ask.of.beyond(before.of), ask.of
+	}
 	a.held[ask.name] = h
 	a.heldTotal.add(h.of)
 	a.order = append(a.order, entry{ask.name, h.until})

@@ -27,7 +27,7 @@ func TestBudget(t *testing.T) {
 	now := &clock{time.Unix(1000, 0)}
 	l := newLedger(func() time.Time { return now.now })
 	take := func(name string, n int64) verdict {
-		return l.take(ask{"team", name, cores(n), true}, priced())
+		return l.take(ask{namespace: "team", name: name, of: cores(n), hold: true}, priced())
 	}
 	if v := take("a", 6); !v.admitted {
 		t.Fatalf("%+v", v)
@@ -64,10 +64,10 @@ func TestBudget(t *testing.T) {
 	if v := take("d", 10); !v.admitted {
 		t.Errorf("after all others ended: %+v", v)
 	}
-	if v := l.take(ask{"free", "a", cores(1000), true}, priced()); !v.admitted {
+	if v := l.take(ask{namespace: "free", name: "a", of: cores(1000), hold: true}, priced()); !v.admitted {
 		t.Errorf("an exempt namespace: %+v", v)
 	}
-	if v := l.take(ask{"other", "a", cores(11), true}, priced()); v.admitted {
+	if v := l.take(ask{namespace: "other", name: "a", of: cores(11), hold: true}, priced()); v.admitted {
 		t.Errorf("more than the budget: %+v", v)
 	}
 	if l.namespaces["other"] != nil {
@@ -80,27 +80,59 @@ func TestBudget(t *testing.T) {
 func TestANameIsUsedAgain(t *testing.T) {
 	l := newLedger(time.Now)
 	l.store("team", "a", pod{"1", cores(2)})
-	if v := l.take(ask{"team", "a", cores(11), true}, priced()); v.admitted {
+	if v := l.take(ask{namespace: "team", name: "a", of: cores(11), hold: true}, priced()); v.admitted {
 		t.Error("the name of a stored pod avoids the check")
 	}
-	if v := l.take(ask{"team", "a", cores(9), true}, priced()); !v.admitted {
+	if v := l.take(ask{namespace: "team", name: "a", of: cores(9), hold: true}, priced()); !v.admitted {
 		t.Errorf("the predecessor counts: %+v", v)
 	}
 	l.store("team", "a", pod{"1", cores(2)})
 	l.remove("team", "a")
-	if v := l.take(ask{"team", "b", cores(2), true}, priced()); v.admitted {
+	if v := l.take(ask{namespace: "team", name: "b", of: cores(2), hold: true}, priced()); v.admitted {
 		t.Error("an event of the predecessor released the successor")
 	}
 	l.store("team", "a", pod{"2", cores(9)})
-	if v := l.take(ask{"team", "b", cores(1), true}, priced()); !v.admitted {
+	if v := l.take(ask{namespace: "team", name: "b", of: cores(1), hold: true}, priced()); !v.admitted {
 		t.Errorf("the successor counts twice: %+v", v)
+	}
+}
+
+func TestResizing(t *testing.T) {
+	l := newLedger(time.Now)
+	resize := func(n int64) verdict {
+		return l.take(ask{namespace: "team", name: "a", of: cores(n), resize: true, hold: true}, priced())
+	}
+	other := func(n int64) bool {
+		return l.take(ask{namespace: "team", name: "b", of: cores(n)}, priced()).admitted
+	}
+	l.store("team", "a", pod{"1", cores(2)})
+	if v := resize(11); v.admitted {
+		t.Errorf("%+v", v)
+	}
+	if v := resize(6); !v.admitted || other(5) || !other(4) {
+		t.Errorf("%+v: only the difference is held", v)
+	}
+	l.store("team", "a", pod{"1", cores(2)}) // its status
+	if other(5) {
+		t.Error("an event from before the change released it")
+	}
+	l.store("team", "a", pod{"1", cores(6)})
+	if other(5) || !other(4) {
+		t.Error("the change counts wrong once it is stored")
+	}
+	l.store("team", "a", pod{"1", cores(20)})
+	if v := resize(15); !v.admitted {
+		t.Errorf("a pod beyond the budget may not become smaller: %+v", v)
+	}
+	if v := resize(21); v.admitted {
+		t.Errorf("a pod beyond the budget becomes larger: %+v", v)
 	}
 }
 
 func TestADryRunHoldsNothing(t *testing.T) {
 	l := newLedger(time.Now)
 	for range 3 {
-		if v := l.take(ask{"team", "a", cores(10), false}, priced()); !v.admitted {
+		if v := l.take(ask{namespace: "team", name: "a", of: cores(10), hold: false}, priced()); !v.admitted {
 			t.Fatalf("%+v", v)
 		}
 	}
@@ -117,7 +149,7 @@ func TestConcurrentCreates(t *testing.T) {
 	for i := range 200 {
 		running.Go(func() {
 			name := fmt.Sprint("p", i)
-			if l.take(ask{"team", name, cores(1), true}, priced()).admitted {
+			if l.take(ask{namespace: "team", name: name, of: cores(1), hold: true}, priced()).admitted {
 				admitted.Store(name, true)
 				if i%2 == 0 { // the informer is quick for some
 					l.store("team", name, pod{"1", cores(1)})

@@ -13,9 +13,11 @@ import (
 // are being created.
 const retryAfter = 2
 
-// validate refuses new pods that exceed the budget of their namespace.
+// validate refuses new pods that exceed the budget of their namespace, and resized ones.
 func (l *limits) validate(_ context.Context, r *sdk.Review) error {
-	if !r.Is("", "pods") || r.Operation != sdk.Create || r.Object == nil {
+	created := r.Is("", "pods") && r.Operation == sdk.Create
+	resized := r.Is("", "pods/resize") && r.Operation == sdk.Update
+	if !created && !resized || r.Object == nil {
 		return nil
 	}
 	var pod corev1.Pod
@@ -26,7 +28,7 @@ func (l *limits) validate(_ context.Context, r *sdk.Review) error {
 	// A name that the API is yet to generate is unknown here: the review stands for it.
 	name := cmp.Or(pod.Name, r.Name, "review "+r.UID)
 	of := amountsOf(&pod)
-	v := l.ledger.take(ask{r.Namespace, name, of, !r.DryRun}, c)
+	v := l.ledger.take(ask{namespace: r.Namespace, name: name, of: of, resize: resized, hold: !r.DryRun}, c)
 	if v.admitted {
 		return nil
 	}
