@@ -11,6 +11,10 @@ import (
 // chain calls its plugins in order; the first that rejects the request ends it.
 type chain struct {
 	plugins []plugin.Plugin
+	// configured returns the revision through which all changes of webhook configurations are
+	// known, and validatingWebhooks whether one of them may be called for a review.
+	configured         func() int64
+	validatingWebhooks func(*review.Review) bool
 }
 
 // Mutate implements services.Admission. If a webhook changed the object, all plugins
@@ -27,21 +31,54 @@ func (c *chain) Mutate(ctx context.Context, request services.AdmissionRequest) (
 			}
 		}
 	}
-	return r.Response()
+	response, err := r.Response()
+	if err != nil {
+		return response, err
+	}
+	response.Unconcerned = c.unconcerned(r)
+	// Validating webhooks are shown managedFields, which a request for both does not have.
+	if !request.AndValidate || response.Object != nil || c.validatingWebhooks(r) {
+		return response, nil
+	}
+	if err := c.validate(ctx, r); err != nil {
+		return r.Notes(), err
+	}
+	notes := r.Notes()
+	response.Warnings, response.AuditAnnotations, response.Validated = notes.Warnings, notes.AuditAnnotations, true
+	return response, nil
+}
+
+// unconcerned returns the revision of the webhook configurations as of which no plugin is
+// concerned with requests like that of a review; 0 if one is.
+func (c *chain) unconcerned(r *review.Review) int64 {
+	revision := c.configured() // before the configurations are read
+	for _, p := range c.plugins {
+		if (p.Mutate != nil || p.Validate != nil) && (p.Concerns == nil || p.Concerns(r)) {
+			return 0
+		}
+	}
+	return revision
 }
 
 // Validate implements services.Admission.
 func (c *chain) Validate(ctx context.Context, request services.AdmissionRequest) (services.AdmissionResponse, error) {
 	r := review.New(request)
+	if err := c.validate(ctx, r); err != nil {
+		return r.Notes(), err
+	}
+	return r.Response()
+}
+
+func (c *chain) validate(ctx context.Context, r *review.Review) error {
 	for _, p := range c.plugins {
 		if p.Validate == nil {
 			continue
 		}
 		if err := p.Validate(ctx, r); err != nil {
-			return r.Notes(), err
+			return err
 		}
 	}
-	return r.Response()
+	return nil
 }
 
 // choice holds the plugin names of --enable-admission-plugins and

@@ -431,7 +431,7 @@ func started(t *testing.T, c *fake.Cluster, args ...string) services.Admission {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a
+	return sound{a, t}
 }
 
 func start(t *testing.T, c *fake.Cluster, args ...string) (services.Admission, error) {

@@ -60,8 +60,10 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	if slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == "PodSecurityPolicy" }) {
 		e.PodPolicies = mirror(&m, "policy", "podsecuritypolicies", podsecurity.Parse)
 	}
-	e.Mutating = mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(clients, c.MutatingAs))
-	e.Validating = mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(clients, c.ValidatingAs))
+	mutating := mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(clients, c.MutatingAs))
+	validating := mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(clients, c.ValidatingAs))
+	e.Mutating, e.Validating = mutating, validating
+	e.Configured = func() int64 { return min(mutating.Revision(), validating.Revision()) }
 	return e, m.wait(ctx)
 }
 

@@ -69,6 +69,9 @@ type AdmissionRequest struct {
 	// Bypass names the admission services that the caller asks to skip. Admission checks
 	// that the user may.
 	Bypass []string
+	// AndValidate lets Mutate also validate an object that it does not change, for a caller
+	// that has nothing else to do in between. Admission may ignore it; see Validated.
+	AndValidate bool
 }
 
 // ErrNoConverter is the error of a review that needs the Converter of its request, which
@@ -105,6 +108,13 @@ type AdmissionResponse struct {
 	AuditAnnotations map[string]string
 	// Timings are how long admission services took, in the order of the calls.
 	Timings []Timing
+	// Validated means that Mutate has validated the object: Validate must not be called.
+	Validated bool
+	// Unconcerned is set by Mutate when neither a plugin nor a webhook is concerned with
+	// requests of the same operation, group, version, resource, subresource and scope (with or
+	// without a namespace), whatever their objects: they need no review for as long as no
+	// configuration of webhooks has changed after this revision. 0 means that they do.
+	Unconcerned int64
 }
 
 // Timing is how long a named step of a request took.

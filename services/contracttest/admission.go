@@ -44,6 +44,32 @@ func Admission(t *testing.T, open func(*testing.T) services.Admission, example A
 			t.Errorf("validating changed the object: %s", validated.Object)
 		}
 	})
+	t.Run("what is changed is not validated in the same call", func(t *testing.T) {
+		r := example.Admitted
+		r.AndValidate = true
+		for range 2 { // at the latest the second one changes nothing
+			got, err := admission.Mutate(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Validated && got.Object != nil {
+				t.Error("validated an object that it changed")
+			}
+			if got.Object == nil {
+				break
+			}
+			r.Object = got.Object
+		}
+		rejected := example.Rejected
+		rejected.AndValidate = true
+		if got, err := admission.Mutate(t.Context(), rejected); err == nil && got.Validated {
+			t.Error("a rejected request was validated")
+		}
+		rejected.AndValidate = false
+		if got, err := admission.Mutate(t.Context(), rejected); err == nil && (got.Validated || got.Unconcerned > 0) {
+			t.Errorf("a request that Validate rejects: %+v", got)
+		}
+	})
 	t.Run("what is rejected is a Status", func(t *testing.T) {
 		err := review(t.Context(), admission, example.Rejected)
 		var s *services.Status

@@ -71,7 +71,7 @@ func admissionRequestOut(r services.AdmissionRequest) *pb.AdmissionRequest {
 		Group: r.Group, Version: r.Version, Kind: r.Kind, Resource: r.Resource, Subresource: r.Subresource,
 		KindGroup: r.KindGroup, KindVersion: r.KindVersion, Namespace: r.Namespace, Name: r.Name, User: userOut(r.User),
 		Object: r.Object, OldObject: r.OldObject, Options: r.Options, DryRun: r.DryRun,
-		OwnerTypes: ownerTypesOut(r.OwnerTypes), Served: each(r.Served, servedTypeOut), Bypass: r.Bypass,
+		OwnerTypes: ownerTypesOut(r.OwnerTypes), Served: each(r.Served, servedTypeOut), Bypass: r.Bypass, AndValidate: r.AndValidate,
 	}
 }
 
@@ -97,14 +97,15 @@ func admissionRequestIn(m *pb.AdmissionRequest) services.AdmissionRequest {
 		Group: m.GetGroup(), Version: m.GetVersion(), Kind: m.GetKind(), Resource: m.GetResource(), Subresource: m.GetSubresource(),
 		KindGroup: m.GetKindGroup(), KindVersion: m.GetKindVersion(), Namespace: m.GetNamespace(), Name: m.GetName(), User: userIn(m.GetUser()),
 		Object: m.GetObject(), OldObject: m.GetOldObject(), Options: m.GetOptions(), DryRun: m.GetDryRun(),
-		OwnerTypes: ownerTypesIn(m.GetOwnerTypes()), Served: each(m.GetServed(), servedTypeIn), Bypass: m.GetBypass(),
+		OwnerTypes: ownerTypesIn(m.GetOwnerTypes()), Served: each(m.GetServed(), servedTypeIn), Bypass: m.GetBypass(), AndValidate: m.GetAndValidate(),
 	}
 }
 
 // admissionAnswer returns a refusal as part of the response if it has warnings,
 // annotations or timings, because a gRPC error cannot carry them.
 func admissionAnswer(r services.AdmissionResponse, err error) (*pb.AdmissionResponse, error) {
-	m := &pb.AdmissionResponse{Object: r.Object, Warnings: r.Warnings, AuditAnnotations: r.AuditAnnotations, Timings: timingsOut(r.Timings)}
+	m := &pb.AdmissionResponse{Object: r.Object, Warnings: r.Warnings, AuditAnnotations: r.AuditAnnotations,
+		Timings: timingsOut(r.Timings), Validated: r.Validated, Unconcerned: r.Unconcerned}
 	switch {
 	case err == nil:
 		return m, nil
@@ -118,7 +119,8 @@ func admissionAnswer(r services.AdmissionResponse, err error) (*pb.AdmissionResp
 }
 
 func admissionResponseIn(m *pb.AdmissionResponse) (services.AdmissionResponse, error) {
-	r := services.AdmissionResponse{Object: m.GetObject(), Warnings: m.GetWarnings(), AuditAnnotations: m.GetAuditAnnotations(), Timings: timingsIn(m.GetTimings())}
+	r := services.AdmissionResponse{Object: m.GetObject(), Warnings: m.GetWarnings(), AuditAnnotations: m.GetAuditAnnotations(),
+		Timings: timingsIn(m.GetTimings()), Validated: m.GetValidated(), Unconcerned: m.GetUnconcerned()}
 	if m.GetRefusal() != nil {
 		r.Object = nil
 		return r, statusIn(m.GetRefusal())

@@ -20,6 +20,10 @@ type namespaceLifecycle struct {
 	reviews string
 }
 
+func (namespaceLifecycle) concerns(r *review.Review) bool {
+	return r.Operation == services.OperationCreate || r.Type() == namespaces.Type
+}
+
 // admit runs in the mutating phase, before other plugins wait for objects that will never
 // exist, and again in the validating phase, because the namespace may have been deleted
 // meanwhile.

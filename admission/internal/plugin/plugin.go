@@ -23,6 +23,10 @@ type Plugin struct {
 	Deprecated bool
 	// Configured plugins need a configuration in the configuration file.
 	Configured bool
+	// Concerns reports whether the plugin may do anything about requests of the operation,
+	// type, subresource and scope of a review, whatever else it contains; nil: it may about
+	// all. Requests that concern no plugin are not sent to admission.
+	Concerns func(r *review.Review) bool
 	// Mutate may change the object of the review. It may be called twice for one request
 	// and must be idempotent.
 	Mutate func(ctx context.Context, r *review.Review) error

@@ -47,6 +47,8 @@ type Environment struct {
 	PodPolicies     review.Collection[podsecurity.Policy] // nil when the plugin is off
 	// Mutating and Validating are the configurations of webhooks.
 	Mutating, Validating review.Collection[webhook.Configuration]
+	// Configured returns the revision through which both include every change.
+	Configured func() int64
 	// Default tolerationSeconds for nodes that are not ready or unreachable.
 	NotReadyFor, UnreachableFor time.Duration
 	// Config is what the configuration file says.
@@ -64,6 +66,9 @@ type Config struct {
 	// MutatingAs and ValidatingAs are who webhooks are asked as.
 	MutatingAs, ValidatingAs webhook.Identities
 }
+
+// ValidatingWebhooks is the name of the plugin that calls validating webhooks.
+const ValidatingWebhooks = "ValidatingAdmissionWebhook"
 
 // Table returns all plugins in the order in which they are called: first cheap rejections,
 // then defaults, then webhooks, and last ResourceQuota, which must see the final object.
@@ -98,45 +103,45 @@ func Table(e Environment) []Plugin {
 	priorities := priority{classes: e.PriorityClasses, store: e.Store, group: v.Group("scheduling.")}
 	granting := grants{authz: e.Authz, store: e.Store, group: v.Group("rbac.authorization.")}
 	table := []Plugin{
-		{Name: "grants", Always: true, Validate: granting.validate},
+		{Name: "grants", Always: true, Concerns: inGroup(granting.group), Validate: granting.validate},
 		{Name: "AlwaysAdmit", Deprecated: true},
 		{Name: "NamespaceAutoProvision", Mutate: provision.Mutate},
-		{Name: "NamespaceLifecycle", Default: true, Mutate: lifecycle.admit, Validate: lifecycle.admit},
+		{Name: "NamespaceLifecycle", Default: true, Concerns: lifecycle.concerns, Mutate: lifecycle.admit, Validate: lifecycle.admit},
 		{Name: "NamespaceExists", Validate: optional.NamespaceExists{Namespaces: known}.Validate},
 		{Name: "SecurityContextDeny", Validate: optional.SecurityContextDeny},
 		{Name: "LimitPodHardAntiAffinityTopology", Validate: optional.LimitPodHardAntiAffinityTopology(v)},
-		{Name: "LimitRanger", Default: true, Mutate: ranges.Mutate, Validate: ranges.Validate},
-		{Name: "ServiceAccount", Default: true, Mutate: accounts.Mutate, Validate: accounts.Validate},
+		{Name: "LimitRanger", Default: true, Concerns: about("", "pods", "persistentvolumeclaims"), Mutate: ranges.Mutate, Validate: ranges.Validate},
+		{Name: "ServiceAccount", Default: true, Concerns: about("", "pods"), Mutate: accounts.Mutate, Validate: accounts.Validate},
 		{Name: "NodeRestriction", Mutate: nodes.Plugin{Store: e.Store, Vocabulary: v}.Mutate},
-		{Name: "TaintNodesByCondition", Default: true, Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
+		{Name: "TaintNodesByCondition", Default: true, Concerns: about("", "nodes"), Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
 		{Name: "AlwaysPullImages", Mutate: alwaysPullImages},
 		{Name: "ImagePolicyWebhook", Configured: true, Validate: images.New(e.Config.ImagePolicy, v, e.Log).Validate},
 		{Name: "PodSecurityPolicy", Mutate: pods.Mutate, Validate: pods.Validate},
 		{Name: "PodNodeSelector", Mutate: selectors.Mutate, Validate: selectors.Validate},
-		{Name: "Priority", Default: true, Mutate: priorities.mutate, Validate: priorities.validate},
-		{Name: "DefaultTolerationSeconds", Default: true, Mutate: defaults.mutate},
+		{Name: "Priority", Default: true, Concerns: either(about("", "pods"), about(priorities.group, "priorityclasses")), Mutate: priorities.mutate, Validate: priorities.validate},
+		{Name: "DefaultTolerationSeconds", Default: true, Concerns: about("", "pods"), Mutate: defaults.mutate},
 		{Name: "PodTolerationRestriction", Mutate: restricted.Mutate, Validate: restricted.Validate},
 		{Name: "EventRateLimit", Configured: true, Validate: events.New(e.Config.EventLimits, v).Validate},
 		{Name: "ExtendedResourceToleration", Mutate: optional.ExtendedResourceToleration(v)},
 		{Name: "PersistentVolumeLabel", Deprecated: true, Mutate: optional.PersistentVolumeLabel(v)},
-		{Name: "DefaultStorageClass", Default: true, Mutate: storage.mutate},
-		{Name: "StorageObjectInUseProtection", Default: true, Mutate: inUseProtection(v)},
+		{Name: "DefaultStorageClass", Default: true, Concerns: about("", "persistentvolumeclaims"), Mutate: storage.mutate},
+		{Name: "StorageObjectInUseProtection", Default: true, Concerns: about("", "persistentvolumeclaims", "persistentvolumes"), Mutate: inUseProtection(v)},
 		{Name: "OwnerReferencesPermissionEnforcement", Validate: ownerrefs.Plugin{Authz: e.Authz}.Validate},
-		{Name: "PersistentVolumeClaimResize", Default: true, Validate: claimResize{e.StorageClasses, storage.annotation}.validate},
-		{Name: "RuntimeClass", Default: true, Mutate: runtimes.mutate, Validate: runtimes.validate},
-		{Name: "CertificateApproval", Default: true, Validate: csr.approval},
-		{Name: "CertificateSigning", Default: true, Validate: csr.signing},
-		{Name: "CertificateSubjectRestriction", Default: true, Validate: csr.subject},
-		{Name: "DefaultIngressClass", Default: true, Mutate: ingress.mutate},
+		{Name: "PersistentVolumeClaimResize", Default: true, Concerns: about("", "persistentvolumeclaims"), Validate: claimResize{e.StorageClasses, storage.annotation}.validate},
+		{Name: "RuntimeClass", Default: true, Concerns: about("", "pods"), Mutate: runtimes.mutate, Validate: runtimes.validate},
+		{Name: "CertificateApproval", Default: true, Concerns: inGroup(csr.group), Validate: csr.approval},
+		{Name: "CertificateSigning", Default: true, Concerns: inGroup(csr.group), Validate: csr.signing},
+		{Name: "CertificateSubjectRestriction", Default: true, Concerns: inGroup(csr.group), Validate: csr.subject},
+		{Name: "DefaultIngressClass", Default: true, Concerns: either(about(ingress.groups[0], "ingresses"), about(ingress.groups[1], "ingresses")), Mutate: ingress.mutate},
 		{Name: "DenyServiceExternalIPs", Validate: optional.DenyServiceExternalIPs},
-		{Name: "MutatingAdmissionWebhook", Default: true, Mutate: webhooks.Mutate},
-		{Name: "ValidatingAdmissionWebhook", Default: true, Validate: webhooks.Validate},
+		{Name: "MutatingAdmissionWebhook", Default: true, Concerns: webhooks.MutatingConcerns, Mutate: webhooks.Mutate},
+		{Name: ValidatingWebhooks, Default: true, Concerns: webhooks.ValidatingConcerns, Validate: webhooks.Validate},
 		{Name: "AlwaysDeny", Deprecated: true, Validate: alwaysDeny},
 	}
 	if v.Behaviour.DenyEscalatingExec {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})
 	}
-	return append(table, Plugin{Name: "ResourceQuota", Default: true, Validate: usage.New(e.Quotas, e.Store, quota.NewCounter(v), e.Config.Limited).Validate})
+	return append(table, Plugin{Name: "ResourceQuota", Default: true, Concerns: usage.Concerns, Validate: usage.New(e.Quotas, e.Store, quota.NewCounter(v), e.Config.Limited).Validate})
 }
 
 // StorageClassParser returns a parser of stored StorageClasses.

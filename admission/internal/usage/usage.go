@@ -119,6 +119,11 @@ func charged(r *review.Review) bool {
 		r.Operation == services.OperationUpdate && quota.Weighs(r.Type()) && r.Resource != "pods"
 }
 
+// Concerns reports whether requests like this one can increase usage.
+func Concerns(r *review.Review) bool {
+	return r.Operation == services.OperationCreate || quota.Weighs(r.Type())
+}
+
 // charging is one charge to one quota.
 type charging struct {
 	name   string

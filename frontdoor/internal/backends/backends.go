@@ -54,6 +54,10 @@ func Connect(ctx context.Context, n *run.Node, copied int64) (s Services, err er
 		policy := s.heads(n, "rbac.authorization.", "clusterroles", "roles", "clusterrolebindings", "rolebindings")
 		s.Decisions = NewDecisions(s.Authz, policy.Unchanged)
 	}
+	if !contract.Admission.Local(n) {
+		hooks := s.heads(n, "admissionregistration.", "mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+		s.Admission = NewAdmission(s.Admission, hooks.Unchanged)
+	}
 	return s, nil
 }
 

@@ -3020,6 +3020,7 @@ type AdmissionRequest struct {
 	// The admission services that the caller asks to skip.
 	Bypass        []string      `protobuf:"bytes,18,rep,name=bypass,proto3" json:"bypass,omitempty"`
 	Served        []*ServedType `protobuf:"bytes,19,rep,name=served,proto3" json:"served,omitempty"`
+	AndValidate   bool          `protobuf:"varint,20,opt,name=and_validate,json=andValidate,proto3" json:"and_validate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3187,6 +3188,13 @@ func (x *AdmissionRequest) GetServed() []*ServedType {
 	return nil
 }
 
+func (x *AdmissionRequest) GetAndValidate() bool {
+	if x != nil {
+		return x.AndValidate
+	}
+	return false
+}
+
 type OwnerType struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ApiVersion    string                 `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
@@ -3264,6 +3272,8 @@ type AdmissionResponse struct {
 	// without more is the error of the call.
 	Refusal       *Status   `protobuf:"bytes,4,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	Timings       []*Timing `protobuf:"bytes,5,rep,name=timings,proto3" json:"timings,omitempty"`
+	Validated     bool      `protobuf:"varint,6,opt,name=validated,proto3" json:"validated,omitempty"`
+	Unconcerned   int64     `protobuf:"varint,7,opt,name=unconcerned,proto3" json:"unconcerned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3331,6 +3341,20 @@ func (x *AdmissionResponse) GetTimings() []*Timing {
 		return x.Timings
 	}
 	return nil
+}
+
+func (x *AdmissionResponse) GetValidated() bool {
+	if x != nil {
+		return x.Validated
+	}
+	return false
+}
+
+func (x *AdmissionResponse) GetUnconcerned() int64 {
+	if x != nil {
+		return x.Unconcerned
+	}
+	return 0
 }
 
 type Timing struct {
@@ -3764,7 +3788,7 @@ const file_portico_proto_rawDesc = "" +
 	"\n" +
 	"kind_group\x18\x04 \x01(\tR\tkindGroup\x12!\n" +
 	"\fkind_version\x18\x05 \x01(\tR\vkindVersion\x12\x12\n" +
-	"\x04kind\x18\x06 \x01(\tR\x04kind\"\xcc\x04\n" +
+	"\x04kind\x18\x06 \x01(\tR\x04kind\"\xef\x04\n" +
 	"\x10AdmissionRequest\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x14\n" +
@@ -3788,7 +3812,8 @@ const file_portico_proto_rawDesc = "" +
 	"kind_group\x18\x10 \x01(\tR\tkindGroup\x12!\n" +
 	"\fkind_version\x18\x11 \x01(\tR\vkindVersion\x12\x16\n" +
 	"\x06bypass\x18\x12 \x03(\tR\x06bypass\x12.\n" +
-	"\x06served\x18\x13 \x03(\v2\x16.portico.v1.ServedTypeR\x06served\"|\n" +
+	"\x06served\x18\x13 \x03(\v2\x16.portico.v1.ServedTypeR\x06served\x12!\n" +
+	"\fand_validate\x18\x14 \x01(\bR\vandValidate\"|\n" +
 	"\tOwnerType\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
@@ -3796,13 +3821,15 @@ const file_portico_proto_rawDesc = "" +
 	"\bresource\x18\x03 \x01(\tR\bresource\x12\x1e\n" +
 	"\n" +
 	"namespaced\x18\x04 \x01(\bR\n" +
-	"namespaced\"\xca\x02\n" +
+	"namespaced\"\x8a\x03\n" +
 	"\x11AdmissionResponse\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\fR\x06object\x12\x1a\n" +
 	"\bwarnings\x18\x02 \x03(\tR\bwarnings\x12`\n" +
 	"\x11audit_annotations\x18\x03 \x03(\v23.portico.v1.AdmissionResponse.AuditAnnotationsEntryR\x10auditAnnotations\x12,\n" +
 	"\arefusal\x18\x04 \x01(\v2\x12.portico.v1.StatusR\arefusal\x12,\n" +
-	"\atimings\x18\x05 \x03(\v2\x12.portico.v1.TimingR\atimings\x1aC\n" +
+	"\atimings\x18\x05 \x03(\v2\x12.portico.v1.TimingR\atimings\x12\x1c\n" +
+	"\tvalidated\x18\x06 \x01(\bR\tvalidated\x12 \n" +
+	"\vunconcerned\x18\a \x01(\x03R\vunconcerned\x1aC\n" +
 	"\x15AuditAnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"K\n" +

@@ -84,8 +84,9 @@ type Subject struct {
 
 // Review is the admission review of one object: Mutate, then Validate.
 type Review struct {
-	call     *Call
-	question services.AdmissionRequest
+	call      *Call
+	question  services.AdmissionRequest
+	validated bool // by Both
 }
 
 // Review starts the review of one object.
@@ -117,20 +118,44 @@ func (r *Review) Mutate(ctx context.Context, o Object) ([]byte, error) {
 	if !r.call.Asks() {
 		return nil, nil
 	}
-	return r.ask(ctx, o, r.call.admission.Mutate)
+	answer, err := r.ask(ctx, o, r.call.admission.Mutate)
+	return answer.Object, err
+}
+
+// joint is an Admission that is better called once than twice.
+type joint interface {
+	Joins(services.AdmissionRequest) bool
+}
+
+// Joins reports whether Both may save a call.
+func (r *Review) Joins() bool {
+	j, ok := r.call.admission.(joint)
+	return ok && j.Joins(r.question)
+}
+
+// Both is Mutate, and Validate if no plugin changed the object and admission can do both at
+// once. Validate is still to be called; it does nothing if it is done.
+func (r *Review) Both(ctx context.Context, o Object) ([]byte, error) {
+	if !r.call.Asks() {
+		return nil, nil
+	}
+	r.question.AndValidate = true
+	answer, err := r.ask(ctx, o, r.call.admission.Mutate)
+	r.question.AndValidate, r.validated = false, err == nil && answer.Validated && answer.Object == nil
+	return answer.Object, err
 }
 
 // Validate runs validating admission on the final object. The error is a *services.Status
 // if admission denies the request.
 func (r *Review) Validate(ctx context.Context, o Object) error {
-	if !r.call.Asks() {
+	if !r.call.Asks() || r.validated {
 		return nil
 	}
 	_, err := r.ask(ctx, o, r.call.admission.Validate)
 	return err
 }
 
-func (r *Review) ask(ctx context.Context, o Object, half func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error)) ([]byte, error) {
+func (r *Review) ask(ctx context.Context, o Object, half func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error)) (services.AdmissionResponse, error) {
 	question := r.question
 	question.UID, question.Object, question.OwnerTypes = string(uuid.NewUUID()), o.JSON, o.Owners
 	answer, err := half(ctx, question)
@@ -138,5 +163,5 @@ func (r *Review) ask(ctx context.Context, o Object, half func(context.Context, s
 	for key, value := range answer.AuditAnnotations {
 		r.call.request.Audit.Annotate(key, value)
 	}
-	return answer.Object, err
+	return answer, err
 }

@@ -253,7 +253,7 @@ func (x *deletion) admit(ctx context.Context, current services.Object) error {
 		subject.Name = ""
 	}
 	review := x.admission.Review(subject)
-	if _, err := review.Mutate(ctx, admit.Object{}); err != nil {
+	if _, err := review.Both(ctx, admit.Object{}); err != nil {
 		return err
 	}
 	return review.Validate(ctx, admit.Object{})

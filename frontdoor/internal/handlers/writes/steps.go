@@ -8,7 +8,6 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
@@ -59,6 +58,8 @@ type admitted struct {
 	warned []string
 	// review is the admission review, whose validating phase follows.
 	review *admit.Review
+	// ruled is true if the rules of the type have been applied to it.
+	ruled bool
 }
 
 // validated is an object that is accepted.
@@ -227,7 +228,7 @@ func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d de
 		return a, err
 	}
 	a.review, a.shown, a.warned = review, shown.JSON, w.admission.Warnings()
-	changed, err := review.Mutate(ctx, shown)
+	changed, err := h.reviewed(ctx, w, c, &a, shown)
 	if err != nil || changed == nil {
 		return a, err
 	}
@@ -274,32 +275,16 @@ func (h *Handlers) takeMutated(w *writeRequest, c *current, before map[string]an
 
 // validate applies the validation rules of the type and runs validating admission.
 func (h *Handlers) validate(ctx context.Context, w *writeRequest, c *current, a admitted) (v validated, err error) {
-	r := w.req
-	change := schema.Change{Type: r.Type, Subresource: r.SubresourceName(), Object: a.tree, Old: c.tree, Feature: r.Engine.FeatureOn, Warn: w.admission.Warn}
-	if err := r.Engine.Schemas.ValidateChange(ctx, change); err != nil {
-		return v, err
-	}
-	if err := h.validateDefinition(w, c, a); err != nil {
-		return v, err
+	if !a.ruled {
+		if err := h.applyRules(ctx, w, c, a); err != nil {
+			return v, err
+		}
 	}
 	shown, err := w.shown(a)
 	if err != nil {
 		return v, err
 	}
 	return validated{admitted: a}, a.review.Validate(ctx, shown)
-}
-
-// validateDefinition applies the validation rules of CustomResourceDefinitions, which
-// depend on the other types.
-func (h *Handlers) validateDefinition(w *writeRequest, c *current, a admitted) error {
-	if !w.req.Type.Behavior.DefinesTypes {
-		return nil
-	}
-	rules := crd.Rules{Vocabulary: h.Vocabulary, Types: w.req.Engine.Types, Schemas: w.req.Engine.Schemas, Expressions: w.req.Engine.Expressions}
-	if w.req.Subresource != nil {
-		return rules.CheckStatus(a.tree)
-	}
-	return rules.Check(a.tree, c.tree)
 }
 
 // review starts the admission review of the object.

@@ -1,0 +1,123 @@
+package admission_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// sound is an admission whose claims to be unconcerned are checked in every test: a kind of
+// request that needs no review must neither be changed nor rejected.
+type sound struct {
+	services.Admission
+	t *testing.T
+}
+
+func (s sound) Mutate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
+	got, err := s.Admission.Mutate(ctx, r)
+	if err == nil && got.Unconcerned > 0 {
+		if got.Object != nil {
+			s.t.Errorf("%s %s/%s: unconcerned, but changed", r.Operation, r.Group, r.Resource)
+		}
+		if _, refused := s.Admission.Validate(ctx, r); refused != nil {
+			s.t.Errorf("%s %s/%s: unconcerned, but %v", r.Operation, r.Group, r.Resource, refused)
+		}
+	}
+	return got, err
+}
+
+// TestConcerns: admission is unconcerned with updates of types without plugins, and concerned
+// as soon as a webhook may be called for them, whatever its selectors.
+func TestConcerns(t *testing.T) {
+	c, s := cluster(t), serve(t)
+	s.on("ok", `"allowed":true`)
+	a := started(t, c)
+	of := func(operation services.Operation, resource string) services.AdmissionRequest {
+		r := create("here")
+		r.Operation, r.Resource, r.OldObject = operation, resource, r.Object
+		return r
+	}
+	unconcerned := func(r services.AdmissionRequest) int64 {
+		t.Helper()
+		got, err := a.Mutate(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Unconcerned
+	}
+	for resource, operations := range map[string]map[services.Operation]bool{
+		"configmaps": {services.OperationCreate: true, services.OperationUpdate: false, services.OperationDelete: false},
+		"secrets":    {services.OperationUpdate: false},
+		"pods":       {services.OperationUpdate: true, services.OperationDelete: true},
+		"services":   {services.OperationUpdate: true},
+		"nodes":      {services.OperationUpdate: true},
+	} {
+		for operation, concerned := range operations {
+			if revision := unconcerned(of(operation, resource)); (revision == 0) != concerned {
+				t.Errorf("%s %s: unconcerned since %d, want concerned: %v", operation, resource, revision, concerned)
+			}
+		}
+	}
+	before := unconcerned(of(services.OperationUpdate, "configmaps"))
+	selective := `objectSelector: {matchLabels: {never: there}}`
+	configure(t, c, "validating", "some", s.hook("ok", selective))
+	for end := time.Now().Add(10 * time.Second); unconcerned(of(services.OperationUpdate, "configmaps")) > 0; {
+		if time.Now().After(end) {
+			t.Fatal("a webhook never concerns the requests that its rules name")
+		}
+	}
+	if before == 0 {
+		t.Error("concerned before there was a webhook")
+	}
+}
+
+// TestBothInOneCall: a create that no plugin changes is validated in the call of Mutate, with
+// the same refusals, unless a validating webhook is to be called.
+func TestBothInOneCall(t *testing.T) {
+	c, s := cluster(t), serve(t)
+	s.on("ok", `"allowed":true`)
+	a := started(t, c)
+	r := create("here")
+	r.AndValidate = true
+	if got, err := a.Mutate(t.Context(), r); err != nil || !got.Validated || got.Object != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	r.AndValidate = false
+	if got, err := a.Mutate(t.Context(), r); err != nil || got.Validated {
+		t.Errorf("validated without a request for that: %+v, %v", got, err)
+	}
+	c.Put(t, core("resourcequotas"), `{metadata: {name: none, namespace: here}, spec: {hard: {count/configmaps: "0"}}, status: {hard: {count/configmaps: "0"}, used: {count/configmaps: "0"}}}`)
+	r.AndValidate = true
+	for end := time.Now().Add(10 * time.Second); ; {
+		if _, err := a.Mutate(t.Context(), r); err != nil {
+			if !services.IsReason(err, services.ReasonForbidden) {
+				t.Errorf("got %v", err)
+			}
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the quota is never applied")
+		}
+	}
+	configure(t, c, "validating", "all", s.hook("ok"))
+	c.Put(t, namespaces, `{metadata: {name: other}, status: {phase: Active}}`)
+	other := create("other")
+	other.AndValidate = true
+	for end := time.Now().Add(10 * time.Second); ; {
+		got, err := a.Mutate(t.Context(), other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !got.Validated {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the webhook never counts")
+		}
+	}
+	if n := len(s.calls()); n != 0 {
+		t.Errorf("the webhook was called %d times by Mutate", n)
+	}
+}
