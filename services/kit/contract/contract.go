@@ -18,7 +18,7 @@ import (
 // The contracts between services.
 var (
 	Store     = declare("store", rpc.NewStore, rpc.RegisterStore)
-	WatchHub  = declare("watch-hub", hedged(rpc.NewWatchHub), rpc.RegisterWatchHub)
+	WatchHub  = declare("watch-hub", rpc.NewWatchHub, rpc.RegisterWatchHub)
 	Authn     = declare("authn", rpc.NewAuthn, rpc.RegisterAuthn)
 	Authz     = declare("authz", rpc.NewAuthz, rpc.RegisterAuthz)
 	Admission = declare("admission", rpc.NewAdmission, rpc.RegisterAdmission)
@@ -26,7 +26,7 @@ var (
 
 // calls is the gRPC service config: each call goes to the replica with the fewest calls in
 // flight, so that one that does not respond gets few, and waits until one is ready. Calls
-// that change nothing are retried if the connection is lost.
+// that change nothing are retried if the connection is lost, and hedged.
 const calls = `{
 	"loadBalancingConfig": [{"least_request_experimental": {"choiceCount": 10}}],
 	"methodConfig": [{"name": [{}], "waitForReady": true}, {
@@ -71,7 +71,7 @@ func declare[T any](name string, client func(grpc.ClientConnInterface) T, serve 
 				var none T
 				return none, err
 			}
-			return client(conn), nil
+			return client(hedged(conn)), nil
 		},
 		Serve: serve,
 	}

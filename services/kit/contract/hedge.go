@@ -2,6 +2,8 @@ package contract
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,57 +19,139 @@ const (
 	hedgeAfter = 300 * time.Millisecond
 	// maxHedges is how many times it is made at most.
 	maxHedges = 3
+	// One further call may be made for each hedgeShare calls, and maxBudget at a time, so that
+	// a service that is only slow gets little more to do.
+	hedgeShare, maxBudget = 10, 100
 )
 
-// hedged makes a client whose calls change nothing. A call without an answer is repeated
-// while the first one goes on, and the first answer counts. The balancer sends it to the
-// replica with the fewest calls under way, which is not the one that does not answer.
-func hedged[T any](client func(grpc.ClientConnInterface) T) func(grpc.ClientConnInterface) T {
-	return func(conn grpc.ClientConnInterface) T { return client(hedging{conn}) }
+// hedging is a connection whose calls that change nothing are hedged: a call without an answer
+// is repeated while the first one goes on, and the first answer counts. The balancer sends it
+// to the replica with the fewest calls under way, which is not the one that does not answer.
+type hedging struct {
+	grpc.ClientConnInterface
+	// spent is how many hedgeShare-ths of further calls have been made beyond what calls have
+	// earned since.
+	spent *atomic.Int64
 }
 
-// hedging is a connection whose calls are hedged.
-type hedging struct{ grpc.ClientConnInterface }
+func hedged(conn grpc.ClientConnInterface) grpc.ClientConnInterface {
+	return hedging{conn, new(atomic.Int64)}
+}
+
+// earn counts a call.
+func (h hedging) earn() {
+	if spent := h.spent.Load(); spent > 0 {
+		h.spent.CompareAndSwap(spent, spent-1) // a lost race earns too little
+	}
+}
+
+// spend reports whether a further call may be made.
+func (h hedging) spend() bool {
+	if h.spent.Add(hedgeShare) > maxBudget*hedgeShare {
+		h.spent.Add(-hedgeShare)
+		return false
+	}
+	return true
+}
 
 // Invoke implements grpc.ClientConnInterface. Options that write, such as grpc.Peer, are
-// not supported.
+// not supported for calls that are hedged.
 func (h hedging) Invoke(ctx context.Context, method string, request, answer any, options ...grpc.CallOption) error {
 	into, ok := answer.(proto.Message)
-	if !ok {
+	if !ok || !repeatable(method) {
 		return h.ClientConnInterface.Invoke(ctx, method, request, answer, options...)
 	}
+	h.earn()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	type result struct {
-		answer proto.Message
-		err    error
+	first, abandon := context.WithCancel(ctx)
+	defer abandon()
+	further := &furtherCalls{abandonFirst: abandon, ended: make(chan struct{}, maxHedges)}
+	further.timer = time.AfterFunc(hedgeAfter, func() {
+		further.add(h, func() (proto.Message, error) {
+			message := into.ProtoReflect().New().Interface()
+			return message, h.ClientConnInterface.Invoke(ctx, method, request, message, options...)
+		})
+	})
+	err := h.ClientConnInterface.Invoke(first, method, request, answer, options...)
+	if err == nil {
+		further.stop()
+		return nil
 	}
-	results := make(chan result, maxHedges)
-	call := func() {
-		r := result{answer: into.ProtoReflect().New().Interface()}
-		r.err = h.ClientConnInterface.Invoke(ctx, method, request, r.answer, options...)
-		results <- r
+	won, message, other := further.result(err)
+	if won && other == nil {
+		proto.Reset(into)
+		proto.Merge(into, message)
 	}
-	go call()
-	timer := time.NewTimer(hedgeAfter)
-	defer timer.Stop()
-	for made, failed := 1, 0; ; {
-		select {
-		case <-timer.C:
-			made++
-			go call()
-			if made < maxHedges {
-				timer.Reset(hedgeAfter)
-			}
-		case r := <-results:
-			if r.err == nil {
-				proto.Merge(into, r.answer)
-				return nil
-			}
-			// A replica that is away says nothing about what the others will answer.
-			if failed++; failed == made || status.Code(r.err) != codes.Unavailable {
-				return r.err
-			}
+	return other
+}
+
+// furtherCalls are the calls beside the first one.
+type furtherCalls struct {
+	timer        *time.Timer
+	abandonFirst context.CancelFunc
+	ended        chan struct{} // receives a value for each call that has ended
+
+	mu      sync.Mutex
+	made    int
+	stopped bool // no more are made
+	done    bool // one of them has an answer: message or err
+	message proto.Message
+	err     error
+}
+
+// add makes a further call, and ends the first one if it has an answer.
+func (f *furtherCalls) add(h hedging, call func() (proto.Message, error)) {
+	f.mu.Lock()
+	if f.stopped || !h.spend() {
+		f.mu.Unlock()
+		return
+	}
+	f.made++
+	if f.made < maxHedges-1 {
+		f.timer.Reset(hedgeAfter)
+	}
+	f.mu.Unlock()
+	message, err := call()
+	f.mu.Lock()
+	// A replica that is away says nothing about what the others will answer.
+	if !f.done && !silent(err) {
+		f.done, f.message, f.err = true, message, err
+		f.abandonFirst()
+	}
+	f.mu.Unlock()
+	f.ended <- struct{}{}
+}
+
+// silent reports whether an error is no answer of a replica.
+func silent(err error) bool {
+	code := status.Code(err)
+	return code == codes.Unavailable || code == codes.Canceled
+}
+
+// stop prevents further calls and returns how many were made.
+func (f *furtherCalls) stop() int {
+	f.timer.Stop()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopped = true
+	return f.made
+}
+
+// result returns the answer of a further call, after the first one has failed with err. If
+// there is none, won is false and the error is err.
+func (f *furtherCalls) result(err error) (won bool, message proto.Message, _ error) {
+	made := f.stop()
+	for ended := 0; ; ended++ {
+		f.mu.Lock()
+		won, message, other := f.done, f.message, f.err
+		f.mu.Unlock()
+		switch {
+		case won:
+			return true, message, other
+		case !silent(err) || ended == made:
+			return false, nil, err
 		}
+		<-f.ended
 	}
 }
