@@ -9,6 +9,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/namespaces"
 	"github.com/portico-platform/portico/admission/internal/plugin"
 	"github.com/portico-platform/portico/admission/internal/podsecurity"
+	"github.com/portico-platform/portico/admission/internal/policy"
 	"github.com/portico-platform/portico/admission/internal/serviceaccount"
 	"github.com/portico-platform/portico/admission/internal/usage"
 	"github.com/portico-platform/portico/admission/internal/webhook"
@@ -18,13 +19,14 @@ import (
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/webhooks"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 )
 
 // environment connects to the services that the plugins call and waits until their
 // mirrors have synced. Objects that no plugin reads that is on are not mirrored.
 func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.Plugin) (plugin.Environment, error) {
-	e := plugin.Environment{Vocabulary: n.Vocabulary, Log: n.Log, Config: c}
+	e := plugin.Environment{Vocabulary: n.Vocabulary, Release: n.Release, Log: n.Log, Config: c}
 	store, err := contract.Store.Use(ctx, n)
 	if err != nil {
 		return e, err
@@ -64,6 +66,11 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	validating := mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(clients, c.ValidatingAs))
 	e.Mutating, e.Validating = mutating, validating
 	e.Configured = func() int64 { return min(mutating.Revision(), validating.Revision()) }
+	if !n.Release.Before(release.V136) {
+		e.Policies = mirror(&m, "admissionregistration.", "validatingadmissionpolicies", policy.ParseValidating)
+		e.PolicyBindings = mirror(&m, "admissionregistration.", "validatingadmissionpolicybindings", policy.ParseBinding)
+		e.CustomTypes = mirror(&m, "apiextensions.", "customresourcedefinitions", policy.ParseCustom)
+	}
 	return e, m.wait(ctx)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/webhooks"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -46,7 +47,7 @@ func flags(fs *pflag.FlagSet) {
 // names lists the plugins that are on by default, and those that are off, for the help.
 func names() (on, off string) {
 	lists := map[bool][]string{}
-	for _, p := range plugin.Table(plugin.Environment{Vocabulary: vocabulary.Platform()}) {
+	for _, p := range plugin.Table(plugin.Environment{Vocabulary: vocabulary.Platform(), Release: release.V136}) {
 		if !p.Always {
 			lists[p.Default] = append(lists[p.Default], p.Name)
 		}
@@ -59,7 +60,7 @@ func start(ctx context.Context, n *run.Node) error {
 	c.enable, _ = n.Flags.GetStringSlice("enable-admission-plugins")
 	c.disable, _ = n.Flags.GetStringSlice("disable-admission-plugins")
 	// Wrong names and configurations are reported before any connection is made.
-	known := plugin.Table(plugin.Environment{Vocabulary: n.Vocabulary})
+	known := plugin.Table(plugin.Environment{Vocabulary: n.Vocabulary, Release: n.Release})
 	on, err := choose(known, c)
 	if err != nil {
 		return err

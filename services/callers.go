@@ -13,6 +13,8 @@ type Caller struct {
 	// Types are the resource types that it may name in its requests, their groups in
 	// the short form of package vocabulary ("storage."); nil means any.
 	Types []resource.GroupResource
+	// Custom is set if it may name any custom type besides Types.
+	Custom bool
 	// Part is the field of an object that it may change, such as status.used; empty
 	// means any.
 	Part string
@@ -28,7 +30,8 @@ type Caller struct {
 //	authn      secrets, serviceaccounts, pods              nothing      nothing
 //	authz      roles, bindings; what nodes need: pods,     the same     nothing
 //	           persistentvolumes and volumeattachments
-//	admission  what its plugins read: typesOfAdmission     its mirrors  resourcequotas: status.used; new namespaces
+//	admission  what its plugins read: typesOfAdmission,    its mirrors  resourcequotas: status.used; new namespaces
+//	           and custom types, for policies
 //
 // Reading is Store/Get and Store/List; readers may also call Store/Revision, which
 // reveals nothing about objects. Following is WatchHub/Replay and WatchHub/Keys:
@@ -50,9 +53,9 @@ func Callers() map[string][]Caller {
 	read, mirrored := typesOfAdmission()
 	followers := []Caller{frontdoor, authz, {Service: "admission", Types: mirrored}}
 	return map[string][]Caller{
-		"Store/Get": {frontdoor, authz, {Service: "admission", Types: slices.Concat(read, mirrored)},
+		"Store/Get": {frontdoor, authz, {Service: "admission", Types: slices.Concat(read, mirrored), Custom: true},
 			{Service: "authn", Types: []resource.GroupResource{{Resource: "secrets"}, {Resource: "serviceaccounts"}, {Resource: "pods"}}}},
-		"Store/List":      {frontdoor, authz, {Service: "admission", Types: slices.Concat(read, mirrored)}},
+		"Store/List":      {frontdoor, authz, {Service: "admission", Types: slices.Concat(read, mirrored), Custom: true}},
 		"Store/Revision":  {frontdoor, {Service: "authn"}, {Service: "authz"}, {Service: "admission"}},
 		"Store/Heads":     {frontdoor},
 		"Store/Create":    {frontdoor, {Service: "admission", Types: []resource.GroupResource{{Resource: "namespaces"}}}},
@@ -71,7 +74,7 @@ func Callers() map[string][]Caller {
 // that they mirror.
 func typesOfAdmission() (read, mirrored []resource.GroupResource) {
 	return []resource.GroupResource{
-			{Resource: "pods"}, {Resource: "services"}, {Resource: "nodes"},
+			{Resource: "pods"}, {Resource: "services"}, {Resource: "nodes"}, {Resource: "configmaps"},
 			{Group: "rbac.authorization.", Resource: "roles"}, {Group: "rbac.authorization.", Resource: "clusterroles"},
 		}, []resource.GroupResource{
 			{Resource: "namespaces"}, {Resource: "serviceaccounts"}, {Resource: "limitranges"}, {Resource: "resourcequotas"},
@@ -79,5 +82,8 @@ func typesOfAdmission() (read, mirrored []resource.GroupResource) {
 			{Group: "scheduling.", Resource: "priorityclasses"}, {Group: "node.", Resource: "runtimeclasses"}, {Group: "policy", Resource: "podsecuritypolicies"},
 			{Group: "admissionregistration.", Resource: "mutatingwebhookconfigurations"},
 			{Group: "admissionregistration.", Resource: "validatingwebhookconfigurations"},
+			{Group: "admissionregistration.", Resource: "validatingadmissionpolicies"},
+			{Group: "admissionregistration.", Resource: "validatingadmissionpolicybindings"},
+			{Group: "apiextensions.", Resource: "customresourcedefinitions"},
 		}
 }

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/portico-platform/portico/admission/internal/events"
@@ -13,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/optional"
 	"github.com/portico-platform/portico/admission/internal/ownerrefs"
 	"github.com/portico-platform/portico/admission/internal/podsecurity"
+	"github.com/portico-platform/portico/admission/internal/policy"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/admission/internal/serviceaccount"
 	"github.com/portico-platform/portico/admission/internal/tolerations"
@@ -21,6 +23,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/quota"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -45,6 +48,12 @@ type Environment struct {
 	LimitRanges     review.Collection[limits.Range]
 	Quotas          review.Collection[quota.Quota]
 	PodPolicies     review.Collection[podsecurity.Policy] // nil when the plugin is off
+	// Policies and their bindings; nil before release 1.36, which has them.
+	Policies       review.Collection[policy.Validating]
+	PolicyBindings review.Collection[policy.Binding]
+	CustomTypes    review.Collection[policy.Custom]
+	// Release is the emulated release.
+	Release release.Release
 	// Mutating and Validating are the configurations of webhooks.
 	Mutating, Validating review.Collection[webhook.Configuration]
 	// Configured returns the revision through which both include every change.
@@ -137,6 +146,11 @@ func Table(e Environment) []Plugin {
 		{Name: "MutatingAdmissionWebhook", Default: true, Concerns: webhooks.MutatingConcerns, Mutate: webhooks.Mutate},
 		{Name: ValidatingWebhooks, Default: true, Concerns: webhooks.ValidatingConcerns, Validate: webhooks.Validate},
 		{Name: "AlwaysDeny", Deprecated: true, Validate: alwaysDeny},
+	}
+	if !e.Release.Before(release.V136) {
+		policies := policy.New(policy.Config{Policies: e.Policies, Bindings: e.PolicyBindings, Custom: e.CustomTypes, Store: e.Store,
+			Labels: known.Labels, Expressions: e.Expressions, Vocabulary: v})
+		table = slices.Insert(table, len(table)-2, Plugin{Name: "ValidatingAdmissionPolicy", Default: true, Validate: policies.Validate})
 	}
 	if v.Behaviour.DenyEscalatingExec {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})

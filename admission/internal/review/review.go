@@ -4,6 +4,7 @@
 package review
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -34,7 +35,7 @@ type Review struct {
 	object           map[string]any // Object, decoded; nil until Decoded is called
 	decoded, changed bool           // object is newer than Object; either differs from the request's
 	again            bool
-	expressions      *cel.Request // the request with Object; nil until Expressions is called
+	expressions      map[services.ServedType]*cel.Request // the request with Object
 	converted        map[services.ServedType]*conversion
 	warnings         []string
 	warned           int // bytes of warnings
@@ -106,15 +107,23 @@ func (r *Review) Replace(object []byte) {
 	r.Object, r.object, r.decoded, r.changed, r.expressions = object, nil, false, true, nil
 }
 
-// Expressions returns the request with the current object, for expressions.
-func (r *Review) Expressions(e *cel.Engine) (*cel.Request, error) {
-	if _, err := r.Current(); err != nil {
+// Expressions returns the request for expressions of a rule that names this type. Errors
+// are those of As.
+func (r *Review) Expressions(ctx context.Context, e *cel.Engine, as services.ServedType) (*cel.Request, error) {
+	object, old, err := r.As(ctx, as)
+	if err != nil {
 		return nil, err
 	}
-	if r.expressions == nil {
-		r.expressions = e.Request(r.AdmissionRequest)
+	if known := r.expressions[as]; known != nil {
+		return known, nil
 	}
-	return r.expressions, nil
+	request := r.AdmissionRequest
+	request.Object, request.OldObject = object, old
+	if r.expressions == nil {
+		r.expressions = map[services.ServedType]*cel.Request{}
+	}
+	r.expressions[as] = e.RequestAs(request, as)
+	return r.expressions[as], nil
 }
 
 // Again requests a second round, because the object has changed since earlier plugins saw

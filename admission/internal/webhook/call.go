@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/tracing"
@@ -73,7 +74,7 @@ func question(c called, r *review.Review) *admissionv1.AdmissionRequest {
 		Object: raw(c.object), OldObject: raw(c.old), DryRun: &r.DryRun, Options: raw(r.Options),
 		UserInfo: authenticationv1.UserInfo{Username: r.User.Name, UID: r.User.UID, Groups: r.User.Groups},
 	}
-	if isNamespace(r) {
+	if match.IsNamespace(r) {
 		q.Namespace = r.Name
 	}
 	if len(r.User.Extra) > 0 {

@@ -6,9 +6,8 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/webhook"
@@ -23,7 +22,7 @@ type Configuration struct {
 type hook struct {
 	configuration, name string
 	rules               []admissionregistrationv1.RuleWithOperations
-	namespaces, objects labels.Selector
+	selectors           match.Selectors
 	conditions          []cel.MatchCondition
 	// equivalent is matchPolicy Equivalent: the rules match all groups and versions that
 	// serve the named resources.
@@ -87,14 +86,11 @@ func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, c
 			break
 		}
 	}
-	var err error
-	if h.namespaces, err = selector(w.NamespaceSelector); err != nil {
-		return nil, err
-	}
 	for _, c := range w.MatchConditions {
 		h.conditions = append(h.conditions, cel.MatchCondition(c))
 	}
-	h.objects, err = selector(w.ObjectSelector)
+	var err error
+	h.selectors, err = match.ParseSelectors(w.NamespaceSelector, w.ObjectSelector)
 	return h, err
 }
 
@@ -105,12 +101,4 @@ func clientConfig(c admissionregistrationv1.WebhookClientConfig) webhook.Config 
 		config.Service = &webhook.Service{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
 	}
 	return config
-}
-
-// selector parses a label selector; nil selects everything.
-func selector(s *metav1.LabelSelector) (labels.Selector, error) {
-	if s == nil {
-		return labels.Everything(), nil
-	}
-	return metav1.LabelSelectorAsSelector(s)
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/jsonpatch"
@@ -28,7 +29,7 @@ import (
 type Webhooks struct {
 	Mutating, Validating review.Collection[Configuration]
 	// Labels returns the labels of a namespace, for namespace selectors.
-	Labels      func(ctx context.Context, namespace string) (map[string]string, error)
+	Labels      match.Labels
 	Expressions *cel.Engine // for match conditions
 	Vocabulary  vocabulary.Vocabulary
 	Log         *slog.Logger

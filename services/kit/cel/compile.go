@@ -18,6 +18,12 @@ func always() *version.Version { return version.MajorMinor(1, 0) }
 
 // declare adds the variables of admission to an environment.
 func declare(base *environment.EnvSet, v variables) (*environment.EnvSet, error) {
+	options, types := declarations(v)
+	return base.Extend(environment.VersionedOptions{IntroducedVersion: always(), EnvOptions: options, DeclTypes: types}, environment.StrictCostOpt)
+}
+
+// declarations returns the variables of admission and their types.
+func declarations(v variables) ([]cel.EnvOption, []*apiservercel.DeclType) {
 	request, namespace := admissioncel.BuildRequestType(), admissioncel.BuildNamespaceType()
 	options := []cel.EnvOption{
 		cel.Variable(admissioncel.ObjectVarName, cel.DynType),
@@ -32,14 +38,10 @@ func declare(base *environment.EnvSet, v variables) (*environment.EnvSet, error)
 		options = append(options, cel.Variable(admissioncel.AuthorizerVarName, library.AuthorizerType),
 			cel.Variable(admissioncel.RequestResourceAuthorizerVarName, library.ResourceCheckType))
 	}
-	return base.Extend(environment.VersionedOptions{
-		IntroducedVersion: always(), EnvOptions: options, DeclTypes: []*apiservercel.DeclType{request, namespace},
-	}, environment.VersionedOptions{
-		IntroducedVersion: always(), ProgramOptions: []cel.ProgramOption{cel.CostTracking(&costs{})},
-	})
+	return options, []*apiservercel.DeclType{request, namespace}
 }
 
-// compile compiles an expression. The texts of errors are those of the original.
+// compile compiles an expression.
 func (e *Engine) compile(x expression, v variables, kind environment.Type) admissioncel.CompilationResult {
 	set, err := e.environment(v)
 	if err != nil {
@@ -49,6 +51,12 @@ func (e *Engine) compile(x expression, v variables, kind environment.Type) admis
 	if err != nil {
 		return uncompiled(x, apiservercel.ErrorTypeInternal, err.Error(), nil)
 	}
+	return compileIn(env, x)
+}
+
+// compileIn compiles an expression in an environment. The texts of errors are those of the
+// original.
+func compileIn(env *cel.Env, x expression) admissioncel.CompilationResult {
 	ast, issues := env.Compile(x.source)
 	if issues != nil {
 		return uncompiled(x, apiservercel.ErrorTypeInvalid, "compilation failed: "+issues.String(), apiservercel.NewCompilationError(issues))
@@ -57,7 +65,7 @@ func (e *Engine) compile(x expression, v variables, kind environment.Type) admis
 	if !slices.ContainsFunc(x.outputs, func(t *cel.Type) bool { return output.IsExactType(t) || cel.AnyType.IsExactType(t) }) {
 		return uncompiled(x, apiservercel.ErrorTypeInvalid, mistyped(x.outputs, output), nil)
 	}
-	program, err := env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+	program, err := env.Program(ast, cel.InterruptCheckFrequency(celconfig.CheckFrequency), cel.CostTracking(&costs{}))
 	if err != nil {
 		return uncompiled(x, apiservercel.ErrorTypeInternal, "program instantiation failed: "+err.Error(), nil)
 	}

@@ -28,6 +28,7 @@ type Engine struct {
 
 	mu           sync.Mutex
 	environments map[variables]*environment.EnvSet
+	plain        map[bool]*Composition // those without variables, by whether they have params
 }
 
 // Config configures an Engine.
@@ -46,7 +47,8 @@ func New(c Config) (*Engine, error) {
 	if err != nil || release.Minor() == 0 {
 		return nil, fmt.Errorf("%q is not a release such as %s", c.Release, newest)
 	}
-	return &Engine{authz: c.Authz, release: release, programs: newPrograms(maxSource), environments: map[variables]*environment.EnvSet{}}, nil
+	return &Engine{authz: c.Authz, release: release, programs: newPrograms(maxSource),
+		environments: map[variables]*environment.EnvSet{}, plain: map[bool]*Composition{}}, nil
 }
 
 // newest is the newest release that can be emulated.

@@ -31,10 +31,15 @@ func (e *Engine) Match(ctx context.Context, conditions []MatchCondition, r *Requ
 	for i, c := range conditions {
 		programs[i] = e.compiled(condition(c.Expression), matchVariables())
 	}
-	results, err := r.evaluate(ctx, programs, celconfig.RuntimeCELCostBudgetMatchConditions)
+	results, _, err := r.evaluate(ctx, programs, Bindings{}, celconfig.RuntimeCELCostBudgetMatchConditions)
 	if err != nil {
 		return false, err
 	}
+	return met(results)
+}
+
+// met reports whether all conditions are true.
+func met(results []admissioncel.EvaluationResult) (bool, error) {
 	var failures []error
 	for _, result := range results {
 		if result.EvalResult == types.False {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +23,7 @@ import (
 // when they are first needed. It is safe for concurrent use.
 type Request struct {
 	request services.AdmissionRequest
+	as      services.ServedType
 	user    *user.DefaultInfo
 	checks  *checks
 	decoded func() (objects, error)
@@ -35,11 +37,21 @@ type objects struct {
 // Request returns the request for any number of evaluations. The objects of r must not be
 // modified as long as it is used.
 func (e *Engine) Request(r services.AdmissionRequest) *Request {
+	own := services.ServedType{Group: r.Group, Version: r.Version, Resource: r.Resource, KindGroup: r.Group, KindVersion: r.Version, Kind: r.Kind}
+	if r.KindVersion != "" {
+		own.KindGroup, own.KindVersion = r.KindGroup, r.KindVersion
+	}
+	return e.RequestAs(r, own)
+}
+
+// RequestAs is Request for a rule that names another type of Served: the objects of r are in
+// its version, and request.resource and request.kind are that type.
+func (e *Engine) RequestAs(r services.AdmissionRequest, as services.ServedType) *Request {
 	if r.Group == "" && r.Resource == "namespaces" {
 		r.Namespace = r.Name
 	}
 	who := &user.DefaultInfo{Name: r.User.Name, UID: r.User.UID, Groups: r.User.Groups, Extra: r.User.Extra}
-	return &Request{request: r, user: who, checks: newChecks(e.authz, who), decoded: sync.OnceValues(func() (objects, error) { return decode(r) })}
+	return &Request{request: r, as: as, user: who, checks: newChecks(e.authz, who), decoded: sync.OnceValues(func() (objects, error) { return decode(r) })}
 }
 
 func decode(r services.AdmissionRequest) (o objects, err error) {
@@ -72,12 +84,14 @@ func (r *Request) attributes() (*admission.VersionedAttributes, *admissionv1.Adm
 		kind.Group, kind.Version = q.KindGroup, q.KindVersion
 	}
 	of := schema.GroupVersionResource{Group: q.Group, Version: q.Version, Resource: q.Resource}
+	asKind := schema.GroupVersionKind{Group: r.as.KindGroup, Version: r.as.KindVersion, Kind: r.as.Kind}
+	as := metav1.GroupVersionResource{Group: r.as.Group, Version: r.as.Version, Resource: r.as.Resource}
 	a := admission.NewAttributesRecord(wrap(o.object), wrap(o.oldObject), kind, q.Namespace, q.Name, of, q.Subresource,
 		admission.Operation(q.Operation), wrap(o.options), q.DryRun, r.user)
 	return &admission.VersionedAttributes{
-		Attributes: a, VersionedKind: kind,
+		Attributes: a, VersionedKind: asKind,
 		VersionedObject: admission.NewLazyObject(wrap(o.object)), VersionedOldObject: admission.NewLazyObject(wrap(o.oldObject)),
-	}, admissioncel.CreateAdmissionRequest(a, metav1.GroupVersionResource(of), metav1.GroupVersionKind(kind)), nil
+	}, admissioncel.CreateAdmissionRequest(a, as, metav1.GroupVersionKind(asKind)), nil
 }
 
 // wrap returns an object for the library, nil for none.
@@ -88,21 +102,30 @@ func wrap(object map[string]any) runtime.Object {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// evaluate evaluates programs in their order, within a budget of cost. The error means
-// that no more expressions can be evaluated; the results have the errors of each.
-func (r *Request) evaluate(ctx context.Context, programs []admissioncel.CompilationResult, budget int64) ([]admissioncel.EvaluationResult, error) {
+// Bindings are the values of variables that not all expressions have.
+type Bindings struct {
+	// Params is an object of the paramKind of a policy; nil is null.
+	Params map[string]any
+	// Namespace is that of the object; nil is null.
+	Namespace *corev1.Namespace
+}
+
+// evaluate evaluates programs in their order, within a budget of cost, and returns what is
+// left of it. The error means that no more expressions can be evaluated; the results have
+// the errors of each.
+func (r *Request) evaluate(ctx context.Context, programs []admissioncel.CompilationResult, b Bindings, budget int64) ([]admissioncel.EvaluationResult, int64, error) {
 	attributes, request, err := r.attributes()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	checker := &checker{ctx: ctx, checks: r.checks}
-	results, _, err := admissioncel.NewCondition(programs).ForInput(ctx, attributes, request,
-		admissioncel.OptionalVariableBindings{Authorizer: checker}, nil, budget)
+	bound := admissioncel.OptionalVariableBindings{Authorizer: checker, VersionedParams: wrap(b.Params)}
+	results, left, err := admissioncel.NewCondition(programs).ForInput(ctx, attributes, request, bound, admissioncel.CreateNamespaceObject(b.Namespace), budget)
 	switch {
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
+		return nil, 0, ctx.Err()
 	case checker.failed != nil:
-		return nil, fmt.Errorf("authorization is unavailable: %w", checker.failed)
+		return nil, 0, fmt.Errorf("authorization is unavailable: %w", checker.failed)
 	}
-	return results, err
+	return results, left, err
 }

@@ -214,7 +214,7 @@ func (c contracts) calls(gr resource.GroupResource) map[string]func(context.Cont
 var allowed = map[string]string{
 	"authn": "Revision Get:secrets Get:serviceaccounts Get:pods",
 	"authz": "Revision Get:roles List:roles Replay:roles Keys:roles Get:clusterrolebindings List:clusterrolebindings Replay:clusterrolebindings Keys:clusterrolebindings",
-	"admission": "Revision Authorize Rules Get:pods List:pods Get:services List:services Get:roles List:roles " +
+	"admission": "Revision Authorize Rules Get:configmaps List:configmaps Get:pods List:pods Get:services List:services Get:roles List:roles " +
 		"Get:namespaces List:namespaces Create:namespaces Replay:namespaces Keys:namespaces Get:storageclasses List:storageclasses Replay:storageclasses Keys:storageclasses " +
 		"Get:serviceaccounts List:serviceaccounts Replay:serviceaccounts Keys:serviceaccounts " +
 		"Get:resourcequotas List:resourcequotas Replay:resourcequotas Keys:resourcequotas Update:resourcequotas",
@@ -265,6 +265,23 @@ func check(t *testing.T, c contracts, service string, types []resource.GroupReso
 			err := call(ctx)
 			if refused := err != nil && strings.Contains(err.Error(), "may not call"); err != nil && !refused || refused == want {
 				t.Errorf("%s calls %s for %q: %v, want allowed: %v", service, method, gr, err, want)
+			}
+		}
+	}
+}
+
+// TestAdmissionReadsCustomTypes: the parameters of policies are objects of custom types, which
+// admission may read, and only read, whatever their names are.
+func TestAdmissionReadsCustomTypes(t *testing.T) {
+	site := newSite(t, &ledger{})
+	for service, words := range map[string]string{"admission": "Get List", "authn": "", "authz": "", "frontdoor": "Get List Create Update Delete Replay Keys"} {
+		for method, call := range site.as(service).calls(resource.GroupResource{Resource: "secrets", Custom: true}) {
+			if method == "Revision" || !slices.Contains([]string{"Get", "List", "Create", "Update", "Delete", "Replay", "Keys"}, method) {
+				continue
+			}
+			err := call(t.Context())
+			if refused := err != nil && strings.Contains(err.Error(), "may not call"); refused == slices.Contains(strings.Fields(words), method) {
+				t.Errorf("%s calls %s of a custom type: %v", service, method, err)
 			}
 		}
 	}

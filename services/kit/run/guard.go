@@ -77,7 +77,7 @@ func (g guard) allow(names []string, fullMethod string, request any) (part strin
 		callers = g.callers[contract]
 	}
 	for _, c := range callers {
-		if !slices.Contains(names, c.Service) || !g.covers(c.Types, request) {
+		if !slices.Contains(names, c.Service) || !g.covers(c, request) {
 			continue
 		}
 		if c.Part == "" {
@@ -88,30 +88,34 @@ func (g guard) allow(names []string, fullMethod string, request any) (part strin
 	return part, ok
 }
 
-// covers reports whether the resource type of a request is one of the types; nil covers
-// every request, also those without a type.
-func (g guard) covers(types []resource.GroupResource, request any) bool {
-	if types == nil {
+// covers reports whether a caller may name the resource type of a request; a caller whose
+// types are nil may make every request, also those without a type.
+func (g guard) covers(c services.Caller, request any) bool {
+	if c.Types == nil {
 		return true
 	}
 	requested, ok := typeOf(request)
-	return ok && slices.ContainsFunc(types, func(t resource.GroupResource) bool {
+	if !ok || requested.Custom {
+		return ok && c.Custom
+	}
+	return slices.ContainsFunc(c.Types, func(t resource.GroupResource) bool {
 		t.Group = g.vocabulary.Group(t.Group)
 		return t == requested
 	})
 }
 
-// typeOf returns the built-in resource type of a request; false if it has none, or if its
-// key has fields that the guard does not know.
+// typeOf returns the resource type of a request; false if it has none, or if its key has
+// fields that the guard does not know.
 func typeOf(request any) (resource.GroupResource, bool) {
 	switch m := request.(type) {
 	case interface{ GetKey() *pb.Key }:
 		key := m.GetKey()
-		return resource.GroupResource{Group: key.GetGroup(), Resource: key.GetResource()},
-			key != nil && onlyFields(key, "group", "resource", "namespace", "name")
+		return resource.GroupResource{Group: key.GetGroup(), Resource: key.GetResource(), Custom: key.GetCustom()},
+			key != nil && onlyFields(key, "group", "resource", "namespace", "name", "custom")
 	case interface{ GetGroupResource() *pb.GroupResource }:
 		gr := m.GetGroupResource()
-		return resource.GroupResource{Group: gr.GetGroup(), Resource: gr.GetResource()}, gr != nil && onlyFields(gr, "group", "resource")
+		return resource.GroupResource{Group: gr.GetGroup(), Resource: gr.GetResource(), Custom: gr.GetCustom()},
+			gr != nil && onlyFields(gr, "group", "resource", "custom")
 	}
 	return resource.GroupResource{}, false
 }
