@@ -34,9 +34,7 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	if e.Authz, err = contract.Authz.Use(ctx, n); err != nil {
 		return e, err
 	}
-	if e.Expressions, err = cel.New(cel.Config{Authz: e.Authz}); err != nil {
-		return e, err
-	}
+	e.Expressions = cel.New(cel.Config{Release: n.Release, Authz: e.Authz})
 	source, err := changes.Use(ctx, n)
 	if err != nil {
 		return e, err

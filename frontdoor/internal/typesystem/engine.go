@@ -43,8 +43,6 @@ type Options struct {
 	WithoutApply bool
 	// Features are the feature gates.
 	Features features.Gates
-	// Release is the emulated release, as in cel.Config.
-	Release string
 }
 
 // New returns the engine of a catalogue. An error is a mistake in the built-in data.
@@ -53,12 +51,8 @@ func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	expressions, err := cel.New(cel.Config{Release: o.Release})
-	if err != nil {
-		return nil, err
-	}
 	e := build(types, schema.New(types, o.Vocabulary, set.In(types.Release())), set.Functions, o)
-	e.Expressions = expressions
+	e.Expressions = cel.New(cel.Config{Release: types.Release()})
 	return e, nil
 }
 

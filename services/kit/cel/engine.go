@@ -7,7 +7,6 @@
 package cel
 
 import (
-	"cmp"
 	"fmt"
 	"sync"
 
@@ -17,13 +16,14 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // Engine compiles and evaluates the expressions of one emulated release. It is safe for
 // concurrent use. It builds its environments when they are first needed.
 type Engine struct {
 	authz    services.Authz
-	release  *version.Version
+	release  release.Release
 	programs *programs
 
 	mu           sync.Mutex
@@ -33,31 +33,24 @@ type Engine struct {
 
 // Config configures an Engine.
 type Config struct {
-	// Release is the emulated release, as in "1.36", which it is unless given. New
-	// expressions may use what it and the release before it both have, so that they survive
-	// a downgrade; stored expressions may use everything.
-	Release string
+	// Release is the emulated release. New expressions may use what it and the release
+	// before it both have, so that they survive a downgrade; stored expressions may use
+	// everything.
+	Release release.Release
 	// Authz answers the checks of the variable authorizer.
 	Authz services.Authz
 }
 
-// New returns an engine. The error names a release that is not of the form "1.36".
-func New(c Config) (*Engine, error) {
-	release, err := version.ParseMajorMinor(cmp.Or(c.Release, newest))
-	if err != nil || release.Minor() == 0 {
-		return nil, fmt.Errorf("%q is not a release such as %s", c.Release, newest)
-	}
-	return &Engine{authz: c.Authz, release: release, programs: newPrograms(maxSource),
-		environments: map[variables]*environment.EnvSet{}, plain: map[bool]*Composition{}}, nil
+// New returns an engine.
+func New(c Config) *Engine {
+	return &Engine{authz: c.Authz, release: c.Release, programs: newPrograms(maxSource),
+		environments: map[variables]*environment.EnvSet{}, plain: map[bool]*Composition{}}
 }
-
-// newest is the newest release that can be emulated.
-const newest = "1.36"
 
 // Base returns the functions and limits of expressions, without variables: what new
 // expressions may use follows Config.Release, as in New.
 func (e *Engine) Base() *environment.EnvSet {
-	return environment.MustBaseEnvSet(version.MajorMinor(e.release.Major(), e.release.Minor()-1))
+	return environment.MustBaseEnvSet(version.MajorMinor(1, uint(e.release.Previous().Minor())))
 }
 
 // variables are those that an expression may use beside object, oldObject, request and

@@ -6,15 +6,12 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // Conditions are evaluated for a request. An error is up to the failure policy.
 func ExampleEngine_Match() {
-	engine, err := cel.New(cel.Config{Release: "1.36"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	engine := cel.New(cel.Config{Release: release.V136})
 	request := engine.Request(services.AdmissionRequest{
 		Operation: services.OperationCreate, Version: "v1", Resource: "pods", Kind: "Pod", Namespace: "shop", Name: "a",
 		User:   services.UserInfo{Name: "ann"},

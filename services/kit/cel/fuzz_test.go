@@ -19,7 +19,7 @@ func FuzzMatch(f *testing.F) {
 	} {
 		f.Add(source, `{"spec":{"list":[1,2,3]}}`)
 	}
-	e := engine(f, &rights{})
+	e := engine(&rights{})
 	f.Fuzz(func(t *testing.T, source, object string) {
 		r := update()
 		r.Object = []byte(object)

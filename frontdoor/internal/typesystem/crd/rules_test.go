@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -20,10 +21,7 @@ func (w world) ruled(t testing.TB, text string, extra ...string) world {
 	definition := w.widgets(t, text, extra...)
 	w.claims(now).Establish(definition, nil)
 	rules := w.rules()
-	var err error
-	if rules.Expressions, err = cel.New(cel.Config{}); err != nil {
-		t.Fatal(err)
-	}
+	rules.Expressions = cel.New(cel.Config{Release: release.V136})
 	if err := rules.Check(definition, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +97,7 @@ func TestValidationRules(t *testing.T) {
 func TestRulesOfDefinitions(t *testing.T) {
 	eachVocabulary(t, func(t *testing.T, w world) {
 		rules := w.rules()
-		rules.Expressions, _ = cel.New(cel.Config{})
+		rules.Expressions = cel.New(cel.Config{Release: release.V136})
 		err := rules.Check(w.widgets(t, `{type: object, properties: {spec: {type: object, x-validations: [{rule: "self.a == 1"}]}}}`), nil)
 		status := services.AsStatus(err)
 		want := "spec.validation.openAPIV3Schema.properties[spec]." + w.vocabulary.Extension + "validations[0].rule"

@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/structural"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/services/kit/cel"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // TestDefinitions compares the errors of rules with those of apiextensions-apiserver
@@ -22,10 +23,7 @@ func TestDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	engine, err := cel.New(cel.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := cel.New(cel.Config{Release: release.V136})
 	lines, count := bufio.NewScanner(file), 0
 	for ; lines.Scan(); count++ {
 		for _, extension := range []string{"x-kubernetes-", "x-platform-"} {
@@ -58,10 +56,11 @@ func TestDefinitions(t *testing.T) {
 
 // What a stored definition uses stays valid, and so does the cost of an unchanged schema.
 func TestStoredDefinitions(t *testing.T) {
-	engine, err := cel.New(cel.Config{Release: "1.30"})
+	r, err := release.Of("1.30")
 	if err != nil {
 		t.Fatal(err)
 	}
+	engine := cel.New(cel.Config{Release: r})
 	schema := func(items int64, rule string) map[string]any {
 		return map[string]any{"type": "object", "properties": map[string]any{"list": map[string]any{"type": "array", "maxItems": items, "items": map[string]any{"type": "string", "maxLength": int64(99)},
 			"x-kubernetes-validations": []any{map[string]any{"rule": rule}}}}}
