@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"slices"
 
 	"github.com/portico-platform/portico/admission/internal/plugin"
 	"github.com/portico-platform/portico/admission/internal/review"
@@ -11,10 +12,9 @@ import (
 // chain calls its plugins in order; the first that rejects the request ends it.
 type chain struct {
 	plugins []plugin.Plugin
-	// configured returns the revision through which all changes of webhook configurations are
-	// known, and validatingWebhooks whether one of them may be called for a review.
-	configured         func() int64
-	validatingWebhooks func(*review.Review) bool
+	// configured returns the revision through which all changes are known of the objects that
+	// configure plugins, such as webhook configurations.
+	configured func() int64
 }
 
 // Mutate implements services.Admission. If a webhook changed the object, all plugins
@@ -36,8 +36,7 @@ func (c *chain) Mutate(ctx context.Context, request services.AdmissionRequest) (
 		return response, err
 	}
 	response.Unconcerned = c.unconcerned(r)
-	// Validating webhooks are shown managedFields, which a request for both does not have.
-	if !request.AndValidate || response.Object != nil || c.validatingWebhooks(r) {
+	if !request.AndValidate || response.Object != nil || c.needsFinal(r) {
 		return response, nil
 	}
 	if err := c.validate(ctx, r); err != nil {
@@ -48,7 +47,13 @@ func (c *chain) Mutate(ctx context.Context, request services.AdmissionRequest) (
 	return response, nil
 }
 
-// unconcerned returns the revision of the webhook configurations as of which no plugin is
+// needsFinal reports whether a plugin validates the object with its managedFields, which a
+// request for both does not have.
+func (c *chain) needsFinal(r *review.Review) bool {
+	return slices.ContainsFunc(c.plugins, func(p plugin.Plugin) bool { return p.Final && p.Concerns(r) })
+}
+
+// unconcerned returns the revision of the configuring objects as of which no plugin is
 // concerned with requests like that of a review; 0 if one is.
 func (c *chain) unconcerned(r *review.Review) int64 {
 	revision := c.configured() // before the configurations are read

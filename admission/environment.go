@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -63,11 +64,19 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	mutating := mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(clients, c.MutatingAs))
 	validating := mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(clients, c.ValidatingAs))
 	e.Mutating, e.Validating = mutating, validating
-	e.Configured = func() int64 { return min(mutating.Revision(), validating.Revision()) }
+	configuring := []interface{ Revision() int64 }{mutating, validating}
 	if !n.Release.Before(release.V136) {
-		e.Policies = mirror(&m, "admissionregistration.", "validatingadmissionpolicies", policy.ParseValidating)
+		policies := mirror(&m, "admissionregistration.", "validatingadmissionpolicies", policy.ParseValidating)
+		e.Policies, configuring = policies, append(configuring, policies)
 		e.PolicyBindings = mirror(&m, "admissionregistration.", "validatingadmissionpolicybindings", policy.ParseBinding)
 		e.CustomTypes = mirror(&m, "apiextensions.", "customresourcedefinitions", policy.ParseCustom)
+	}
+	e.Configured = func() int64 {
+		least := int64(math.MaxInt64)
+		for _, c := range configuring {
+			least = min(least, c.Revision())
+		}
+		return least
 	}
 	return e, m.wait(ctx)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/admission/internal/plugin"
-	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -83,11 +82,8 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	all.plugins, all.configured, all.validatingWebhooks = plugins, e.Configured, func(*review.Review) bool { return false }
+	all.plugins, all.configured = plugins, e.Configured
 	for _, p := range plugins {
-		if p.Name == plugin.ValidatingWebhooks {
-			all.validatingWebhooks = p.Concerns
-		}
 		if p.Deprecated {
 			n.Log.Warn("a deprecated admission plugin is on; it will be removed", "flag", "enable-admission-plugins", "plugin", p.Name)
 		}

@@ -27,6 +27,9 @@ type Plugin struct {
 	// type, subresource and scope of a review, whatever else it contains; nil: it may about
 	// all. Requests that concern no plugin are not sent to admission.
 	Concerns func(r *review.Review) bool
+	// Final plugins validate the object with its managedFields, as it will be stored. The
+	// front door sends it so only after all mutations.
+	Final bool
 	// Mutate may change the object of the review. It may be called twice for one request
 	// and must be idempotent.
 	Mutate func(ctx context.Context, r *review.Review) error

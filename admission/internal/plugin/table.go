@@ -56,7 +56,8 @@ type Environment struct {
 	Release release.Release
 	// Mutating and Validating are the configurations of webhooks.
 	Mutating, Validating review.Collection[webhook.Configuration]
-	// Configured returns the revision through which both include every change.
+	// Configured returns the revision through which the objects that configure plugins include
+	// every change.
 	Configured func() int64
 	// Default tolerationSeconds for nodes that are not ready or unreachable.
 	NotReadyFor, UnreachableFor time.Duration
@@ -75,9 +76,6 @@ type Config struct {
 	// MutatingAs and ValidatingAs are who webhooks are asked as.
 	MutatingAs, ValidatingAs webhook.Identities
 }
-
-// ValidatingWebhooks is the name of the plugin that calls validating webhooks.
-const ValidatingWebhooks = "ValidatingAdmissionWebhook"
 
 // Table returns all plugins in the order in which they are called: first cheap rejections,
 // then defaults, then webhooks, and last ResourceQuota, which must see the final object.
@@ -144,13 +142,13 @@ func Table(e Environment) []Plugin {
 		{Name: "DefaultIngressClass", Default: true, Concerns: either(about(ingress.groups[0], "ingresses"), about(ingress.groups[1], "ingresses")), Mutate: ingress.mutate},
 		{Name: "DenyServiceExternalIPs", Validate: optional.DenyServiceExternalIPs},
 		{Name: "MutatingAdmissionWebhook", Default: true, Concerns: webhooks.MutatingConcerns, Mutate: webhooks.Mutate},
-		{Name: ValidatingWebhooks, Default: true, Concerns: webhooks.ValidatingConcerns, Validate: webhooks.Validate},
+		{Name: "ValidatingAdmissionWebhook", Default: true, Final: true, Concerns: webhooks.ValidatingConcerns, Validate: webhooks.Validate},
 		{Name: "AlwaysDeny", Deprecated: true, Validate: alwaysDeny},
 	}
 	if !e.Release.Before(release.V136) {
 		policies := policy.New(policy.Config{Policies: e.Policies, Bindings: e.PolicyBindings, Custom: e.CustomTypes, Store: e.Store,
 			Labels: known.Labels, Expressions: e.Expressions, Vocabulary: v})
-		table = slices.Insert(table, len(table)-2, Plugin{Name: "ValidatingAdmissionPolicy", Default: true, Validate: policies.Validate})
+		table = slices.Insert(table, len(table)-2, Plugin{Name: "ValidatingAdmissionPolicy", Default: true, Final: true, Concerns: policies.Concerns, Validate: policies.Validate})
 	}
 	if v.Behaviour.DenyEscalatingExec {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})

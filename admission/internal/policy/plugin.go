@@ -69,6 +69,11 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	return q.refuse()
 }
 
+// Concerns reports whether a policy may decide about requests like that of a review.
+func (p *Plugin) Concerns(r *review.Review) bool {
+	return !p.exempt(r) && len(p.Policies.List("")) > 0
+}
+
 // exempt reports whether policies do not apply to a request: to themselves, and to reviews
 // of access.
 func (p *Plugin) exempt(r *review.Review) bool {

@@ -55,8 +55,8 @@ func Connect(ctx context.Context, n *run.Node, copied int64) (s Services, err er
 		s.Decisions = NewDecisions(s.Authz, policy.Unchanged)
 	}
 	if !contract.Admission.Local(n) {
-		hooks := s.heads(n, "admissionregistration.", "mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-		s.Admission = NewAdmission(s.Admission, hooks.Unchanged)
+		configuring := s.heads(n, "admissionregistration.", "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies")
+		s.Admission = NewAdmission(s.Admission, configuring.Unchanged)
 	}
 	return s, nil
 }
