@@ -22,9 +22,9 @@ const (
 	// checkSoon.
 	checkAgain = 15 * time.Second
 	checkSoon  = 2 * time.Second
-	// checkTimeout bounds one check, checkAttempts is the number of concurrent requests of
-	// one, and checksAtOnce that of concurrent checks.
-	checkTimeout  = 5 * time.Second
+	// checkTimeout bounds one request of a check, checkAttempts is the number of requests, and
+	// checksAtOnce that of concurrent checks.
+	checkTimeout  = 2 * time.Second
 	checkAttempts = 3
 	checksAtOnce  = 8
 	// messageAgain is how soon a condition is written again of which only the message
@@ -135,7 +135,7 @@ func (h *Handlers) check(ctx context.Context, x *extension) condition {
 	if h.Engine().Types.BuiltInVersion(x.group, x.version) {
 		return unavailable("BuiltIn", fmt.Sprintf("%s is built in and not handed on to %s", x.groupVersion(), x.service))
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkAttempts*checkTimeout)
 	defer cancel()
 	if c := h.checkService(ctx, x.service); c != passed {
 		return c
@@ -173,22 +173,18 @@ func (h *Handlers) checkService(ctx context.Context, r reference) condition {
 	return passed
 }
 
-// respond returns nil as soon as a server of the extension responds for its group version.
-// Several requests are made, since a service has several servers.
-func (x *extension) respond(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	results := make(chan error, checkAttempts)
+// respond returns nil if a server of the extension responds for its group version. A failed
+// request is repeated, since a service may have several servers.
+func (x *extension) respond(ctx context.Context) (err error) {
 	for range checkAttempts {
-		go func() { results <- x.ping(ctx) }()
-	}
-	var last error
-	for range checkAttempts {
-		if last = <-results; last == nil {
-			return nil
+		attempt, cancel := context.WithTimeout(ctx, checkTimeout)
+		err = x.ping(attempt)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			break
 		}
 	}
-	return last
+	return err
 }
 
 func (x *extension) ping(ctx context.Context) error {
