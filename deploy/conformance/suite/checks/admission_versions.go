@@ -20,7 +20,7 @@ func admissionVersions() {
 		var o Obj
 		t.Until(10*time.Second, "the webhook changes an Ingress", func() bool {
 			o = t.POST(t.In("extensions/v1beta1/ingresses"), `{apiVersion: extensions/v1beta1, kind: Ingress, metadata: {generateName: i},
-				spec: {backend: {serviceName: first, servicePort: 80}}}`).OK().Obj()
+				spec: {ingressClassName: mine, backend: {serviceName: first, servicePort: 80}}}`).OK().Obj()
 			return o.Str("spec.backend.serviceName") == "changed"
 		})
 		t.Eq("apiVersion", o.Str("apiVersion"), "extensions/v1beta1")

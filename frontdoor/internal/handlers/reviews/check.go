@@ -51,8 +51,8 @@ func checkNameless(r *request.Request, raw []byte, c *field.Errors) {
 	if r.Type.Namespaced {
 		why = "must be empty except for namespace"
 	}
-	for name := range object.Metadata {
-		if name != "namespace" && name != "managedFields" {
+	for name, value := range object.Metadata {
+		if name != "namespace" && name != "managedFields" && value != nil {
 			c.Invalid(&field.Path{Name: "metadata"}, object.Metadata, why)
 			return
 		}

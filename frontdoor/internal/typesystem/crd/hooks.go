@@ -1,13 +1,9 @@
 package crd
 
 import (
-	"net/url"
-
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conversion"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -64,60 +60,9 @@ func (c *check) reviews(versions []string, where *field.Path) {
 
 // clientConfig validates the address of the webhook.
 func (c *check) clientConfig(config map[string]any, where *field.Path) {
-	address, hasURL := config["url"].(string)
-	service := tree.Child(config, "service")
-	switch {
-	case config == nil:
+	if config == nil {
 		c.Required(where, "required when strategy is set to Webhook")
-	case hasURL == (service != nil):
-		c.Required(where, "exactly one of url or service is required")
-	case hasURL:
-		c.url(address, where.Field("url"))
-	default:
-		c.service(service, where.Field("service"))
-	}
-}
-
-func (c *check) url(address string, where *field.Path) {
-	const form = "; desired format: https://host[/path]"
-	u, err := url.Parse(address)
-	if err != nil {
-		c.Required(where, "url must be a valid URL: "+err.Error()+form)
 		return
 	}
-	if u.Scheme != "https" {
-		c.Invalid(where, u.Scheme, "'https' is the only allowed URL scheme"+form)
-	}
-	if u.Host == "" {
-		c.Invalid(where, u.Host, "host must be specified"+form)
-	}
-	if u.User != nil {
-		c.Invalid(where, u.User.String(), "user information is not permitted in the URL")
-	}
-	if u.Fragment != "" {
-		c.Invalid(where, u.Fragment, "fragments are not permitted in the URL")
-	}
-	if u.RawQuery != "" {
-		c.Invalid(where, u.RawQuery, "query parameters are not permitted in the URL")
-	}
-}
-
-func (c *check) service(s map[string]any, where *field.Path) {
-	for _, name := range []string{"name", "namespace"} {
-		if tree.Text(s, name) == "" {
-			c.Required(where.Field(name), "")
-		}
-	}
-	if port, given := s["port"]; given {
-		if n := number(s, "port"); len(validation.IsValidPortNum(int(n))) > 0 {
-			c.Invalid(where.Field("port"), port, "port is not valid: must be between 1 and 65535, inclusive")
-		}
-	}
-	path := tree.Text(s, "path")
-	if path == "" {
-		return
-	}
-	for _, problem := range format.WebhookPath(path) {
-		c.Invalid(where.Field("path"), path, problem)
-	}
+	rules.WebhookAddress(&c.Errors, config, where)
 }

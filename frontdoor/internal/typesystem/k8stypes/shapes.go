@@ -72,7 +72,7 @@ func note(t reflect.Type, shape Shape) {
 				note(f.Type, shape)
 			case !opaque(f.Type):
 				shape.Structs[name] = true
-			case isTime(f.Type) && !strings.Contains(options, "omitzero"): // omitempty does not omit a struct
+			case isTime(f.Type): // omitempty does not omit a struct, and omitzero is newer than 1.21
 				shape.Null[name] = true
 			}
 		case reflect.String, reflect.Bool, reflect.Int32, reflect.Int64:

@@ -60,7 +60,7 @@ func TestShown(t *testing.T) {
 		{"core.v1.TypedLocalObjectReference", "apiGroup", true},
 		{"core.v1.PodSpec", "volumes", false},
 		{"apps.v1.DeploymentSpec", "selector", false}, // an object
-		{"meta.v1.ObjectMeta", "creationTimestamp", false},
+		{"meta.v1.ObjectMeta", "creationTimestamp", true},
 		{"meta.v1.ObjectMeta", "deletionTimestamp", false}, // a pointer
 	} {
 		if got := Shapes()[c.definition].Null[c.field]; got != c.want {

@@ -148,7 +148,9 @@ func (e *Engine) addField(n *node, name string, s *spec.Schema) {
 	if target == nil {
 		target = &node{}
 	}
-	n.fields[name] = &member{node: target}
+	asWritten := *target
+	asWritten.null = nil // objects of custom types show only the nulls that were written
+	n.fields[name] = &member{node: &asWritten}
 	if len(s.Properties) == 0 {
 		return
 	}

@@ -17,11 +17,9 @@ func reviewVersions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// webhookAddress checks that a webhook has either a URL or a Service.
+// webhookAddress checks that a webhook has either a valid URL or a valid Service.
 func webhookAddress(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	if rules.Empty(m["url"]) == (m["service"] == nil) {
-		c.Required(at, "exactly one of url or service is required")
-	}
+	rules.WebhookAddress(&c.Errors, m, at)
 }
 
 // reviewVersionsOnce checks that versions of AdmissionReview are not repeated.

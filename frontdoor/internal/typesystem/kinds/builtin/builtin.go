@@ -27,6 +27,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/flowcontrol"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/meta"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/networking"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/node"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/policy"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/rbac"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/resource"
@@ -60,6 +61,6 @@ func Cells() (map[string]cell.Func, map[string]cell.RowFunc) {
 // tables are the functions of all folders.
 var tables = [...]kinds.Functions{
 	meta.Functions, core.Functions, pods.Functions, podtable.Functions, services.Functions, volumes.Functions, apps.Functions, batch.Functions, autoscaling.Functions, authorization.Functions,
-	networking.Functions, discovery.Functions, policy.Functions, rbac.Functions, certificates.Functions, scheduling.Functions, events.Functions,
+	networking.Functions, node.Functions, discovery.Functions, policy.Functions, rbac.Functions, certificates.Functions, scheduling.Functions, events.Functions,
 	flowcontrol.Functions, storage.Functions, resource.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions,
 }

@@ -16,6 +16,7 @@ var Functions = kinds.Functions{
 		"driverNode":        driverNode,
 		"fixedAttachment":   fixedAttachment,
 		"parameterSize":     parameterSize,
+		"reclaimPolicy":     reclaimPolicy,
 		"sameDrivers":       sameDrivers,
 	},
 	Derive: map[string]rules.DeriveFunc{

@@ -48,3 +48,12 @@ func allowedTopologies(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		seen[string(written)] = true
 	}
 }
+
+// reclaimPolicy checks the policy. An empty one is a value of its own, which is valid.
+func reclaimPolicy(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	switch policy := rules.Text(m, "reclaimPolicy"); policy {
+	case "", "Delete", "Retain":
+	default:
+		c.NotSupported(at.Field("reclaimPolicy"), policy, "Delete", "Retain")
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -39,13 +38,11 @@ var formats = map[string]Format{
 	"path-segment":        PathSegment,
 	"signer":              signer,
 	"webhook-name":        webhookName,
-	"webhook-path":        WebhookPath,
 	"certificate-request": certificateRequest,
 	"ip":                  IP,
 	"cidr":                cidr,
 	"absolute-path":       absolutePath,
 	"relative-path":       relativePath,
-	"url-https":           httpsURL,
 	"cron":                cronSchedule,
 	"dns-search":          func(value string) []string { return validation.IsDNS1123Subdomain(strings.TrimSuffix(value, ".")) },
 	"domain-path":         domainPath,
@@ -161,19 +158,6 @@ func plainRelativePath(value string) []string {
 		return problems
 	}
 	return []string{"must not start with '..'"}
-}
-
-func httpsURL(value string) []string {
-	u, err := url.Parse(value)
-	switch {
-	case err != nil:
-		return []string{"must be a valid URL: " + err.Error()}
-	case u.Scheme != "https" || u.Host == "":
-		return []string{"must be a URL of the form https://host[:port]/path"}
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return []string{"must have no user information, query or fragment"}
-	}
-	return nil
 }
 
 // resourceName is the name of a compute resource, qualified or not.

@@ -25,6 +25,7 @@ var Functions = kinds.Functions{
 		"podDNS":              podDNS,
 		"podImages":           podImages,
 		"podNamespaces":       podNamespaces,
+		"podOverhead":         podOverhead,
 		"privilegeEscalation": privilegeEscalation,
 		"resourceField":       resourceField,
 		"seccompProfile":      seccompProfile,

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/resources"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -122,7 +123,7 @@ var divisors = struct{ cpu, bytes []string }{
 func resourceField(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	name := rules.Text(m, "resource")
 	side, resource, _ := strings.Cut(name, ".")
-	known := (side == "limits" || side == "requests") && (ofContainers[resource] || strings.HasPrefix(resource, hugePagePrefix))
+	known := (side == "limits" || side == "requests") && (resources.Native[resource] || strings.HasPrefix(resource, resources.HugePages))
 	if name == "" {
 		return
 	}
@@ -137,7 +138,7 @@ func resourceField(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		units = divisors.cpu
 	case resource == "ephemeral-storage":
 		called = "local ephemeral storage"
-	case strings.HasPrefix(resource, hugePagePrefix):
+	case strings.HasPrefix(resource, resources.HugePages):
 		called = "hugepages"
 	}
 	if divisor := rules.Text(m, "divisor"); divisor != "" && divisor != "0" && !slices.Contains(units, divisor) {
