@@ -64,3 +64,22 @@ func TestServedWithSubresource(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// TestConversionsOfReviews: virtual types have versions, too.
+func TestConversionsOfReviews(t *testing.T) {
+	e := newEngine(t)
+	const group = "authorization.k8s.io"
+	reviews, ok := e.Types.Lookup(group, "v1beta1", "subjectaccessreviews")
+	if !ok {
+		t.Fatal("there are no SubjectAccessReviews")
+	}
+	r := &request.Request{Engine: e, Type: reviews}
+	to := services.ServedType{Group: group, Version: "v1", Resource: "subjectaccessreviews", KindGroup: group, KindVersion: "v1", Kind: "SubjectAccessReview"}
+	if got := served(r); len(got) != 2 || got[1] != to {
+		t.Fatalf("served %v", got)
+	}
+	got, err := converter{r}.Convert(t.Context(), []byte(`{"apiVersion":"authorization.k8s.io/v1beta1","kind":"SubjectAccessReview","spec":{"group":["a"],"user":"b"}}`), to)
+	if want := `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"groups":["a"],"user":"b"}}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v", got, err)
+	}
+}
