@@ -36,17 +36,17 @@ func (m *measurement) measure(ctx context.Context, load func() (figures.Samples,
 	r := figures.Result{Samples: s, Elapsed: time.Since(began), Server: cpu(m.pids...) - server, Load: cpu(os.Getpid()) - own}
 	r.Others = max(0, busy()-machine-r.Server-r.Load)
 	for i, after := range m.used() {
-		r.Parts = append(r.Parts, figures.Part{Name: after.Name, CPU: after.CPU - parts[i].CPU})
+		r.Parts = append(r.Parts, after.Since(parts[i]))
 	}
 	r.Memory, r.AtRest = peak(), m.atRest
 	m.result = r
 	return err
 }
 
-// used returns the CPU time of each process whose name is known.
+// used returns what each process whose name is known has used and done since its start.
 func (t *target) used() (parts []figures.Part) {
 	for i, name := range t.parts {
-		parts = append(parts, figures.Part{Name: name, CPU: cpu(t.pids[i])})
+		parts = append(parts, figures.Part{Name: name, CPU: cpu(t.pids[i]), SystemCalls: systemCalls(t.pids[i]), Calls: calls(t.server.StatusAddress(name))})
 	}
 	return parts
 }

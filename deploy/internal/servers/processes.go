@@ -48,7 +48,7 @@ func StartProcesses(programs, permissions, work string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &processes{Server: &Server{Name: "processes", URL: "https://" + address}, programs: programs, work: work,
+	p := &processes{Server: &Server{Name: "processes", URL: "https://" + address, status: map[string]string{}}, programs: programs, work: work,
 		addresses: map[string]string{"frontdoor": address}}
 	if p.authority, err = peertls.NewAuthority(); err != nil {
 		return nil, err
@@ -101,7 +101,12 @@ func (p *processes) start(s part) error {
 	if err != nil {
 		return err
 	}
-	args := append(append([]string{"--vocabulary=k8s"}, s.args...), files.Flags()...)
+	status, err := loopback.FreeAddress()
+	if err != nil {
+		return err
+	}
+	p.status[s.name] = status
+	args := append(append([]string{"--vocabulary=k8s", "--status-address=" + status}, s.args...), files.Flags()...)
 	if s.name == "frontdoor" {
 		host, port, _ := net.SplitHostPort(p.addresses[s.name])
 		args = append(args, "--bind-address="+host, "--secure-port="+port)
@@ -124,6 +129,9 @@ func (p *processes) start(s part) error {
 	}
 	return p.spawn(p.work, filepath.Join(p.programs, s.name), args...)
 }
+
+// StatusAddress returns where a process of a name serves its metrics; empty if it does not.
+func (s *Server) StatusAddress(name string) string { return s.status[name] }
 
 // Names returns the names of the server's processes, in the order of Processes.
 func (s *Server) Names() (names []string) {

@@ -33,6 +33,7 @@ type Server struct {
 	// Version is the version of the program, if its build information contains it.
 	Version   string
 	processes []*exec.Cmd
+	status    map[string]string // addresses of processes that serve metrics, by name
 }
 
 // StartPortico starts the all-in-one with its data and its log in the folder work. The

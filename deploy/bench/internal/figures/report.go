@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -41,8 +42,12 @@ func (r *Report) Print(w io.Writer) error {
 		}
 	}
 	for i, server := range r.Servers {
-		if rows := r.parts(i); len(rows) > 1 {
+		if rows := r.parts(i, partCPU); len(rows) > 1 {
 			r.table(&out, "CPU per operation of each process: "+server, rows)
+			r.table(&out, "Reading and writing system calls per operation of each process: "+server, r.parts(i, partSystemCalls))
+		}
+		if rows := r.calls(i); len(rows) > 1 {
+			r.table(&out, "Calls between services per operation: "+server, rows)
 		}
 	}
 	r.table(&out, "All figures", r.figures())
@@ -69,9 +74,9 @@ func (r *Report) goals(part string) [][]string {
 	return rows
 }
 
-// parts are a row for each measurement, with the CPU time of each process of a server
-// that has several.
-func (r *Report) parts(server int) (rows [][]string) {
+// parts are a row for each measurement, with a figure of each process of a server that has
+// several, and their sum.
+func (r *Report) parts(server int, figure func(results []Result, part int) string) (rows [][]string) {
 	for _, l := range r.Lines {
 		results := l.Results[server]
 		if len(results[0].Parts) < 2 || results[0].Operations == 0 {
@@ -84,9 +89,39 @@ func (r *Report) parts(server int) (rows [][]string) {
 			}
 			rows = append(rows, head)
 		}
-		row := []string{l.Name, ServerCPU.text(ServerCPU.overall(results))}
+		row := []string{l.Name, figure(results, allParts)}
 		for i := range results[0].Parts {
-			row = append(row, ServerCPU.text(partCPU(results, i)))
+			row = append(row, figure(results, i))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// calls are a row for each measurement, with the calls of each method between the services of a
+// server.
+func (r *Report) calls(server int) [][]string {
+	var methods []string
+	for _, l := range r.Lines {
+		for _, p := range l.Results[server][0].Parts {
+			methods = slices.AppendSeq(methods, maps.Keys(p.Calls))
+		}
+	}
+	slices.Sort(methods)
+	methods = slices.Compact(methods)
+	if len(methods) == 0 {
+		return nil
+	}
+	rows := [][]string{append([]string{"measurement"}, methods...)}
+	for _, l := range r.Lines {
+		row := []string{l.Name}
+		for _, method := range methods {
+			row = append(row, perOperation(l.Results[server], func(x *Result) (sum int64) {
+				for _, p := range x.Parts {
+					sum += p.Calls[method]
+				}
+				return sum
+			}))
 		}
 		rows = append(rows, row)
 	}

@@ -49,12 +49,21 @@ func TestReportOfProcesses(t *testing.T) {
 	r.Markdown = true
 	for i := range r.Lines[0].Results[0] {
 		server := &r.Lines[0].Results[0][i]
-		server.Parts = []Part{{"store", server.Server / 4}, {"frontdoor", server.Server * 3 / 4}}
+		operations := int64(server.Operations)
+		server.Parts = []Part{
+			{Name: "store", CPU: server.Server / 4, SystemCalls: 2 * operations, Calls: map[string]int64{"Store/Get": operations / 2}},
+			{Name: "frontdoor", CPU: server.Server * 3 / 4, SystemCalls: 3 * operations},
+		}
 	}
 	contains(t, r,
 		"### CPU per operation of each process: portico",
 		"| measurement | all | store | frontdoor |",
 		"| get | 100µs | 25µs | 75µs |",
+		"### Reading and writing system calls per operation of each process: portico",
+		"| get | 5 | 2 | 3 |",
+		"### Calls between services per operation: portico",
+		"| measurement | Store/Get |",
+		"| get | 0.5 |",
 	)
 }
 

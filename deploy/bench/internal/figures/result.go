@@ -34,21 +34,6 @@ type Result struct {
 	Memory, AtRest int64
 }
 
-// Part is one process of a server and the CPU time that it used.
-type Part struct {
-	Name string
-	CPU  time.Duration
-}
-
-// partCPU returns the median CPU time per operation of one process.
-func partCPU(results []Result, i int) float64 {
-	only := make([]Result, len(results))
-	for j, r := range results {
-		only[j] = Result{Samples: r.Samples, Server: r.Parts[i].CPU}
-	}
-	return ServerCPU.overall(only)
-}
-
 // String returns all figures in one line.
 func (r Result) String() string {
 	var parts []string
