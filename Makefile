@@ -49,7 +49,7 @@ helm-test: build ## test the Helm chart: rendered, checked, and installed in Por
 helm-cluster-test: build ## bring the pods of the chart to Ready with Kubernetes' controllers, its scheduler and kwok
 	GOWORK=off CGO_ENABLED=0 go -C deploy/helm/cluster/kubernetes build -trimpath -tags providerless -o ../../../../bin/cluster/ .
 	GOWORK=off CGO_ENABLED=0 go -C deploy/helm/cluster build -trimpath -o ../../../bin/cluster/ sigs.k8s.io/kwok/cmd/kwok
-	GOWORK=off CGO_ENABLED=0 go -C deploy/helm/test build -trimpath -o ../../../bin/cluster/ helm.sh/helm/v4/cmd/helm
+	cp "$$(GOWORK=off go -C deploy/helm/test tool -n helm)" bin/cluster/helm
 	GOWORK=off CGO_ENABLED=0 go -C deploy/kubectl build -trimpath -o ../../bin/kubectl .
 	GOWORK=off go -C deploy/helm/cluster test -count=1 -timeout 15m $(ARGS) ./...
 
