@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/backends"
+	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/emulation"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/componentstatus"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
@@ -193,6 +194,10 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	}
 	if err := d.createDefaults(ctx); err != nil {
 		return nil, fmt.Errorf("creating default objects: %w", err)
+	}
+	record := emulation.Record{Store: b.Store, Types: types, Vocabulary: n.Vocabulary, Log: n.Log}
+	if err := d.answered(ctx, func() error { return record.Keep(ctx, n) }); err != nil {
+		return nil, err
 	}
 	if err := c.followExtensions(ctx, n, b, d); err != nil {
 		return nil, err

@@ -70,6 +70,7 @@ func (e *examination) processes(ctx context.Context, addresses []string) {
 		e.peers(p)
 		e.storage(p)
 		e.refusals(p)
+		e.hidden(p)
 	}
 	e.publishers(pages)
 	e.lag(ctx, pages)
@@ -273,4 +274,12 @@ func later(ctx context.Context, address, name string, value float64) float64 {
 		value, _ = p.value(name)
 	}
 	return value
+}
+
+// hidden looks for stored objects whose types the emulated release does not have.
+func (e *examination) hidden(p page) {
+	if objects, _ := p.value("portico_hidden_objects"); objects > 0 {
+		e.bad(Finding{Warn, "emulated", p.address, fmt.Sprintf("%.0f stored objects are of types that the emulated release lacks", objects),
+			"the log of the front door names the types; use the --emulated-version that has them, or delete the objects there"})
+	}
 }

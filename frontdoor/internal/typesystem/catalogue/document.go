@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/openapi/kubernetesapi/v1_21_2"
 
 	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -38,6 +40,50 @@ func decompressed(content []byte) ([]byte, error) {
 
 // surfaceOf returns the types of a release, from its OpenAPI document.
 func surfaceOf(r release.Release, v vocabulary.Vocabulary) (*Surface, error) {
+	document, err := documentOf(r)
+	if err != nil {
+		return nil, err
+	}
+	names := newDocumentNames(vocabulary.K8s(), v)
+	definitions, err := names.definitions(document)
+	if err != nil {
+		return nil, err
+	}
+	types, err := names.types(document)
+	if err != nil {
+		return nil, err
+	}
+	return &Surface{Types: types, Definitions: definitions}, nil
+}
+
+// Resources returns the groups and resources under which a release stores objects. It
+// builds no catalogue.
+func Resources(o Options) ([]resource.GroupResource, error) {
+	document, err := documentOf(o.Release)
+	if err != nil {
+		return nil, err
+	}
+	types, err := newDocumentNames(vocabulary.K8s(), o.Vocabulary).types(document)
+	if err != nil {
+		return nil, err
+	}
+	described, err := readKinds(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := described.complete(types); err != nil {
+		return nil, err
+	}
+	found := map[resource.GroupResource]bool{}
+	for _, t := range types {
+		if !t.Virtual {
+			found[t.Key] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b resource.GroupResource) int { return strings.Compare(a.String(), b.String()) }), nil
+}
+
+func documentOf(r release.Release) (*openapi_v2.Document, error) {
 	read := documents[r.String()]
 	if read == nil {
 		return nil, fmt.Errorf("release %s has no types", r)
@@ -50,16 +96,7 @@ func surfaceOf(r release.Release, v vocabulary.Vocabulary) (*Surface, error) {
 	if err := proto.Unmarshal(asset, document); err != nil {
 		return nil, fmt.Errorf("the document of %s: %w", r, err)
 	}
-	names := newDocumentNames(vocabulary.K8s(), v)
-	definitions, err := names.definitions(document)
-	if err != nil {
-		return nil, err
-	}
-	types, err := names.types(document)
-	if err != nil {
-		return nil, err
-	}
-	return &Surface{Types: types, Definitions: definitions}, nil
+	return document, nil
 }
 
 // definitions returns the document's schemas with names and references in the chosen

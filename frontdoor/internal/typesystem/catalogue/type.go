@@ -1,5 +1,5 @@
 // Package catalogue holds every resource type as data: its names, verbs and subresources,
-// schema, columns and storage key. Built-in types come from the published 1.21 document,
+// schema, columns and storage key. Built-in types come from the OpenAPI document of a release,
 // completed by the files of package kinds. It is the only list of types; all other packages
 // look types up here. It does no I/O per request. It serves "Resources and their fields",
 // "Path shapes" and "Groups and paths" of the specification.

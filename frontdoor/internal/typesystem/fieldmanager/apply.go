@@ -8,6 +8,7 @@ import (
 	smd "sigs.k8s.io/structured-merge-diff/v6/merge"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/hidden"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -45,7 +46,11 @@ func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[st
 			return nil, err
 		}
 	}
-	merged, fields, err := e.applyTyped(r, live, config, o)
+	visible, later := live, []hidden.Field(nil)
+	if !r.Type.Custom {
+		visible, later = hidden.Take(live, r.Type.Schema, e.definition)
+	}
+	merged, fields, err := e.applyTyped(r, visible, config, o)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +63,11 @@ func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[st
 		o.times[applierKey(r)] = e.time()
 	}
 	object = copyOf(object)
+	if merged != nil {
+		for _, h := range later {
+			h.PutBack(object)
+		}
+	}
 	o.fields = fields
 	e.syncLastApplied(r, object, config)
 	list, err := o.encode()

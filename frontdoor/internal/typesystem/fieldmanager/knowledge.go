@@ -62,7 +62,7 @@ func (e *Engine) blankOf(t *catalogue.Type) map[string]any {
 	return blank
 }
 
-// prune removes fields that release 1.21 does not have: the published Go types are newer.
+// prune removes fields that the release does not have: the published Go types are newer.
 func (e *Engine) prune(object map[string]any, s *spec.Schema) {
 	for name, value := range object {
 		field, known := s.Properties[name]

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/hidden"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -126,11 +127,16 @@ func (e *Engine) update(c Change, o owners) (fieldpath.ManagedFields, error) {
 	if live == nil {
 		live = e.of(c.Type).blank
 	}
+	given := c.New
+	if !c.Type.Custom { // hidden fields have no owner
+		live, _ = hidden.Take(live, c.Type.Schema, e.definition)
+		given, _ = hidden.Take(given, c.Type.Schema, e.definition)
+	}
 	liveTyped, err := e.typed(live, typed.AllowDuplicates)
 	if err != nil {
 		return nil, err
 	}
-	newTyped, err := e.typed(c.New, typed.AllowDuplicates)
+	newTyped, err := e.typed(given, typed.AllowDuplicates)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ package schema
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -70,7 +71,14 @@ const (
 // BadRequest (400); an object that is too large after defaulting is a RequestEntityTooLarge
 // (413).
 func (e *Engine) Prepare(ctx context.Context, t *catalogue.Type, object map[string]any, v FieldValidation, decodeErrors ...string) (warnings []string, err error) {
-	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind, KeepsAll: t.KeepsAll}, object, v, decodeErrors...)
+	return e.PrepareChange(ctx, Change{Type: t, Object: object}, v, decodeErrors...)
+}
+
+// PrepareChange is Prepare for an object that replaces a stored one. Unknown fields that the
+// stored object has with the same value are kept: a later release has stored them.
+func (e *Engine) PrepareChange(ctx context.Context, ch Change, v FieldValidation, decodeErrors ...string) (warnings []string, err error) {
+	t := ch.Type
+	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind, KeepsAll: t.KeepsAll, Stored: ch.Old}, ch.Object, v, decodeErrors...)
 }
 
 // Body is the type of a body that is not a resource type: that of a subresource.
@@ -80,6 +88,8 @@ type Body struct {
 	Kind       string
 	// KeepsAll is catalogue.Type.KeepsAll.
 	KeepsAll bool
+	// Stored is the object that is replaced; nil for none.
+	Stored map[string]any
 }
 
 // PrepareBody is Prepare for the body of a subresource.
@@ -88,7 +98,7 @@ func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any,
 	if root == nil {
 		return nil, nil // objects without a schema are not changed
 	}
-	p := preparation{vocabulary: e.vocabulary, decodeErrors: decodeErrors, asGiven: b.KeepsAll, keepsAll: b.KeepsAll, budget: budget.New(ctx)}
+	p := preparation{vocabulary: e.vocabulary, decodeErrors: decodeErrors, stored: b.Stored, asGiven: b.KeepsAll, keepsAll: b.KeepsAll, budget: budget.New(ctx)}
 	p.object(root, object, nil)
 	if err := p.budget.Err(); err != nil {
 		return nil, err
@@ -101,7 +111,7 @@ func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any,
 	case len(unknown) == 0 || v == Ignore:
 		return nil, nil
 	case v == Strict:
-		return nil, b.malformed("strict decoding error: " + join(unknown))
+		return nil, b.malformed("strict decoding error: " + strings.Join(unknown, ", "))
 	}
 	return unknown, nil
 }

@@ -3,8 +3,8 @@ package schema
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
@@ -17,11 +17,12 @@ import (
 // preparation is one walk of Prepare over an object.
 type preparation struct {
 	vocabulary   vocabulary.Vocabulary
-	asGiven      bool     // no defaults are set, and nulls are kept
-	keepsAll     bool     // unknown fields of custom types are kept
-	decodeErrors []string // of a strict decoder
-	unknown      []string // paths of unknown fields, up to maxNoted
-	wrong        []string // errors of values of a wrong type with their paths, up to maxNoted
+	asGiven      bool           // no defaults are set, and nulls are kept
+	keepsAll     bool           // unknown fields of custom types are kept
+	decodeErrors []string       // of a strict decoder
+	stored       map[string]any // Body.Stored
+	unknown      []string       // paths of unknown fields, up to maxNoted
+	wrong        []string       // errors of values of a wrong type with their paths, up to maxNoted
 	budget       *budget.Budget
 }
 
@@ -50,6 +51,9 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	for name, value := range m {
 		f, known := n.fields[name]
 		if !known && n.custom != nil && (n.custom.keep || p.keepsAll) {
+			continue
+		}
+		if !known && n.custom == nil && p.stored != nil && reflect.DeepEqual(at.Field(name).In(p.stored), value) {
 			continue
 		}
 		if !known {
@@ -357,5 +361,3 @@ func (p *preparation) unknownFields() []string {
 	}
 	return all
 }
-
-func join(parts []string) string { return strings.Join(parts, ", ") }

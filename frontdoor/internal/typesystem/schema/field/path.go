@@ -48,3 +48,19 @@ func (p *Path) Item(i int) *Path { return &Path{Parent: p, Index: i} }
 
 // Entry returns the path of an entry of the map p.
 func (p *Path) Entry(key string) *Path { return &Path{Parent: p, Name: key, IsKey: true} }
+
+// In returns the value at the path in an object; nil for none.
+func (p *Path) In(object map[string]any) any {
+	if p == nil {
+		return object
+	}
+	switch parent := p.Parent.In(object).(type) {
+	case map[string]any:
+		return parent[p.Name]
+	case []any:
+		if p.Name == "" && p.Index < len(parent) {
+			return parent[p.Index]
+		}
+	}
+	return nil
+}
