@@ -9,6 +9,7 @@ require (
 	github.com/nats-io/nats.go v1.55.0
 	github.com/nats-io/nkeys v0.4.16
 	github.com/portico-platform/portico/admission v0.0.0
+	github.com/portico-platform/portico/admission/sdk v0.0.0
 	github.com/portico-platform/portico/authn v0.0.0
 	github.com/portico-platform/portico/authz v0.0.0
 	github.com/portico-platform/portico/csr-signer v0.0.0
@@ -172,6 +173,7 @@ require (
 
 replace (
 	github.com/portico-platform/portico/admission => ../admission
+	github.com/portico-platform/portico/admission/sdk => ../admission/sdk
 	github.com/portico-platform/portico/authn => ../authn
 	github.com/portico-platform/portico/authz => ../authz
 	github.com/portico-platform/portico/csr-signer => ../csr-signer

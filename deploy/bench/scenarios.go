@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/portico-platform/portico/deploy/bench/internal/figures"
+	"github.com/portico-platform/portico/deploy/bench/internal/reviewer"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -66,6 +67,10 @@ func scenarios() []scenario {
 		{"get a pod, 16 clients", reads, true, get(16), goals{rate(3), cpu(1. / 3)}},
 		{"changes to watchers", reads, false, watch, goals{cpu(1. / 2), tail}},
 	}
+	all = append(all,
+		scenario{"create config maps, 1 client", writes, false, create(1, mapBodies()), goals{took(1. / 2)}},
+		scenario{"create config maps, 1 client, a webhook", writes, false, reviewed((*reviewer.Reviewer).Webhook, create(1, mapBodies())), goals{took(1. / 2)}},
+		scenario{"create config maps, 16 clients, a webhook", writes, false, reviewed((*reviewer.Reviewer).Webhook, create(16, mapBodies())), goals{rate(2), cpu(1. / 2)}})
 	for _, n := range []int{16, 64} {
 		at := func(name string) string { return fmt.Sprintf("%s, %d clients", name, n) }
 		all = append(all, []scenario{

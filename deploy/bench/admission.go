@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/portico-platform/portico/deploy/bench/internal/reviewer"
+	"github.com/portico-platform/portico/deploy/bench/internal/wire"
+)
+
+// reviewed runs a load of creates while a reviewer decides about each. It is an error if the
+// server did not ask it.
+func reviewed(by func(*reviewer.Reviewer) (reviewer.Registration, error), load func(context.Context, *measurement) error) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		r, err := reviewer.Start()
+		if err != nil {
+			return err
+		}
+		defer r.Stop()
+		registration, err := by(r)
+		if err != nil {
+			return err
+		}
+		if err := m.make(ctx, registration.Collection, registration.Body); err != nil {
+			return fmt.Errorf("registering the admission service: %w", err)
+		}
+		err = m.whileAsked(ctx, r, load)
+		if err := errors.Join(err, m.remove(ctx, registration.Path)); err != nil {
+			return err
+		}
+		return m.probe(ctx, r, false)
+	}
+}
+
+// whileAsked runs a load of creates once the reviewer is asked.
+func (m *measurement) whileAsked(ctx context.Context, r *reviewer.Reviewer, load func(context.Context, *measurement) error) error {
+	if err := m.probe(ctx, r, true); err != nil {
+		return err
+	}
+	before := r.Reviews()
+	if err := load(ctx, m); err != nil {
+		return err
+	}
+	if asked := r.Reviews() - before; asked < int64(m.settings.creates) {
+		return fmt.Errorf("the admission service reviewed %d of %d creates", asked, m.settings.creates)
+	}
+	return nil
+}
+
+// probe creates an object as a dry run until the reviewer is asked about it, or no longer.
+func (t *target) probe(ctx context.Context, r *reviewer.Reviewer, asked bool) error {
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
+	defer cancel()
+	c, err := t.dial(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		before := r.Reviews()
+		if _, err := c.Do(wire.Request{Method: http.MethodPost, Path: writtenMaps + "?dryRun=All", Body: configMap("probe")}, nil); err != nil {
+			return fmt.Errorf("waiting for the admission service: %w", err)
+		}
+		if (r.Reviews() > before) == asked {
+			return nil
+		}
+		if pause(ctx, 20*time.Millisecond) != nil {
+			return fmt.Errorf("the registration of the admission service has no effect within %v", waitTimeout)
+		}
+	}
+}
+
+// remove deletes an object, on a connection of its own.
+func (t *target) remove(ctx context.Context, path string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c, err := t.dial(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = c.Do(wire.Request{Method: http.MethodDelete, Path: path}, nil)
+	return err
+}
