@@ -1,6 +1,9 @@
 package services
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Admission reviews every request that creates, changes, deletes or connects, after
 // authorization (section "Admission plugins"). It is modeled on AdmissionReview. Only
@@ -55,6 +58,9 @@ type AdmissionRequest struct {
 	// OwnerTypes are the served resource types of the owners in Object, each once.
 	// Admission cannot look them up, because ownerReferences name kinds.
 	OwnerTypes []OwnerType
+	// Bypass names the admission services that the caller asks to skip. Admission checks
+	// that the user may.
+	Bypass []string
 }
 
 // OwnerType maps a kind to its resource type.
@@ -72,4 +78,30 @@ type AdmissionResponse struct {
 	Warnings []string
 	// AuditAnnotations are added to the audit record.
 	AuditAnnotations map[string]string
+	// Timings are how long admission services took, in the order of the calls.
+	Timings []Timing
+}
+
+// Timing is how long a named step of a request took.
+type Timing struct {
+	Name string
+	Took time.Duration
+}
+
+// AdmissionBatch is what an admission service may offer beside Admission: several requests
+// in one call. Requests of a batch are independent of each other.
+type AdmissionBatch interface {
+	// MutateBatch is Mutate for several requests. It returns one result for each, in any
+	// order. An error means that none was reviewed.
+	MutateBatch(ctx context.Context, requests []AdmissionRequest) ([]AdmissionResult, error)
+
+	// ValidateBatch is Validate for several requests, with results as in MutateBatch.
+	ValidateBatch(ctx context.Context, requests []AdmissionRequest) ([]AdmissionResult, error)
+}
+
+// AdmissionResult is the result of one request of a batch.
+type AdmissionResult struct {
+	UID      string // of the request
+	Response AdmissionResponse
+	Err      error // as of Mutate and Validate
 }

@@ -60,6 +60,7 @@ func Callers() map[string][]Caller {
 		"Authn":           {frontdoor},
 		"Authz":           {frontdoor, {Service: "admission"}},
 		"Admission":       {frontdoor},
+		"AdmissionBatch":  {{Service: "admission"}}, // of admission services, which the suite has none of
 	}
 }
 

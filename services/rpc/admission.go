@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/portico-platform/portico/services"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
@@ -57,7 +58,7 @@ func admissionRequestOut(r services.AdmissionRequest) *pb.AdmissionRequest {
 		Group: r.Group, Version: r.Version, Kind: r.Kind, Resource: r.Resource, Subresource: r.Subresource,
 		KindGroup: r.KindGroup, KindVersion: r.KindVersion, Namespace: r.Namespace, Name: r.Name, User: userOut(r.User),
 		Object: r.Object, OldObject: r.OldObject, Options: r.Options, DryRun: r.DryRun,
-		OwnerTypes: ownerTypesOut(r.OwnerTypes),
+		OwnerTypes: ownerTypesOut(r.OwnerTypes), Bypass: r.Bypass,
 	}
 }
 
@@ -83,18 +84,18 @@ func admissionRequestIn(m *pb.AdmissionRequest) services.AdmissionRequest {
 		Group: m.GetGroup(), Version: m.GetVersion(), Kind: m.GetKind(), Resource: m.GetResource(), Subresource: m.GetSubresource(),
 		KindGroup: m.GetKindGroup(), KindVersion: m.GetKindVersion(), Namespace: m.GetNamespace(), Name: m.GetName(), User: userIn(m.GetUser()),
 		Object: m.GetObject(), OldObject: m.GetOldObject(), Options: m.GetOptions(), DryRun: m.GetDryRun(),
-		OwnerTypes: ownerTypesIn(m.GetOwnerTypes()),
+		OwnerTypes: ownerTypesIn(m.GetOwnerTypes()), Bypass: m.GetBypass(),
 	}
 }
 
-// admissionAnswer returns a refusal as part of the response if it has warnings or
-// annotations, because a gRPC error cannot carry them.
+// admissionAnswer returns a refusal as part of the response if it has warnings,
+// annotations or timings, because a gRPC error cannot carry them.
 func admissionAnswer(r services.AdmissionResponse, err error) (*pb.AdmissionResponse, error) {
-	m := &pb.AdmissionResponse{Object: r.Object, Warnings: r.Warnings, AuditAnnotations: r.AuditAnnotations}
+	m := &pb.AdmissionResponse{Object: r.Object, Warnings: r.Warnings, AuditAnnotations: r.AuditAnnotations, Timings: timingsOut(r.Timings)}
 	switch {
 	case err == nil:
 		return m, nil
-	case len(r.Warnings) == 0 && len(r.AuditAnnotations) == 0:
+	case len(r.Warnings) == 0 && len(r.AuditAnnotations) == 0 && len(r.Timings) == 0:
 		return nil, errorOut(err)
 	}
 	m.Object, m.Refusal = nil, statusOut(services.AsStatus(err))
@@ -102,12 +103,24 @@ func admissionAnswer(r services.AdmissionResponse, err error) (*pb.AdmissionResp
 }
 
 func admissionResponseIn(m *pb.AdmissionResponse) (services.AdmissionResponse, error) {
-	r := services.AdmissionResponse{Object: m.GetObject(), Warnings: m.GetWarnings(), AuditAnnotations: m.GetAuditAnnotations()}
+	r := services.AdmissionResponse{Object: m.GetObject(), Warnings: m.GetWarnings(), AuditAnnotations: m.GetAuditAnnotations(), Timings: timingsIn(m.GetTimings())}
 	if m.GetRefusal() != nil {
 		r.Object = nil
 		return r, statusIn(m.GetRefusal())
 	}
 	return r, nil
+}
+
+func timingsOut(timings []services.Timing) []*pb.Timing {
+	return each(timings, func(t services.Timing) *pb.Timing {
+		return &pb.Timing{Name: t.Name, Took: durationpb.New(t.Took)}
+	})
+}
+
+func timingsIn(timings []*pb.Timing) []services.Timing {
+	return each(timings, func(t *pb.Timing) services.Timing {
+		return services.Timing{Name: t.GetName(), Took: t.GetTook().AsDuration()}
+	})
 }
 
 var (

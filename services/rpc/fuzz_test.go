@@ -17,7 +17,10 @@ type (
 	silentHub       struct{ services.WatchHub }
 	silentAuthn     struct{ services.Authn }
 	silentAuthz     struct{ services.Authz }
-	silentAdmission struct{ services.Admission }
+	silentAdmission struct {
+		services.Admission
+		services.AdmissionBatch
+	}
 )
 
 func (silentStore) Get(_ context.Context, r services.GetRequest) (services.Object, error) {
@@ -70,6 +73,14 @@ func (silentAdmission) Validate(context.Context, services.AdmissionRequest) (ser
 	return services.AdmissionResponse{}, nil
 }
 
+func (silentAdmission) MutateBatch(context.Context, []services.AdmissionRequest) ([]services.AdmissionResult, error) {
+	return nil, nil
+}
+
+func (silentAdmission) ValidateBatch(context.Context, []services.AdmissionRequest) ([]services.AdmissionResult, error) {
+	return nil, nil
+}
+
 // served collects the registered gRPC services.
 type served struct {
 	descriptions []*grpc.ServiceDesc
@@ -89,6 +100,7 @@ func FuzzRequests(f *testing.F) {
 	RegisterAuthn(&all, silentAuthn{})
 	RegisterAuthz(&all, silentAuthz{})
 	RegisterAdmission(&all, silentAdmission{})
+	RegisterAdmissionBatch(&all, silentAdmission{})
 	f.Fuzz(func(t *testing.T, message []byte) {
 		for i, d := range all.descriptions {
 			for _, m := range d.Methods {

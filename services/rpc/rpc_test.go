@@ -80,6 +80,14 @@ func (e *echo) Validate(_ context.Context, r services.AdmissionRequest) (service
 	return answer[services.AdmissionResponse](e, r)
 }
 
+func (e *echo) MutateBatch(_ context.Context, r []services.AdmissionRequest) ([]services.AdmissionResult, error) {
+	return answer[[]services.AdmissionResult](e, r)
+}
+
+func (e *echo) ValidateBatch(_ context.Context, r []services.AdmissionRequest) ([]services.AdmissionResult, error) {
+	return answer[[]services.AdmissionResult](e, r)
+}
+
 // wantRoundTrip checks that a method transports every field of its request and response.
 func wantRoundTrip[Request, Answer any](t *testing.T, e *echo, call func(context.Context, Request) (Answer, error), adjust ...func(*Answer)) {
 	t.Helper()
@@ -133,6 +141,7 @@ func fill(v reflect.Value) {
 		v.SetUint(3) // valid for all enumerations
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(1 << 30)
+	case reflect.Interface: // an error: whoever adjusts the answer sets it
 	default:
 		panic("cannot fill a " + v.Type().String())
 	}
@@ -201,6 +210,26 @@ func TestAdmissionCarriesEveryField(t *testing.T) {
 	admission := contracttest.Remote[services.Admission](t, rpc.RegisterAdmission, rpc.NewAdmission, e)
 	wantRoundTrip(t, e, admission.Mutate)
 	wantRoundTrip(t, e, admission.Validate, func(r *services.AdmissionResponse) { r.Object = nil })
+}
+
+func TestAdmissionBatchesCarryEveryField(t *testing.T) {
+	e := &echo{}
+	batch := contracttest.Remote[services.AdmissionBatch](t, rpc.RegisterAdmissionBatch, rpc.NewAdmissionBatch, e)
+	var admitted services.AdmissionResult
+	fill(reflect.ValueOf(&admitted.Response).Elem())
+	admitted.UID = "a"
+	refused := services.AdmissionResult{UID: "b", Err: services.Forbidden("", "pods", "b", "no")}
+	whole := func(r *[]services.AdmissionResult) { *r = []services.AdmissionResult{admitted, refused} }
+	wantRoundTrip(t, e, batch.MutateBatch, whole)
+	admitted.Response.Object = nil
+	wantRoundTrip(t, e, batch.ValidateBatch, whole)
+	admitted.Response.Object = []byte("{}")
+	e.answer = []services.AdmissionResult{admitted}
+	results, err := batch.ValidateBatch(t.Context(), nil)
+	if err != nil || len(results) != 1 {
+		t.Fatal(results, err)
+	}
+	wantReason(t, results[0].Err, services.ReasonInternalError)
 }
 
 func TestAnswersThatBreakTheContractAreFaults(t *testing.T) {
@@ -284,4 +313,6 @@ var (
 	_ services.Authn     = (*echo)(nil)
 	_ services.Authz     = (*echo)(nil)
 	_ services.Admission = (*echo)(nil)
+
+	_ services.AdmissionBatch = (*echo)(nil)
 )

@@ -2546,24 +2546,26 @@ func (x *NonResourceRule) GetPaths() []string {
 }
 
 type AdmissionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Uid           string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
-	Operation     string                 `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
-	Group         string                 `protobuf:"bytes,3,opt,name=group,proto3" json:"group,omitempty"`
-	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
-	Kind          string                 `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
-	Resource      string                 `protobuf:"bytes,6,opt,name=resource,proto3" json:"resource,omitempty"`
-	Subresource   string                 `protobuf:"bytes,7,opt,name=subresource,proto3" json:"subresource,omitempty"`
-	Namespace     string                 `protobuf:"bytes,8,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,9,opt,name=name,proto3" json:"name,omitempty"`
-	User          *UserInfo              `protobuf:"bytes,10,opt,name=user,proto3" json:"user,omitempty"`
-	Object        []byte                 `protobuf:"bytes,11,opt,name=object,proto3" json:"object,omitempty"`
-	OldObject     []byte                 `protobuf:"bytes,12,opt,name=old_object,json=oldObject,proto3" json:"old_object,omitempty"`
-	Options       []byte                 `protobuf:"bytes,13,opt,name=options,proto3" json:"options,omitempty"`
-	DryRun        bool                   `protobuf:"varint,14,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	OwnerTypes    []*OwnerType           `protobuf:"bytes,15,rep,name=owner_types,json=ownerTypes,proto3" json:"owner_types,omitempty"`
-	KindGroup     string                 `protobuf:"bytes,16,opt,name=kind_group,json=kindGroup,proto3" json:"kind_group,omitempty"`
-	KindVersion   string                 `protobuf:"bytes,17,opt,name=kind_version,json=kindVersion,proto3" json:"kind_version,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Uid         string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
+	Operation   string                 `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
+	Group       string                 `protobuf:"bytes,3,opt,name=group,proto3" json:"group,omitempty"`
+	Version     string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	Kind        string                 `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	Resource    string                 `protobuf:"bytes,6,opt,name=resource,proto3" json:"resource,omitempty"`
+	Subresource string                 `protobuf:"bytes,7,opt,name=subresource,proto3" json:"subresource,omitempty"`
+	Namespace   string                 `protobuf:"bytes,8,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name        string                 `protobuf:"bytes,9,opt,name=name,proto3" json:"name,omitempty"`
+	User        *UserInfo              `protobuf:"bytes,10,opt,name=user,proto3" json:"user,omitempty"`
+	Object      []byte                 `protobuf:"bytes,11,opt,name=object,proto3" json:"object,omitempty"`
+	OldObject   []byte                 `protobuf:"bytes,12,opt,name=old_object,json=oldObject,proto3" json:"old_object,omitempty"`
+	Options     []byte                 `protobuf:"bytes,13,opt,name=options,proto3" json:"options,omitempty"`
+	DryRun      bool                   `protobuf:"varint,14,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	OwnerTypes  []*OwnerType           `protobuf:"bytes,15,rep,name=owner_types,json=ownerTypes,proto3" json:"owner_types,omitempty"`
+	KindGroup   string                 `protobuf:"bytes,16,opt,name=kind_group,json=kindGroup,proto3" json:"kind_group,omitempty"`
+	KindVersion string                 `protobuf:"bytes,17,opt,name=kind_version,json=kindVersion,proto3" json:"kind_version,omitempty"`
+	// The admission services that the caller asks to skip.
+	Bypass        []string `protobuf:"bytes,18,rep,name=bypass,proto3" json:"bypass,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2717,6 +2719,13 @@ func (x *AdmissionRequest) GetKindVersion() string {
 	return ""
 }
 
+func (x *AdmissionRequest) GetBypass() []string {
+	if x != nil {
+		return x.Bypass
+	}
+	return nil
+}
+
 type OwnerType struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ApiVersion    string                 `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
@@ -2792,7 +2801,8 @@ type AdmissionResponse struct {
 	AuditAnnotations map[string]string      `protobuf:"bytes,3,rep,name=audit_annotations,json=auditAnnotations,proto3" json:"audit_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// refusal is set when a plugin refuses and has more to say than that. A refusal
 	// without more is the error of the call.
-	Refusal       *Status `protobuf:"bytes,4,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	Refusal       *Status   `protobuf:"bytes,4,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	Timings       []*Timing `protobuf:"bytes,5,rep,name=timings,proto3" json:"timings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2851,6 +2861,207 @@ func (x *AdmissionResponse) GetAuditAnnotations() map[string]string {
 func (x *AdmissionResponse) GetRefusal() *Status {
 	if x != nil {
 		return x.Refusal
+	}
+	return nil
+}
+
+func (x *AdmissionResponse) GetTimings() []*Timing {
+	if x != nil {
+		return x.Timings
+	}
+	return nil
+}
+
+type Timing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Took          *durationpb.Duration   `protobuf:"bytes,2,opt,name=took,proto3" json:"took,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Timing) Reset() {
+	*x = Timing{}
+	mi := &file_portico_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Timing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Timing) ProtoMessage() {}
+
+func (x *Timing) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Timing.ProtoReflect.Descriptor instead.
+func (*Timing) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Timing) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Timing) GetTook() *durationpb.Duration {
+	if x != nil {
+		return x.Took
+	}
+	return nil
+}
+
+type AdmissionRequests struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Requests      []*AdmissionRequest    `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdmissionRequests) Reset() {
+	*x = AdmissionRequests{}
+	mi := &file_portico_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdmissionRequests) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdmissionRequests) ProtoMessage() {}
+
+func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdmissionRequests.ProtoReflect.Descriptor instead.
+func (*AdmissionRequests) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *AdmissionRequests) GetRequests() []*AdmissionRequest {
+	if x != nil {
+		return x.Requests
+	}
+	return nil
+}
+
+// AdmissionResults has one result for each request, in any order.
+type AdmissionResults struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Results       []*AdmissionResult     `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdmissionResults) Reset() {
+	*x = AdmissionResults{}
+	mi := &file_portico_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdmissionResults) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdmissionResults) ProtoMessage() {}
+
+func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdmissionResults.ProtoReflect.Descriptor instead.
+func (*AdmissionResults) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *AdmissionResults) GetResults() []*AdmissionResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+type AdmissionResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The uid of the request.
+	Uid           string             `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
+	Response      *AdmissionResponse `protobuf:"bytes,2,opt,name=response,proto3" json:"response,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdmissionResult) Reset() {
+	*x = AdmissionResult{}
+	mi := &file_portico_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdmissionResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdmissionResult) ProtoMessage() {}
+
+func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdmissionResult.ProtoReflect.Descriptor instead.
+func (*AdmissionResult) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *AdmissionResult) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *AdmissionResult) GetResponse() *AdmissionResponse {
+	if x != nil {
+		return x.Response
 	}
 	return nil
 }
@@ -3061,7 +3272,7 @@ const file_portico_proto_rawDesc = "" +
 	"\x0eresource_names\x18\x04 \x03(\tR\rresourceNames\"=\n" +
 	"\x0fNonResourceRule\x12\x14\n" +
 	"\x05verbs\x18\x01 \x03(\tR\x05verbs\x12\x14\n" +
-	"\x05paths\x18\x02 \x03(\tR\x05paths\"\x84\x04\n" +
+	"\x05paths\x18\x02 \x03(\tR\x05paths\"\x9c\x04\n" +
 	"\x10AdmissionRequest\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x14\n" +
@@ -3083,7 +3294,8 @@ const file_portico_proto_rawDesc = "" +
 	"ownerTypes\x12\x1d\n" +
 	"\n" +
 	"kind_group\x18\x10 \x01(\tR\tkindGroup\x12!\n" +
-	"\fkind_version\x18\x11 \x01(\tR\vkindVersion\"|\n" +
+	"\fkind_version\x18\x11 \x01(\tR\vkindVersion\x12\x16\n" +
+	"\x06bypass\x18\x12 \x03(\tR\x06bypass\"|\n" +
 	"\tOwnerType\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
@@ -3091,15 +3303,26 @@ const file_portico_proto_rawDesc = "" +
 	"\bresource\x18\x03 \x01(\tR\bresource\x12\x1e\n" +
 	"\n" +
 	"namespaced\x18\x04 \x01(\bR\n" +
-	"namespaced\"\x9c\x02\n" +
+	"namespaced\"\xca\x02\n" +
 	"\x11AdmissionResponse\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\fR\x06object\x12\x1a\n" +
 	"\bwarnings\x18\x02 \x03(\tR\bwarnings\x12`\n" +
 	"\x11audit_annotations\x18\x03 \x03(\v23.portico.v1.AdmissionResponse.AuditAnnotationsEntryR\x10auditAnnotations\x12,\n" +
-	"\arefusal\x18\x04 \x01(\v2\x12.portico.v1.StatusR\arefusal\x1aC\n" +
+	"\arefusal\x18\x04 \x01(\v2\x12.portico.v1.StatusR\arefusal\x12,\n" +
+	"\atimings\x18\x05 \x03(\v2\x12.portico.v1.TimingR\atimings\x1aC\n" +
 	"\x15AuditAnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01*L\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"K\n" +
+	"\x06Timing\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12-\n" +
+	"\x04took\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04took\"M\n" +
+	"\x11AdmissionRequests\x128\n" +
+	"\brequests\x18\x01 \x03(\v2\x1c.portico.v1.AdmissionRequestR\brequests\"I\n" +
+	"\x10AdmissionResults\x125\n" +
+	"\aresults\x18\x01 \x03(\v2\x1b.portico.v1.AdmissionResultR\aresults\"^\n" +
+	"\x0fAdmissionResult\x12\x10\n" +
+	"\x03uid\x18\x01 \x01(\tR\x03uid\x129\n" +
+	"\bresponse\x18\x02 \x01(\v2\x1d.portico.v1.AdmissionResponseR\bresponse*L\n" +
 	"\bReadMode\x12\x0f\n" +
 	"\vMOST_RECENT\x10\x00\x12\x10\n" +
 	"\fANY_REVISION\x10\x01\x12\x12\n" +
@@ -3128,7 +3351,10 @@ const file_portico_proto_rawDesc = "" +
 	"\x05Rules\x12\x18.portico.v1.RulesRequest\x1a\x19.portico.v1.RulesResponse2\x9b\x01\n" +
 	"\tAdmission\x12E\n" +
 	"\x06Mutate\x12\x1c.portico.v1.AdmissionRequest\x1a\x1d.portico.v1.AdmissionResponse\x12G\n" +
-	"\bValidate\x12\x1c.portico.v1.AdmissionRequest\x1a\x1d.portico.v1.AdmissionResponseB<Z:github.com/portico-platform/portico/services/rpc/porticov1b\x06proto3"
+	"\bValidate\x12\x1c.portico.v1.AdmissionRequest\x1a\x1d.portico.v1.AdmissionResponse2\xa0\x01\n" +
+	"\x0eAdmissionBatch\x12E\n" +
+	"\x06Mutate\x12\x1d.portico.v1.AdmissionRequests\x1a\x1c.portico.v1.AdmissionResults\x12G\n" +
+	"\bValidate\x12\x1d.portico.v1.AdmissionRequests\x1a\x1c.portico.v1.AdmissionResultsB<Z:github.com/portico-platform/portico/services/rpc/porticov1b\x06proto3"
 
 var (
 	file_portico_proto_rawDescOnce sync.Once
@@ -3143,7 +3369,7 @@ func file_portico_proto_rawDescGZIP() []byte {
 }
 
 var file_portico_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_portico_proto_goTypes = []any{
 	(ReadMode)(0),               // 0: portico.v1.ReadMode
 	(ChangeType)(0),             // 1: portico.v1.ChangeType
@@ -3187,25 +3413,29 @@ var file_portico_proto_goTypes = []any{
 	(*AdmissionRequest)(nil),    // 39: portico.v1.AdmissionRequest
 	(*OwnerType)(nil),           // 40: portico.v1.OwnerType
 	(*AdmissionResponse)(nil),   // 41: portico.v1.AdmissionResponse
-	nil,                         // 42: portico.v1.Object.LabelsEntry
-	nil,                         // 43: portico.v1.Object.FieldsEntry
-	nil,                         // 44: portico.v1.Content.LabelsEntry
-	nil,                         // 45: portico.v1.Content.FieldsEntry
-	nil,                         // 46: portico.v1.Change.OldLabelsEntry
-	nil,                         // 47: portico.v1.Change.OldFieldsEntry
-	nil,                         // 48: portico.v1.UserInfo.ExtraEntry
-	nil,                         // 49: portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	(*durationpb.Duration)(nil), // 50: google.protobuf.Duration
+	(*Timing)(nil),              // 42: portico.v1.Timing
+	(*AdmissionRequests)(nil),   // 43: portico.v1.AdmissionRequests
+	(*AdmissionResults)(nil),    // 44: portico.v1.AdmissionResults
+	(*AdmissionResult)(nil),     // 45: portico.v1.AdmissionResult
+	nil,                         // 46: portico.v1.Object.LabelsEntry
+	nil,                         // 47: portico.v1.Object.FieldsEntry
+	nil,                         // 48: portico.v1.Content.LabelsEntry
+	nil,                         // 49: portico.v1.Content.FieldsEntry
+	nil,                         // 50: portico.v1.Change.OldLabelsEntry
+	nil,                         // 51: portico.v1.Change.OldFieldsEntry
+	nil,                         // 52: portico.v1.UserInfo.ExtraEntry
+	nil,                         // 53: portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	(*durationpb.Duration)(nil), // 54: google.protobuf.Duration
 }
 var file_portico_proto_depIdxs = []int32{
 	3,  // 0: portico.v1.Status.details:type_name -> portico.v1.StatusDetails
 	4,  // 1: portico.v1.StatusDetails.causes:type_name -> portico.v1.StatusCause
 	0,  // 2: portico.v1.Read.mode:type_name -> portico.v1.ReadMode
 	6,  // 3: portico.v1.Object.key:type_name -> portico.v1.Key
-	42, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
-	43, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
-	44, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
-	45, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
+	46, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
+	47, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
+	48, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
+	49, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
 	6,  // 8: portico.v1.GetRequest.key:type_name -> portico.v1.Key
 	7,  // 9: portico.v1.GetRequest.read:type_name -> portico.v1.Read
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
@@ -3225,59 +3455,68 @@ var file_portico_proto_depIdxs = []int32{
 	15, // 24: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
 	1,  // 25: portico.v1.Change.type:type_name -> portico.v1.ChangeType
 	8,  // 26: portico.v1.Change.object:type_name -> portico.v1.Object
-	46, // 27: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	47, // 28: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	50, // 27: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	51, // 28: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
 	22, // 29: portico.v1.Progress.heads:type_name -> portico.v1.Head
 	5,  // 30: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
 	5,  // 31: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
 	20, // 32: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
 	5,  // 33: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
 	27, // 34: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
-	50, // 35: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
+	54, // 35: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
 	29, // 36: portico.v1.Credentials.headers:type_name -> portico.v1.Header
 	31, // 37: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	50, // 38: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
-	48, // 39: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	54, // 38: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	52, // 39: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
 	31, // 40: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
 	31, // 41: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
 	37, // 42: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
 	38, // 43: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
 	31, // 44: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
 	40, // 45: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
-	49, // 46: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	53, // 46: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
 	2,  // 47: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
-	32, // 48: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 49: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 50: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 51: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	16, // 52: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	18, // 53: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	19, // 54: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	23, // 55: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	25, // 56: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
-	28, // 57: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	33, // 58: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	35, // 59: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	39, // 60: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	39, // 61: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	8,  // 62: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 63: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 64: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 65: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 66: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 67: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	24, // 68: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	26, // 69: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
-	30, // 70: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	34, // 71: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	36, // 72: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	41, // 73: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	41, // 74: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	62, // [62:75] is the sub-list for method output_type
-	49, // [49:62] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	42, // 48: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
+	54, // 49: portico.v1.Timing.took:type_name -> google.protobuf.Duration
+	39, // 50: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
+	45, // 51: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
+	41, // 52: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
+	32, // 53: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 54: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 55: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 56: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	16, // 57: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	18, // 58: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	19, // 59: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	23, // 60: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	25, // 61: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
+	28, // 62: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	33, // 63: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	35, // 64: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	39, // 65: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	39, // 66: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	43, // 67: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
+	43, // 68: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
+	8,  // 69: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 70: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 71: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 72: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 73: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 74: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	24, // 75: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	26, // 76: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
+	30, // 77: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	34, // 78: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	36, // 79: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	41, // 80: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	41, // 81: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	44, // 82: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
+	44, // 83: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
+	69, // [69:84] is the sub-list for method output_type
+	54, // [54:69] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }
@@ -3291,9 +3530,9 @@ func file_portico_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_portico_proto_rawDesc), len(file_portico_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   48,
+			NumMessages:   52,
 			NumExtensions: 0,
-			NumServices:   5,
+			NumServices:   6,
 		},
 		GoTypes:           file_portico_proto_goTypes,
 		DependencyIndexes: file_portico_proto_depIdxs,

@@ -834,3 +834,143 @@ var Admission_ServiceDesc = grpc.ServiceDesc{
 	Streams:  []grpc.StreamDesc{},
 	Metadata: "portico.proto",
 }
+
+const (
+	AdmissionBatch_Mutate_FullMethodName   = "/portico.v1.AdmissionBatch/Mutate"
+	AdmissionBatch_Validate_FullMethodName = "/portico.v1.AdmissionBatch/Validate"
+)
+
+// AdmissionBatchClient is the client API for AdmissionBatch service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type AdmissionBatchClient interface {
+	Mutate(ctx context.Context, in *AdmissionRequests, opts ...grpc.CallOption) (*AdmissionResults, error)
+	Validate(ctx context.Context, in *AdmissionRequests, opts ...grpc.CallOption) (*AdmissionResults, error)
+}
+
+type admissionBatchClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewAdmissionBatchClient(cc grpc.ClientConnInterface) AdmissionBatchClient {
+	return &admissionBatchClient{cc}
+}
+
+func (c *admissionBatchClient) Mutate(ctx context.Context, in *AdmissionRequests, opts ...grpc.CallOption) (*AdmissionResults, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AdmissionResults)
+	err := c.cc.Invoke(ctx, AdmissionBatch_Mutate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *admissionBatchClient) Validate(ctx context.Context, in *AdmissionRequests, opts ...grpc.CallOption) (*AdmissionResults, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AdmissionResults)
+	err := c.cc.Invoke(ctx, AdmissionBatch_Validate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// AdmissionBatchServer is the server API for AdmissionBatch service.
+// All implementations must embed UnimplementedAdmissionBatchServer
+// for forward compatibility.
+type AdmissionBatchServer interface {
+	Mutate(context.Context, *AdmissionRequests) (*AdmissionResults, error)
+	Validate(context.Context, *AdmissionRequests) (*AdmissionResults, error)
+	mustEmbedUnimplementedAdmissionBatchServer()
+}
+
+// UnimplementedAdmissionBatchServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedAdmissionBatchServer struct{}
+
+func (UnimplementedAdmissionBatchServer) Mutate(context.Context, *AdmissionRequests) (*AdmissionResults, error) {
+	return nil, status.Error(codes.Unimplemented, "method Mutate not implemented")
+}
+func (UnimplementedAdmissionBatchServer) Validate(context.Context, *AdmissionRequests) (*AdmissionResults, error) {
+	return nil, status.Error(codes.Unimplemented, "method Validate not implemented")
+}
+func (UnimplementedAdmissionBatchServer) mustEmbedUnimplementedAdmissionBatchServer() {}
+func (UnimplementedAdmissionBatchServer) testEmbeddedByValue()                        {}
+
+// UnsafeAdmissionBatchServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to AdmissionBatchServer will
+// result in compilation errors.
+type UnsafeAdmissionBatchServer interface {
+	mustEmbedUnimplementedAdmissionBatchServer()
+}
+
+func RegisterAdmissionBatchServer(s grpc.ServiceRegistrar, srv AdmissionBatchServer) {
+	// If the following call panics, it indicates UnimplementedAdmissionBatchServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&AdmissionBatch_ServiceDesc, srv)
+}
+
+func _AdmissionBatch_Mutate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AdmissionRequests)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdmissionBatchServer).Mutate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdmissionBatch_Mutate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdmissionBatchServer).Mutate(ctx, req.(*AdmissionRequests))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdmissionBatch_Validate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AdmissionRequests)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdmissionBatchServer).Validate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdmissionBatch_Validate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdmissionBatchServer).Validate(ctx, req.(*AdmissionRequests))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// AdmissionBatch_ServiceDesc is the grpc.ServiceDesc for AdmissionBatch service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var AdmissionBatch_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "portico.v1.AdmissionBatch",
+	HandlerType: (*AdmissionBatchServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Mutate",
+			Handler:    _AdmissionBatch_Mutate_Handler,
+		},
+		{
+			MethodName: "Validate",
+			Handler:    _AdmissionBatch_Validate_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "portico.proto",
+}
