@@ -7,6 +7,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/events"
 	"github.com/portico-platform/portico/admission/internal/images"
 	"github.com/portico-platform/portico/admission/internal/limits"
+	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/namespaces"
 	"github.com/portico-platform/portico/admission/internal/nodes"
 	"github.com/portico-platform/portico/admission/internal/nodeselector"
@@ -76,7 +77,8 @@ func Table(e Environment) []Plugin {
 	accounts := serviceaccount.Plugin{Accounts: e.Accounts, Store: e.Store, Vocabulary: v}
 	ranges := limits.Plugin{Ranges: e.LimitRanges, Vocabulary: v}
 	runtimes := runtimeClass{classes: e.RuntimeClasses, store: e.Store, group: v.Group("node.")}
-	webhooks := webhook.Webhooks{Mutating: e.Mutating, Validating: e.Validating, Labels: known.Labels, Vocabulary: v, Log: e.Log}
+	matcher := match.Matcher{Labels: known.Labels, Vocabulary: v}
+	webhooks := webhook.Webhooks{Mutating: e.Mutating, Validating: e.Validating, Matcher: matcher, Vocabulary: v, Log: e.Log}
 	pods := podsecurity.Plugin{Policies: e.PodPolicies, Authz: e.Authz, Vocabulary: v}
 	restricted := tolerations.Plugin{Namespaces: known, Config: e.Config.Tolerations, Vocabulary: v}
 	defaults := defaultTolerations{taints: []taint{

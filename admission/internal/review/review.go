@@ -54,6 +54,9 @@ func (r *Review) Is(operation services.Operation, group, path string) bool {
 	return path == r.Resource+"/"+r.Subresource
 }
 
+// IsNamespace reports whether the review is about a namespace or one of its subresources.
+func (r *Review) IsNamespace() bool { return r.Group == "" && r.Resource == "namespaces" }
+
 // Type is the resource type that the review is about.
 func (r *Review) Type() resource.GroupResource {
 	return resource.GroupResource{Group: r.Group, Resource: r.Resource}

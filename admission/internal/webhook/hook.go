@@ -6,11 +6,12 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/portico-platform/portico/admission/internal/admissionreview"
+	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -22,11 +23,7 @@ type Configuration struct {
 // hook is one parsed webhook of a configuration.
 type hook struct {
 	configuration, name string
-	rules               []admissionregistrationv1.RuleWithOperations
-	namespaces, objects labels.Selector
-	// equivalent is matchPolicy Equivalent: the rules match all groups and versions that
-	// serve the named resources.
-	equivalent bool
+	rules               match.Rules
 	// failOpen is failurePolicy Ignore: requests are admitted if the call fails.
 	failOpen bool
 	// dryRunSafe means that the webhook has no side effects in a dry run.
@@ -35,15 +32,14 @@ type hook struct {
 	// has changed since its first call.
 	reinvoke bool
 	timeout  time.Duration
-	version  string // of the AdmissionReview; empty if the webhook supports neither v1 nor v1beta1
-	client   *webhook.Client
+	asker    admissionreview.Asker
 }
 
 func (h *hook) key() string { return h.configuration + "/" + h.name }
 
 // Parser returns a parser of stored configurations. The resolver finds the addresses of
 // Services that webhooks name; identities are the client credentials for each webhook.
-func Parser(find webhook.Resolver, identities Identities) func(services.Object) (Configuration, error) {
+func Parser(v vocabulary.Vocabulary, find webhook.Resolver, identities Identities) func(services.Object) (Configuration, error) {
 	return func(o services.Object) (Configuration, error) {
 		var stored struct {
 			// A validating webhook has all fields of a mutating one except reinvocationPolicy.
@@ -54,25 +50,26 @@ func Parser(find webhook.Resolver, identities Identities) func(services.Object) 
 		}
 		var c Configuration
 		for _, w := range stored.Webhooks {
-			hook, err := newHook(o.Key.Name, &w, func(c webhook.Config) *webhook.Client {
-				c.Identity = identities.of(c)
-				return webhook.New(c, find, webhook.Caller{Agent: "portico-admission", Trace: tracing.ToHeader})
-			})
+			hook, err := newHook(o.Key.Name, &w)
 			if err != nil {
 				return c, fmt.Errorf("webhook %q: %w", w.Name, err)
 			}
+			config := clientConfig(w.ClientConfig)
+			config.Identity = identities.of(config)
+			hook.asker.Vocabulary = v
+			hook.asker.Client = webhook.New(config, find, webhook.Caller{Agent: "portico-admission", Trace: tracing.ToHeader})
 			c.hooks = append(c.hooks, hook)
 		}
 		return c, nil
 	}
 }
 
-func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, connect func(webhook.Config) *webhook.Client) (*hook, error) {
-	h := &hook{configuration: configuration, name: w.Name, rules: w.Rules, timeout: 10 * time.Second,
-		equivalent: w.MatchPolicy == nil || *w.MatchPolicy == admissionregistrationv1.Equivalent,
-		failOpen:   w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
-		reinvoke:   w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
-		client:     connect(clientConfig(w.ClientConfig)),
+func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook) (*hook, error) {
+	h := &hook{configuration: configuration, name: w.Name, timeout: 10 * time.Second,
+		rules:    match.Rules{Rules: w.Rules, Equivalent: w.MatchPolicy == nil || *w.MatchPolicy == admissionregistrationv1.Equivalent},
+		asker:    admissionreview.Asker{Owner: configuration},
+		failOpen: w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
+		reinvoke: w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
 	}
 	if w.TimeoutSeconds != nil {
 		h.timeout = time.Duration(*w.TimeoutSeconds) * time.Second
@@ -82,15 +79,15 @@ func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, c
 	}
 	for _, version := range w.AdmissionReviewVersions {
 		if version == "v1" || version == "v1beta1" {
-			h.version = version
+			h.asker.Version = version
 			break
 		}
 	}
 	var err error
-	if h.namespaces, err = selector(w.NamespaceSelector); err != nil {
+	if h.rules.Namespaces, err = match.Selector(w.NamespaceSelector); err != nil {
 		return nil, err
 	}
-	h.objects, err = selector(w.ObjectSelector)
+	h.rules.Objects, err = match.Selector(w.ObjectSelector)
 	return h, err
 }
 
@@ -101,12 +98,4 @@ func clientConfig(c admissionregistrationv1.WebhookClientConfig) webhook.Config 
 		config.Service = &webhook.Service{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
 	}
 	return config
-}
-
-// selector parses a label selector; nil selects everything.
-func selector(s *metav1.LabelSelector) (labels.Selector, error) {
-	if s == nil {
-		return labels.Everything(), nil
-	}
-	return metav1.LabelSelectorAsSelector(s)
 }

@@ -1,24 +1,21 @@
 // Package webhook calls admission webhooks as MutatingWebhookConfigurations and
 // ValidatingWebhookConfigurations say: mutating ones in sequence, validating ones
-// concurrently. It matches requests, validates responses and applies failure policies.
-// No webhook is called for the configurations themselves, so that a wrong one can be
-// repaired. It implements MutatingAdmissionWebhook and ValidatingAdmissionWebhook under
+// concurrently. It applies failure policies. It implements MutatingAdmissionWebhook and ValidatingAdmissionWebhook under
 // "Admission plugins", and "Dry-run", of the specification.
 package webhook
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 
+	"github.com/portico-platform/portico/admission/internal/admissionreview"
+	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/jsonpatch"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -26,10 +23,9 @@ import (
 // Webhooks calls the configured webhooks.
 type Webhooks struct {
 	Mutating, Validating review.Collection[Configuration]
-	// Labels returns the labels of a namespace, for namespace selectors.
-	Labels     func(ctx context.Context, namespace string) (map[string]string, error)
-	Vocabulary vocabulary.Vocabulary
-	Log        *slog.Logger
+	Matcher              match.Matcher
+	Vocabulary           vocabulary.Vocabulary
+	Log                  *slog.Logger
 }
 
 // Mutate calls the mutating webhooks. In the second round it calls those with
@@ -39,7 +35,7 @@ func (w *Webhooks) Mutate(ctx context.Context, r *review.Review) error {
 	for _, c := range w.Mutating.List("") {
 		for _, hook := range c.hooks {
 			index++
-			matches, err := w.matches(ctx, hook, r)
+			matches, err := w.Matcher.Matches(ctx, &hook.rules, r)
 			if err != nil {
 				return err
 			}
@@ -70,7 +66,7 @@ func (w *Webhooks) change(ctx context.Context, hook *hook, r *review.Review, ind
 	}
 	after := before
 	if len(answer.Patch) > 0 {
-		if after, err = patched(ctx, before, answer.Patch); err != nil {
+		if after, err = admissionreview.Patched(ctx, before, answer.Patch); err != nil {
 			return w.patchError(ctx, hook, err)
 		}
 	}
@@ -106,29 +102,13 @@ func (w *Webhooks) patchError(ctx context.Context, hook *hook, err error) error 
 	return failed(hook, err)
 }
 
-// patched applies a JSON patch.
-func patched(ctx context.Context, object, patch []byte) ([]byte, error) {
-	if len(object) == 0 {
-		return nil, fmt.Errorf("it patches an object where the operation has none")
-	}
-	after, err := jsonpatch.Apply(ctx, object, patch)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, jsonpatch.Why(err))
-	}
-	var o map[string]json.RawMessage
-	if err := json.Unmarshal(after, &o); err != nil {
-		return nil, fmt.Errorf("its patch leaves no object: %w", err)
-	}
-	return after, nil
-}
-
 // Validate calls the validating webhooks concurrently. If several reject the request, the
 // first in the order of the configurations is returned.
 func (w *Webhooks) Validate(ctx context.Context, r *review.Review) error {
 	var matching []*hook
 	for _, c := range w.Validating.List("") {
 		for _, hook := range c.hooks {
-			matches, err := w.matches(ctx, hook, r)
+			matches, err := w.Matcher.Matches(ctx, &hook.rules, r)
 			if err != nil {
 				return err
 			}
@@ -137,7 +117,7 @@ func (w *Webhooks) Validate(ctx context.Context, r *review.Review) error {
 			}
 		}
 	}
-	answers, errs := make([]answer, len(matching)), make([]error, len(matching))
+	answers, errs := make([]admissionreview.Answer, len(matching)), make([]error, len(matching))
 	var group sync.WaitGroup
 	for i, hook := range matching {
 		group.Go(func() { answers[i], errs[i] = w.call(ctx, hook, r) })
@@ -189,14 +169,37 @@ func failed(hook *hook, err error) *services.Status {
 }
 
 // addNotes adds the warnings and audit annotations of a webhook to the review.
-func (h *hook) addNotes(r *review.Review, a answer) {
+func (h *hook) addNotes(r *review.Review, a admissionreview.Answer) {
 	r.Warn(a.Warnings...)
 	for key, value := range a.AuditAnnotations {
 		r.Annotate(map[string]string{h.name + "/" + key: value})
 	}
 }
 
-// exempt reports whether the object of the review is a webhook configuration.
-func (w *Webhooks) exempt(r *review.Review) bool {
-	return r.Group == w.Vocabulary.Group("admissionregistration.") && strings.HasSuffix(r.Resource, "webhookconfigurations")
+// callFailure is the error of a call without a valid response. The webhook's failure
+// policy applies to it.
+type callFailure struct{ err error }
+
+func (f *callFailure) Error() string { return f.err.Error() }
+
+// call calls a webhook. If the webhook rejects the request, or does not support dry run,
+// the error is a *services.Status; any other error is a *callFailure. The answer has the
+// warnings and audit annotations in either case.
+func (w *Webhooks) call(ctx context.Context, h *hook, r *review.Review) (admissionreview.Answer, error) {
+	if r.DryRun && !h.dryRunSafe {
+		return admissionreview.Answer{}, services.BadRequest("admission webhook %q does not support dry run", h.name)
+	}
+	answer, err := h.asker.Ask(ctx, r, h.timeout)
+	if err != nil {
+		return answer, &callFailure{err}
+	}
+	if answer.Allowed {
+		return answer, nil
+	}
+	refusal := admissionreview.Refusal(fmt.Sprintf("admission webhook %q", h.name), answer.Result)
+	if status := answer.Result; status != nil && status.Code != 0 && status.Code != refusal.Code {
+		w.Log.WarnContext(ctx, "a webhook rejected a request with a status code that is not an HTTP error", "webhook", h.name, "configuration", h.configuration,
+			"code", status.Code, "answered", refusal.Code)
+	}
+	return answer, refusal
 }
