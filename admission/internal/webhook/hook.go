@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/webhook"
 )
@@ -24,6 +25,7 @@ type hook struct {
 	configuration, name string
 	rules               []admissionregistrationv1.RuleWithOperations
 	namespaces, objects labels.Selector
+	conditions          []cel.MatchCondition
 	// equivalent is matchPolicy Equivalent: the rules match all groups and versions that
 	// serve the named resources.
 	equivalent bool
@@ -89,6 +91,9 @@ func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, c
 	var err error
 	if h.namespaces, err = selector(w.NamespaceSelector); err != nil {
 		return nil, err
+	}
+	for _, c := range w.MatchConditions {
+		h.conditions = append(h.conditions, cel.MatchCondition(c))
 	}
 	h.objects, err = selector(w.ObjectSelector)
 	return h, err

@@ -13,8 +13,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// matches reports whether a webhook is to be called for a request: one of its rules and
-// both of its selectors have to match.
+// matches reports whether a webhook is to be called for a request: one of its rules, both
+// of its selectors and all of its conditions have to match.
 func (w *Webhooks) matches(ctx context.Context, h *hook, r *review.Review) (bool, error) {
 	if w.exempt(r) || !slices.ContainsFunc(h.rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return w.covers(h, &rule, r) }) {
 		return false, nil
@@ -25,11 +25,37 @@ func (w *Webhooks) matches(ctx context.Context, h *hook, r *review.Review) (bool
 			return false, err
 		}
 	}
-	if h.namespaces.Empty() {
+	if !h.namespaces.Empty() {
+		own, inNone, err := w.namespaceLabels(ctx, r)
+		if err != nil || !inNone && !h.namespaces.Matches(own) {
+			return false, err
+		}
+	}
+	return w.meets(ctx, h, r)
+}
+
+// meets reports whether a request meets the conditions of a webhook. If that cannot be
+// decided, the failure policy Ignore skips the webhook, and the policy Fail refuses the
+// request with Forbidden (403).
+func (w *Webhooks) meets(ctx context.Context, h *hook, r *review.Review) (bool, error) {
+	if len(h.conditions) == 0 {
 		return true, nil
 	}
-	own, inNone, err := w.namespaceLabels(ctx, r)
-	return err == nil && (inNone || h.namespaces.Matches(own)), err
+	request, err := r.Expressions(w.Expressions)
+	if err != nil {
+		return false, err
+	}
+	meets, err := w.Expressions.Match(ctx, h.conditions, request)
+	switch {
+	case ctx.Err() != nil:
+		return false, services.AsStatus(ctx.Err())
+	case err != nil && h.failOpen:
+		w.Log.WarnContext(ctx, "the match conditions of a webhook failed and it is skipped", "webhook", h.name, "configuration", h.configuration, "error", err)
+		return false, nil
+	case err != nil:
+		return false, r.Forbid("%v", err)
+	}
+	return meets, nil
 }
 
 // namespaceLabels returns the labels of the namespace of a request, or of the namespace

@@ -19,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/jsonpatch"
+	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -27,9 +28,10 @@ import (
 type Webhooks struct {
 	Mutating, Validating review.Collection[Configuration]
 	// Labels returns the labels of a namespace, for namespace selectors.
-	Labels     func(ctx context.Context, namespace string) (map[string]string, error)
-	Vocabulary vocabulary.Vocabulary
-	Log        *slog.Logger
+	Labels      func(ctx context.Context, namespace string) (map[string]string, error)
+	Expressions *cel.Engine // for match conditions
+	Vocabulary  vocabulary.Vocabulary
+	Log         *slog.Logger
 }
 
 // Mutate calls the mutating webhooks. In the second round it calls those with
