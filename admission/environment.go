@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/usage"
 	"github.com/portico-platform/portico/admission/internal/webhook"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -29,6 +30,9 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 		return e, err
 	}
 	if e.Authz, err = contract.Authz.Use(ctx, n); err != nil {
+		return e, err
+	}
+	if e.Expressions, err = cel.New(cel.Config{Authz: e.Authz}); err != nil {
 		return e, err
 	}
 	source, err := changes.Use(ctx, n)

@@ -6,6 +6,7 @@ package match
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -16,17 +17,24 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/admissionservice"
+	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // Rules select requests.
 type Rules struct {
+	// Who is asked, for the log.
+	Who   string
 	Rules []admissionregistrationv1.RuleWithOperations
 	// Namespaces and Objects select labels; they are not nil.
 	Namespaces, Objects labels.Selector
 	// Equivalent is matchPolicy Equivalent: the rules match all groups and versions that
 	// serve the named resources.
 	Equivalent bool
+	// Conditions are expressions that must all be true. FailOpen means that a request for
+	// which they cannot be evaluated does not match; otherwise it is refused.
+	Conditions []cel.MatchCondition
+	FailOpen   bool
 }
 
 // Selector parses a label selector; nil selects everything.
@@ -40,11 +48,14 @@ func Selector(s *metav1.LabelSelector) (labels.Selector, error) {
 // Matcher matches requests with rules.
 type Matcher struct {
 	// Labels returns the labels of a namespace, for namespace selectors.
-	Labels     func(ctx context.Context, namespace string) (map[string]string, error)
-	Vocabulary vocabulary.Vocabulary
+	Labels      func(ctx context.Context, namespace string) (map[string]string, error)
+	Expressions *cel.Engine // for conditions
+	Vocabulary  vocabulary.Vocabulary
+	Log         *slog.Logger
 }
 
-// Matches reports whether one of the rules and both selectors match a request.
+// Matches reports whether one of the rules, both selectors and all conditions match a
+// request.
 func (m Matcher) Matches(ctx context.Context, by *Rules, r *review.Review) (bool, error) {
 	if m.exempt(r) || !slices.ContainsFunc(by.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return m.covers(by, &rule, r) }) {
 		return false, nil
@@ -55,11 +66,36 @@ func (m Matcher) Matches(ctx context.Context, by *Rules, r *review.Review) (bool
 			return false, err
 		}
 	}
-	if by.Namespaces.Empty() {
+	if !by.Namespaces.Empty() {
+		own, inNone, err := m.namespaceLabels(ctx, r)
+		if err != nil || !inNone && !by.Namespaces.Matches(own) {
+			return false, err
+		}
+	}
+	return m.meets(ctx, by, r)
+}
+
+// meets reports whether a request meets the conditions. If that cannot be decided and the
+// rules do not fail open, the error is Forbidden (403).
+func (m Matcher) meets(ctx context.Context, by *Rules, r *review.Review) (bool, error) {
+	if len(by.Conditions) == 0 {
 		return true, nil
 	}
-	own, inNone, err := m.namespaceLabels(ctx, r)
-	return err == nil && (inNone || by.Namespaces.Matches(own)), err
+	request, err := r.Expressions(m.Expressions)
+	if err != nil {
+		return false, err
+	}
+	meets, err := m.Expressions.Match(ctx, by.Conditions, request)
+	switch {
+	case ctx.Err() != nil:
+		return false, services.AsStatus(ctx.Err())
+	case err != nil && by.FailOpen:
+		m.Log.WarnContext(ctx, "match conditions failed and nobody is asked", "of", by.Who, "error", err)
+		return false, nil
+	case err != nil:
+		return false, r.Forbid("%v", err)
+	}
+	return meets, nil
 }
 
 // exempt reports whether the object of the review configures webhooks or admission

@@ -20,6 +20,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/usage"
 	"github.com/portico-platform/portico/admission/internal/webhook"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/quota"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -30,7 +31,9 @@ type Environment struct {
 	Vocabulary vocabulary.Vocabulary
 	Store      services.Store // only ResourceQuota and NamespaceAutoProvision write
 	Authz      services.Authz
-	Log        *slog.Logger
+	// Expressions evaluates what configurations of webhooks contain.
+	Expressions *cel.Engine
+	Log         *slog.Logger
 	// Admission is the chain of these plugins, for what plugins themselves create.
 	Admission services.Admission
 
@@ -77,7 +80,7 @@ func Table(e Environment) []Plugin {
 	accounts := serviceaccount.Plugin{Accounts: e.Accounts, Store: e.Store, Vocabulary: v}
 	ranges := limits.Plugin{Ranges: e.LimitRanges, Vocabulary: v}
 	runtimes := runtimeClass{classes: e.RuntimeClasses, store: e.Store, group: v.Group("node.")}
-	matcher := match.Matcher{Labels: known.Labels, Vocabulary: v}
+	matcher := match.Matcher{Labels: known.Labels, Expressions: e.Expressions, Vocabulary: v, Log: e.Log}
 	webhooks := webhook.Webhooks{Mutating: e.Mutating, Validating: e.Validating, Matcher: matcher, Vocabulary: v, Log: e.Log}
 	pods := podsecurity.Plugin{Policies: e.PodPolicies, Authz: e.Authz, Vocabulary: v}
 	restricted := tolerations.Plugin{Namespaces: known, Config: e.Config.Tolerations, Vocabulary: v}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -32,6 +33,7 @@ type Review struct {
 	object           map[string]any // Object, decoded; nil until Decoded is called
 	decoded, changed bool           // object is newer than Object; either differs from the request's
 	again            bool
+	expressions      *cel.Request // the request with Object; nil until Expressions is called
 	warnings         []string
 	warned           int // bytes of warnings
 	annotations      map[string]string
@@ -95,14 +97,25 @@ func (r *Review) Current() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encoding the admitted object: %w", err)
 		}
-		r.Object, r.decoded = encoded, false
+		r.Object, r.decoded, r.expressions = encoded, false, nil
 	}
 	return r.Object, nil
 }
 
 // Replace sets the current object.
 func (r *Review) Replace(object []byte) {
-	r.Object, r.object, r.decoded, r.changed = object, nil, false, true
+	r.Object, r.object, r.decoded, r.changed, r.expressions = object, nil, false, true, nil
+}
+
+// Expressions returns the request with the current object, for expressions.
+func (r *Review) Expressions(e *cel.Engine) (*cel.Request, error) {
+	if _, err := r.Current(); err != nil {
+		return nil, err
+	}
+	if r.expressions == nil {
+		r.expressions = e.Request(r.AdmissionRequest)
+	}
+	return r.expressions, nil
 }
 
 // Again requests a second round, because the object has changed since earlier plugins saw

@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/admissionreview"
 	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
@@ -65,10 +66,11 @@ func Parser(v vocabulary.Vocabulary, find webhook.Resolver, identities Identitie
 }
 
 func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook) (*hook, error) {
-	h := &hook{configuration: configuration, name: w.Name, timeout: 10 * time.Second,
-		rules:    match.Rules{Rules: w.Rules, Equivalent: w.MatchPolicy == nil || *w.MatchPolicy == admissionregistrationv1.Equivalent},
+	failOpen := w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore
+	h := &hook{configuration: configuration, name: w.Name, timeout: 10 * time.Second, failOpen: failOpen,
+		rules: match.Rules{Who: fmt.Sprintf("webhook %q of %s", w.Name, configuration), Rules: w.Rules, FailOpen: failOpen,
+			Equivalent: w.MatchPolicy == nil || *w.MatchPolicy == admissionregistrationv1.Equivalent},
 		asker:    admissionreview.Asker{Owner: configuration},
-		failOpen: w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
 		reinvoke: w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
 	}
 	if w.TimeoutSeconds != nil {
@@ -86,6 +88,9 @@ func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook) (
 	var err error
 	if h.rules.Namespaces, err = match.Selector(w.NamespaceSelector); err != nil {
 		return nil, err
+	}
+	for _, c := range w.MatchConditions {
+		h.rules.Conditions = append(h.rules.Conditions, cel.MatchCondition(c))
 	}
 	h.rules.Objects, err = match.Selector(w.ObjectSelector)
 	return h, err
