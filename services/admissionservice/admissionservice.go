@@ -62,6 +62,7 @@ type Spec struct {
 	MatchPolicy       string                `json:"matchPolicy"`
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
 	ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
+	MatchConditions   []MatchCondition      `json:"matchConditions"`
 	FailurePolicy     string                `json:"failurePolicy"`
 	TimeoutSeconds    int32                 `json:"timeoutSeconds"`
 	// BudgetPercent is the share of the remaining time of the request that one call may
@@ -105,6 +106,13 @@ type Rule struct {
 	APIVersions []string `json:"apiVersions"`
 	Resources   []string `json:"resources"`
 	Scope       string   `json:"scope"`
+}
+
+// MatchCondition is an expression that must be true for a request, as in webhook
+// configurations.
+type MatchCondition struct {
+	Name       string `json:"name"`
+	Expression string `json:"expression"`
 }
 
 // Complete sets the defaults of a spec, in place.

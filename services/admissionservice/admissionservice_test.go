@@ -2,6 +2,7 @@ package admissionservice_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,6 +35,14 @@ func read(t *testing.T, more string) admissionservice.Spec {
 	return decoded
 }
 
+// compile takes expressions for valid that do not end in an operator.
+func compile(expression string) error {
+	if strings.HasSuffix(expression, "=") {
+		return errors.New("compilation failed")
+	}
+	return nil
+}
+
 func TestDefaults(t *testing.T) {
 	got := read(t, `{endpoint: {service: {namespace: a, name: b}}}`)
 	want := admissionservice.Spec{Protocol: "grpc", Endpoint: admissionservice.Endpoint{Service: &admissionservice.Service{Namespace: "a", Name: "b", Port: 443}},
@@ -42,7 +51,7 @@ func TestDefaults(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if problems := got.Check(); len(problems) > 0 {
+	if problems := got.Check(compile); len(problems) > 0 {
 		t.Error(problems)
 	}
 }
@@ -73,6 +82,9 @@ func TestProblems(t *testing.T) {
 		`{protocol: webhook, endpoint: {url: "https://u:p@a"}}`:       {"spec.endpoint.url: invalid"},
 		`{endpoint: {service: {path: /a, port: 0}}}`:                  {"service.namespace: required", "service.name: required", "service.port: invalid", "service.path: invalid"},
 		`{trust: {caBundle: bm9uZQ==, serverName: "a b"}}`:            {"spec.trust.serverName: invalid", "spec.trust.caBundle: invalid"},
+		`{matchConditions: [{name: a, expression: "a =="}, {name: a, expression: "b"}, {name: c}, {name: "-", expression: d}]}`: {
+			"matchConditions[0].expression: invalid value a ==: compilation", "matchConditions[1].name: duplicate", "matchConditions[2].expression: required",
+			"matchConditions[3].name: invalid"},
 		`{rules: []}`: {"spec.rules: required"},
 		`{rules: [{}]}`: {"spec.rules[0].operations: required", "spec.rules[0].apiGroups: required",
 			"spec.rules[0].apiVersions: required", "spec.rules[0].resources: required"},
@@ -83,7 +95,7 @@ func TestProblems(t *testing.T) {
 	} {
 		spec := read(t, more)
 		var got []string
-		for _, p := range spec.Check() {
+		for _, p := range spec.Check(compile) {
 			got = append(got, p.String())
 		}
 		if !slices.EqualFunc(got, want, strings.Contains) {

@@ -19,6 +19,8 @@ import (
 const (
 	maxAddresses = 64
 	maxRules     = 64
+	// maxConditions is the limit on match conditions, as in webhook configurations.
+	maxConditions = 64
 	// maxSeconds bounds timeoutSeconds, as in webhook configurations.
 	maxSeconds = 30
 	maxPercent = 100
@@ -94,8 +96,9 @@ func (p problems) between(value, low, high int32) {
 	}
 }
 
-// Check returns the problems of a spec; none if it is valid.
-func (s *Spec) Check() []Problem {
+// Check returns the problems of a spec; none if it is valid. compile returns why an
+// expression cannot be used, nil if it can.
+func (s *Spec) Check(compile func(expression string) error) []Problem {
 	var all []Problem
 	p := problems{all: &all}
 	p.in("protocol").oneOf(s.Protocol, GRPC, Webhook)
@@ -111,6 +114,7 @@ func (s *Spec) Check() []Problem {
 	s.checkTrust(p.in("trust"))
 	checkSelector(p.in("namespaceSelector"), s.NamespaceSelector)
 	checkSelector(p.in("objectSelector"), s.ObjectSelector)
+	s.checkConditions(p.in("matchConditions"), compile)
 	switch {
 	case len(s.Rules) == 0:
 		p.in("rules").required("a service without rules is never asked")
@@ -121,6 +125,29 @@ func (s *Spec) Check() []Problem {
 		r.check(p.in("rules", i))
 	}
 	return all
+}
+
+func (s *Spec) checkConditions(p problems, compile func(string) error) {
+	if len(s.MatchConditions) > maxConditions {
+		p.invalid(len(s.MatchConditions), fmt.Sprintf("must have at most %d items", maxConditions))
+		return
+	}
+	names := map[string]bool{}
+	for i, c := range s.MatchConditions {
+		name, expression := p.in(i, "name"), p.in(i, "expression")
+		for _, problem := range validation.IsQualifiedName(c.Name) {
+			name.invalid(c.Name, problem)
+		}
+		if names[c.Name] {
+			name.add(Problem{Reason: services.CauseDuplicate, Value: c.Name})
+		}
+		names[c.Name] = true
+		if strings.TrimSpace(c.Expression) == "" {
+			expression.required("")
+		} else if err := compile(c.Expression); err != nil {
+			expression.invalid(c.Expression, err.Error())
+		}
+	}
 }
 
 func (s *Spec) checkCanary(p problems) {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/portico-platform/portico/admission/internal/delegate"
 	"github.com/portico-platform/portico/admission/internal/events"
 	"github.com/portico-platform/portico/admission/internal/images"
 	"github.com/portico-platform/portico/admission/internal/limits"
@@ -29,7 +30,7 @@ import (
 // is filled with the parser of its element type.
 type Environment struct {
 	Vocabulary vocabulary.Vocabulary
-	Store      services.Store // only ResourceQuota and NamespaceAutoProvision write
+	Store      services.Store // only ResourceQuota, NamespaceAutoProvision and AdmissionServices write
 	Authz      services.Authz
 	// Expressions evaluates what configurations of webhooks contain.
 	Expressions *cel.Engine
@@ -46,6 +47,8 @@ type Environment struct {
 	LimitRanges     review.Collection[limits.Range]
 	Quotas          review.Collection[quota.Quota]
 	PodPolicies     review.Collection[podsecurity.Policy] // nil when the plugin is off
+	// Delegates are the admission services.
+	Delegates *delegate.Registry
 	// Mutating and Validating are the configurations of webhooks.
 	Mutating, Validating review.Collection[webhook.Configuration]
 	// Default tolerationSeconds for nodes that are not ready or unreachable.
@@ -67,7 +70,7 @@ type Config struct {
 }
 
 // Table returns all plugins in the order in which they are called: first cheap rejections,
-// then defaults, then webhooks, and last ResourceQuota, which must see the final object.
+// then defaults, then admission services and webhooks, and last ResourceQuota, which must see the final object.
 func Table(e Environment) []Plugin {
 	v := e.Vocabulary
 	known := namespaces.Known{Mirror: e.Namespaces, Store: e.Store, Parse: namespaces.Parser(v)}
@@ -82,6 +85,7 @@ func Table(e Environment) []Plugin {
 	runtimes := runtimeClass{classes: e.RuntimeClasses, store: e.Store, group: v.Group("node.")}
 	matcher := match.Matcher{Labels: known.Labels, Expressions: e.Expressions, Vocabulary: v, Log: e.Log}
 	webhooks := webhook.Webhooks{Mutating: e.Mutating, Validating: e.Validating, Matcher: matcher, Vocabulary: v, Log: e.Log}
+	delegated := &delegate.Plugin{Registry: e.Delegates, Matcher: matcher, Authz: e.Authz, Log: e.Log}
 	pods := podsecurity.Plugin{Policies: e.PodPolicies, Authz: e.Authz, Vocabulary: v}
 	restricted := tolerations.Plugin{Namespaces: known, Config: e.Config.Tolerations, Vocabulary: v}
 	defaults := defaultTolerations{taints: []taint{
@@ -131,6 +135,7 @@ func Table(e Environment) []Plugin {
 		{Name: "CertificateSubjectRestriction", Default: true, Validate: csr.subject},
 		{Name: "DefaultIngressClass", Default: true, Mutate: ingress.mutate},
 		{Name: "DenyServiceExternalIPs", Validate: optional.DenyServiceExternalIPs},
+		{Name: "AdmissionServices", Default: true, Mutate: delegated.Mutate, Validate: delegated.Validate},
 		{Name: "MutatingAdmissionWebhook", Default: true, Mutate: webhooks.Mutate},
 		{Name: "ValidatingAdmissionWebhook", Default: true, Validate: webhooks.Validate},
 		{Name: "AlwaysDeny", Deprecated: true, Validate: alwaysDeny},

@@ -3,6 +3,7 @@ package catalogue
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -57,7 +58,8 @@ type GroupVersion struct {
 	Types   []*Type
 }
 
-// New builds the catalogue from the source's types and the files of package kinds.
+// New builds the catalogue from the source's types, those that the suite adds, and the files
+// of package kinds.
 func New(o Options) (*Catalogue, error) {
 	source := o.Source
 	if source == nil {
@@ -67,6 +69,12 @@ func New(o Options) (*Catalogue, error) {
 	if err != nil {
 		return nil, err
 	}
+	more, err := added(o.Vocabulary)
+	if err != nil {
+		return nil, err
+	}
+	surface.Types = append(surface.Types, more.Types...)
+	maps.Copy(surface.Definitions, more.Definitions)
 	if err := o.RuntimeConfig.check(surface.Types); err != nil {
 		return nil, err
 	}
