@@ -147,7 +147,7 @@ func faults() map[string]struct {
 		"HTTP no JSON": {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, "<html>") }), "its answer is not"},
 		"HTTP huge": {faultyHTTP(func(w http.ResponseWriter, uid string) {
 			_, _ = io.WriteString(w, reviewed(uid, patch(strings.Repeat(" ", 9<<20))))
-		}), "its answer is not"},
+		}), "larger than"},
 		"HTTP another uid":         {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, reviewed("other", `"allowed":true`)) }), "it answered request"},
 		"HTTP no response":         {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, `{}`) }), "no response"},
 		"HTTP bad patch":           {answering(patch(`[{"op":"replace","path":"/nothing/here","value":1}]`)), "patch cannot be applied"},

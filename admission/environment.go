@@ -19,8 +19,9 @@ import (
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/webhooks"
 	"github.com/portico-platform/portico/services/resource"
-	webhooks "github.com/portico-platform/portico/services/webhook"
+	remote "github.com/portico-platform/portico/services/webhook"
 )
 
 // environment connects to the services that the plugins call and waits until their
@@ -46,7 +47,11 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	unreachable, _ := n.Flags.GetInt64("default-unreachable-toleration-seconds")
 	e.NotReadyFor, e.UnreachableFor = time.Duration(notReady)*time.Second, time.Duration(unreachable)*time.Second
 	m := mirrors{node: n, store: store, source: source}
-	v, find := n.Vocabulary, webhooks.ClusterServices(store)
+	v := n.Vocabulary
+	clients, err := webhooks.Clients(n, store)
+	if err != nil {
+		return e, err
+	}
 	e.Namespaces = mirror(&m, "", "namespaces", namespaces.Parser(v))
 	e.StorageClasses = mirror(&m, "storage.", "storageclasses", plugin.StorageClassParser(v))
 	e.IngressClasses = mirror(&m, "networking.", "ingressclasses", plugin.IngressClassParser(v))
@@ -58,9 +63,9 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	if slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == "PodSecurityPolicy" }) {
 		e.PodPolicies = mirror(&m, "policy", "podsecuritypolicies", podsecurity.Parse)
 	}
-	e.Mutating = mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(v, find, c.MutatingAs))
-	e.Validating = mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(v, find, c.ValidatingAs))
-	if e.Delegates, err = delegates(&m, e); err != nil {
+	e.Mutating = mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(v, clients, c.MutatingAs))
+	e.Validating = mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(v, clients, c.ValidatingAs))
+	if e.Delegates, err = delegates(&m, e, clients); err != nil {
 		return e, err
 	}
 	objects := mirrorOf(&m, resource.GroupResource{Group: admissionservice.Group, Resource: admissionservice.Resource}, e.Delegates.Parse, e.Delegates.Changed)
@@ -74,9 +79,9 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 }
 
 // delegates returns the registry of admission services, with those of the file.
-func delegates(m *mirrors, e plugin.Environment) (*delegate.Registry, error) {
+func delegates(m *mirrors, e plugin.Environment, clients *remote.Clients) (*delegate.Registry, error) {
 	file, _ := m.node.Flags.GetString(servicesFile)
-	registry, err := delegate.NewRegistry(delegate.Config{File: file, Store: e.Store, Find: webhooks.ClusterServices(e.Store), Certificate: m.node.ClientCertificate(),
+	registry, err := delegate.NewRegistry(delegate.Config{File: file, Store: e.Store, Clients: clients, Certificate: m.node.ClientCertificate(),
 		Expressions: e.Expressions, Vocabulary: e.Vocabulary, Log: e.Log})
 	if err != nil {
 		return nil, run.Usagef("--%s: %v", servicesFile, err)

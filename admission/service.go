@@ -16,6 +16,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/webhooks"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -40,6 +41,7 @@ func flags(fs *pflag.FlagSet) {
 	fs.StringSlice("disable-admission-plugins", nil, "admission plugins to turn off, of those that are on by default: "+on)
 	fs.String("admission-control-config-file", "", "`file` with an AdmissionConfiguration, which configures admission plugins")
 	fs.String(servicesFile, "", "`file` with AdmissionServices as YAML documents, which are asked beside those of the API; read again when it changes")
+	webhooks.Flags(fs)
 	fs.Int64("default-not-ready-toleration-seconds", 300, "tolerationSeconds for nodes that are not ready, for pods that set none")
 	fs.Int64("default-unreachable-toleration-seconds", 300, "tolerationSeconds for nodes that are unreachable, for pods that set none")
 }

@@ -285,8 +285,6 @@ func TestWebhookMatching(t *testing.T) {
 		s.hook("clusterwide", rule(all+`, resources: ["*"], scope: Cluster`)),
 		s.hook("namespaced", rule(all+`, resources: ["*"], scope: Namespaced`)),
 		s.hook("prod", rule(all+`, resources: ["*"]`), "namespaceSelector: {matchLabels: {env: prod}}"),
-		s.hook("old", rule(`operations: ["*"], apiGroups: [extensions], apiVersions: [v1beta1], resources: [ingresses]`), "matchPolicy: Equivalent"),
-		s.hook("exact", rule(`operations: ["*"], apiGroups: [extensions], apiVersions: [v1beta1], resources: [ingresses]`), "matchPolicy: Exact"),
 	)
 	a := started(t, c)
 	of := func(group, plural, subresource, namespace, object string) services.AdmissionRequest {
@@ -303,7 +301,7 @@ func TestWebhookMatching(t *testing.T) {
 		{of("", "nodes", "", "", `{}`), "clusterwide everything no-subresources prod"},
 		{of("", "namespaces", "", "", `{"metadata":{"labels":{"env":"prod"}}}`), "clusterwide everything no-subresources prod"},
 		{of("", "namespaces", "", "", `{"metadata":{}}`), "clusterwide everything no-subresources"},
-		{of("networking.platform.io", "ingresses", "", "going", `{}`), "everything namespaced no-subresources old"},
+		{of("networking.platform.io", "ingresses", "", "going", `{}`), "everything namespaced no-subresources"},
 		{of("admissionregistration.platform.io", "validatingwebhookconfigurations", "", "", `{}`), ""},
 	} {
 		if _, err := a.Validate(t.Context(), x.request); err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/localservices"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run"
 )
@@ -74,9 +73,9 @@ func (c *config) keepOwnService(n *run.Node, d *door, self ownservice.Address) e
 		return run.Usagef("--service-cluster-ip-range: %v", err)
 	}
 	keeper := ownservice.New(ownservice.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes, Self: self, ClusterIP: networks.First(), Log: n.Log,
-		Engine: func() *typesystem.Engine { return d.types.Load().engine }})
+		Engine: d.engine})
 	n.Go("keeping the Service of the API", keeper.Run)
 	n.Go("registering the served versions", localservices.Keeper{Config: localservices.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes,
-		Changed: d.relearned, Log: n.Log, Engine: func() *typesystem.Engine { return d.types.Load().engine }}}.Run)
+		Changed: d.relearned, Log: n.Log, Engine: d.engine}}.Run)
 	return nil
 }

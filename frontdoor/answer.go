@@ -63,7 +63,11 @@ func statusOf(w http.ResponseWriter, err error) int {
 // objectRef names the object of a request for the audit record.
 func objectRef(r *request.Request) *audit.ObjectRef {
 	if r.Type == nil {
-		return nil
+		a := r.Attributes() // of an extension, or of a type that does not exist
+		if a.Resource == "" {
+			return nil
+		}
+		return &audit.ObjectRef{Resource: a.Resource, Namespace: r.Namespace, Name: r.Name, APIGroup: a.Group, APIVersion: a.Version, Subresource: a.Subresource}
 	}
 	return &audit.ObjectRef{Resource: r.Type.Resource, Namespace: r.Namespace, Name: r.Name,
 		APIGroup: r.Type.Group, APIVersion: r.Type.Version, Subresource: r.SubresourceName()}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/backends"
+
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/relocation"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -12,25 +14,29 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/webhooks"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
-	"github.com/portico-platform/portico/services/webhook"
 )
 
 // followCustom keeps the front door's custom types up to date. It returns the stored
 // definitions once all of them have been loaded.
-func (d *door) followCustom(ctx context.Context, n *run.Node, b backends) ([]crd.Definition, error) {
+func (d *door) followCustom(ctx context.Context, n *run.Node, b backends.Services) ([]crd.Definition, error) {
 	builtIn := d.types.Load().engine
+	clients, err := webhooks.Clients(n, b.Store)
+	if err != nil {
+		return nil, err
+	}
 	var mirror *changes.Mirror[crd.Definition]
 	mirror = changes.NewMirror(changes.MirrorConfig[crd.Definition]{
-		Source: b.changes, Store: b.store, Log: n.Log,
+		Source: b.Changes, Store: b.Store, Log: n.Log,
 		GroupResource: d.definitions(),
 		Decode: func(o services.Object) (crd.Definition, error) {
 			object, err := tree.Decode(o.JSON)
 			if err != nil {
 				return crd.Definition{}, err
 			}
-			in := crd.Setting{Vocabulary: n.Vocabulary, Types: builtIn.Types, Find: webhook.ClusterServices(b.store), Revision: o.Revision}
+			in := crd.Setting{Vocabulary: n.Vocabulary, Types: builtIn.Types, Webhooks: clients, Revision: o.Revision}
 			if before, ok := mirror.Get("", o.Key.Name); ok {
 				in.Before = &before
 			}

@@ -3,6 +3,8 @@ package frontdoor
 import (
 	"context"
 
+	"github.com/portico-platform/portico/frontdoor/internal/backends"
+
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/autoupdate"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
@@ -13,7 +15,7 @@ import (
 
 // restoreDefaults restores the default roles and bindings while the service runs. It
 // skips types that --runtime-config disables.
-func (d *door) restoreDefaults(n *run.Node, b backends) error {
+func (d *door) restoreDefaults(n *run.Node, b backends.Services) error {
 	objects, err := bootstrap.Objects(n.Vocabulary)
 	if err != nil {
 		return err
@@ -31,7 +33,7 @@ func (d *door) restoreDefaults(n *run.Node, b backends) error {
 	}
 	keeper := autoupdate.New(autoupdate.Config{
 		Defaults: defaults, OptOut: n.Vocabulary.Qualified("rbac.authorization", "autoupdate"),
-		Source: b.changes, Store: b.store, Writer: w, Log: n.Log,
+		Source: b.Changes, Store: b.Store, Writer: w, Log: n.Log,
 	})
 	n.Go("restoring default roles", keeper.Run)
 	return nil

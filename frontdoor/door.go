@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/backends"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/componentstatus"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/extensions"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reviews"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
@@ -26,10 +30,9 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/kit/changes"
-	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -49,6 +52,7 @@ const (
 type door struct {
 	log        *slog.Logger
 	vocabulary vocabulary.Vocabulary
+	release    release.Release
 	metrics    *requestMetrics
 	tracer     *tracing.Tracer
 	auditLog   *audit.Log // nil if audit logging is off
@@ -56,6 +60,8 @@ type door struct {
 	admission  services.Admission
 
 	types atomic.Pointer[knowledge]
+	// learning is held while types is replaced.
+	learning sync.Mutex
 	// relearned holds a signal after the types have changed.
 	relearned chan struct{}
 	access    *authfilters.Control
@@ -67,6 +73,8 @@ type door struct {
 	actions     *subresources.Handlers
 	components  *componentstatus.Handlers
 	connections *connect.Handlers
+	// extensions serve the group versions of other servers.
+	extensions *extensions.Handlers
 
 	router     http.Handler // serves the paths that are no resources
 	compressor compression.Compressor
@@ -89,8 +97,10 @@ type knowledge struct {
 // learn replaces the served types. Metrics of removed types are dropped: otherwise a user
 // who may create CustomResourceDefinitions could create series without bound.
 func (d *door) learn(e *typesystem.Engine) {
-	before := d.types.Swap(&knowledge{engine: e, documents: discovery.New(discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
-		Version: discovery.Release(""), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}})})
+	d.learning.Lock()
+	defer d.learning.Unlock()
+	before := d.types.Load()
+	d.publish(e)
 	if before == nil || d.metrics == nil {
 		return
 	}
@@ -109,13 +119,27 @@ func (d *door) learn(e *typesystem.Engine) {
 	}
 }
 
+// publish makes the front door serve types, and the documents about them and the extensions.
+// The caller holds d.learning.
+func (d *door) publish(e *typesystem.Engine) {
+	o := discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
+		Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}}
+	if before := d.types.Load(); before != nil {
+		o.Before = before.documents
+	}
+	if d.extensions != nil {
+		o.Extensions = d.extensions.Describe()
+	}
+	d.types.Store(&knowledge{engine: e, documents: discovery.New(o)})
+}
+
 // newDoor connects to the other services and builds the handlers.
 func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Catalogue, g features.Gates) (*door, error) {
-	b, err := reach(ctx, n)
+	b, err := backends.Connect(ctx, n)
 	if err != nil {
 		return nil, err
 	}
-	d := &door{log: n.Log, vocabulary: n.Vocabulary, tracer: n.Tracer, store: b.store, admission: b.admission,
+	d := &door{log: n.Log, vocabulary: n.Vocabulary, release: n.Release, tracer: n.Tracer, store: b.Store, admission: b.Admission,
 		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance,
 		relearned: make(chan struct{}, 1)}
 	e, err := typesystem.New(types, typesystem.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.On(features.ServerSideApply), Features: g})
@@ -127,7 +151,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		return nil, err
 	}
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
-	d.access = &authfilters.Control{Authn: b.authn, Authz: b.authz, Identities: authfilters.NewIdentities(), Vocabulary: n.Vocabulary, Log: n.Log,
+	d.access = &authfilters.Control{Authn: b.Authn, Authz: b.Decisions, Identities: authfilters.NewIdentities(), Vocabulary: n.Vocabulary, Log: n.Log,
 		Reads: inflight.New(c.reads, seatWait), Writes: inflight.New(c.writes, seatWait),
 		Connections: inflight.New(c.connections.Inflight, seatWait), Memory: inflight.NewBytes(requestMemory),
 		HealthOpened: make(chan struct{}, 1)}
@@ -135,27 +159,29 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	d.pacer = pace.New(pace.Config{Grace: bodyGrace, Rate: bodyRate, Stall: answerStall, Metrics: n.Metrics})
 	n.Go("watching over slow clients", d.pacer.Run)
 	n.Go("access to health checks", d.access.FollowHealth)
-	assigner, err := c.addresses.assigner(n, b.store)
+	assigner, err := c.addresses.assigner(n, b.Store)
 	if err != nil {
 		return nil, err
 	}
 	if d.reads, err = c.newReads(ctx, n, b, codec, d); err != nil {
 		return nil, err
 	}
-	d.writes = &writes.Handlers{Store: b.store, Reads: d.reads, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary, Log: n.Log,
+	d.writes = &writes.Handlers{Store: b.Store, Reads: d.reads, Admission: b.Admission, Codec: codec, Vocabulary: n.Vocabulary, Log: n.Log,
 		Allow: d.access.Allow, Addresses: assigner}
-	if d.actions, err = d.newActions(n, b); err != nil {
+	tokens, err := issuer.New(n)
+	if err != nil {
 		return nil, err
 	}
-	if d.connections, err = c.connections.New(n, b.store, b.admission); err != nil {
+	d.actions = &subresources.Handlers{Store: b.Store, Writes: d.writes, Admission: b.Admission, Codec: codec, Vocabulary: n.Vocabulary, Tokens: tokens, Now: time.Now}
+	if d.connections, err = c.connections.New(n, b.Store, b.Admission); err != nil {
 		return nil, err
 	}
 	d.components = &componentstatus.Handlers{Health: n.Health, Codec: codec}
-	d.review = &reviews.Handlers{Authn: b.authn, Authz: b.authz, Admission: b.admission, Codec: codec, Vocabulary: n.Vocabulary}
+	d.review = &reviews.Handlers{Authn: b.Authn, Authz: b.Authz, Admission: b.Admission, Codec: codec, Vocabulary: n.Vocabulary}
 	d.metrics = newRequestMetrics(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) + float64(d.connections.Open()) })
 	d.router = d.routes(n, c.profiling)
 	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
-		_, err := b.store.Revision(ctx)
+		_, err := b.Store.Revision(ctx)
 		return err
 	}})
 	definitions, err := d.followCustom(ctx, n, b)
@@ -168,11 +194,14 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if err := d.createDefaults(ctx); err != nil {
 		return nil, fmt.Errorf("creating default objects: %w", err)
 	}
+	if err := c.followExtensions(ctx, n, b, d); err != nil {
+		return nil, err
+	}
 	return d, d.restoreDefaults(n, b)
 }
 
 // newReads builds the read handlers with their feeds and token key.
-func (c *config) newReads(ctx context.Context, n *run.Node, b backends, codec *wire.Codec, d *door) (*reads.Handlers, error) {
+func (c *config) newReads(ctx context.Context, n *run.Node, b backends.Services, codec *wire.Codec, d *door) (*reads.Handlers, error) {
 	key, err := d.sealingKey(ctx)
 	if err != nil {
 		return nil, err
@@ -185,35 +214,8 @@ func (c *config) newReads(ctx context.Context, n *run.Node, b backends, codec *w
 	n.OnStop(func(context.Context) { stop() })
 	var draining context.Context
 	draining, d.drain = context.WithCancel(context.Background())
-	return reads.New(reads.Config{Store: b.store, Codec: codec, Tokens: tokens, Vocabulary: n.Vocabulary,
-		Feeds: feed.New(following, feed.Config{Source: b.changes, Head: b.store.Revision,
+	return reads.New(reads.Config{Store: b.Store, Codec: codec, Tokens: tokens, Vocabulary: n.Vocabulary,
+		Feeds: feed.New(following, feed.Config{Source: b.Changes, Head: b.Store.Revision,
 			Bytes: c.feedBytes, Age: c.watchHistory}),
 		TokenLifetime: c.watchHistory, WatchTimeout: c.watchTimeout, Draining: draining}), nil
-}
-
-// backends holds the services that the front door calls.
-type backends struct {
-	authn     services.Authn
-	authz     services.Authz
-	admission services.Admission
-	store     services.Store
-	changes   changes.Source
-}
-
-// reach connects to the backends, in this process or remotely.
-func reach(ctx context.Context, n *run.Node) (b backends, err error) {
-	if b.authn, err = contract.Authn.Use(ctx, n); err != nil {
-		return b, err
-	}
-	if b.authz, err = contract.Authz.Use(ctx, n); err != nil {
-		return b, err
-	}
-	if b.admission, err = contract.Admission.Use(ctx, n); err != nil {
-		return b, err
-	}
-	if b.store, err = contract.Store.Use(ctx, n); err != nil {
-		return b, err
-	}
-	b.changes, err = changes.Use(ctx, n)
-	return b, err
 }

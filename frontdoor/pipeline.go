@@ -203,6 +203,7 @@ func (d *door) identified(next request.Handler) request.Handler {
 			r.Plain, r.Health = d.plain, health(r.URL.Path)
 			r.Verb = strings.ToLower(r.Method)
 		}
+		d.extensions.Route(r)
 		return next(w, r)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/pprof"
 	"strings"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/routes"
@@ -22,7 +23,9 @@ func (d *door) routes(n *run.Node, profiling bool) http.Handler {
 	for _, path := range []string{"/", "/version", "/version/", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"} {
 		r.Get(path, documents)
 	}
-	issuerRoutes(r, d.actions.Tokens)
+	for path, document := range issuer.Documents(d.actions.Tokens) {
+		r.Get(path, failing(document))
+	}
 	if profiling {
 		r.Get("/debug/pprof", http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently).ServeHTTP)
 		r.Get("/debug/pprof/*", pprof.Index)

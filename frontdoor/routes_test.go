@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -23,7 +24,7 @@ func TestRoutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &door{actions: &subresources.Handlers{}}
-	d.types.Store(&knowledge{documents: discovery.New(discovery.Options{Catalogue: types, Vocabulary: vocabulary.K8s(), Version: discovery.Release("")})})
+	d.types.Store(&knowledge{documents: discovery.New(discovery.Options{Catalogue: types, Vocabulary: vocabulary.K8s(), Version: discovery.Version(release.V121)})})
 	health := &run.Health{}
 	health.Add(run.Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
 	d.router = d.routes(&run.Node{Health: health, Metrics: prometheus.NewRegistry()}, true)

@@ -13,14 +13,19 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/clienttrust"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/extensions"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/keypair"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
+	"github.com/portico-platform/portico/services/kit/webhooks"
 )
 
 // config holds the front door's flags, named as in the specification.
@@ -41,6 +46,7 @@ type config struct {
 	hiddenMetrics     string
 	addresses         addressConfig
 	connections       connect.Settings
+	extensions        extensions.Settings
 	profiling         bool
 }
 
@@ -62,6 +68,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.IntVar(&c.securePort, "secure-port", 6443, "port to serve HTTPS on; 0 for any free port")
 	fs.StringVar(&c.certFile, "tls-cert-file", "", "serving certificate (PEM, may include intermediates)")
 	fs.StringVar(&c.keyFile, "tls-private-key-file", "", "private key for --tls-cert-file (PEM)")
+	webhooks.Flags(fs)
 	expiry.Flags(fs, expiry.Own, "tls-cert-file")
 	fs.StringSliceVar(&c.runtimeConfig, "runtime-config", nil, "group versions to enable or disable, such as batch/v1beta1=false; also api/all, api/ga, api/beta, api/alpha")
 	fs.StringToStringVar(&c.featureGates, "feature-gates", nil, "features to turn on or off, as in ServerSideApply=false")
@@ -78,24 +85,23 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "previous release, such as 1.20, whose hidden metrics are shown; this release hides none")
 	c.addresses.register(fs)
 	c.connections.Register(fs)
-	registerTokens(fs)
+	c.extensions.Register(fs)
+	clienttrust.Register(fs)
+	issuer.Register(fs)
 }
 
 // maxGoawayChance bounds --goaway-chance: more would keep clients connecting.
 const maxGoawayChance = 0.02
 
-// previousRelease is the only value of --show-hidden-metrics-for-version (section
-// "Deprecation rules").
-const previousRelease = "1.20"
-
 // start returns once the front door serves.
 func (c *config) start(ctx context.Context, n *run.Node) error {
-	gates, err := parseGates(c.featureGates, n.Log)
+	gates, err := parseGates(n.Release, c.featureGates, n.Log)
 	if err != nil {
 		return err
 	}
-	if c.hiddenMetrics != "" && c.hiddenMetrics != previousRelease {
-		return run.Usagef("--show-hidden-metrics-for-version must be omitted or have the value %q: only the previous minor version is allowed", previousRelease)
+	// Section "Deprecation rules".
+	if previous := n.Release.Previous().String(); c.hiddenMetrics != "" && c.hiddenMetrics != previous {
+		return run.Usagef("--show-hidden-metrics-for-version must be omitted or have the value %q: only the previous minor version is allowed", previous)
 	}
 	if !(c.goawayChance >= 0 && c.goawayChance <= maxGoawayChance) { // NaN is neither
 		return run.Usagef("--goaway-chance: %v is not between 0 and %v", c.goawayChance, maxGoawayChance)
@@ -104,7 +110,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return run.Usagef("--runtime-config: %v", err)
 	}
-	types, err := catalogue.New(catalogue.Options{Vocabulary: n.Vocabulary, RuntimeConfig: runtimeConfig, Feature: gates.On})
+	types, err := catalogue.New(catalogue.Options{Vocabulary: n.Vocabulary, Release: n.Release, RuntimeConfig: runtimeConfig, Feature: gates.On})
 	if err != nil {
 		return run.Usagef("--runtime-config: %v", err)
 	}
@@ -139,7 +145,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 			_ = server.Close()
 		}
 	})
-	n.Log.Info("serving", "url", "https://"+listener.Addr().String(), "vocabulary", n.Vocabulary.Name)
+	n.Log.Info("serving", "url", "https://"+listener.Addr().String(), "vocabulary", n.Vocabulary.Name, "emulated", n.Release)
 	return nil
 }
 
@@ -164,7 +170,7 @@ func (c *config) listen(log *slog.Logger) (net.Listener, error) {
 	if c.certFile == "" || c.keyFile == "" {
 		return nil, run.Usagef("--tls-cert-file and --tls-private-key-file are required")
 	}
-	certificate, err := openCertificate(c.certFile, c.keyFile, log)
+	certificate, err := keypair.Open(keypair.Files{What: "serving certificate", Cert: c.certFile, Key: c.keyFile}, log)
 	if err != nil {
 		return nil, run.Usagef("--tls-cert-file, --tls-private-key-file: %v", err)
 	}

@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -58,9 +59,33 @@ type AdmissionRequest struct {
 	// OwnerTypes are the served resource types of the owners in Object, each once.
 	// Admission cannot look them up, because ownerReferences name kinds.
 	OwnerTypes []OwnerType
+	// Served are the types whose paths show the same objects, in all versions and groups,
+	// that of the request among them. Front doors of earlier releases send none.
+	Served []ServedType
+	// Converter converts the objects between the types in Served. If it is nil and one
+	// has to be converted, the error is ErrNoConverter; the call can then be repeated with a
+	// converter.
+	Converter Converter
 	// Bypass names the admission services that the caller asks to skip. Admission checks
 	// that the user may.
 	Bypass []string
+}
+
+// ErrNoConverter is the error of a review that needs the Converter of its request, which
+// has none. No webhook has been called.
+var ErrNoConverter = errors.New("the objects of the request have to be converted")
+
+// ServedType is a served resource type, and the kind of its objects. With a subresource, it is
+// that of the subresource's body, as in AdmissionRequest.
+type ServedType struct {
+	Group, Version, Resource     string
+	KindGroup, KindVersion, Kind string
+}
+
+// Converter converts the objects of one request.
+type Converter interface {
+	// Convert returns an object of the request, as JSON, in the version of a type of Served.
+	Convert(ctx context.Context, object []byte, to ServedType) ([]byte, error)
 }
 
 // OwnerType maps a kind to its resource type.

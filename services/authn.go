@@ -2,6 +2,8 @@ package services
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -56,4 +58,14 @@ const (
 	GroupMasters            = "system:masters"
 	GroupServiceAccounts    = "system:serviceaccounts"
 	UserServiceAccountStart = "system:serviceaccount:"
+
+	groupNodes    = "system:nodes"
+	userNodeStart = "system:node:"
 )
+
+// Node returns the name of the node whose agent the user is, and whether the user is the
+// agent of a node. The name is empty if the user does not say of which.
+func (u UserInfo) Node() (name string, is bool) {
+	name, is = strings.CutPrefix(u.Name, userNodeStart)
+	return name, is && slices.Contains(u.Groups, groupNodes)
+}

@@ -38,6 +38,12 @@ type Decision struct {
 	// EvaluationError names what could not be evaluated, such as a missing role of a
 	// binding.
 	EvaluationError string
+	// Revision is set if the decision depends on nothing but the request and stored roles and
+	// bindings: it is right for as long as none of them has changed after this revision. 0
+	// means that the decision must not be kept.
+	Revision int64
+	// AnyName means that the decision is the same for every Name.
+	AnyName bool
 }
 
 // RulesRequest requests the rules of a user in a namespace.

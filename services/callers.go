@@ -26,7 +26,8 @@ type Caller struct {
 //	service    reads                                       follows      changes
 //	frontdoor  any type                                    any type     any type
 //	authn      secrets, serviceaccounts, pods              nothing      nothing
-//	authz      roles, clusterroles and their bindings      the same     nothing
+//	authz      roles, bindings; what nodes need: pods,     the same     nothing
+//	           persistentvolumes and volumeattachments
 //	admission  what its plugins read: typesOfAdmission     its mirrors  resourcequotas: status.used; new namespaces;
 //	                                                                    admissionservices: status
 //
@@ -46,6 +47,7 @@ func Callers() map[string][]Caller {
 	authz := Caller{Service: "authz", Types: []resource.GroupResource{
 		{Group: "rbac.authorization.", Resource: "roles"}, {Group: "rbac.authorization.", Resource: "rolebindings"},
 		{Group: "rbac.authorization.", Resource: "clusterroles"}, {Group: "rbac.authorization.", Resource: "clusterrolebindings"},
+		{Resource: "pods"}, {Resource: "persistentvolumes"}, {Group: "storage.", Resource: "volumeattachments"}, // mode Node
 	}}
 	read, mirrored := typesOfAdmission()
 	followers := []Caller{frontdoor, authz, {Service: "admission", Types: mirrored}}

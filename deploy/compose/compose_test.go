@@ -4,6 +4,7 @@ package compose
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -22,10 +26,24 @@ import (
 // startTime is the maximum time until the suite is ready once the images exist.
 const startTime = time.Minute
 
+// admissionConfig refuses volumes in namespaces that have no quota for them.
+const admissionConfig = `
+apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: ResourceQuota
+  configuration:
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: ResourceQuotaConfiguration
+    limitedResources:
+    - {resource: persistentvolumeclaims, matchContains: [requests.storage]}
+`
+
 // containers is a running suite.
 type containers struct {
 	env        []string
 	project    string
+	configDir  string
 	kubeconfig string
 	config     *rest.Config
 	client     kubernetes.Interface
@@ -41,6 +59,7 @@ func TestCompose(t *testing.T) {
 	}
 	c := start(t)
 	t.Run("kubectl", c.testKubectl)
+	t.Run("admission configuration", c.testAdmissionConfiguration)
 	t.Run("hardened", c.testHardened)
 	t.Run("faults", c.testFaults)
 }
@@ -54,8 +73,12 @@ func start(t *testing.T) *containers {
 	}
 	_, port, _ := net.SplitHostPort(address)
 	state := t.TempDir()
-	c := &containers{project: "portico-test-" + port, kubeconfig: filepath.Join(state, "pki", "admin", "kubeconfig")}
-	c.env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+c.project, "PORTICO_PORT="+port, "PORTICO_STATE="+state, "TAG=test", "PORTICO_TAG=test")
+	c := &containers{project: "portico-test-" + port, configDir: filepath.Join(state, "config"), kubeconfig: filepath.Join(state, "pki", "admin", "kubeconfig")}
+	c.env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+c.project, "PORTICO_PORT="+port, "PORTICO_STATE="+state, "PORTICO_CONFIG="+c.configDir, "TAG=test", "PORTICO_TAG=test")
+	c.env = append(c.env, "PORTICO_ADMISSION_CONFIG=/config/admission.yaml")
+	if err := errors.Join(os.Mkdir(c.configDir, 0o755), os.WriteFile(filepath.Join(c.configDir, "admission.yaml"), []byte(admissionConfig), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	if os.Getenv("PORTICO_TEST_IMAGES") == "" { // otherwise they exist, with the tag test
 		t.Log("images:\n" + c.run(t, "../images/build"))
 	}
@@ -159,6 +182,17 @@ func (c *containers) testKubectl(t *testing.T) {
 	}
 }
 
+// testAdmissionConfiguration creates what the admission configuration refuses.
+func (c *containers) testAdmissionConfiguration(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
+	_, err := c.client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), claim, metav1.CreateOptions{})
+	if err == nil || !strings.Contains(err.Error(), "insufficient quota") {
+		t.Errorf("a claim without a quota: %v, want a refusal", err)
+	}
+}
+
 // testHardened checks every container: it does not run as root, has a read-only root
 // filesystem, no capabilities and resource limits, and mounts only its own identity.
 func (c *containers) testHardened(t *testing.T) {
@@ -197,6 +231,7 @@ func (c *containers) testHardened(t *testing.T) {
 			switch {
 			case m.Destination == "/pki" && !m.RW && strings.Contains(one.Name, filepath.Base(m.Source)):
 				identities++
+			case m.Destination == "/config" && !m.RW && m.Source == c.configDir:
 			case m.Destination == "/data" && strings.Contains(one.Name, "etcd-"):
 			default:
 				t.Errorf("%s has mounted %+v", one.Name, m)

@@ -56,6 +56,7 @@ func TestBodies(t *testing.T, c *cluster.Cluster) {
 		{"OwnObjects", definitions.OwnObjects},
 		{"RightsOfRoles", rights.Roles},
 		{"RightsOfWebhooks", rights.Webhooks},
+		{"WebhookVersions", rights.WebhookVersions},
 		{"RightsOfImpersonation", rights.Impersonation},
 		{"RightsOfAccounts", rights.Accounts},
 		{"RightsOfCertificates", rights.Certificates},

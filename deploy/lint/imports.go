@@ -17,6 +17,9 @@ const (
 	// contracts is the module that all modules may import, kit the one that all services
 	// may import, and composer the one that may import all modules.
 	contracts, kit, composer = "services", "services/kit", "deploy"
+	// sdk is the module that admission services of others are built with, and examples the
+	// folder of such services, each a module.
+	sdk, examples = "admission/sdk", "admission/examples"
 	// maxDepth bounds the number of packages on any import path from the program of the
 	// front door to the package of object keys.
 	maxDepth             = 9
@@ -28,7 +31,7 @@ func importRules() []Rule {
 		{"a module imports services and services/kit, and no sibling",
 			"call the other service through its contract: get it with Use of services/kit/contract", checkImports},
 		{"the contracts have few dependencies",
-			"move the code that needs the dependency to services/kit: every implementation of a contract depends on all of services/go.mod", checkContracts},
+			"move the code that needs the dependency to services/kit, or to the service: every implementation of a contract depends on all of services/go.mod, and every admission service on admission/sdk/go.mod", checkContracts},
 		{"the layers of the front door import downwards",
 			"move the package to its layer, or its dependency to a lower layer: see layers in deploy/lint/imports.go", checkLayers},
 		{fmt.Sprintf("the import depth of the front door is at most %d", maxDepth),
@@ -56,8 +59,14 @@ func checkImports(w *Workspace) (found []Finding) {
 
 // moduleOf returns the module of a folder of the workspace.
 func moduleOf(dir string) string {
-	if dir == kit || strings.HasPrefix(dir, kit+"/") {
-		return kit
+	for _, nested := range []string{kit, sdk} {
+		if dir == nested || strings.HasPrefix(dir, nested+"/") {
+			return nested
+		}
+	}
+	if example, ok := strings.CutPrefix(dir, examples+"/"); ok {
+		name, _, _ := strings.Cut(example, "/")
+		return examples + "/" + name
 	}
 	module, _, _ := strings.Cut(dir, "/")
 	return module
@@ -70,6 +79,11 @@ func mayImport(module, other string) bool {
 		return true
 	case contracts:
 		return false
+	case sdk:
+		return other == contracts
+	}
+	if strings.HasPrefix(module, examples+"/") {
+		return other == contracts || other == sdk
 	}
 	return other == contracts || other == kit
 }
@@ -79,19 +93,24 @@ func heavy() []string {
 	return []string{"etcd", "nats", "client-go", "prometheus", "portico"}
 }
 
-// checkContracts finds heavy modules among the requirements of the contracts, direct
-// or indirect.
+// checkContracts finds heavy modules among the requirements of the contracts and of the
+// SDK, direct or indirect.
 func checkContracts(w *Workspace) (found []Finding) {
-	if !slices.Contains(w.Modules, contracts) {
-		return nil
-	}
-	requires, err := requirements(filepath.Join(w.root, contracts))
-	if err != nil {
-		return []Finding{{contracts, err.Error()}}
-	}
-	for _, path := range slices.Sorted(maps.Keys(requires)) {
-		if slices.ContainsFunc(heavy(), func(word string) bool { return strings.Contains(path, word) }) {
-			found = append(found, Finding{contracts + "/go.mod", "requires " + path})
+	for _, module := range []string{contracts, sdk} {
+		if !slices.Contains(w.Modules, module) {
+			continue
+		}
+		requires, err := requirements(filepath.Join(w.root, module))
+		if err != nil {
+			return append(found, Finding{module, err.Error()})
+		}
+		for _, path := range slices.Sorted(maps.Keys(requires)) {
+			if module == sdk && path == project+contracts {
+				continue
+			}
+			if slices.ContainsFunc(heavy(), func(word string) bool { return strings.Contains(path, word) }) {
+				found = append(found, Finding{module + "/go.mod", "requires " + path})
+			}
 		}
 	}
 	return found
@@ -139,9 +158,11 @@ func requirements(dir string) (map[string]string, error) {
 
 // layers returns the allowed imports of each layer of the front door, by the folder in
 // frontdoor/internal: HTTP processing (http), request handlers (handlers), types
-// (typesystem), encodings (wire), and the initial objects of every cluster (bootstrap).
+// (typesystem), encodings (wire), the initial objects of every cluster (bootstrap), and the
+// services that it calls (backends).
 func layers() map[string][]string {
 	return map[string][]string{
+		"backends":   {},
 		"http":       {"typesystem"},
 		"handlers":   {"http", "typesystem", "wire"},
 		"typesystem": {},

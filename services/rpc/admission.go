@@ -2,8 +2,11 @@ package rpc
 
 import (
 	"context"
+	"errors"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/portico-platform/portico/services"
@@ -27,6 +30,10 @@ func (s admissionServer) Validate(ctx context.Context, m *pb.AdmissionRequest) (
 	return admissionAnswer(s.impl.Validate(ctx, admissionRequestIn(m)))
 }
 
+func (s admissionServer) Review(stream grpc.BidiStreamingServer[pb.ReviewInput, pb.ReviewOutput]) error {
+	return serveReview(s.impl, stream)
+}
+
 type admissionClient struct{ peer pb.AdmissionClient }
 
 func NewAdmission(c grpc.ClientConnInterface) services.Admission {
@@ -35,6 +42,9 @@ func NewAdmission(c grpc.ClientConnInterface) services.Admission {
 
 func (c admissionClient) Mutate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
 	m, err := c.peer.Mutate(ctx, admissionRequestOut(r))
+	if r.Converter != nil && status.Code(err) == codes.FailedPrecondition {
+		m, err = c.review(ctx, &pb.ReviewInput{Input: &pb.ReviewInput_Mutate{Mutate: admissionRequestOut(r)}}, r.Converter)
+	}
 	if err != nil {
 		return services.AdmissionResponse{}, errorIn(ctx, "admission", err)
 	}
@@ -43,6 +53,9 @@ func (c admissionClient) Mutate(ctx context.Context, r services.AdmissionRequest
 
 func (c admissionClient) Validate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
 	m, err := c.peer.Validate(ctx, admissionRequestOut(r))
+	if r.Converter != nil && status.Code(err) == codes.FailedPrecondition {
+		m, err = c.review(ctx, &pb.ReviewInput{Input: &pb.ReviewInput_Validate{Validate: admissionRequestOut(r)}}, r.Converter)
+	}
 	if err != nil {
 		return services.AdmissionResponse{}, errorIn(ctx, "admission", err)
 	}
@@ -58,7 +71,7 @@ func admissionRequestOut(r services.AdmissionRequest) *pb.AdmissionRequest {
 		Group: r.Group, Version: r.Version, Kind: r.Kind, Resource: r.Resource, Subresource: r.Subresource,
 		KindGroup: r.KindGroup, KindVersion: r.KindVersion, Namespace: r.Namespace, Name: r.Name, User: userOut(r.User),
 		Object: r.Object, OldObject: r.OldObject, Options: r.Options, DryRun: r.DryRun,
-		OwnerTypes: ownerTypesOut(r.OwnerTypes), Bypass: r.Bypass,
+		OwnerTypes: ownerTypesOut(r.OwnerTypes), Served: each(r.Served, servedTypeOut), Bypass: r.Bypass,
 	}
 }
 
@@ -84,7 +97,7 @@ func admissionRequestIn(m *pb.AdmissionRequest) services.AdmissionRequest {
 		Group: m.GetGroup(), Version: m.GetVersion(), Kind: m.GetKind(), Resource: m.GetResource(), Subresource: m.GetSubresource(),
 		KindGroup: m.GetKindGroup(), KindVersion: m.GetKindVersion(), Namespace: m.GetNamespace(), Name: m.GetName(), User: userIn(m.GetUser()),
 		Object: m.GetObject(), OldObject: m.GetOldObject(), Options: m.GetOptions(), DryRun: m.GetDryRun(),
-		OwnerTypes: ownerTypesIn(m.GetOwnerTypes()), Bypass: m.GetBypass(),
+		OwnerTypes: ownerTypesIn(m.GetOwnerTypes()), Served: each(m.GetServed(), servedTypeIn), Bypass: m.GetBypass(),
 	}
 }
 
@@ -95,6 +108,8 @@ func admissionAnswer(r services.AdmissionResponse, err error) (*pb.AdmissionResp
 	switch {
 	case err == nil:
 		return m, nil
+	case errors.Is(err, services.ErrNoConverter):
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	case len(r.Warnings) == 0 && len(r.AuditAnnotations) == 0 && len(r.Timings) == 0:
 		return nil, errorOut(err)
 	}

@@ -27,7 +27,8 @@ func (s authzServer) Authorize(ctx context.Context, m *pb.Attributes) (*pb.Decis
 	if err != nil {
 		return nil, errorOut(err)
 	}
-	return &pb.Decision{Allowed: d.Allowed, Denied: d.Denied, Reason: d.Reason, EvaluationError: d.EvaluationError}, nil
+	return &pb.Decision{Allowed: d.Allowed, Denied: d.Denied, Reason: d.Reason, EvaluationError: d.EvaluationError,
+		Revision: d.Revision, AnyName: d.AnyName}, nil
 }
 
 func (s authzServer) Rules(ctx context.Context, m *pb.RulesRequest) (*pb.RulesResponse, error) {
@@ -67,6 +68,7 @@ func (c authzClient) Authorize(ctx context.Context, a services.Attributes) (serv
 	return services.Decision{
 		Allowed: m.GetAllowed(), Denied: m.GetDenied(),
 		Reason: m.GetReason(), EvaluationError: m.GetEvaluationError(),
+		Revision: m.GetRevision(), AnyName: m.GetAnyName(),
 	}, nil
 }
 

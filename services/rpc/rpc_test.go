@@ -141,7 +141,7 @@ func fill(v reflect.Value) {
 		v.SetUint(3) // valid for all enumerations
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(1 << 30)
-	case reflect.Interface: // an error: whoever adjusts the answer sets it
+	case reflect.Interface: // the converter stays with the caller; whoever adjusts the answer sets an error
 	default:
 		panic("cannot fill a " + v.Type().String())
 	}

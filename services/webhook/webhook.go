@@ -8,25 +8,16 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
 )
 
-const (
-	// dialWithin bounds the time to connect.
-	dialWithin = 10 * time.Second
-	// idleFor is how long an idle connection is kept.
-	idleFor = 90 * time.Second
-	// servicePort is the default port of a service.
-	servicePort = 443
-)
+// servicePort is the default port of a service.
+const servicePort = 443
 
 // Config is a client configuration, as in webhook configurations and custom resource
 // definitions: a URL or a Service.
@@ -60,8 +51,7 @@ type Service struct {
 // Resolver returns the host and port of a service of the cluster.
 type Resolver func(ctx context.Context, namespace, name string, port int32) (address string, err error)
 
-// Client calls one webhook. It keeps connections while the webhook's configuration is
-// unchanged.
+// Client calls one webhook.
 type Client struct {
 	url    string
 	client *http.Client
@@ -69,57 +59,12 @@ type Client struct {
 	err    error // invalid configuration
 }
 
-// Caller is who calls a webhook.
+// Caller is who calls webhooks.
 type Caller struct {
 	// Agent is the User-Agent of its requests.
 	Agent string
 	// Trace adds the headers that name the trace of ctx; nil adds none.
 	Trace func(ctx context.Context, h http.Header)
-}
-
-// New returns a client. Errors of the configuration are returned by the first Post.
-func New(c Config, find Resolver, caller Caller) *Client {
-	if c.Identity.Err != nil {
-		return &Client{err: c.Identity.Err}
-	}
-	trust := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.Identity.TLS != nil {
-		trust = c.Identity.TLS.Clone()
-		trust.MinVersion = max(trust.MinVersion, tls.VersionTLS12)
-	}
-	if len(c.CABundle) > 0 {
-		trust.RootCAs = x509.NewCertPool()
-		if !trust.RootCAs.AppendCertsFromPEM(c.CABundle) {
-			return &Client{err: errors.New("clientConfig.caBundle contains no certificate")}
-		}
-	}
-	dialer := &net.Dialer{Timeout: dialWithin}
-	transport := &http.Transport{
-		TLSClientConfig: trust, TLSHandshakeTimeout: dialWithin, ForceAttemptHTTP2: true,
-		DialContext: dialer.DialContext, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: idleFor, MaxIdleConnsPerHost: 16,
-	}
-	client := &Client{caller: caller, client: &http.Client{Transport: transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	if c.Identity.Wrap != nil {
-		client.client.Transport = c.Identity.Wrap(transport)
-	}
-	switch s := c.Service; {
-	case c.URL != nil:
-		client.url = *c.URL
-	case s != nil:
-		client.url = s.url()
-		transport.Proxy = nil
-		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			address, err := find(ctx, s.Namespace, s.Name, s.port())
-			if err != nil {
-				return nil, err
-			}
-			return dialer.DialContext(ctx, network, address)
-		}
-	default:
-		client.err = errors.New("clientConfig has neither url nor service")
-	}
-	return client
 }
 
 func (s *Service) port() int32 {
@@ -168,12 +113,15 @@ func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error 
 		return err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, l.Bytes))
+	if response.StatusCode/100 != 2 {
+		return &StatusError{Code: response.StatusCode, Status: response.Status, Retry: response.Header.Get("Retry-After") != ""}
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, l.Bytes+1))
 	if err != nil {
 		return err
 	}
-	if response.StatusCode/100 != 2 {
-		return &StatusError{Code: response.StatusCode, Status: response.Status, Retry: response.Header.Get("Retry-After") != ""}
+	if int64(len(text)) > l.Bytes {
+		return fmt.Errorf("its answer is larger than %d bytes", l.Bytes)
 	}
 	if err := json.Unmarshal(text, reply); err != nil {
 		return fmt.Errorf("its answer is not a %T: %w", reply, err)

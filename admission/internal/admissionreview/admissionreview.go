@@ -47,13 +47,20 @@ type Asker struct {
 	Owner string
 }
 
-// Ask asks about a request, whose Object must be current. An error means that there is no
-// valid answer.
-func (a *Asker) Ask(ctx context.Context, r *review.Review, timeout time.Duration) (Answer, error) {
+// Question is a request in the version that a webhook knows.
+type Question struct {
+	*review.Review
+	// As is the type as which the webhook knows the objects, Object and Old are these.
+	As          services.ServedType
+	Object, Old []byte
+}
+
+// Ask asks about a request. An error means that there is no valid answer.
+func (a *Asker) Ask(ctx context.Context, q Question, timeout time.Duration) (Answer, error) {
 	if a.Version == "" {
 		return Answer{}, errors.New("it understands neither v1 nor v1beta1 of AdmissionReview")
 	}
-	question := &admissionv1.AdmissionReview{Request: question(r)}
+	question := &admissionv1.AdmissionReview{Request: requestOf(q)}
 	question.Kind, question.APIVersion = "AdmissionReview", a.Vocabulary.Group("admission.")+"/"+a.Version
 	reply := &admissionv1.AdmissionReview{}
 	ctx, span := tracing.StartCall(ctx, "webhook", "admit")
@@ -69,18 +76,16 @@ func (a *Asker) Ask(ctx context.Context, r *review.Review, timeout time.Duration
 	return *reply.Response, nil
 }
 
-// question returns the AdmissionRequest of a review, whose Object must be current.
-func question(r *review.Review) *admissionv1.AdmissionRequest {
-	kind := metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
-	if r.KindVersion != "" {
-		kind.Group, kind.Version = r.KindGroup, r.KindVersion
-	}
-	of := metav1.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
+// requestOf returns the AdmissionRequest for a webhook.
+func requestOf(c Question) *admissionv1.AdmissionRequest {
+	r := c.Review
+	kind, of := typeOf(c.As)
+	requestKind, requestOf := typeOf(r.Own())
 	q := &admissionv1.AdmissionRequest{
 		UID: uuid.NewUUID(), Kind: kind, Resource: of, SubResource: r.Subresource,
-		RequestKind: &kind, RequestResource: &of, RequestSubResource: r.Subresource,
+		RequestKind: &requestKind, RequestResource: &requestOf, RequestSubResource: r.Subresource,
 		Name: r.Name, Namespace: r.Namespace, Operation: admissionv1.Operation(r.Operation),
-		Object: raw(r.Object), OldObject: raw(r.OldObject), DryRun: &r.DryRun, Options: raw(r.Options),
+		Object: raw(c.Object), OldObject: raw(c.Old), DryRun: &r.DryRun, Options: raw(r.Options),
 		UserInfo: authenticationv1.UserInfo{Username: r.User.Name, UID: r.User.UID, Groups: r.User.Groups},
 	}
 	if r.IsNamespace() {
@@ -93,6 +98,11 @@ func question(r *review.Review) *admissionv1.AdmissionRequest {
 		}
 	}
 	return q
+}
+
+func typeOf(t services.ServedType) (metav1.GroupVersionKind, metav1.GroupVersionResource) {
+	return metav1.GroupVersionKind{Group: t.KindGroup, Version: t.KindVersion, Kind: t.Kind},
+		metav1.GroupVersionResource{Group: t.Group, Version: t.Version, Resource: t.Resource}
 }
 
 // raw wraps JSON; an empty slice becomes null.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services/admissionservice"
 )
@@ -15,19 +14,23 @@ import (
 // enforces reports whether the answers of a service count for a request. With mode Canary
 // that depends on the object and on nothing else, so that an object is always treated in
 // the same way.
-func (s *Service) enforces(m match.Matcher, r *review.Review) bool {
+func (s *Service) enforces(r *review.Review) bool {
 	switch s.Spec.Mode {
 	case admissionservice.Shadow:
 		return false
 	case admissionservice.Canary:
-		return place(s.Name, m.Groups(r)[0], r) < uint64(*s.Spec.CanaryPercent)
+		return place(s.Name, r) < uint64(*s.Spec.CanaryPercent)
 	}
 	return true
 }
 
 // place returns the place of an object among all, from 0 to 99. Each service has an order
-// of its own. The group is the first of those that serve the object.
-func place(service, group string, r *review.Review) uint64 {
+// of its own. Of several groups that serve the object, the first in order counts.
+func place(service string, r *review.Review) uint64 {
+	group := r.Group
+	for _, served := range r.Served {
+		group = min(group, served.Group)
+	}
 	hash := sha256.Sum256([]byte(strings.Join([]string{service, group, r.Resource, r.Namespace, nameOf(r)}, "\x00")))
 	return binary.BigEndian.Uint64(hash[:]) % 100
 }

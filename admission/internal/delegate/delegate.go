@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +38,8 @@ type asked struct {
 	phase    replicas.Phase
 	enforced bool
 	round    int
+	as       services.ServedType       // as which the service knows the objects
+	request  services.AdmissionRequest // in the version that the service knows
 
 	answer  replicas.Answer
 	err     error
@@ -50,23 +53,18 @@ func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
 	var shadows []*asked
 	var running sync.WaitGroup
 	err := p.each(ctx, r, replicas.Mutate, func(a *asked) error {
-		current, err := r.Current()
-		if err != nil {
-			return err
-		}
 		seen, before := r.Seen[a.key()]
-		if r.Round > 0 && (!before || same(seen, current)) {
+		if r.Round > 0 && (!before || same(seen, a.request.Object)) {
 			return nil
 		}
-		request := r.AdmissionRequest
+		r.Seen[a.key()] = a.request.Object
 		if !a.enforced {
-			r.Seen[a.key()] = current
 			shadows = append(shadows, a)
-			running.Go(func() { p.ask(ctx, a, request) })
+			running.Go(func() { p.ask(ctx, a) })
 			return nil
 		}
-		p.ask(ctx, a, request)
-		return p.change(ctx, r, a, current)
+		p.ask(ctx, a)
+		return p.change(ctx, r, a)
 	})
 	running.Wait()
 	for _, a := range shadows {
@@ -76,13 +74,13 @@ func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
 }
 
 // change applies the answer of a service that mutates.
-func (p *Plugin) change(ctx context.Context, r *review.Review, a *asked, before []byte) error {
-	r.Seen[a.key()] = before
-	if a.err == nil && a.answer.Object != nil && !same(before, a.answer.Object) {
-		a.changed = true
-		r.Seen[a.key()] = a.answer.Object
-		r.Replace(a.answer.Object)
-		r.Again()
+func (p *Plugin) change(ctx context.Context, r *review.Review, a *asked) error {
+	if a.err == nil && a.answer.Object != nil && !same(a.request.Object, a.answer.Object) {
+		if a.err = r.ReplaceAs(ctx, a.as, a.answer.Object); a.err == nil {
+			a.changed = true
+			r.Seen[a.key()] = a.answer.Object
+			r.Again()
+		}
 	}
 	p.record(r, a)
 	return p.verdict(ctx, a)
@@ -104,12 +102,8 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	var all []*asked
 	var running sync.WaitGroup
 	err := p.each(ctx, r, replicas.Validate, func(a *asked) error {
-		if _, err := r.Current(); err != nil {
-			return err
-		}
-		request := r.AdmissionRequest
 		all = append(all, a)
-		running.Go(func() { p.ask(ctx, a, request) })
+		running.Go(func() { p.ask(ctx, a) })
 		return nil
 	})
 	running.Wait()
@@ -128,11 +122,11 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 // error.
 func (p *Plugin) each(ctx context.Context, r *review.Review, phase replicas.Phase, ask func(*asked) error) error {
 	for _, s := range p.Registry.Services() {
-		if phase == replicas.Mutate && !s.Spec.Mutates() || phase == replicas.Validate && !s.Spec.Validates() {
+		if !s.takesPart(phase) {
 			continue
 		}
-		enforced := s.enforces(p.Matcher, r)
-		matches, err := p.Matcher.Matches(ctx, &s.rules, r)
+		enforced := s.enforces(r)
+		as, matches, err := p.Matcher.Matches(ctx, &s.rules, r)
 		if err != nil && !enforced {
 			continue
 		}
@@ -153,16 +147,60 @@ func (p *Plugin) each(ctx context.Context, r *review.Review, phase replicas.Phas
 		case r.DryRun && s.Spec.SideEffects == admissionservice.Some:
 			return services.BadRequest("admission service %q does not support dry run", s.Name)
 		}
-		if err := ask(&asked{Service: s, phase: phase, enforced: enforced, round: r.Round}); err != nil {
+		a := &asked{Service: s, phase: phase, enforced: enforced, round: r.Round, as: as}
+		if a.request, err = requestAs(ctx, r, as); err != nil {
+			return p.notConverted(ctx, s, err)
+		}
+		if err := ask(a); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// NeedsConverter reports whether the request lacks the converter that the services of a
+// phase may need.
+func (p *Plugin) NeedsConverter(phase replicas.Phase, r *review.Review) bool {
+	return r.Converter == nil && slices.ContainsFunc(p.Registry.Services(), func(s *Service) bool {
+		return s.takesPart(phase) && p.Matcher.Converts(&s.rules, r)
+	})
+}
+
+// takesPart reports whether the service is asked in a phase.
+func (s *Service) takesPart(phase replicas.Phase) bool {
+	if phase == replicas.Mutate {
+		return s.Spec.Mutates()
+	}
+	return s.Spec.Validates()
+}
+
+// requestAs returns the request in the version of a type that serves its objects.
+func requestAs(ctx context.Context, r *review.Review, as services.ServedType) (services.AdmissionRequest, error) {
+	object, old, err := r.As(ctx, as)
+	request := r.AdmissionRequest
+	request.Group, request.Version, request.Resource = as.Group, as.Version, as.Resource
+	request.KindGroup, request.KindVersion, request.Kind = as.KindGroup, as.KindVersion, as.Kind
+	request.Object, request.OldObject = object, old
+	// What admission needs is not for services.
+	request.Bypass, request.Served, request.Converter = nil, nil, nil
+	return request, err
+}
+
+// notConverted returns the error of objects that cannot be converted for a service, whatever
+// its failure policy is.
+func (p *Plugin) notConverted(ctx context.Context, s *Service, err error) error {
+	switch {
+	case errors.Is(err, services.ErrNoConverter):
+		return err
+	case ctx.Err() != nil:
+		return services.AsStatus(ctx.Err())
+	}
+	return &services.Status{Code: http.StatusInternalServerError, Reason: services.ReasonInternalError,
+		Message: fmt.Sprintf("Internal error occurred: converting for admission service %q: %v", s.Name, err)}
+}
+
 // ask asks a service within its timeout and its share of the remaining time.
-func (p *Plugin) ask(ctx context.Context, a *asked, request services.AdmissionRequest) {
-	request.Bypass = nil // which is not for services
+func (p *Plugin) ask(ctx context.Context, a *asked) {
 	full := time.Duration(a.Spec.TimeoutSeconds) * time.Second
 	within := full
 	if deadline, bounded := ctx.Deadline(); bounded {
@@ -176,7 +214,7 @@ func (p *Plugin) ask(ctx context.Context, a *asked, request services.AdmissionRe
 	ctx, span := tracing.StartCall(ctx, "admission-service", string(a.phase))
 	span.Set("portico.admission.service", a.Name)
 	began := time.Now()
-	a.answer, a.err = a.pool.Ask(ctx, a.phase, request)
+	a.answer, a.err = a.pool.Ask(ctx, a.phase, a.request)
 	a.took = time.Since(began)
 	span.Set("portico.admission.verdict", a.result())
 	span.End(a.err)

@@ -33,7 +33,7 @@ type Config struct {
 	File string
 	// Store receives the status of services.
 	Store       services.Store
-	Find        webhook.Resolver
+	Clients     *webhook.Clients // for services that speak AdmissionReview, and for addresses
 	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	Expressions *cel.Engine
 	Vocabulary  vocabulary.Vocabulary
@@ -211,7 +211,7 @@ func (g *Registry) start(d *Declared) *Service {
 	}
 	s.tally = &tally{}
 	s.pool = replicas.NewPool(replicas.Config{Name: d.Name, Protocol: d.Spec.Protocol, Endpoint: d.Spec.Endpoint, Trust: d.Spec.Trust,
-		Find: g.config.Find, Certificate: g.config.Certificate, Vocabulary: g.config.Vocabulary, Log: g.config.Log})
+		Clients: g.config.Clients, Certificate: g.config.Certificate, Vocabulary: g.config.Vocabulary, Log: g.config.Log})
 	return s
 }
 

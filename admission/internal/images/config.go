@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/admission/internal/config"
-	"github.com/portico-platform/portico/admission/internal/kubeconfig"
+	"github.com/portico-platform/portico/services/kit/kubeconfig"
 	"github.com/portico-platform/portico/services/webhook"
 )
 

@@ -8,22 +8,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"strings"
 	"time"
 
 	imagepolicyv1alpha1 "k8s.io/api/imagepolicy/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/cache"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/kit/webhooks"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
@@ -31,8 +27,6 @@ import (
 const (
 	// askWithin bounds one question.
 	askWithin = 30 * time.Second
-	// maxTries is how often a question is asked.
-	maxTries = 5
 	// maxAnswer is the longest answer that is read, in bytes.
 	maxAnswer = 64 << 10
 	// maxKept bounds how many answers are kept.
@@ -50,7 +44,7 @@ type Plugin struct {
 
 // New returns the plugin with a configuration.
 func New(c Config, v vocabulary.Vocabulary, log *slog.Logger) *Plugin {
-	return &Plugin{config: c, vocabulary: v, log: log, client: webhook.New(c.Remote, nil, webhook.Caller{Agent: "portico-admission", Trace: tracing.ToHeader}), kept: cache.NewLRUExpireCache(maxKept)}
+	return &Plugin{config: c, vocabulary: v, log: log, client: webhook.NewClients(webhook.Settings{Caller: webhooks.Caller("admission")}).New(c.Remote), kept: cache.NewLRUExpireCache(maxKept)}
 }
 
 // Validate refuses with Forbidden (403) pods with images that the service refuses, and
@@ -145,39 +139,20 @@ func (p *Plugin) status(ctx context.Context, question *imagepolicyv1alpha1.Image
 }
 
 // ask asks until there is an answer or a failure that lasts.
-func (p *Plugin) ask(ctx context.Context, question *imagepolicyv1alpha1.ImageReview) (status imagepolicyv1alpha1.ImageReviewStatus, err error) {
-	var failure error
-	backoff := wait.Backoff{Duration: p.config.RetryBackoff, Factor: 1.5, Jitter: 0.2, Steps: maxTries}
-	err = wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
-		var reply imagepolicyv1alpha1.ImageReview
-		failure = p.client.Post(ctx, question, &reply, webhook.Limits{Timeout: askWithin, Bytes: maxAnswer})
-		if failure == nil && reply.TypeMeta != question.TypeMeta {
-			failure = fmt.Errorf("it answered %s of %q, not %s of %q", reply.Kind, reply.APIVersion, question.Kind, question.APIVersion)
+func (p *Plugin) ask(ctx context.Context, question *imagepolicyv1alpha1.ImageReview) (imagepolicyv1alpha1.ImageReviewStatus, error) {
+	var reply imagepolicyv1alpha1.ImageReview
+	err := webhook.Retry(ctx, p.config.RetryBackoff, func(ctx context.Context) error {
+		reply = imagepolicyv1alpha1.ImageReview{}
+		if err := p.client.Post(ctx, question, &reply, webhook.Limits{Timeout: askWithin, Bytes: maxAnswer}); err != nil {
+			return err
 		}
-		if failure != nil && passing(failure) {
-			return false, nil
+		if reply.TypeMeta != question.TypeMeta {
+			return fmt.Errorf("it answered %s of %q, not %s of %q", reply.Kind, reply.APIVersion, question.Kind, question.APIVersion)
 		}
-		status = reply.Status
-		return true, failure
+		return nil
 	})
-	if failure != nil {
-		err = failure
-	}
 	if err != nil {
-		err = fmt.Errorf("the image policy webhook: %w", err)
+		return imagepolicyv1alpha1.ImageReviewStatus{}, fmt.Errorf("the image policy webhook: %w", err)
 	}
-	return status, err
-}
-
-// passing reports whether a failure may be over when the question is asked again.
-func passing(err error) bool {
-	var status *webhook.StatusError
-	if !errors.As(err, &status) {
-		return utilnet.IsConnectionReset(err)
-	}
-	switch status.Code {
-	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusGatewayTimeout:
-		return true
-	}
-	return status.Retry && status.Code >= http.StatusInternalServerError
+	return reply.Status, nil
 }

@@ -55,11 +55,24 @@ type Matcher struct {
 }
 
 // Matches reports whether one of the rules, both selectors and all conditions match a
-// request.
-func (m Matcher) Matches(ctx context.Context, by *Rules, r *review.Review) (bool, error) {
-	if m.exempt(r) || !slices.ContainsFunc(by.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool { return m.covers(by, &rule, r) }) {
-		return false, nil
+// request. as is the type of the matching rule, in whose version the objects are sent.
+func (m Matcher) Matches(ctx context.Context, by *Rules, r *review.Review) (as services.ServedType, ok bool, err error) {
+	if as, ok = by.covers(r); !ok || m.exempt(r) {
+		return as, false, nil
 	}
+	ok, err = m.selected(ctx, by, r)
+	return as, ok, err
+}
+
+// Converts reports whether the objects of a request may have to be converted for whom the
+// rules are.
+func (m Matcher) Converts(by *Rules, r *review.Review) bool {
+	as, ok := by.covers(r)
+	return ok && r.Converts(as) && !m.exempt(r)
+}
+
+// selected reports whether both selectors and all conditions match.
+func (m Matcher) selected(ctx context.Context, by *Rules, r *review.Review) (bool, error) {
 	if !by.Objects.Empty() {
 		current, err := r.Current()
 		if err != nil || !selects(by.Objects, current) && !selects(by.Objects, r.OldObject) {
@@ -142,45 +155,51 @@ func labelsOf(object []byte) (map[string]string, bool) {
 	return o.Metadata.Labels, true
 }
 
-// covers reports whether a rule matches the request.
-func (m Matcher) covers(by *Rules, rule *admissionregistrationv1.RuleWithOperations, r *review.Review) bool {
-	if !includes(rule.Operations, admissionregistrationv1.OperationType(r.Operation)) || !inScope(rule.Scope, r) {
-		return false
-	}
-	if !slices.ContainsFunc(rule.Resources, func(path string) bool { return coversPath(path, r) }) {
-		return false
-	}
-	if includes(rule.APIGroups, r.Group) && includes(rule.APIVersions, r.Version) {
-		return true
-	}
-	return by.Equivalent && slices.ContainsFunc(m.Groups(r), func(group string) bool { return includes(rule.APIGroups, group) })
-}
-
-// Groups returns the API groups that serve the objects of the request's resource.
-func (m Matcher) Groups(r *review.Review) []string {
-	for _, shown := range []struct {
-		resource string
-		in       []string
-	}{
-		{"ingresses", []string{m.Vocabulary.Group("networking."), "extensions"}},
-		{"events", []string{"", m.Vocabulary.Group("events.")}},
-	} {
-		if r.Resource == shown.resource && slices.Contains(shown.in, r.Group) {
-			return shown.in
+// covers returns the type of the request if a rule names it. With matchPolicy Equivalent it is
+// otherwise the first type that a rule names and that serves the same objects.
+func (by *Rules) covers(r *review.Review) (as services.ServedType, ok bool) {
+	own := r.Own()
+	for i := range by.Rules {
+		if covers(&by.Rules[i], own, r) {
+			return own, true
 		}
 	}
-	return []string{r.Group}
+	if !by.Equivalent {
+		return own, false
+	}
+	for i := range by.Rules {
+		for _, served := range r.Served {
+			if covers(&by.Rules[i], served, r) {
+				return served, true
+			}
+		}
+		// A front door of an earlier release names no types: any version of the group will do.
+		if other := by.Rules[i]; len(r.Served) == 0 {
+			other.APIVersions = []string{"*"}
+			if covers(&other, own, r) {
+				return own, true
+			}
+		}
+	}
+	return own, false
+}
+
+// covers reports whether a rule matches a request as one for the type.
+func covers(rule *admissionregistrationv1.RuleWithOperations, t services.ServedType, r *review.Review) bool {
+	return includes(rule.Operations, admissionregistrationv1.OperationType(r.Operation)) && inScope(rule.Scope, r) &&
+		includes(rule.APIGroups, t.Group) && includes(rule.APIVersions, t.Version) &&
+		slices.ContainsFunc(rule.Resources, func(path string) bool { return coversPath(path, t.Resource, r.Subresource) })
 }
 
 func includes[T ~string](list []T, value T) bool {
 	return slices.Contains(list, "*") || slices.Contains(list, value)
 }
 
-// coversPath reports whether a rule's resource, as in pods, pods/exec, pods/*, */scale or
-// */*, is that of the request. A * alone means no subresources.
-func coversPath(path string, r *review.Review) bool {
+// coversPath reports whether a path in a rule, as in pods, pods/exec, pods/*, */scale or */*,
+// is that of a resource or subresource. A * alone means no subresources.
+func coversPath(path, plural, sub string) bool {
 	resource, subresource, _ := strings.Cut(path, "/")
-	return (resource == "*" || resource == r.Resource) && (subresource == "*" || subresource == r.Subresource)
+	return (resource == "*" || resource == plural) && (subresource == "*" || subresource == sub)
 }
 
 func inScope(scope *admissionregistrationv1.ScopeType, r *review.Review) bool {

@@ -8,8 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
@@ -18,28 +16,16 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-const (
-	userStart = "system:node:"
-	group     = "system:nodes"
-)
-
 // Plugin restricts nodes. It reads pods and nodes as they are now.
 type Plugin struct {
 	Store      services.Reader
 	Vocabulary vocabulary.Vocabulary
 }
 
-// node returns the name of the node whose agent a user is; it is empty when the user is
-// an agent of no particular node.
-func node(u services.UserInfo) (name string, is bool) {
-	name, is = strings.CutPrefix(u.Name, userStart)
-	return name, is && slices.Contains(u.Groups, group)
-}
-
 // Mutate changes nothing. It refuses with Forbidden (403) before others change the
 // object, so that what they add is not held against the node.
 func (p Plugin) Mutate(ctx context.Context, r *review.Review) error {
-	name, is := node(r.User)
+	name, is := r.User.Node()
 	if !is || r.Operation == services.OperationConnect {
 		return nil
 	}

@@ -135,6 +135,7 @@ func Table(e Environment) []Plugin {
 		{Name: "CertificateSubjectRestriction", Default: true, Validate: csr.subject},
 		{Name: "DefaultIngressClass", Default: true, Mutate: ingress.mutate},
 		{Name: "DenyServiceExternalIPs", Validate: optional.DenyServiceExternalIPs},
+		{Name: "converter", Always: true, Mutate: converter{webhooks, delegated}.mutate, Validate: converter{webhooks, delegated}.validate},
 		{Name: "AdmissionServices", Default: true, Mutate: delegated.Mutate, Validate: delegated.Validate},
 		{Name: "MutatingAdmissionWebhook", Default: true, Mutate: webhooks.Mutate},
 		{Name: "ValidatingAdmissionWebhook", Default: true, Validate: webhooks.Validate},

@@ -71,13 +71,16 @@ func (p *Pool) resolve(ctx context.Context) error {
 			return err
 		}
 		for _, a := range addresses {
+			if err := p.config.Clients.Check(a); err != nil {
+				return err
+			}
 			address := net.JoinHostPort(a.Unmap().String(), port)
 			found[address] = func() (target, error) { return p.dial(address, serverName) }
 		}
 		return nil
 	}
 	if s := p.config.Endpoint.Service; s != nil {
-		at, err := p.config.Find(ctx, s.Namespace, s.Name, s.Port)
+		at, err := p.config.Clients.Find(ctx, s.Namespace, s.Name, s.Port)
 		if err != nil {
 			return err
 		}

@@ -37,8 +37,8 @@ type Config struct {
 	Protocol string
 	Endpoint admissionservice.Endpoint
 	Trust    admissionservice.Trust
-	// Find returns the addresses of Services of the cluster.
-	Find webhook.Resolver
+	// Clients find Services of the cluster, and say which addresses may be reached.
+	Clients *webhook.Clients
 	// Certificate is that of the process; nil if it has none. It is the only credential
 	// that a service receives.
 	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)

@@ -12,7 +12,6 @@ import (
 	"github.com/portico-platform/portico/admission/internal/admissionreview"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -31,7 +30,7 @@ func newWebhookTarget(c Config) *webhookTarget {
 	} else {
 		config.URL = &c.Endpoint.URL
 	}
-	client := webhook.New(config, c.Find, webhook.Caller{Agent: "portico-admission", Trace: tracing.ToHeader})
+	client := c.Clients.New(config)
 	return &webhookTarget{admissionreview.Asker{Client: client, Version: "v1", Vocabulary: c.Vocabulary, Owner: c.Name}, c.Name, client.CloseIdle}
 }
 
@@ -58,7 +57,7 @@ func (t *webhookTarget) ask(ctx context.Context, phase Phase, r services.Admissi
 	if !bounded {
 		return Answer{}, errors.New("the call has no deadline")
 	}
-	reply, err := t.asker.Ask(ctx, review.New(r), time.Until(deadline))
+	reply, err := t.asker.Ask(ctx, questionOf(r), time.Until(deadline))
 	if err != nil {
 		return Answer{}, t.failure(ctx, err)
 	}
@@ -76,6 +75,12 @@ func (t *webhookTarget) ask(ctx context.Context, phase Phase, r services.Admissi
 		return Answer{}, errors.New("its patch cannot be applied: " + err.Error())
 	}
 	return a, checkObject(r, a.Object)
+}
+
+// questionOf returns the question about a request, which is in the version of the service.
+func questionOf(r services.AdmissionRequest) admissionreview.Question {
+	about := review.New(r)
+	return admissionreview.Question{Review: about, As: about.Own(), Object: r.Object, Old: r.OldObject}
 }
 
 // failure marks the lack of an answer with a Status of code 503.

@@ -28,13 +28,15 @@ type Review struct {
 	services.AdmissionRequest
 	// Round counts the passes through the mutating plugins, from 0.
 	Round int
-	// Seen holds the object after each webhook's last call, by the webhook's key.
+	// Seen holds the object after each webhook's last call, in the webhook's version, by the
+	// webhook's key.
 	Seen map[string][]byte
 
 	object           map[string]any // Object, decoded; nil until Decoded is called
 	decoded, changed bool           // object is newer than Object; either differs from the request's
 	again            bool
 	expressions      *cel.Request // the request with Object; nil until Expressions is called
+	converted        map[services.ServedType]*conversion
 	warnings         []string
 	warned           int // bytes of warnings
 	annotations      map[string]string
@@ -43,7 +45,7 @@ type Review struct {
 
 // New returns the review of a request.
 func New(r services.AdmissionRequest) *Review {
-	return &Review{AdmissionRequest: r, Seen: map[string][]byte{}}
+	return &Review{AdmissionRequest: r, Seen: map[string][]byte{}, converted: map[services.ServedType]*conversion{}}
 }
 
 // Is reports whether the review is about an operation on a resource type itself or

@@ -11,7 +11,6 @@ import (
 	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
-	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
@@ -38,9 +37,9 @@ type hook struct {
 
 func (h *hook) key() string { return h.configuration + "/" + h.name }
 
-// Parser returns a parser of stored configurations. The resolver finds the addresses of
-// Services that webhooks name; identities are the client credentials for each webhook.
-func Parser(v vocabulary.Vocabulary, find webhook.Resolver, identities Identities) func(services.Object) (Configuration, error) {
+// Parser returns a parser of stored configurations. Identities are the client credentials for
+// each webhook.
+func Parser(v vocabulary.Vocabulary, clients *webhook.Clients, identities Identities) func(services.Object) (Configuration, error) {
 	return func(o services.Object) (Configuration, error) {
 		var stored struct {
 			// A validating webhook has all fields of a mutating one except reinvocationPolicy.
@@ -58,7 +57,7 @@ func Parser(v vocabulary.Vocabulary, find webhook.Resolver, identities Identitie
 			config := clientConfig(w.ClientConfig)
 			config.Identity = identities.of(config)
 			hook.asker.Vocabulary = v
-			hook.asker.Client = webhook.New(config, find, webhook.Caller{Agent: "portico-admission", Trace: tracing.ToHeader})
+			hook.asker.Client = clients.New(config)
 			c.hooks = append(c.hooks, hook)
 		}
 		return c, nil

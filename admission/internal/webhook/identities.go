@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/portico-platform/portico/admission/internal/config"
-	"github.com/portico-platform/portico/admission/internal/kubeconfig"
+	"github.com/portico-platform/portico/services/kit/kubeconfig"
 	"github.com/portico-platform/portico/services/webhook"
 )
 

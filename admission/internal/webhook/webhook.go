@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/portico-platform/portico/admission/internal/admissionreview"
@@ -28,59 +29,95 @@ type Webhooks struct {
 	Log                  *slog.Logger
 }
 
+// called is a webhook that is called for a request.
+type called struct {
+	*hook
+	index    int
+	question admissionreview.Question
+}
+
 // Mutate calls the mutating webhooks. In the second round it calls those with
 // reinvocationPolicy IfNeeded if the object has changed since their first call.
 func (w *Webhooks) Mutate(ctx context.Context, r *review.Review) error {
-	index := -1
-	for _, c := range w.Mutating.List("") {
-		for _, hook := range c.hooks {
-			index++
-			matches, err := w.Matcher.Matches(ctx, &hook.rules, r)
-			if err != nil {
-				return err
-			}
-			if !matches {
-				continue
-			}
-			if err := w.change(ctx, hook, r, index); err != nil {
-				return err
-			}
+	for index, hook := range list(w.Mutating) {
+		as, matches, err := w.Matcher.Matches(ctx, &hook.rules, r)
+		if err != nil {
+			return err
+		}
+		if !matches {
+			continue
+		}
+		if err := w.change(ctx, called{hook: hook, index: index, question: admissionreview.Question{Review: r, As: as}}, r); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// change calls one webhook and applies its patch to the object.
-func (w *Webhooks) change(ctx context.Context, hook *hook, r *review.Review, index int) error {
-	before, err := r.Current()
-	if err != nil {
-		return err
+// NeedsConverter reports whether the request lacks the converter that the webhooks of some
+// configurations may need.
+func (w *Webhooks) NeedsConverter(of review.Collection[Configuration], r *review.Review) bool {
+	return r.Converter == nil && slices.ContainsFunc(list(of), func(h *hook) bool { return w.Matcher.Converts(&h.rules, r) })
+}
+
+// list returns all webhooks in the order in which they are called.
+func list(configurations review.Collection[Configuration]) (hooks []*hook) {
+	for _, c := range configurations.List("") {
+		hooks = append(hooks, c.hooks...)
 	}
-	if seen, matching := r.Seen[hook.key()]; r.Round > 0 && (!matching || !hook.reinvoke || same(seen, before)) {
+	return hooks
+}
+
+// change calls one webhook and applies its patch to the object.
+func (w *Webhooks) change(ctx context.Context, c called, r *review.Review) (err error) {
+	q := &c.question
+	seen, before := r.Seen[c.key()]
+	if r.Round > 0 && (!before || !c.reinvoke) {
 		return nil
 	}
-	answer, err := w.call(ctx, hook, r)
-	hook.addNotes(r, answer)
-	if err != nil {
-		return w.applyFailurePolicy(ctx, hook, r, outcome{err: err, kind: "mutating", index: index})
+	if q.Object, q.Old, err = r.As(ctx, q.As); err != nil {
+		return notConverted(ctx, c.hook, err)
 	}
-	after := before
+	if r.Round > 0 && same(seen, q.Object) {
+		return nil
+	}
+	answer, err := w.call(ctx, c, r)
+	c.addNotes(r, answer)
+	if err != nil {
+		return w.applyFailurePolicy(ctx, c.hook, r, outcome{err: err, kind: "mutating", index: c.index})
+	}
+	after := q.Object
 	if len(answer.Patch) > 0 {
-		if after, err = admissionreview.Patched(ctx, before, answer.Patch); err != nil {
-			return w.patchError(ctx, hook, err)
+		if after, err = admissionreview.Patched(ctx, q.Object, answer.Patch); err != nil {
+			return w.patchError(ctx, c.hook, err)
 		}
 	}
-	changed := !same(before, after)
+	changed := !same(q.Object, after)
 	if changed {
-		r.Replace(after)
+		if err := r.ReplaceAs(ctx, q.As, after); err != nil {
+			return notConverted(ctx, c.hook, err)
+		}
 		r.Again()
 	}
-	r.Seen[hook.key()] = after
+	r.Seen[c.key()] = after
 	r.Annotate(map[string]string{
-		fmt.Sprintf("%s/round_%d_index_%d", w.Vocabulary.Group("mutation.webhook.admission."), r.Round, index): fmt.Sprintf(
-			`{"configuration":%q,"webhook":%q,"mutated":%t}`, hook.configuration, hook.name, changed),
+		fmt.Sprintf("%s/round_%d_index_%d", w.Vocabulary.Group("mutation.webhook.admission."), r.Round, c.index): fmt.Sprintf(
+			`{"configuration":%q,"webhook":%q,"mutated":%t}`, c.configuration, c.name, changed),
 	})
 	return nil
+}
+
+// notConverted returns the error of objects that cannot be converted for a webhook, whatever
+// its failure policy is.
+func notConverted(ctx context.Context, hook *hook, err error) error {
+	switch {
+	case errors.Is(err, services.ErrNoConverter):
+		return err
+	case ctx.Err() != nil:
+		return services.AsStatus(ctx.Err())
+	}
+	return &services.Status{Code: http.StatusInternalServerError, Reason: services.ReasonInternalError,
+		Message: fmt.Sprintf("Internal error occurred: converting for webhook %q: %v", hook.name, err)}
 }
 
 // same reports whether two objects are equal, regardless of their encoding.
@@ -105,32 +142,35 @@ func (w *Webhooks) patchError(ctx context.Context, hook *hook, err error) error 
 // Validate calls the validating webhooks concurrently. If several reject the request, the
 // first in the order of the configurations is returned.
 func (w *Webhooks) Validate(ctx context.Context, r *review.Review) error {
-	var matching []*hook
-	for _, c := range w.Validating.List("") {
-		for _, hook := range c.hooks {
-			matches, err := w.Matcher.Matches(ctx, &hook.rules, r)
-			if err != nil {
-				return err
-			}
-			if matches {
-				matching = append(matching, hook)
-			}
+	var matching []called
+	for _, hook := range list(w.Validating) {
+		as, matches, err := w.Matcher.Matches(ctx, &hook.rules, r)
+		if err != nil {
+			return err
 		}
+		if !matches {
+			continue
+		}
+		c := called{hook: hook, question: admissionreview.Question{Review: r, As: as}}
+		if c.question.Object, c.question.Old, err = r.As(ctx, as); err != nil {
+			return notConverted(ctx, hook, err)
+		}
+		matching = append(matching, c)
 	}
 	answers, errs := make([]admissionreview.Answer, len(matching)), make([]error, len(matching))
 	var group sync.WaitGroup
-	for i, hook := range matching {
-		group.Go(func() { answers[i], errs[i] = w.call(ctx, hook, r) })
+	for i, c := range matching {
+		group.Go(func() { answers[i], errs[i] = w.call(ctx, c, r) })
 	}
 	group.Wait()
-	for i, hook := range matching {
-		hook.addNotes(r, answers[i])
+	for i, c := range matching {
+		c.addNotes(r, answers[i])
 	}
-	for i, hook := range matching {
+	for i, c := range matching {
 		if errs[i] == nil {
 			continue
 		}
-		if err := w.applyFailurePolicy(ctx, hook, r, outcome{err: errs[i], kind: "validating", index: i}); err != nil {
+		if err := w.applyFailurePolicy(ctx, c.hook, r, outcome{err: errs[i], kind: "validating", index: i}); err != nil {
 			return err
 		}
 	}
@@ -185,11 +225,11 @@ func (f *callFailure) Error() string { return f.err.Error() }
 // call calls a webhook. If the webhook rejects the request, or does not support dry run,
 // the error is a *services.Status; any other error is a *callFailure. The answer has the
 // warnings and audit annotations in either case.
-func (w *Webhooks) call(ctx context.Context, h *hook, r *review.Review) (admissionreview.Answer, error) {
+func (w *Webhooks) call(ctx context.Context, h called, r *review.Review) (admissionreview.Answer, error) {
 	if r.DryRun && !h.dryRunSafe {
 		return admissionreview.Answer{}, services.BadRequest("admission webhook %q does not support dry run", h.name)
 	}
-	answer, err := h.asker.Ask(ctx, r, h.timeout)
+	answer, err := h.asker.Ask(ctx, h.question, h.timeout)
 	if err != nil {
 		return answer, &callFailure{err}
 	}

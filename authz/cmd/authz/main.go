@@ -9,7 +9,7 @@ import (
 func main() {
 	run.Main(run.App{
 		Name:     "authz",
-		About:    "authorizes requests by stored roles and bindings (RBAC)",
+		About:    "authorizes requests: by roles and bindings, nodes, a remote service or a file",
 		Services: []run.Service{authz.Service()},
 	})
 }

@@ -80,7 +80,6 @@ func TestAuthorize(t *testing.T) {
 	robot := services.UserInfo{Name: "system:serviceaccount:b:robot"}
 	gina := services.UserInfo{Name: "gina"}
 	anonymous := services.UserInfo{Name: services.UserAnonymous, Groups: []string{services.GroupUnauthenticated}}
-	master := services.UserInfo{Name: "root", Groups: []string{services.GroupMasters}}
 	for _, c := range []struct {
 		name string
 		ask  services.Attributes
@@ -106,7 +105,6 @@ func TestAuthorize(t *testing.T) {
 		{"a grant to all groups does not cover who is anonymous", services.Attributes{User: anonymous, Verb: "get", Path: "/version"}, false},
 		{"an aggregated role", services.Attributes{User: gina, Verb: "get", Group: "apps", Resource: "deployments"}, true},
 		{"through another, in a circle", services.Attributes{User: gina, Verb: "get", Group: "batch", Resource: "jobs"}, true},
-		{"masters may do everything", services.Attributes{User: master, Verb: "x", Group: "y", Resource: "z"}, true},
 	} {
 		if d := x.Authorize(c.ask); d.Allowed != c.want || d.Denied || d.Allowed == (d.Reason == "") {
 			t.Errorf("%s: %+v", c.name, d)

@@ -10,8 +10,6 @@ import (
 // wildcard matches everything.
 const wildcard = "*"
 
-var everything = []string{wildcard}
-
 // question is one Attributes, prepared for comparison with many rules.
 type question struct {
 	services.Attributes

@@ -261,6 +261,9 @@ func mounted(t *testing.T, w workload, prefix string, certManager bool) (files [
 			if v.Secret != nil {
 				add(v.Secret.SecretName, v.Secret.Items)
 			}
+			if v.ConfigMap != nil {
+				files = append(files, filepath.Join(m.MountPath, "admission.yaml")) // TestConnected reads it
+			}
 			if v.Projected != nil {
 				for _, s := range v.Projected.Sources {
 					if s.Secret != nil {
@@ -277,7 +280,7 @@ func mounted(t *testing.T, w workload, prefix string, certManager bool) (files [
 	return files
 }
 
-var pathInFlag = regexp.MustCompile(`/(?:pki|etcd|nats)/[^,]+`)
+var pathInFlag = regexp.MustCompile(`/(?:pki|etcd|nats|tracing|nodes|configuration)/[^,]+`)
 
 // TestFilesAreMounted follows each file that a flag names to a key of a Secret that
 // portico pki, cert-manager or the operator makes.

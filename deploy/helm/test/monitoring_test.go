@@ -1,10 +1,12 @@
 package test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	goyaml "go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // TestRules renders the alerts: nothing in them is taken for a template, and there are none
@@ -41,5 +43,48 @@ func TestRules(t *testing.T) {
 	}
 	if first := rule.Spec.Groups[0].Rules[0]; !strings.Contains(first.Annotations["summary"], "{{ $labels.job }}") {
 		t.Errorf("%s says %q", first.Alert, first.Annotations["summary"])
+	}
+}
+
+// TestPodMonitor: Prometheus finds the status ports of all services, and calls their jobs as
+// the alerts expect it.
+func TestPodMonitor(t *testing.T) {
+	out, err := runHelm(t.Context(), "template", release, chart, "--set=monitoring.podMonitor.enabled=true", "--show-only=templates/monitoring.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var monitor struct {
+		Kind string
+		Spec struct {
+			JobLabel string `yaml:"jobLabel"`
+			Selector struct {
+				MatchLabels      map[string]string `yaml:"matchLabels"`
+				MatchExpressions []struct {
+					Key, Operator string
+					Values        []string
+				} `yaml:"matchExpressions"`
+			}
+			PodMetricsEndpoints []struct{ Port, Path string } `yaml:"podMetricsEndpoints"`
+		}
+	}
+	if err := goyaml.Unmarshal([]byte(out), &monitor); err != nil {
+		t.Fatal(err)
+	}
+	spec := monitor.Spec
+	if monitor.Kind != "PodMonitor" || spec.JobLabel != "app.kubernetes.io/component" || len(spec.PodMetricsEndpoints) != 1 || len(spec.Selector.MatchExpressions) != 1 {
+		t.Fatalf("rendered %s", out)
+	}
+	found := 0
+	for _, w := range workloads(render(t, "values/default.yaml")) {
+		if !slices.Contains(spec.Selector.MatchExpressions[0].Values, w.component) {
+			continue
+		}
+		found++
+		if !slices.ContainsFunc(w.pod.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == spec.PodMetricsEndpoints[0].Port }) {
+			t.Errorf("%s has no port %s", w.name, spec.PodMetricsEndpoints[0].Port)
+		}
+	}
+	if found != len(services) {
+		t.Errorf("%d services, want %d", found, len(services))
 	}
 }

@@ -139,6 +139,17 @@ func checkOutside(t *testing.T, others map[string]bool) {
 		may = append(may, "store to others 2379", "watch-hub to others 2379", "watch-hub to others 4222",
 			"frontdoor to others 4222", "authz to others 4222", "admission to others 4222")
 	}
+	if strings.HasSuffix(t.Name(), "/connected") {
+		for _, service := range services {
+			may = append(may, service+" to others 4317")
+		}
+		may = append(may, "frontdoor to others 10250")
+		for _, other := range may {
+			if strings.HasSuffix(other, " 4317") && !others[other] || strings.HasSuffix(other, " 10250") && !others[other] {
+				t.Errorf("not allowed: %s", other)
+			}
+		}
+	}
 	for other := range others {
 		if !slices.Contains(may, other) {
 			t.Errorf("allowed: %s", other)

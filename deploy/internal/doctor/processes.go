@@ -116,6 +116,7 @@ func (e *examination) skew(pages []page) {
 		{"version", "finish the roll, or go back; docs/operations/upgrade.md", Warn},
 		{"contracts", "these are of different releases: finish the roll, or go back", Warn},
 		{"vocabulary", "give all processes the --vocabulary that the data was made with", Fail},
+		{"emulated", "give all processes the same --emulated-version", Fail},
 	} {
 		by := map[string][]string{}
 		for _, p := range pages {

@@ -102,8 +102,8 @@ func (i *identities) run(ctx context.Context) error {
 	return i.writeSecrets(ctx)
 }
 
-// restore unpacks the identities, adds those of new members of the site, and renews
-// certificates.
+// restore unpacks the identities, adds those of a newer release and of new members of the
+// site, and renews certificates.
 func (i *identities) restore(existing *corev1.Secret) error {
 	if err := unpack(i.dir, existing.Data[archiveKey]); err != nil {
 		return err
@@ -112,12 +112,17 @@ func (i *identities) restore(existing *corev1.Secret) error {
 	if err != nil {
 		return err
 	}
-	changed, err := p.UpdateSite(i.site)
-	if err != nil {
-		return err
-	}
-	for _, what := range changed {
-		fmt.Fprintf(i.out, "created %s\n", what)
+	for _, update := range []func() ([]string, error){
+		p.Complete,
+		func() ([]string, error) { return p.UpdateSite(i.site) },
+	} {
+		changed, err := update()
+		if err != nil {
+			return err
+		}
+		for _, what := range changed {
+			fmt.Fprintf(i.out, "created %s\n", what)
+		}
 	}
 	renewed, ending, err := p.Renew(i.within)
 	for _, r := range renewed {

@@ -40,14 +40,8 @@ type authority struct {
 func (p *PKI) makeAuthorities() error {
 	owner := map[string]string{}
 	for _, name := range authorityNames() {
-		var err error
-		if options, remote := p.site.CAS[name]; remote {
-			err = p.fetchAuthority(name, options)
-		} else {
-			err = p.makeAuthority(name)
-		}
-		if err != nil {
-			return fmt.Errorf("authority %s: %w", name, err)
+		if err := p.makeOrFetchAuthority(name); err != nil {
+			return err
 		}
 		root, err := p.readCertificate(authorityFile(name, ".crt"))
 		if err != nil {
@@ -57,6 +51,19 @@ func (p *PKI) makeAuthorities() error {
 			return fmt.Errorf("--cas: the authorities %q and %q have the same root: a certificate of one would be valid for the other", other, name)
 		}
 		owner[string(root.RawSubjectPublicKeyInfo)] = name
+	}
+	return nil
+}
+
+func (p *PKI) makeOrFetchAuthority(name string) error {
+	var err error
+	if options, remote := p.site.CAS[name]; remote {
+		err = p.fetchAuthority(name, options)
+	} else {
+		err = p.makeAuthority(name)
+	}
+	if err != nil {
+		return fmt.Errorf("authority %s: %w", name, err)
 	}
 	return nil
 }

@@ -149,6 +149,13 @@ func renew(c *call) error {
 	if err != nil {
 		return err
 	}
+	created, err := p.Complete()
+	for _, file := range created {
+		fmt.Fprintf(c.out, "created %s\n", file)
+	}
+	if err != nil {
+		return err
+	}
 	renewed, ending, err := p.Renew(time.Duration(*days) * 24 * time.Hour)
 	for _, r := range renewed {
 		fmt.Fprintf(c.out, "renewed %s until %s\n", r.File, r.Until.UTC().Format(time.RFC3339))

@@ -47,14 +47,7 @@ func (p *PKI) makeFolder(f folder) error {
 		}
 	}
 	for _, r := range f.certificates {
-		key, err := newKey()
-		if err != nil {
-			return err
-		}
-		if err := p.writeKey(f.name+"/"+r.file+".key", key); err != nil {
-			return err
-		}
-		if _, err := p.issue(f.name+"/"+r.file+".crt", r, key); err != nil {
+		if err := p.makeCertificate(f, r); err != nil {
 			return err
 		}
 	}
@@ -67,6 +60,19 @@ func (p *PKI) makeFolder(f folder) error {
 		return p.writeClientConfig(f)
 	}
 	return nil
+}
+
+// makeCertificate creates a certificate with a new key.
+func (p *PKI) makeCertificate(f folder, r request) error {
+	key, err := newKey()
+	if err != nil {
+		return err
+	}
+	if err := p.writeKey(f.name+"/"+r.file+".key", key); err != nil {
+		return err
+	}
+	_, err = p.issue(f.name+"/"+r.file+".crt", r, key)
+	return err
 }
 
 // concatenate writes the certificates of authorities into one file.

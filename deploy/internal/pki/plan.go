@@ -12,10 +12,11 @@ const (
 	etcdPeers  = "etcd-peers"  // etcd's members, to each other
 	nats       = "nats"        // NATS and its clients
 	natsRoutes = "nats-routes" // NATS servers, to each other
+	nodes      = "nodes"       // front doors, to nodes
 )
 
 func authorityNames() []string {
-	return []string{peers, serving, users, frontProxy, signing, etcd, etcdPeers, nats, natsRoutes}
+	return []string{peers, serving, users, frontProxy, signing, etcd, etcdPeers, nats, natsRoutes, nodes}
 }
 
 // folder describes the files of one process.
@@ -66,6 +67,7 @@ func (s Site) folders() []folder {
 			f.add(request{file: "client", authority: frontProxy, name: "front-proxy-client", client: true})
 			f.trust["serving-ca.crt"] = []string{serving}
 		}),
+		newFolder("node", func(f *folder) { f.trust["clients-ca.crt"] = []string{nodes} }),
 		newFolder("balancer", func(f *folder) { f.trust["serving-ca.crt"] = []string{serving} }),
 		newFolder("admin", etcdClient, func(f *folder) {
 			f.administrator = true
@@ -130,6 +132,9 @@ func (s Site) frontdoor(f *folder) {
 	f.add(request{file: "serving", authority: serving, name: "frontdoor", hosts: s.servingHosts(), server: true})
 	f.copies["service-account.key"] = accountsDir + "/service-account.key"
 	f.copies["service-account.pub"] = accountsDir + "/service-account.pub"
+	// Nodes show certificates that csr-signer has signed.
+	f.add(request{file: "kubelet", authority: nodes, name: "system:portico:frontdoor", client: true})
+	f.trust["kubelet-ca.crt"] = []string{signing}
 }
 
 func etcdMember(f *folder) {

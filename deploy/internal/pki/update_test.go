@@ -2,6 +2,7 @@ package pki
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -64,4 +65,37 @@ func TestInvalidSiteUpdates(t *testing.T) {
 			t.Errorf("%s: something has changed", want)
 		}
 	}
+}
+
+// TestComplete gives identities of a release without nodes what they lack: what exists stays,
+// and folders that have been moved to other machines are not created again.
+func TestComplete(t *testing.T) {
+	p := newPKI(t)
+	lacking := []string{"authorities/nodes.crt", "authorities/nodes.key", "frontdoor/kubelet.crt", "frontdoor/kubelet.key", "frontdoor/kubelet-ca.crt", "node"}
+	for _, name := range append(lacking, "store") {
+		if err := os.RemoveAll(p.path(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := contents(t, p)
+	created, err := p.Complete()
+	if want := []string{"authorities/nodes.crt", "node", "frontdoor/kubelet-ca.crt", "frontdoor/kubelet.crt"}; err != nil || !equalSets(created, want) {
+		t.Fatalf("created %q, %v, want %q", created, err, want)
+	}
+	after := contents(t, p)
+	for name, content := range before {
+		if after[name] != content {
+			t.Errorf("%s has changed", name)
+		}
+	}
+	if len(after) != len(before)+len(lacking) || after["node/clients-ca.crt"] != after["authorities/nodes.crt"] || after["frontdoor/kubelet-ca.crt"] != after["authorities/signing.crt"] {
+		t.Errorf("%d files, want %d", len(after), len(before)+len(lacking))
+	}
+	if again, err := p.Complete(); err != nil || len(again) > 0 {
+		t.Errorf("the second time: %q, %v", again, err)
+	}
+}
+
+func equalSets(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

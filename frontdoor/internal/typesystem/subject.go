@@ -40,16 +40,25 @@ func (e *Engine) BodyType(t *catalogue.Type, s *catalogue.Subresource) *catalogu
 	if s == nil || s.Kind == t.Kind {
 		return t
 	}
-	body := &catalogue.Type{Group: t.Group, Version: t.Version, Kind: s.Kind, Resource: t.Resource, Namespaced: t.Namespaced, NameRule: t.NameRule}
-	if s.Version != "" {
-		body.Group, body.Version = s.Group, s.Version
-	}
+	group, version, kind := BodyKind(t, s)
+	body := &catalogue.Type{Group: group, Version: version, Kind: kind, Resource: t.Resource, Namespaced: t.Namespaced, NameRule: t.NameRule}
 	body.Stored = body
 	body.Schema, body.Definition, _ = e.Types.Body(body.Group, body.Version, body.Kind)
 	if s.Kind == "Scale" {
 		body.Columns = scaleColumns
 	}
 	return body
+}
+
+// BodyKind returns the group, version and kind of the bodies of a path.
+func BodyKind(t *catalogue.Type, s *catalogue.Subresource) (group, version, kind string) {
+	switch {
+	case s == nil || s.Kind == t.Kind:
+		return t.Group, t.Version, t.Kind
+	case s.Version == "":
+		return t.Group, t.Version, s.Kind
+	}
+	return s.Group, s.Version, s.Kind
 }
 
 // scaleColumns are the columns of a scale's Table.

@@ -47,6 +47,7 @@ type Mirror[T any] struct {
 type snapshot[T any] struct {
 	objects  *btree.BTreeG[held[T]]
 	revision int64
+	changed  int64         // the objects are the same since this revision
 	replaced chan struct{} // closed when there is a newer one
 }
 
@@ -98,6 +99,13 @@ func (m *Mirror[T]) Ready() <-chan struct{} { return m.ready }
 
 // Revision returns the revision that the mirror has reached; 0 before it is ready.
 func (m *Mirror[T]) Revision() int64 { return m.now.Load().revision }
+
+// Reached returns the revision that the mirror has reached, and the revision since which its
+// objects are the same.
+func (m *Mirror[T]) Reached() (revision, changed int64) {
+	now := m.now.Load()
+	return now.revision, now.changed
+}
 
 // Get returns the value of one object.
 func (m *Mirror[T]) Get(namespace, name string) (T, bool) {
@@ -214,7 +222,11 @@ func (m *Mirror[T]) set(objects *btree.BTreeG[held[T]], o services.Object) {
 // publish makes objects the mirror's content. They must not be changed afterwards.
 func (m *Mirror[T]) publish(objects *btree.BTreeG[held[T]], revision int64) {
 	old := m.now.Load()
-	m.now.Store(&snapshot[T]{objects: objects, revision: revision, replaced: make(chan struct{})})
+	changed := old.changed
+	if objects != old.objects {
+		changed = revision
+	}
+	m.now.Store(&snapshot[T]{objects: objects, revision: revision, changed: changed, replaced: make(chan struct{})})
 	close(old.replaced)
 	if old.revision == 0 {
 		close(m.ready)

@@ -33,6 +33,13 @@ func (c *Contract[T]) Offer(n *Node, impl T) {
 	}
 }
 
+// Local reports whether the implementation is in this process. It is called from
+// Service.Start.
+func (c *Contract[T]) Local(n *Node) bool {
+	_, offered := n.process.offered[c.Name]
+	return offered && !n.process.dialed[c.Name]
+}
+
 // Use returns the implementation offered in this process, else a client, which the process
 // shares and closes on exit. It is called from Service.Start.
 func (c *Contract[T]) Use(ctx context.Context, n *Node) (T, error) {
@@ -47,7 +54,7 @@ func (c *Contract[T]) Use(ctx context.Context, n *Node) (T, error) {
 	if err != nil {
 		return none, fmt.Errorf("reaching %s: %w", c.Name, err)
 	}
-	n.process.offered[c.Name] = impl
+	n.process.offered[c.Name], n.process.dialed[c.Name] = impl, true
 	return impl, nil
 }
 

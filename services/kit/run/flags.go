@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/manual"
 	"github.com/portico-platform/portico/services/kit/run/readiness"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -19,6 +20,7 @@ import (
 type settings struct {
 	flags      *pflag.FlagSet
 	vocabulary vocabulary.Vocabulary
+	release    release.Release
 	// log returns the logger of a service.
 	log func(service string) *slog.Logger
 }
@@ -60,6 +62,9 @@ func newSettings(all *pflag.FlagSet) (*settings, error) {
 	var err error
 	if s.vocabulary, err = vocabulary.Parse(s.text("vocabulary")); err != nil {
 		return nil, Usagef("--vocabulary: %v", err)
+	}
+	if s.release, err = release.Parse(s.text("emulated-version")); err != nil {
+		return nil, Usagef("--emulated-version: %v", err)
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.text("log-level"))); err != nil {
@@ -111,6 +116,7 @@ func anywhere() *pflag.FlagSet {
 	fs := pflag.NewFlagSet("anywhere", pflag.ContinueOnError)
 	fs.BoolP("help", "h", false, "print this and exit")
 	fs.String("vocabulary", "platform", "vocabulary of API `names`: platform (the specification's) or k8s (stock clients'); fixed for the life of the data")
+	fs.String("emulated-version", release.V121.String(), "`release` of Kubernetes whose API is served: 1.21 or 1.36; the same for all processes")
 	fs.String("log-level", "info", "minimum `level` to log: debug, info, warn or error")
 	fs.String("log-format", "text", "`format` of log lines, on standard error: text or json")
 	fs.Bool("memory-release", true, "return unused memory to the system when the process is idle, which costs a garbage collection after a burst")

@@ -152,3 +152,22 @@ func recovered(log *slog.Logger) grpc.UnaryServerInterceptor {
 		return next(ctx, r)
 	}
 }
+
+// streamed applies an interceptor to a method with a stream. It sees no request, so the guard
+// allows only callers that may name any resource type.
+func streamed(intercept grpc.UnaryServerInterceptor) grpc.StreamServerInterceptor {
+	return func(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		_, err := intercept(stream.Context(), nil, &grpc.UnaryServerInfo{Server: server, FullMethod: info.FullMethod},
+			func(ctx context.Context, _ any) (any, error) { return nil, next(server, contextStream{stream, ctx}) })
+		return err
+	}
+}
+
+// contextStream is a stream with the context of an interceptor.
+type contextStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context implements grpc.ServerStream.
+func (s contextStream) Context() context.Context { return s.ctx }

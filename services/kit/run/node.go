@@ -15,6 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -25,6 +26,8 @@ type Node struct {
 	Log     *slog.Logger
 	// Vocabulary is the vocabulary of API names of the process.
 	Vocabulary vocabulary.Vocabulary
+	// Release is the Kubernetes release whose API the process serves.
+	Release release.Release
 	// Flags are the parsed flags of the process.
 	Flags *pflag.FlagSet
 	// Metrics is the process's registry.
@@ -44,7 +47,8 @@ type Node struct {
 // process is shared by all nodes of one process.
 type process struct {
 	transport *transport
-	offered   map[string]any // by the contract's name; only touched during the start
+	offered   map[string]any  // by the contract's name; only touched during the start
+	dialed    map[string]bool // which of them are clients of another process
 	exits     []func()
 	closing   []func() // called when the stop begins
 	// stopDelay is how long the process continues to serve after a signal.

@@ -165,15 +165,15 @@ func Start(ctx context.Context, app App, args []string) (*Running, error) {
 }
 
 func newRunning(app App, s *settings) (*Running, error) {
-	r := &Running{process: &process{offered: map[string]any{}, failed: make(chan error, 1)}, log: s.log, closing: make(chan struct{})}
+	r := &Running{process: &process{offered: map[string]any{}, dialed: map[string]bool{}, failed: make(chan error, 1)}, log: s.log, closing: make(chan struct{})}
 	r.base = Node{
-		Service: app.Name, Log: s.log(app.Name), Vocabulary: s.vocabulary, Flags: s.flags,
+		Service: app.Name, Log: s.log(app.Name), Vocabulary: s.vocabulary, Release: s.release, Flags: s.flags,
 		Health: &Health{log: s.log("health")}, Metrics: prometheus.NewRegistry(), process: r.process,
 	}
 	r.base.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.base.Health.Add(Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
 	r.base.Health.Add(Check{Name: "shutdown", Probe: func(context.Context) error { return r.stopping() }})
-	r.base.Metrics.MustRegister(build.Info(s.vocabulary.Name))
+	r.base.Metrics.MustRegister(build.Info(s.vocabulary.Name, s.release.String()))
 	r.process.expiry = expiry.New(r.base.Log, nil)
 	r.base.Metrics.MustRegister(r.process.expiry)
 	r.base.Health.Add(Check{Name: "certificates", Note: r.process.expiry.Summary, Probe: func(context.Context) error { return r.process.expiry.Expired() }})

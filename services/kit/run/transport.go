@@ -78,8 +78,8 @@ func newTransport(s *settings, n Node) (*transport, error) {
 	}
 	if c.address != "" {
 		log := s.log("rpc")
-		c.server = newServer(c.identity, grpc.ChainUnaryInterceptor(measured(n.Metrics),
-			guard{services.Callers(), s.vocabulary, log}.intercept, n.Tracer.Continued, recovered(log)))
+		c.server = newServer(c.identity, []grpc.UnaryServerInterceptor{measured(n.Metrics),
+			guard{services.Callers(), s.vocabulary, log}.intercept, n.Tracer.Continued, recovered(log)})
 		c.health = health.NewServer()
 		healthpb.RegisterHealthServer(c.server, c.health)
 	}
@@ -145,10 +145,15 @@ func (c *transport) stop(ctx context.Context) {
 // newServer returns the process's gRPC server. Its interceptors, outermost first:
 // measured, so that refused calls count too; the guard, before any code of a service;
 // continued, so that refused callers make no spans; recovered, around that code only.
-func newServer(i *peertls.Identity, interceptors grpc.ServerOption) *grpc.Server {
+func newServer(i *peertls.Identity, interceptors []grpc.UnaryServerInterceptor) *grpc.Server {
+	streams := make([]grpc.StreamServerInterceptor, len(interceptors))
+	for i, intercept := range interceptors {
+		streams[i] = streamed(intercept)
+	}
 	return grpc.NewServer(
 		grpc.Creds(i.Server()),
-		interceptors,
+		grpc.ChainUnaryInterceptor(interceptors...),
+		grpc.ChainStreamInterceptor(streams...),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{

@@ -66,6 +66,11 @@ func (c conn) Invoke(ctx context.Context, method string, request, answer any, op
 	return err
 }
 
+// NewStream implements grpc.ClientConnInterface. The server's span is a child of the one of ctx.
+func (c conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	return c.ClientConnInterface.NewStream(ToCall(ctx), desc, method, options...)
+}
+
 // ToCall names the span of ctx in the metadata of a call of gRPC. Without a trace it
 // returns ctx.
 func ToCall(ctx context.Context) context.Context {

@@ -2243,6 +2243,8 @@ type Decision struct {
 	Denied          bool                   `protobuf:"varint,2,opt,name=denied,proto3" json:"denied,omitempty"`
 	Reason          string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	EvaluationError string                 `protobuf:"bytes,4,opt,name=evaluation_error,json=evaluationError,proto3" json:"evaluation_error,omitempty"`
+	Revision        int64                  `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	AnyName         bool                   `protobuf:"varint,6,opt,name=any_name,json=anyName,proto3" json:"any_name,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2303,6 +2305,20 @@ func (x *Decision) GetEvaluationError() string {
 		return x.EvaluationError
 	}
 	return ""
+}
+
+func (x *Decision) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Decision) GetAnyName() bool {
+	if x != nil {
+		return x.AnyName
+	}
+	return false
 }
 
 type RulesRequest struct {
@@ -2545,6 +2561,338 @@ func (x *NonResourceRule) GetPaths() []string {
 	return nil
 }
 
+type ReviewInput struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Input:
+	//
+	//	*ReviewInput_Mutate
+	//	*ReviewInput_Validate
+	//	*ReviewInput_Converted
+	//	*ReviewInput_Failure
+	Input         isReviewInput_Input `protobuf_oneof:"input"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReviewInput) Reset() {
+	*x = ReviewInput{}
+	mi := &file_portico_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewInput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewInput) ProtoMessage() {}
+
+func (x *ReviewInput) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewInput.ProtoReflect.Descriptor instead.
+func (*ReviewInput) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ReviewInput) GetInput() isReviewInput_Input {
+	if x != nil {
+		return x.Input
+	}
+	return nil
+}
+
+func (x *ReviewInput) GetMutate() *AdmissionRequest {
+	if x != nil {
+		if x, ok := x.Input.(*ReviewInput_Mutate); ok {
+			return x.Mutate
+		}
+	}
+	return nil
+}
+
+func (x *ReviewInput) GetValidate() *AdmissionRequest {
+	if x != nil {
+		if x, ok := x.Input.(*ReviewInput_Validate); ok {
+			return x.Validate
+		}
+	}
+	return nil
+}
+
+func (x *ReviewInput) GetConverted() []byte {
+	if x != nil {
+		if x, ok := x.Input.(*ReviewInput_Converted); ok {
+			return x.Converted
+		}
+	}
+	return nil
+}
+
+func (x *ReviewInput) GetFailure() *Status {
+	if x != nil {
+		if x, ok := x.Input.(*ReviewInput_Failure); ok {
+			return x.Failure
+		}
+	}
+	return nil
+}
+
+type isReviewInput_Input interface {
+	isReviewInput_Input()
+}
+
+type ReviewInput_Mutate struct {
+	Mutate *AdmissionRequest `protobuf:"bytes,1,opt,name=mutate,proto3,oneof"`
+}
+
+type ReviewInput_Validate struct {
+	Validate *AdmissionRequest `protobuf:"bytes,2,opt,name=validate,proto3,oneof"`
+}
+
+type ReviewInput_Converted struct {
+	Converted []byte `protobuf:"bytes,3,opt,name=converted,proto3,oneof"`
+}
+
+type ReviewInput_Failure struct {
+	Failure *Status `protobuf:"bytes,4,opt,name=failure,proto3,oneof"`
+}
+
+func (*ReviewInput_Mutate) isReviewInput_Input() {}
+
+func (*ReviewInput_Validate) isReviewInput_Input() {}
+
+func (*ReviewInput_Converted) isReviewInput_Input() {}
+
+func (*ReviewInput_Failure) isReviewInput_Input() {}
+
+type ReviewOutput struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Output:
+	//
+	//	*ReviewOutput_Convert
+	//	*ReviewOutput_Response
+	Output        isReviewOutput_Output `protobuf_oneof:"output"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReviewOutput) Reset() {
+	*x = ReviewOutput{}
+	mi := &file_portico_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewOutput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewOutput) ProtoMessage() {}
+
+func (x *ReviewOutput) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewOutput.ProtoReflect.Descriptor instead.
+func (*ReviewOutput) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ReviewOutput) GetOutput() isReviewOutput_Output {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
+func (x *ReviewOutput) GetConvert() *Conversion {
+	if x != nil {
+		if x, ok := x.Output.(*ReviewOutput_Convert); ok {
+			return x.Convert
+		}
+	}
+	return nil
+}
+
+func (x *ReviewOutput) GetResponse() *AdmissionResponse {
+	if x != nil {
+		if x, ok := x.Output.(*ReviewOutput_Response); ok {
+			return x.Response
+		}
+	}
+	return nil
+}
+
+type isReviewOutput_Output interface {
+	isReviewOutput_Output()
+}
+
+type ReviewOutput_Convert struct {
+	Convert *Conversion `protobuf:"bytes,1,opt,name=convert,proto3,oneof"`
+}
+
+type ReviewOutput_Response struct {
+	Response *AdmissionResponse `protobuf:"bytes,2,opt,name=response,proto3,oneof"`
+}
+
+func (*ReviewOutput_Convert) isReviewOutput_Output() {}
+
+func (*ReviewOutput_Response) isReviewOutput_Output() {}
+
+type Conversion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Object        []byte                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	To            *ServedType            `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Conversion) Reset() {
+	*x = Conversion{}
+	mi := &file_portico_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Conversion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Conversion) ProtoMessage() {}
+
+func (x *Conversion) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Conversion.ProtoReflect.Descriptor instead.
+func (*Conversion) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *Conversion) GetObject() []byte {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
+func (x *Conversion) GetTo() *ServedType {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+type ServedType struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	Resource      string                 `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
+	KindGroup     string                 `protobuf:"bytes,4,opt,name=kind_group,json=kindGroup,proto3" json:"kind_group,omitempty"`
+	KindVersion   string                 `protobuf:"bytes,5,opt,name=kind_version,json=kindVersion,proto3" json:"kind_version,omitempty"`
+	Kind          string                 `protobuf:"bytes,6,opt,name=kind,proto3" json:"kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServedType) Reset() {
+	*x = ServedType{}
+	mi := &file_portico_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServedType) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServedType) ProtoMessage() {}
+
+func (x *ServedType) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServedType.ProtoReflect.Descriptor instead.
+func (*ServedType) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ServedType) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *ServedType) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *ServedType) GetResource() string {
+	if x != nil {
+		return x.Resource
+	}
+	return ""
+}
+
+func (x *ServedType) GetKindGroup() string {
+	if x != nil {
+		return x.KindGroup
+	}
+	return ""
+}
+
+func (x *ServedType) GetKindVersion() string {
+	if x != nil {
+		return x.KindVersion
+	}
+	return ""
+}
+
+func (x *ServedType) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
 type AdmissionRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Uid         string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
@@ -2565,14 +2913,15 @@ type AdmissionRequest struct {
 	KindGroup   string                 `protobuf:"bytes,16,opt,name=kind_group,json=kindGroup,proto3" json:"kind_group,omitempty"`
 	KindVersion string                 `protobuf:"bytes,17,opt,name=kind_version,json=kindVersion,proto3" json:"kind_version,omitempty"`
 	// The admission services that the caller asks to skip.
-	Bypass        []string `protobuf:"bytes,18,rep,name=bypass,proto3" json:"bypass,omitempty"`
+	Bypass        []string      `protobuf:"bytes,18,rep,name=bypass,proto3" json:"bypass,omitempty"`
+	Served        []*ServedType `protobuf:"bytes,19,rep,name=served,proto3" json:"served,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AdmissionRequest) Reset() {
 	*x = AdmissionRequest{}
-	mi := &file_portico_proto_msgTypes[37]
+	mi := &file_portico_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2584,7 +2933,7 @@ func (x *AdmissionRequest) String() string {
 func (*AdmissionRequest) ProtoMessage() {}
 
 func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[37]
+	mi := &file_portico_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2597,7 +2946,7 @@ func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequest.ProtoReflect.Descriptor instead.
 func (*AdmissionRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{37}
+	return file_portico_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AdmissionRequest) GetUid() string {
@@ -2726,6 +3075,13 @@ func (x *AdmissionRequest) GetBypass() []string {
 	return nil
 }
 
+func (x *AdmissionRequest) GetServed() []*ServedType {
+	if x != nil {
+		return x.Served
+	}
+	return nil
+}
+
 type OwnerType struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ApiVersion    string                 `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
@@ -2738,7 +3094,7 @@ type OwnerType struct {
 
 func (x *OwnerType) Reset() {
 	*x = OwnerType{}
-	mi := &file_portico_proto_msgTypes[38]
+	mi := &file_portico_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2750,7 +3106,7 @@ func (x *OwnerType) String() string {
 func (*OwnerType) ProtoMessage() {}
 
 func (x *OwnerType) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[38]
+	mi := &file_portico_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2763,7 +3119,7 @@ func (x *OwnerType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerType.ProtoReflect.Descriptor instead.
 func (*OwnerType) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{38}
+	return file_portico_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *OwnerType) GetApiVersion() string {
@@ -2809,7 +3165,7 @@ type AdmissionResponse struct {
 
 func (x *AdmissionResponse) Reset() {
 	*x = AdmissionResponse{}
-	mi := &file_portico_proto_msgTypes[39]
+	mi := &file_portico_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2821,7 +3177,7 @@ func (x *AdmissionResponse) String() string {
 func (*AdmissionResponse) ProtoMessage() {}
 
 func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[39]
+	mi := &file_portico_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2834,7 +3190,7 @@ func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResponse.ProtoReflect.Descriptor instead.
 func (*AdmissionResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{39}
+	return file_portico_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *AdmissionResponse) GetObject() []byte {
@@ -2882,7 +3238,7 @@ type Timing struct {
 
 func (x *Timing) Reset() {
 	*x = Timing{}
-	mi := &file_portico_proto_msgTypes[40]
+	mi := &file_portico_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2894,7 +3250,7 @@ func (x *Timing) String() string {
 func (*Timing) ProtoMessage() {}
 
 func (x *Timing) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[40]
+	mi := &file_portico_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2907,7 +3263,7 @@ func (x *Timing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timing.ProtoReflect.Descriptor instead.
 func (*Timing) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{40}
+	return file_portico_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Timing) GetName() string {
@@ -2933,7 +3289,7 @@ type AdmissionRequests struct {
 
 func (x *AdmissionRequests) Reset() {
 	*x = AdmissionRequests{}
-	mi := &file_portico_proto_msgTypes[41]
+	mi := &file_portico_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2945,7 +3301,7 @@ func (x *AdmissionRequests) String() string {
 func (*AdmissionRequests) ProtoMessage() {}
 
 func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[41]
+	mi := &file_portico_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2958,7 +3314,7 @@ func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequests.ProtoReflect.Descriptor instead.
 func (*AdmissionRequests) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{41}
+	return file_portico_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *AdmissionRequests) GetRequests() []*AdmissionRequest {
@@ -2978,7 +3334,7 @@ type AdmissionResults struct {
 
 func (x *AdmissionResults) Reset() {
 	*x = AdmissionResults{}
-	mi := &file_portico_proto_msgTypes[42]
+	mi := &file_portico_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2990,7 +3346,7 @@ func (x *AdmissionResults) String() string {
 func (*AdmissionResults) ProtoMessage() {}
 
 func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[42]
+	mi := &file_portico_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3003,7 +3359,7 @@ func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResults.ProtoReflect.Descriptor instead.
 func (*AdmissionResults) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{42}
+	return file_portico_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AdmissionResults) GetResults() []*AdmissionResult {
@@ -3024,7 +3380,7 @@ type AdmissionResult struct {
 
 func (x *AdmissionResult) Reset() {
 	*x = AdmissionResult{}
-	mi := &file_portico_proto_msgTypes[43]
+	mi := &file_portico_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3036,7 +3392,7 @@ func (x *AdmissionResult) String() string {
 func (*AdmissionResult) ProtoMessage() {}
 
 func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[43]
+	mi := &file_portico_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3049,7 +3405,7 @@ func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResult.ProtoReflect.Descriptor instead.
 func (*AdmissionResult) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{43}
+	return file_portico_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AdmissionResult) GetUid() string {
@@ -3248,12 +3604,14 @@ const file_portico_proto_rawDesc = "" +
 	"\bresource\x18\x06 \x01(\tR\bresource\x12 \n" +
 	"\vsubresource\x18\a \x01(\tR\vsubresource\x12\x1c\n" +
 	"\tnamespace\x18\b \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\t \x01(\tR\x04name\"\x7f\n" +
+	"\x04name\x18\t \x01(\tR\x04name\"\xb6\x01\n" +
 	"\bDecision\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x16\n" +
 	"\x06denied\x18\x02 \x01(\bR\x06denied\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12)\n" +
-	"\x10evaluation_error\x18\x04 \x01(\tR\x0fevaluationError\"V\n" +
+	"\x10evaluation_error\x18\x04 \x01(\tR\x0fevaluationError\x12\x1a\n" +
+	"\brevision\x18\x05 \x01(\x03R\brevision\x12\x19\n" +
+	"\bany_name\x18\x06 \x01(\bR\aanyName\"V\n" +
 	"\fRulesRequest\x12(\n" +
 	"\x04user\x18\x01 \x01(\v2\x14.portico.v1.UserInfoR\x04user\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"\xd0\x01\n" +
@@ -3272,7 +3630,30 @@ const file_portico_proto_rawDesc = "" +
 	"\x0eresource_names\x18\x04 \x03(\tR\rresourceNames\"=\n" +
 	"\x0fNonResourceRule\x12\x14\n" +
 	"\x05verbs\x18\x01 \x03(\tR\x05verbs\x12\x14\n" +
-	"\x05paths\x18\x02 \x03(\tR\x05paths\"\x9c\x04\n" +
+	"\x05paths\x18\x02 \x03(\tR\x05paths\"\xda\x01\n" +
+	"\vReviewInput\x126\n" +
+	"\x06mutate\x18\x01 \x01(\v2\x1c.portico.v1.AdmissionRequestH\x00R\x06mutate\x12:\n" +
+	"\bvalidate\x18\x02 \x01(\v2\x1c.portico.v1.AdmissionRequestH\x00R\bvalidate\x12\x1e\n" +
+	"\tconverted\x18\x03 \x01(\fH\x00R\tconverted\x12.\n" +
+	"\afailure\x18\x04 \x01(\v2\x12.portico.v1.StatusH\x00R\afailureB\a\n" +
+	"\x05input\"\x89\x01\n" +
+	"\fReviewOutput\x122\n" +
+	"\aconvert\x18\x01 \x01(\v2\x16.portico.v1.ConversionH\x00R\aconvert\x12;\n" +
+	"\bresponse\x18\x02 \x01(\v2\x1d.portico.v1.AdmissionResponseH\x00R\bresponseB\b\n" +
+	"\x06output\"L\n" +
+	"\n" +
+	"Conversion\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\fR\x06object\x12&\n" +
+	"\x02to\x18\x02 \x01(\v2\x16.portico.v1.ServedTypeR\x02to\"\xae\x01\n" +
+	"\n" +
+	"ServedType\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1a\n" +
+	"\bresource\x18\x03 \x01(\tR\bresource\x12\x1d\n" +
+	"\n" +
+	"kind_group\x18\x04 \x01(\tR\tkindGroup\x12!\n" +
+	"\fkind_version\x18\x05 \x01(\tR\vkindVersion\x12\x12\n" +
+	"\x04kind\x18\x06 \x01(\tR\x04kind\"\xcc\x04\n" +
 	"\x10AdmissionRequest\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x14\n" +
@@ -3295,7 +3676,8 @@ const file_portico_proto_rawDesc = "" +
 	"\n" +
 	"kind_group\x18\x10 \x01(\tR\tkindGroup\x12!\n" +
 	"\fkind_version\x18\x11 \x01(\tR\vkindVersion\x12\x16\n" +
-	"\x06bypass\x18\x12 \x03(\tR\x06bypass\"|\n" +
+	"\x06bypass\x18\x12 \x03(\tR\x06bypass\x12.\n" +
+	"\x06served\x18\x13 \x03(\v2\x16.portico.v1.ServedTypeR\x06served\"|\n" +
 	"\tOwnerType\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +
@@ -3348,10 +3730,11 @@ const file_portico_proto_rawDesc = "" +
 	"\fAuthenticate\x12\x17.portico.v1.Credentials\x1a\x1a.portico.v1.Authentication2\x80\x01\n" +
 	"\x05Authz\x129\n" +
 	"\tAuthorize\x12\x16.portico.v1.Attributes\x1a\x14.portico.v1.Decision\x12<\n" +
-	"\x05Rules\x12\x18.portico.v1.RulesRequest\x1a\x19.portico.v1.RulesResponse2\x9b\x01\n" +
+	"\x05Rules\x12\x18.portico.v1.RulesRequest\x1a\x19.portico.v1.RulesResponse2\xdc\x01\n" +
 	"\tAdmission\x12E\n" +
 	"\x06Mutate\x12\x1c.portico.v1.AdmissionRequest\x1a\x1d.portico.v1.AdmissionResponse\x12G\n" +
-	"\bValidate\x12\x1c.portico.v1.AdmissionRequest\x1a\x1d.portico.v1.AdmissionResponse2\xa0\x01\n" +
+	"\bValidate\x12\x1c.portico.v1.AdmissionRequest\x1a\x1d.portico.v1.AdmissionResponse\x12?\n" +
+	"\x06Review\x12\x17.portico.v1.ReviewInput\x1a\x18.portico.v1.ReviewOutput(\x010\x012\xa0\x01\n" +
 	"\x0eAdmissionBatch\x12E\n" +
 	"\x06Mutate\x12\x1d.portico.v1.AdmissionRequests\x1a\x1c.portico.v1.AdmissionResults\x12G\n" +
 	"\bValidate\x12\x1d.portico.v1.AdmissionRequests\x1a\x1c.portico.v1.AdmissionResultsB<Z:github.com/portico-platform/portico/services/rpc/porticov1b\x06proto3"
@@ -3369,7 +3752,7 @@ func file_portico_proto_rawDescGZIP() []byte {
 }
 
 var file_portico_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_portico_proto_goTypes = []any{
 	(ReadMode)(0),               // 0: portico.v1.ReadMode
 	(ChangeType)(0),             // 1: portico.v1.ChangeType
@@ -3410,32 +3793,36 @@ var file_portico_proto_goTypes = []any{
 	(*RulesResponse)(nil),       // 36: portico.v1.RulesResponse
 	(*ResourceRule)(nil),        // 37: portico.v1.ResourceRule
 	(*NonResourceRule)(nil),     // 38: portico.v1.NonResourceRule
-	(*AdmissionRequest)(nil),    // 39: portico.v1.AdmissionRequest
-	(*OwnerType)(nil),           // 40: portico.v1.OwnerType
-	(*AdmissionResponse)(nil),   // 41: portico.v1.AdmissionResponse
-	(*Timing)(nil),              // 42: portico.v1.Timing
-	(*AdmissionRequests)(nil),   // 43: portico.v1.AdmissionRequests
-	(*AdmissionResults)(nil),    // 44: portico.v1.AdmissionResults
-	(*AdmissionResult)(nil),     // 45: portico.v1.AdmissionResult
-	nil,                         // 46: portico.v1.Object.LabelsEntry
-	nil,                         // 47: portico.v1.Object.FieldsEntry
-	nil,                         // 48: portico.v1.Content.LabelsEntry
-	nil,                         // 49: portico.v1.Content.FieldsEntry
-	nil,                         // 50: portico.v1.Change.OldLabelsEntry
-	nil,                         // 51: portico.v1.Change.OldFieldsEntry
-	nil,                         // 52: portico.v1.UserInfo.ExtraEntry
-	nil,                         // 53: portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	(*durationpb.Duration)(nil), // 54: google.protobuf.Duration
+	(*ReviewInput)(nil),         // 39: portico.v1.ReviewInput
+	(*ReviewOutput)(nil),        // 40: portico.v1.ReviewOutput
+	(*Conversion)(nil),          // 41: portico.v1.Conversion
+	(*ServedType)(nil),          // 42: portico.v1.ServedType
+	(*AdmissionRequest)(nil),    // 43: portico.v1.AdmissionRequest
+	(*OwnerType)(nil),           // 44: portico.v1.OwnerType
+	(*AdmissionResponse)(nil),   // 45: portico.v1.AdmissionResponse
+	(*Timing)(nil),              // 46: portico.v1.Timing
+	(*AdmissionRequests)(nil),   // 47: portico.v1.AdmissionRequests
+	(*AdmissionResults)(nil),    // 48: portico.v1.AdmissionResults
+	(*AdmissionResult)(nil),     // 49: portico.v1.AdmissionResult
+	nil,                         // 50: portico.v1.Object.LabelsEntry
+	nil,                         // 51: portico.v1.Object.FieldsEntry
+	nil,                         // 52: portico.v1.Content.LabelsEntry
+	nil,                         // 53: portico.v1.Content.FieldsEntry
+	nil,                         // 54: portico.v1.Change.OldLabelsEntry
+	nil,                         // 55: portico.v1.Change.OldFieldsEntry
+	nil,                         // 56: portico.v1.UserInfo.ExtraEntry
+	nil,                         // 57: portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	(*durationpb.Duration)(nil), // 58: google.protobuf.Duration
 }
 var file_portico_proto_depIdxs = []int32{
 	3,  // 0: portico.v1.Status.details:type_name -> portico.v1.StatusDetails
 	4,  // 1: portico.v1.StatusDetails.causes:type_name -> portico.v1.StatusCause
 	0,  // 2: portico.v1.Read.mode:type_name -> portico.v1.ReadMode
 	6,  // 3: portico.v1.Object.key:type_name -> portico.v1.Key
-	46, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
-	47, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
-	48, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
-	49, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
+	50, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
+	51, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
+	52, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
+	53, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
 	6,  // 8: portico.v1.GetRequest.key:type_name -> portico.v1.Key
 	7,  // 9: portico.v1.GetRequest.read:type_name -> portico.v1.Read
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
@@ -3455,68 +3842,77 @@ var file_portico_proto_depIdxs = []int32{
 	15, // 24: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
 	1,  // 25: portico.v1.Change.type:type_name -> portico.v1.ChangeType
 	8,  // 26: portico.v1.Change.object:type_name -> portico.v1.Object
-	50, // 27: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	51, // 28: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	54, // 27: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	55, // 28: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
 	22, // 29: portico.v1.Progress.heads:type_name -> portico.v1.Head
 	5,  // 30: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
 	5,  // 31: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
 	20, // 32: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
 	5,  // 33: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
 	27, // 34: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
-	54, // 35: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
+	58, // 35: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
 	29, // 36: portico.v1.Credentials.headers:type_name -> portico.v1.Header
 	31, // 37: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	54, // 38: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
-	52, // 39: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	58, // 38: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	56, // 39: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
 	31, // 40: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
 	31, // 41: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
 	37, // 42: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
 	38, // 43: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
-	31, // 44: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	40, // 45: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
-	53, // 46: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	2,  // 47: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
-	42, // 48: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
-	54, // 49: portico.v1.Timing.took:type_name -> google.protobuf.Duration
-	39, // 50: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
-	45, // 51: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
-	41, // 52: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
-	32, // 53: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 54: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 55: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 56: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	16, // 57: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	18, // 58: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	19, // 59: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	23, // 60: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	25, // 61: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
-	28, // 62: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	33, // 63: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	35, // 64: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	39, // 65: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	39, // 66: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	43, // 67: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
-	43, // 68: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
-	8,  // 69: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 70: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 71: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 72: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 73: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 74: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	24, // 75: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	26, // 76: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
-	30, // 77: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	34, // 78: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	36, // 79: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	41, // 80: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	41, // 81: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	44, // 82: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
-	44, // 83: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
-	69, // [69:84] is the sub-list for method output_type
-	54, // [54:69] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	43, // 44: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
+	43, // 45: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
+	2,  // 46: portico.v1.ReviewInput.failure:type_name -> portico.v1.Status
+	41, // 47: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
+	45, // 48: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
+	42, // 49: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
+	31, // 50: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
+	44, // 51: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
+	42, // 52: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
+	57, // 53: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	2,  // 54: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
+	46, // 55: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
+	58, // 56: portico.v1.Timing.took:type_name -> google.protobuf.Duration
+	43, // 57: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
+	49, // 58: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
+	45, // 59: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
+	32, // 60: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 61: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 62: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 63: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	16, // 64: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	18, // 65: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	19, // 66: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	23, // 67: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	25, // 68: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
+	28, // 69: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	33, // 70: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	35, // 71: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	43, // 72: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	43, // 73: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	39, // 74: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
+	47, // 75: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
+	47, // 76: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
+	8,  // 77: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 78: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 79: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 80: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 81: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 82: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	24, // 83: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	26, // 84: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
+	30, // 85: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	34, // 86: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	36, // 87: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	45, // 88: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	45, // 89: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	40, // 90: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
+	48, // 91: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
+	48, // 92: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
+	77, // [77:93] is the sub-list for method output_type
+	61, // [61:77] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }
@@ -3524,13 +3920,23 @@ func file_portico_proto_init() {
 	if File_portico_proto != nil {
 		return
 	}
+	file_portico_proto_msgTypes[37].OneofWrappers = []any{
+		(*ReviewInput_Mutate)(nil),
+		(*ReviewInput_Validate)(nil),
+		(*ReviewInput_Converted)(nil),
+		(*ReviewInput_Failure)(nil),
+	}
+	file_portico_proto_msgTypes[38].OneofWrappers = []any{
+		(*ReviewOutput_Convert)(nil),
+		(*ReviewOutput_Response)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_portico_proto_rawDesc), len(file_portico_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   52,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   6,
 		},

@@ -698,6 +698,7 @@ var Authz_ServiceDesc = grpc.ServiceDesc{
 const (
 	Admission_Mutate_FullMethodName   = "/portico.v1.Admission/Mutate"
 	Admission_Validate_FullMethodName = "/portico.v1.Admission/Validate"
+	Admission_Review_FullMethodName   = "/portico.v1.Admission/Review"
 )
 
 // AdmissionClient is the client API for Admission service.
@@ -706,6 +707,10 @@ const (
 type AdmissionClient interface {
 	Mutate(ctx context.Context, in *AdmissionRequest, opts ...grpc.CallOption) (*AdmissionResponse, error)
 	Validate(ctx context.Context, in *AdmissionRequest, opts ...grpc.CallOption) (*AdmissionResponse, error)
+	// Review is Mutate or Validate of a request whose objects have to be converted meanwhile,
+	// which only the caller can do. Mutate and Validate answer such a request with
+	// FAILED_PRECONDITION. The caller sends the request first, then the result of each conversion.
+	Review(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ReviewInput, ReviewOutput], error)
 }
 
 type admissionClient struct {
@@ -736,12 +741,29 @@ func (c *admissionClient) Validate(ctx context.Context, in *AdmissionRequest, op
 	return out, nil
 }
 
+func (c *admissionClient) Review(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ReviewInput, ReviewOutput], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Admission_ServiceDesc.Streams[0], Admission_Review_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ReviewInput, ReviewOutput]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admission_ReviewClient = grpc.BidiStreamingClient[ReviewInput, ReviewOutput]
+
 // AdmissionServer is the server API for Admission service.
 // All implementations must embed UnimplementedAdmissionServer
 // for forward compatibility.
 type AdmissionServer interface {
 	Mutate(context.Context, *AdmissionRequest) (*AdmissionResponse, error)
 	Validate(context.Context, *AdmissionRequest) (*AdmissionResponse, error)
+	// Review is Mutate or Validate of a request whose objects have to be converted meanwhile,
+	// which only the caller can do. Mutate and Validate answer such a request with
+	// FAILED_PRECONDITION. The caller sends the request first, then the result of each conversion.
+	Review(grpc.BidiStreamingServer[ReviewInput, ReviewOutput]) error
 	mustEmbedUnimplementedAdmissionServer()
 }
 
@@ -757,6 +779,9 @@ func (UnimplementedAdmissionServer) Mutate(context.Context, *AdmissionRequest) (
 }
 func (UnimplementedAdmissionServer) Validate(context.Context, *AdmissionRequest) (*AdmissionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Validate not implemented")
+}
+func (UnimplementedAdmissionServer) Review(grpc.BidiStreamingServer[ReviewInput, ReviewOutput]) error {
+	return status.Error(codes.Unimplemented, "method Review not implemented")
 }
 func (UnimplementedAdmissionServer) mustEmbedUnimplementedAdmissionServer() {}
 func (UnimplementedAdmissionServer) testEmbeddedByValue()                   {}
@@ -815,6 +840,13 @@ func _Admission_Validate_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Admission_Review_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(AdmissionServer).Review(&grpc.GenericServerStream[ReviewInput, ReviewOutput]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Admission_ReviewServer = grpc.BidiStreamingServer[ReviewInput, ReviewOutput]
+
 // Admission_ServiceDesc is the grpc.ServiceDesc for Admission service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -831,7 +863,14 @@ var Admission_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Admission_Validate_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Review",
+			Handler:       _Admission_Review_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+	},
 	Metadata: "portico.proto",
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -121,7 +122,7 @@ func (h *TokenHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, reply)
 }
 
-// admissionServer answers admission reviews for the checks, by path.
+// admissionServer answers admission and conversion reviews for the checks, by path.
 type admissionServer struct {
 	url      string
 	ca       *Authority
@@ -146,7 +147,7 @@ func (a *admissionServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		response = handle(review.Map("request"))
 	}
 	response["uid"] = review.At("request.uid")
-	writeJSON(w, Obj{"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response})
+	writeJSON(w, Obj{"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
 }
 
 // Hook describes an admission webhook of a check.
@@ -156,17 +157,15 @@ type Hook struct {
 	Resources   string // default "configmaps"
 	Operations  string // default "CREATE, UPDATE"
 	Version     string // API version of the configuration, default v1
+	Groups      string // default any
+	Versions    string // API versions in the rule, default any
 	Handle      func(request Obj) Obj
 }
 
 // Webhook registers an admission webhook for the check's own namespace.
 func (t *T) Webhook(h Hook) {
 	ns := t.NS()
-	name := t.Name("hook")
-	a := t.Fix.admission
-	a.mu.Lock()
-	a.handlers[name] = h.Handle
-	a.mu.Unlock()
+	name, client := t.serveHook(h.Handle)
 	or := func(s, d string) string {
 		if s == "" {
 			return d
@@ -190,11 +189,35 @@ webhooks:
   timeoutSeconds: 5
   failurePolicy: Fail
   namespaceSelector: {matchLabels: {ns: %s}}
-  rules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [%s], resources: [%s]}]
-  clientConfig: {url: "%s/%s", caBundle: %s}
-`, version, kind, name, name, or(h.SideEffects, "None"), ns, or(h.Operations, "CREATE, UPDATE"),
-		or(h.Resources, "configmaps"), a.url, name, base64.StdEncoding.EncodeToString(a.ca.PEM))).OK()
+  rules: [{apiGroups: [%s], apiVersions: [%s], operations: [%s], resources: [%s]}]
+  clientConfig: %s
+`, version, kind, name, name, or(h.SideEffects, "None"), ns, or(h.Groups, `"*"`), or(h.Versions, `"*"`), or(h.Operations, "CREATE, UPDATE"),
+		or(h.Resources, "configmaps"), client)).OK()
 	t.Cleanup(func() { t.DELETE(path+"/"+name, nil) })
+}
+
+// serveHook serves a webhook under a new name. client is its clientConfig.
+func (t *T) serveHook(handle func(request Obj) Obj) (name, client string) {
+	name = t.Name("hook")
+	a := t.Fix.admission
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.handlers[name] = handle
+	return name, fmt.Sprintf(`{url: "%s/%s", caBundle: %s}`, a.url, name, base64.StdEncoding.EncodeToString(a.ca.PEM))
+}
+
+// ConvertedBy makes a conversion webhook out of a function that converts one object. It returns
+// the conversion of a CustomResourceDefinition.
+func (t *T) ConvertedBy(convert func(object Obj, apiVersion string)) string {
+	_, client := t.serveHook(func(rq Obj) Obj {
+		objects := rq.List("objects")
+		for _, o := range objects {
+			convert(o, rq.Str("desiredAPIVersion"))
+			o["apiVersion"] = rq.Str("desiredAPIVersion")
+		}
+		return Obj{"convertedObjects": objects, "result": Obj{"status": "Success"}}
+	})
+	return "{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: " + client + "}}"
 }
 
 // JSONPatchReply is an admission response that allows and patches.

@@ -28,6 +28,7 @@ nats: nats
 {{- end }}
 {{- if eq .component "frontdoor" }}
 serving: serving
+kubelet: nodes
 {{- end }}
 {{- if has .component (list "csr-signer" "token-cleaner" "lifecycle" "admin") }}
 user: users
@@ -56,6 +57,9 @@ client: front-proxy
 {{- end }}
 {{- if eq .component "csr-signer" }}
 - secret: {name: {{ $pki }}-users-ca, items: [{key: tls.crt, path: signing-ca.crt}, {key: tls.key, path: signing-ca.key}]}
+{{- end }}
+{{- if eq .component "frontdoor" }}
+- secret: {name: {{ $pki }}-users-ca, items: [{key: tls.crt, path: kubelet-ca.crt}]}
 {{- end }}
 {{- if eq .component "authn" }}
 - secret: {name: {{ $pki }}-users-ca, items: [{key: tls.crt, path: users-ca.crt}]}

@@ -65,12 +65,23 @@ lifecycle:     {values: lifecycle, worker: true}
 {{- end }}
 {{- end }}
 {{- include (printf "portico.args.%s" .component) $root }}
+{{- with $root.Values.tracing.endpoint }}
+- --otlp-endpoint={{ . }}
+{{- if $root.Values.tracing.secret }}
+- --otlp-ca-file=/tracing/ca.crt
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "portico.args.store" }}{{ end -}}
 {{- define "portico.args.watch-hub" }}{{ end -}}
 {{- define "portico.args.authz" }}{{ end -}}
-{{- define "portico.args.admission" }}{{ end -}}
+
+{{- define "portico.args.admission" }}
+{{- if or .Values.admissionConfiguration.plugins .Values.admissionConfiguration.secret }}
+- --admission-control-config-file=/configuration/admission.yaml
+{{- end }}
+{{- end -}}
 
 {{- define "portico.args.authn" }}
 - --client-ca-file=/pki/users-ca.crt
@@ -85,6 +96,7 @@ lifecycle:     {values: lifecycle, worker: true}
 
 {{- define "portico.args.frontdoor" }}
 - --bind-address=0.0.0.0
+- --advertise-address=$(POD_IP)
 - --secure-port=6443
 - --shutdown-delay-duration={{ .Values.frontdoor.shutdownDelay }}
 - --service-cluster-ip-range={{ .Values.frontdoor.serviceClusterIPRange }}
@@ -92,6 +104,27 @@ lifecycle:     {values: lifecycle, worker: true}
 - --tls-private-key-file=/pki/serving.key
 - --service-account-key-file=/pki/service-account.pub
 - --service-account-signing-key-file=/pki/service-account.key
+{{- if .Values.tracing.endpoint }}
+- --trace-sampling={{ .Values.tracing.sampling }}
+{{- end }}
+{{- with .Values.nodes }}
+{{- if .enabled }}
+- --kubelet-client-certificate=/pki/kubelet.crt
+- --kubelet-client-key=/pki/kubelet.key
+{{- if .verify }}
+- --kubelet-certificate-authority={{ ternary "/nodes/ca.crt" "/pki/kubelet-ca.crt" (not (empty .secret)) }}
+{{- end }}
+{{- with .addressTypes }}
+- --kubelet-preferred-address-types={{ join "," . }}
+{{- end }}
+{{- end }}
+{{- with .allowCIDRs }}
+- --connect-allow-cidrs={{ join "," . }}
+{{- end }}
+{{- with .denyCIDRs }}
+- --connect-deny-cidrs={{ join "," . }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "portico.args.csr-signer" }}

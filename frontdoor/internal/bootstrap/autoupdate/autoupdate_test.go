@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/autoupdate"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -31,17 +32,6 @@ var (
 	roles    = resource.GroupResource{Group: group, Resource: "clusterroles"}
 	bindings = resource.GroupResource{Group: group, Resource: "clusterrolebindings"}
 )
-
-// admitAll is admission without plugins.
-type admitAll struct{}
-
-func (admitAll) Mutate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
-	return services.AdmissionResponse{}, nil
-}
-
-func (admitAll) Validate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
-	return services.AdmissionResponse{}, nil
-}
 
 // bench is a store with the default roles, reconciled by two replicas.
 type bench struct {
@@ -80,7 +70,7 @@ func start(t *testing.T) *bench {
 	}
 	cluster := fake.New(t)
 	b := &bench{T: t, engine: e, store: cluster.Store(), types: map[string]*catalogue.Type{},
-		handlers: &writes.Handlers{Store: cluster.Store(), Admission: admitAll{}, Vocabulary: v, Log: slog.New(slog.DiscardHandler)}}
+		handlers: &writes.Handlers{Store: cluster.Store(), Admission: handlertest.AdmitAll{}, Vocabulary: v, Log: slog.New(slog.DiscardHandler)}}
 	objects, err := bootstrap.Objects(v)
 	if err != nil {
 		t.Fatal(err)

@@ -94,10 +94,14 @@ func (c *Call) Review(s Subject) *Review {
 		return &Review{call: c}
 	}
 	r := c.request
-	return &Review{call: c, question: services.AdmissionRequest{Operation: s.Operation,
+	review := &Review{call: c, question: services.AdmissionRequest{Operation: s.Operation,
 		Group: r.Type.Group, Version: r.Type.Version, Resource: r.Type.Resource, Subresource: r.SubresourceName(),
 		Kind: s.Type.Kind, KindGroup: s.Type.Group, KindVersion: s.Type.Version, Namespace: s.Namespace, Name: s.Name,
-		User: r.User, OldObject: s.Old, Options: c.options(s.Operation, r.Engine.MetaGroup()), DryRun: c.dryRun}}
+		User: r.User, OldObject: s.Old, Options: c.options(s.Operation, r.Engine.MetaGroup()), DryRun: c.dryRun, Served: served(r)}}
+	if len(review.question.Served) > 1 {
+		review.question.Converter = converter{r}
+	}
+	return review
 }
 
 // Object is the object of a review as JSON, with the types of its owners. Both are empty

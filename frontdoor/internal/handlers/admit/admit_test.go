@@ -11,12 +11,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // admission returns the configured response, and records the requests.
@@ -40,15 +39,8 @@ func (a *admission) Validate(ctx context.Context, r services.AdmissionRequest) (
 
 func newRequest(t *testing.T) *request.Request {
 	t.Helper()
-	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := typesystem.New(types, typesystem.Options{Vocabulary: vocabulary.K8s()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pods, ok := types.Lookup("", "v1", "pods")
+	e := handlertest.Engine(t)
+	pods, ok := e.Types.Lookup("", "v1", "pods")
 	if !ok {
 		t.Fatal("there are no pods")
 	}
@@ -90,7 +82,8 @@ func TestQuestions(t *testing.T) {
 			}
 			want := services.AdmissionRequest{Operation: x.operation, Version: "v1", Resource: "pods", Subresource: "eviction",
 				Kind: "Eviction", KindGroup: "policy", KindVersion: "v1", Namespace: "here", Name: "a", User: r.User,
-				Object: []byte(`{"a":1}`), OldObject: []byte("{}"), Options: json.RawMessage(x.options), DryRun: x.dryRun, OwnerTypes: owners}
+				Object: []byte(`{"a":1}`), OldObject: []byte("{}"), Options: json.RawMessage(x.options), DryRun: x.dryRun, OwnerTypes: owners,
+				Served: []services.ServedType{{Version: "v1", Resource: "pods", KindGroup: "policy", KindVersion: "v1beta1", Kind: "Eviction"}}}
 			if x.options == "" {
 				want.Options = nil
 			}

@@ -20,24 +20,15 @@ import (
 	"encoding/pem"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/outbound"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
-	"github.com/portico-platform/portico/services/vocabulary"
 )
-
-var theEngine = sync.OnceValues(func() (*typesystem.Engine, error) {
-	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
-	if err != nil {
-		return nil, err
-	}
-	return typesystem.New(types, typesystem.Options{Vocabulary: vocabulary.K8s()})
-})
 
 // admission lets everything through after change has had its say.
 type admission struct{ change func([]byte) []byte }
@@ -69,10 +60,7 @@ type bench struct {
 // newBench starts a node that answers with a handler.
 func newBench(t *testing.T, node http.HandlerFunc) *bench {
 	t.Helper()
-	engine, err := theEngine()
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := handlertest.Engine(t)
 	b := &bench{T: t, engine: engine, store: fake.New(t).Store()}
 	b.node = httptest.NewUnstartedServer(node)
 	b.node.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)

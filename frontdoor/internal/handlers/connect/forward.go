@@ -31,7 +31,7 @@ func (h *Handlers) proxy(ctx context.Context, w http.ResponseWriter, r *request.
 	if httpstream.IsUpgradeRequest(r.Request) {
 		return h.upgrade(ctx, w, r, to)
 	}
-	out := &writer{ResponseWriter: w, request: r}
+	out := &writer{ResponseWriter: w, start: r.Begin}
 	asked := r.Request.WithContext(quiet(ctx))
 	asked.Header = forwarded(r.Header)
 	failed := &failure{}
@@ -49,7 +49,7 @@ func (h *Handlers) upgrade(ctx context.Context, w http.ResponseWriter, r *reques
 		return statusOf(fmt.Errorf("error dialing backend: %w", err))
 	}
 	defer upgrade.Close()
-	out := &writer{ResponseWriter: w, request: r, upgraded: upgrade.Status}
+	out := &writer{ResponseWriter: w, start: r.Begin, upgraded: upgrade.Status}
 	asked := r.Request.WithContext(quiet(ctx))
 	asked.Header = upgrading(r.Header)
 	at := *to.url

@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/outbound"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/endpoint"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
@@ -56,10 +57,10 @@ func (c *Settings) New(n *run.Node, store services.Reader, admission services.Ad
 }
 
 func (c *Settings) policy() (p outbound.Policy, err error) {
-	if p.Allow, err = outbound.ParseNetworks(c.allow); err != nil {
+	if p.Allow, err = endpoint.ParseNetworks(c.allow); err != nil {
 		return p, run.Usagef("--connect-allow-cidrs: %v", err)
 	}
-	if p.Deny, err = outbound.ParseNetworks(c.deny); err != nil {
+	if p.Deny, err = endpoint.ParseNetworks(c.deny); err != nil {
 		return p, run.Usagef("--connect-deny-cidrs: %v", err)
 	}
 	if c.Inflight < 1 || c.timeout <= 0 {

@@ -4,8 +4,7 @@ import (
 	"bufio"
 	"net"
 	"net/http"
-
-	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"strings"
 )
 
 // recorder is implemented by a ResponseWriter that is to be told the status of a
@@ -15,19 +14,31 @@ type recorder interface{ Record(status int) }
 // writer is the ResponseWriter of one connection.
 type writer struct {
 	http.ResponseWriter
-	request  *request.Request
-	upgraded func() int // the status of the response on a hijacked connection
+	start    func(status int) // called when the response begins
+	upgraded func() int       // the status of the response on a hijacked connection
 	hijacked bool
 	began    bool
 }
 
-// WriteHeader implements http.ResponseWriter. All backends share one origin, so cookies
-// do not cross. Informational responses do not cross either.
+// maxStatus is the highest HTTP status code (RFC 9110 section 15).
+const maxStatus = 599
+
+// WriteHeader implements http.ResponseWriter. All backends share one origin, so neither
+// cookies nor permissions for other origins cross. Informational responses do not cross
+// either.
 func (w *writer) WriteHeader(status int) {
 	if status < http.StatusOK || w.began {
 		return
 	}
+	if status > maxStatus {
+		status = http.StatusBadGateway
+	}
 	w.Header().Del("Set-Cookie")
+	for name := range w.Header() {
+		if strings.HasPrefix(name, "Access-Control-") {
+			w.Header().Del(name)
+		}
+	}
 	w.begin(status)
 	w.ResponseWriter.WriteHeader(status)
 	w.Flush() // from here on, nothing is compressed: it is the backend's content
@@ -40,10 +51,9 @@ func (w *writer) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// begin returns the seat of the request, and records that the response has begun.
 func (w *writer) begin(status int) {
 	w.began = true
-	w.request.Begin(status)
+	w.start(status)
 }
 
 // Flush implements http.Flusher.

@@ -1,8 +1,10 @@
 package discovery
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +18,7 @@ const aggregatedKind = "APIGroupDiscoveryList"
 
 // aggregatedForms returns the aggregated documents of some groups: the same content in
 // two versions.
-func aggregatedForms(apiGroup string, groups []catalogue.Group) []document {
+func aggregatedForms(apiGroup string, groups []apiGroup) []document {
 	forms := make([]document, 0, 2)
 	for _, version := range []string{"v2", "v2beta1"} {
 		form := newJSON(func() (any, error) { return aggregate(apiGroup+"/"+version, groups), nil })
@@ -26,17 +28,23 @@ func aggregatedForms(apiGroup string, groups []catalogue.Group) []document {
 	return forms
 }
 
-func aggregate(apiVersion string, groups []catalogue.Group) *apidiscovery.APIGroupDiscoveryList {
+func aggregate(apiVersion string, groups []apiGroup) *apidiscovery.APIGroupDiscoveryList {
 	list := &apidiscovery.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: aggregatedKind, APIVersion: apiVersion},
 		Items:    []apidiscovery.APIGroupDiscovery{},
 	}
 	for _, g := range groups {
-		item := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.Name}}
-		for _, v := range g.Versions {
-			version := apidiscovery.APIVersionDiscovery{Version: v.Version, Freshness: apidiscovery.DiscoveryFreshnessCurrent}
-			for _, t := range v.Types {
+		item := apidiscovery.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
+		for _, v := range g.versions {
+			version := apidiscovery.APIVersionDiscovery{Version: v.name, Freshness: apidiscovery.DiscoveryFreshnessCurrent}
+			for _, t := range v.types {
 				version.Resources = append(version.Resources, aggregateType(t))
+			}
+			if x := v.extension; x != nil {
+				version.Resources = aggregateExtension(x)
+				if x.Stale {
+					version.Freshness = apidiscovery.DiscoveryFreshnessStale
+				}
 			}
 			item.Versions = append(item.Versions, version)
 		}
@@ -47,12 +55,9 @@ func aggregate(apiVersion string, groups []catalogue.Group) *apidiscovery.APIGro
 
 func aggregateType(t *catalogue.Type) apidiscovery.APIResourceDiscovery {
 	described := apidiscovery.APIResourceDiscovery{
-		Resource: t.Resource, SingularResource: t.Singular, Scope: apidiscovery.ScopeCluster,
+		Resource: t.Resource, SingularResource: t.Singular, Scope: scopeOf(t.Namespaced),
 		ResponseKind: &metav1.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind},
 		Verbs:        t.Verbs, ShortNames: t.ShortNames, Categories: t.Categories,
-	}
-	if t.Namespaced {
-		described.Scope = apidiscovery.ScopeNamespace
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Subresources)) {
 		sub := t.Subresources[name]
@@ -65,4 +70,33 @@ func aggregateType(t *catalogue.Type) apidiscovery.APIResourceDiscovery {
 		})
 	}
 	return described
+}
+
+// aggregateExtension describes the types of an extension: subresources follow their type in
+// its document.
+func aggregateExtension(x *Extension) (described []apidiscovery.APIResourceDiscovery) {
+	at := map[string]int{}
+	for _, r := range x.Resources {
+		kind := &metav1.GroupVersionKind{Group: cmp.Or(r.Group, x.Group), Version: cmp.Or(r.Version, x.Version), Kind: r.Kind}
+		plural, sub, isSub := strings.Cut(r.Name, "/")
+		i, known := at[plural]
+		if !known {
+			i, at[plural] = len(described), len(described)
+			described = append(described, apidiscovery.APIResourceDiscovery{Resource: plural, Scope: scopeOf(r.Namespaced)})
+		}
+		if isSub {
+			described[i].Subresources = append(described[i].Subresources, apidiscovery.APISubresourceDiscovery{Subresource: sub, ResponseKind: kind, Verbs: r.Verbs})
+			continue
+		}
+		described[i].SingularResource, described[i].ResponseKind, described[i].Scope = r.SingularName, kind, scopeOf(r.Namespaced)
+		described[i].Verbs, described[i].ShortNames, described[i].Categories = r.Verbs, r.ShortNames, r.Categories
+	}
+	return described
+}
+
+func scopeOf(namespaced bool) apidiscovery.ResourceScope {
+	if namespaced {
+		return apidiscovery.ScopeNamespace
+	}
+	return apidiscovery.ScopeCluster
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -21,6 +23,11 @@ import (
 type Options struct {
 	Catalogue  *catalogue.Catalogue
 	Vocabulary vocabulary.Vocabulary
+	// Extensions are the group versions that other servers serve.
+	Extensions []Extension
+	// Before are the documents that these replace, of which those about OpenAPI are used
+	// again if nothing has changed for them; nil for none.
+	Before *Documents
 	// Version is the release shown at /version, such as v1.21.14+portico.
 	Version version.Info
 	// OtherPaths are served elsewhere and listed at /, such as /healthz.
@@ -30,13 +37,24 @@ type Options struct {
 // Documents holds all published documents, by path.
 type Documents struct {
 	forms map[string][]document
+	// openAPI is what the OpenAPI documents describe.
+	openAPI described
 }
 
 // New prepares the documents. It generates none of them.
 func New(o Options) *Documents {
 	d := &Documents{forms: map[string][]document{}}
 	d.addGroups(o)
-	d.addOpenAPI(&publisher{catalogue: o.Catalogue, vocabulary: o.Vocabulary, release: o.Version.GitVersion})
+	d.openAPI = describedBy(o)
+	if o.Before != nil && o.Before.openAPI.equal(d.openAPI) {
+		for path, forms := range o.Before.forms {
+			if strings.HasPrefix(path, "/openapi/") {
+				d.add(path, forms...)
+			}
+		}
+	} else {
+		d.addOpenAPI(&publisher{catalogue: o.Catalogue, vocabulary: o.Vocabulary, release: o.Version.GitVersion}, d.openAPI.extensions)
+	}
 	d.add("/version", newDocument(mediaJSON, func() ([]byte, error) { return json.MarshalIndent(o.Version, "", "  ") }))
 	d.add("/", newJSON(func() (any, error) {
 		paths := slices.Collect(maps.Keys(d.forms))
@@ -48,13 +66,23 @@ func New(o Options) *Documents {
 	return d
 }
 
-// Release returns the Kubernetes release whose API is served, with a build suffix.
-func Release(build string) version.Info {
-	return version.Info{
-		Major: "1", Minor: "21", GitVersion: "v1.21.14+portico" + build, GitTreeState: "clean",
+// Version returns the document of /version for a release.
+func Version(r release.Release) version.Info {
+	info := version.Info{
+		Major: "1", Minor: minor(r), GitVersion: "v" + r.Patch() + "+portico", GitTreeState: "clean",
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
+	if !r.Before(emulationShown) {
+		info.EmulationMajor, info.EmulationMinor = info.Major, info.Minor
+		info.MinCompatibilityMajor, info.MinCompatibilityMinor = info.Major, minor(r.Previous())
+	}
+	return info
 }
+
+// emulationShown is the first release whose /version has the emulated version.
+var emulationShown, _ = release.Of("1.33")
+
+func minor(r release.Release) string { return strconv.Itoa(r.Minor()) }
 
 func (d *Documents) add(path string, forms ...document) { d.forms[path] = forms }
 
@@ -62,26 +90,32 @@ func (d *Documents) add(path string, forms ...document) { d.forms[path] = forms 
 // and /apis also have aggregated forms.
 func (d *Documents) addGroups(o Options) {
 	aggregation := o.Vocabulary.Group("apidiscovery.")
-	groups := o.Catalogue.Groups()
-	core, _ := o.Catalogue.Group("")
-	named := slices.DeleteFunc(slices.Clone(groups), func(g catalogue.Group) bool { return g.Name == "" })
+	groups := merged(o.Catalogue, o.Extensions)
+	var core apiGroup
+	if i := slices.IndexFunc(groups, func(g apiGroup) bool { return g.name == "" }); i >= 0 {
+		core = groups[i]
+	}
+	named := slices.DeleteFunc(slices.Clone(groups), func(g apiGroup) bool { return g.name == "" })
 	versions := newJSON(func() (any, error) { return coreVersions(core), nil })
-	d.add("/api", append([]document{versions}, aggregatedForms(aggregation, []catalogue.Group{core})...)...)
+	d.add("/api", append([]document{versions}, aggregatedForms(aggregation, []apiGroup{core})...)...)
 	list := newJSON(func() (any, error) { return groupList(groups), nil })
 	d.add("/apis", append([]document{list}, aggregatedForms(aggregation, named)...)...)
 	for _, g := range groups {
 		root := "/api"
-		if g.Name != "" {
-			root = "/apis/" + g.Name
+		if g.name != "" {
+			root = "/apis/" + g.name
 			d.add(root, newJSON(func() (any, error) {
 				described := group(g)
 				described.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
 				return described, nil
 			}))
 		}
-		for _, v := range g.Versions {
-			d.add(root+"/"+v.Version, newJSON(func() (any, error) {
-				return resourceList(v.Types[0].APIVersion(), v.Types), nil
+		for _, v := range g.versions {
+			if v.extension != nil {
+				continue // serves its document itself
+			}
+			d.add(root+"/"+v.name, newJSON(func() (any, error) {
+				return resourceList(v.types[0].APIVersion(), v.types), nil
 			}))
 		}
 	}

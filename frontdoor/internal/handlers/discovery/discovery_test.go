@@ -18,6 +18,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -32,7 +33,7 @@ func serveDocuments(t *testing.T, v vocabulary.Vocabulary, config ...string) *ht
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := New(Options{Catalogue: c, Vocabulary: v, Version: Release(""), OtherPaths: []string{"/healthz"}})
+	d := New(Options{Catalogue: c, Vocabulary: v, Version: Version(release.V121), OtherPaths: []string{"/healthz"}})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := d.Serve(w, r); err != nil {
 			http.Error(w, err.Error(), int(services.AsStatus(err).Code))

@@ -12,22 +12,22 @@ import (
 )
 
 // coreVersions returns the document of /api.
-func coreVersions(core catalogue.Group) *metav1.APIVersions {
+func coreVersions(core apiGroup) *metav1.APIVersions {
 	list := &metav1.APIVersions{
 		TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{},
 		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{},
 	}
-	for _, v := range core.Versions {
-		list.Versions = append(list.Versions, v.Version)
+	for _, v := range core.versions {
+		list.Versions = append(list.Versions, v.name)
 	}
 	return list
 }
 
 // groupList returns the document of /apis: all named groups.
-func groupList(groups []catalogue.Group) *metav1.APIGroupList {
+func groupList(groups []apiGroup) *metav1.APIGroupList {
 	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
 	for _, g := range groups {
-		if g.Name != "" {
+		if g.name != "" {
 			list.Groups = append(list.Groups, group(g))
 		}
 	}
@@ -35,11 +35,11 @@ func groupList(groups []catalogue.Group) *metav1.APIGroupList {
 }
 
 // group describes one named group; its first version is the preferred one.
-func group(g catalogue.Group) metav1.APIGroup {
-	described := metav1.APIGroup{Name: g.Name}
-	for _, v := range g.Versions {
+func group(g apiGroup) metav1.APIGroup {
+	described := metav1.APIGroup{Name: g.name}
+	for _, v := range g.versions {
 		described.Versions = append(described.Versions, metav1.GroupVersionForDiscovery{
-			GroupVersion: g.Name + "/" + v.Version, Version: v.Version,
+			GroupVersion: g.name + "/" + v.name, Version: v.name,
 		})
 	}
 	described.PreferredVersion = described.Versions[0]

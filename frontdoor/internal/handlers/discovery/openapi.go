@@ -33,20 +33,28 @@ type publisher struct {
 
 // addOpenAPI adds /openapi/v2 with all types, and /openapi/v3 with a document per group
 // version.
-func (d *Documents) addOpenAPI(p *publisher) {
+func (d *Documents) addOpenAPI(p *publisher, extensions map[string]*OpenAPI) {
 	var all []*catalogue.Type
 	versions := map[string]document{}
+	for name, x := range extensions {
+		form := newDocument(mediaJSON, func() ([]byte, error) { return x.v3, nil })
+		versions[name] = form
+		d.add("/openapi/v3/"+name, inProtobuf(form, protobufV3, protobufV3First, protobufOfV3)...)
+	}
 	for _, g := range p.catalogue.Groups() {
 		for _, v := range g.Versions {
-			all = append(all, v.Types...)
 			name := strings.TrimPrefix(root(v.Types[0]), "/")
+			if extensions[name] != nil {
+				continue // replaces custom types
+			}
+			all = append(all, v.Types...)
 			form := newDense(func() (any, error) { return openapiconv.ConvertV2ToV3(p.document(v.Types)), nil })
 			versions[name] = form
 			d.add("/openapi/v3/"+name, inProtobuf(form, protobufV3, protobufV3First, protobufOfV3)...)
 		}
 	}
 	d.add("/openapi/v3", newDense(func() (any, error) { return index(versions) }))
-	whole := newDense(func() (any, error) { return reduced(p.document(all)), nil })
+	whole := newDense(func() (any, error) { return p.with(reduced(p.document(all)), extensions), nil })
 	d.add("/openapi/v2", inProtobuf(whole, protobufV2, protobufV2First, protobufOfV2)...)
 }
 

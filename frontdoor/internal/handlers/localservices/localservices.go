@@ -116,30 +116,14 @@ func (k Keeper) remove(ctx context.Context, o services.Object) error {
 	return err
 }
 
-// The priorities of groups and versions. Built-in groups have descending priorities in
-// their order, custom types the lowest ones. The first version of a group is preferred.
-const (
-	corePriority, firstPriority, priorityStep = 18000, 17800, 100
-	bestVersion, versionStep                  = 15, 3
-	customPriority, customVersion             = 1000, 100
-)
-
 // desired returns the APIServices of all served versions, by name.
 func (k Keeper) desired(types *catalogue.Catalogue) map[string]map[string]any {
 	objects := map[string]map[string]any{}
-	group := int64(firstPriority)
 	for _, g := range types.Groups() {
-		priority := group
-		switch {
-		case g.Name == "":
-			priority = corePriority
-		default:
-			group = max(group-priorityStep, customPriority)
-		}
-		for i, v := range g.Versions {
-			spec := map[string]any{"version": v.Version, "groupPriorityMinimum": priority, "versionPriority": max(int64(bestVersion-versionStep*i), 1)}
+		for _, v := range g.Versions {
+			spec := map[string]any{"version": v.Version, "groupPriorityMinimum": g.Priority, "versionPriority": v.Priority}
 			if v.Types[0].Custom {
-				spec["groupPriorityMinimum"], spec["versionPriority"] = int64(customPriority), int64(customVersion)
+				spec["groupPriorityMinimum"] = int64(catalogue.CustomPriority)
 			}
 			if g.Name != "" {
 				spec["group"] = g.Name

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
@@ -32,7 +33,7 @@ type Handlers struct {
 	Codec      *wire.Codec
 	Vocabulary vocabulary.Vocabulary
 	// Tokens signs those of service accounts; nil when no key is there to do so.
-	Tokens *Issuer
+	Tokens *issuer.Issuer
 	Now    func() time.Time
 }
 

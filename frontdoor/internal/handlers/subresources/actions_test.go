@@ -20,11 +20,12 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
@@ -32,24 +33,6 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
-
-type admitAll struct{}
-
-func (admitAll) Mutate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
-	return services.AdmissionResponse{}, nil
-}
-
-func (admitAll) Validate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
-	return services.AdmissionResponse{}, nil
-}
-
-var theEngine = sync.OnceValues(func() (*typesystem.Engine, error) {
-	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
-	if err != nil {
-		return nil, err
-	}
-	return typesystem.New(types, typesystem.Options{Vocabulary: vocabulary.K8s()})
-})
 
 // now is a whole second, as times in objects are.
 var now = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -65,10 +48,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	e, err := theEngine()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := handlertest.Engine(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -82,15 +62,15 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	v := vocabulary.K8s()
-	issuer := &Issuer{Name: "https://api", Audiences: []string{"https://api"}, Claim: v.Domain}
-	if err := issuer.Sign(file); err != nil {
+	signs := &issuer.Issuer{Name: "https://api", Audiences: []string{"https://api"}, Claim: v.Domain}
+	if err := signs.Sign(file); err != nil {
 		t.Fatal(err)
 	}
 	store := fake.New(t).Store()
 	codec := wire.New(wire.Config{Vocabulary: v})
-	return &bench{T: t, store: store, engine: e, key: key, handlers: &Handlers{Store: store, Admission: admitAll{}, Codec: codec, Vocabulary: v,
-		Writes: &writes.Handlers{Store: store, Admission: admitAll{}, Codec: codec, Vocabulary: v, Log: slog.New(slog.DiscardHandler)},
-		Tokens: issuer,
+	return &bench{T: t, store: store, engine: e, key: key, handlers: &Handlers{Store: store, Admission: handlertest.AdmitAll{}, Codec: codec, Vocabulary: v,
+		Writes: &writes.Handlers{Store: store, Admission: handlertest.AdmitAll{}, Codec: codec, Vocabulary: v, Log: slog.New(slog.DiscardHandler)},
+		Tokens: signs,
 		Now:    func() time.Time { return now }}}
 }
 
@@ -289,5 +269,3 @@ func TestToken(t *testing.T) {
 		t.Errorf("it ends %s", got)
 	}
 }
-
-var _ services.Admission = admitAll{}

@@ -10,6 +10,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
@@ -62,7 +63,7 @@ func (h *Handlers) fillToken(ctx context.Context, a *action, account map[string]
 	if err != nil {
 		return err
 	}
-	whom := subject{Namespace: a.Namespace, ServiceAccount: nameOf(account)}
+	whom := issuer.Subject{Namespace: a.Namespace, ServiceAccount: nameOf(account)}
 	if spec.BoundObjectRef != nil {
 		if err := h.bindToken(ctx, a, spec.BoundObjectRef, &whom); err != nil {
 			return err
@@ -73,7 +74,7 @@ func (h *Handlers) fillToken(ctx context.Context, a *action, account map[string]
 	}
 	from := h.Now()
 	to := from.Add(time.Duration(*spec.ExpirationSeconds) * time.Second)
-	token, err := h.Tokens.issue(jwt.Claims{Subject: services.UserServiceAccountStart + a.Namespace + ":" + a.Name,
+	token, err := h.Tokens.Issue(jwt.Claims{Subject: services.UserServiceAccountStart + a.Namespace + ":" + a.Name,
 		Audience: spec.Audiences}, whom, from, to)
 	if err != nil {
 		return err
@@ -84,10 +85,10 @@ func (h *Handlers) fillToken(ctx context.Context, a *action, account map[string]
 }
 
 // bindToken binds a token to a pod, which must run as the account, or to a secret.
-func (h *Handlers) bindToken(ctx context.Context, a *action, ref *authenticationv1.BoundObjectReference, whom *subject) error {
+func (h *Handlers) bindToken(ctx context.Context, a *action, ref *authenticationv1.BoundObjectReference, whom *issuer.Subject) error {
 	kinds := map[string]struct {
 		resource string
-		into     **named
+		into     **issuer.Named
 	}{"Pod": {"pods", &whom.Pod}, "Secret": {"secrets", &whom.Secret}}
 	kind, ok := kinds[ref.Kind]
 	if is := apischema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind); !ok || is.Group != "" {
@@ -121,6 +122,6 @@ func (h *Handlers) object(ctx context.Context, a *action, of, name string) (map[
 	return tree.Decode(stored.JSON)
 }
 
-func nameOf(object map[string]any) named {
-	return named{Name: tree.Text(object, "metadata", "name"), UID: tree.Text(object, "metadata", "uid")}
+func nameOf(object map[string]any) issuer.Named {
+	return issuer.Named{Name: tree.Text(object, "metadata", "name"), UID: tree.Text(object, "metadata", "uid")}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/resource"
@@ -65,7 +66,7 @@ func TestStaleCacheIsNeverVisible(t *testing.T) {
 
 // counting counts the calls of admission.
 type counting struct {
-	admitAll
+	handlertest.AdmitAll
 	calls, refuse int
 }
 

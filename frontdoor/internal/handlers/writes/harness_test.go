@@ -1,46 +1,24 @@
 package writes
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
-
-// theEngine has the built-in types. All tests share it, since building it is expensive.
-var theEngine = sync.OnceValues(func() (*typesystem.Engine, error) {
-	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
-	if err != nil {
-		return nil, err
-	}
-	return typesystem.New(types, typesystem.Options{Vocabulary: vocabulary.K8s()})
-})
-
-// admitAll is an admission without plugins.
-type admitAll struct{}
-
-func (admitAll) Mutate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
-	return services.AdmissionResponse{}, nil
-}
-
-func (admitAll) Validate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
-	return services.AdmissionResponse{}, nil
-}
 
 // client writes through its own handlers, like one of several front doors.
 type client struct {
@@ -51,10 +29,7 @@ type client struct {
 
 func newClient(t testing.TB, store services.Store, network string) *client {
 	t.Helper()
-	e, err := theEngine()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := handlertest.Engine(t)
 	networks, err := serviceips.ParseNetworks(strings.Split(network, ","))
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +45,7 @@ func newClient(t testing.TB, store services.Store, network string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &client{t, e, &Handlers{Store: store, Admission: admitAll{}, Codec: codec, Vocabulary: v, Log: log,
+	return &client{t, e, &Handlers{Store: store, Admission: handlertest.AdmitAll{}, Codec: codec, Vocabulary: v, Log: log,
 		Reads:     reads.New(reads.Config{Store: store, Codec: codec, Tokens: tokens, TokenLifetime: time.Minute}),
 		Allow:     func(*request.Request, services.Attributes) error { return nil },
 		Addresses: serviceips.New(serviceips.Config{Store: store, Networks: networks, NodePorts: ports, Log: log})}}
@@ -129,5 +104,3 @@ func (c *client) refused(reason, method, path, body string) {
 		c.t.Errorf("%s %s: got %v, want %s", method, path, err, reason)
 	}
 }
-
-var _ services.Admission = admitAll{}

@@ -6,12 +6,13 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 )
 
 // admitAdding is an admission that sets a field of every pod.
-type admitAdding struct{ admitAll }
+type admitAdding struct{ handlertest.AdmitAll }
 
 func (admitAdding) Mutate(_ context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
 	var object map[string]any

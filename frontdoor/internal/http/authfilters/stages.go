@@ -216,9 +216,9 @@ func (c *Control) Received(next request.Handler) request.Handler {
 	}
 }
 
-// Limited gives each user a fair share of the seats. Reads, writes and connections have
-// separate limiters. A watch returns its seat once its response has started, a stalled
-// response continues without one, and a connection keeps its seat until it ends.
+// Limited gives each user a fair share of the seats. Reads, writes, connections and each
+// extension have separate limiters. A watch returns its seat once its response has started,
+// a stalled response continues without one, and a connection keeps its seat until it ends.
 func (c *Control) Limited(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if r.Health {
@@ -229,7 +229,10 @@ func (c *Control) Limited(next request.Handler) request.Handler {
 		case "create", "update", "patch", "delete", "deletecollection":
 			seats = c.Writes
 		}
-		if r.Connects() {
+		switch {
+		case r.ExtensionSeats != nil:
+			seats = r.ExtensionSeats
+		case r.Connects():
 			seats = c.Connections
 		}
 		if err := seats.Acquire(r.Context(), r.Requester(), &r.Seat); err != nil {

@@ -60,6 +60,9 @@ type Request struct {
 	// its body and of a stalled response.
 	Seat   inflight.Seat
 	Memory inflight.Hold
+	// ExtensionSeats limits the requests to the extension that serves this one; nil if none
+	// does.
+	ExtensionSeats *inflight.Limiter
 	// body is the result of Receive, and bodyErr its error.
 	body     []byte
 	bodyErr  error
@@ -105,7 +108,9 @@ func (r *Request) LogOfPod() bool {
 }
 
 // LongRunning reports whether a response may take longer than other requests.
-func (r *Request) LongRunning() bool { return r.Verb == "watch" || r.Connects() }
+func (r *Request) LongRunning() bool {
+	return r.Verb == "watch" || r.Connects() || r.extendedLongRunning()
+}
 
 // Requester returns the requester for per-user limits.
 func (r *Request) Requester() inflight.Requester {

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -20,10 +22,10 @@ import (
 // Options select what a catalogue holds.
 type Options struct {
 	Vocabulary vocabulary.Vocabulary
+	// Release is the release whose types are served.
+	Release release.Release
 	// RuntimeConfig selects the served versions.
 	RuntimeConfig RuntimeConfig
-	// Source of the built-in types; nil means release 1.21.
-	Source Source
 	// Feature reports whether a feature is on; nil means all of them.
 	Feature func(string) bool
 }
@@ -31,14 +33,16 @@ type Options struct {
 // Catalogue holds all resource types. It is immutable.
 type Catalogue struct {
 	groups      []Group
-	types       map[typeID]*Type                 // served ones
-	kinds       map[kindID]*Type                 // served ones
-	stored      map[resource.GroupResource]*Type // by each group that shares it
+	types       map[typeID]*Type                   // served ones
+	kinds       map[kindID]*Type                   // served ones
+	sharing     map[resource.GroupResource][]*Type // served ones by key
+	stored      map[resource.GroupResource]*Type   // by each group that shares it
 	definitions map[string]*spec.Schema
 	bodies      map[kindID]string // definition names
 	converter   func() (managedfields.TypeConverter, error)
 	reserved    map[string]Reserved // by group
 	builtIn     *Catalogue          // nil if this has only built-in types
+	order       []kinds.Group       // the groups of built-in types in the order of discovery
 }
 
 // ErrNoVersion is the error of a conversion to a version that is not served.
@@ -46,26 +50,31 @@ var ErrNoVersion = errors.New("no such version")
 
 type typeID struct{ group, version, resource string }
 
-// Group is an API group with its served versions, the preferred version first.
+// Group is an API group with its served versions, the preferred version first. Groups and
+// versions with a larger priority come first in discovery.
 type Group struct {
 	Name     string
+	Priority int64
 	Versions []GroupVersion
 }
 
 // GroupVersion is one version of a group with its types, ordered by name.
 type GroupVersion struct {
-	Version string
-	Types   []*Type
+	Version  string
+	Priority int64
+	Types    []*Type
 }
 
-// New builds the catalogue from the source's types, those that the suite adds, and the files
+// The priorities of custom types.
+const (
+	CustomPriority        = 1000
+	CustomVersionPriority = 100
+)
+
+// New builds the catalogue from the release's types, those that the suite adds, and the files
 // of package kinds.
 func New(o Options) (*Catalogue, error) {
-	source := o.Source
-	if source == nil {
-		source = Release121()
-	}
-	surface, err := source.Surface(o.Vocabulary)
+	surface, err := surfaceOf(o.Release, o.Vocabulary)
 	if err != nil {
 		return nil, err
 	}
@@ -104,36 +113,45 @@ func New(o Options) (*Catalogue, error) {
 	c.stored = described.store(surface.Types)
 	c.reserved = c.reserve(surface.Types)
 	served := slices.DeleteFunc(surface.Types, func(t *Type) bool { return !o.RuntimeConfig.serves(t) })
-	c.index(served, described.groups)
+	c.order = described.groups
+	c.index(served)
 	c.converter = sync.OnceValues(func() (managedfields.TypeConverter, error) {
 		return managedfields.NewTypeConverter(forOwnership(c.definitions), false)
 	})
 	return c, nil
 }
 
-// index fills the lookup maps and the list of groups. Groups are sorted as in order; groups
-// that it does not contain come last.
-func (c *Catalogue) index(served []*Type, order []string) {
+// index fills the lookup maps and the list of groups. Groups are sorted as in c.order;
+// groups that it does not contain come last.
+func (c *Catalogue) index(served []*Type) {
 	rank := func(group string) int {
-		if i := slices.Index(order, group); i >= 0 {
+		if i := slices.IndexFunc(c.order, func(g kinds.Group) bool { return g.Group == group }); i >= 0 {
 			return i
 		}
-		return len(order)
+		return len(c.order)
 	}
 	slices.SortFunc(served, func(a, b *Type) int {
 		return cmp.Or(
 			cmp.Compare(rank(a.Group), rank(b.Group)), cmp.Compare(a.Group, b.Group),
 			byVersion(a.Version, b.Version), cmp.Compare(a.Resource, b.Resource))
 	})
+	c.sharing = map[resource.GroupResource][]*Type{}
 	for _, t := range served {
+		c.sharing[t.Key] = append(c.sharing[t.Key], t)
 		c.types[typeID{t.Group, t.Version, t.Resource}] = t
 		c.kinds[kindID{t.Group, t.Version, t.Kind}] = t
 		if n := len(c.groups); n == 0 || c.groups[n-1].Name != t.Group {
-			c.groups = append(c.groups, Group{Name: t.Group})
+			c.groups = append(c.groups, Group{Name: t.Group, Priority: CustomPriority})
+			if i := rank(t.Group); i < len(c.order) {
+				c.groups[len(c.groups)-1].Priority = c.order[i].Priority
+			}
 		}
 		group := &c.groups[len(c.groups)-1]
 		if n := len(group.Versions); n == 0 || group.Versions[n-1].Version != t.Version {
-			group.Versions = append(group.Versions, GroupVersion{Version: t.Version})
+			group.Versions = append(group.Versions, GroupVersion{Version: t.Version, Priority: CustomVersionPriority})
+			if i := rank(t.Group); i < len(c.order) && !t.Custom {
+				group.Versions[len(group.Versions)-1].Priority = max(c.order[i].Versions[t.Version], 1)
+			}
 		}
 		last := &group.Versions[len(group.Versions)-1]
 		last.Types = append(last.Types, t)
@@ -164,6 +182,10 @@ func (c *Catalogue) ByAPIVersion(apiVersion, kind string) (*Type, bool) {
 	}
 	return c.ByKind(gv.Group, gv.Version, kind)
 }
+
+// Sharing returns the served types whose objects are those of t: its other versions, and the
+// groups that share them. t is among them if it is served.
+func (c *Catalogue) Sharing(t *Type) []*Type { return c.sharing[t.Key] }
 
 // Groups returns the served groups, the core group first.
 func (c *Catalogue) Groups() []Group { return c.groups }

@@ -19,14 +19,12 @@ import (
 // any version.
 func (c *Catalogue) With(customTypes ...Surface) *Catalogue {
 	more := &Catalogue{
-		builtIn: c.base(), reserved: c.reserved,
+		builtIn: c.base(), reserved: c.reserved, order: c.order,
 		types: map[typeID]*Type{}, kinds: map[kindID]*Type{},
 		stored: maps.Clone(c.stored), definitions: maps.Clone(c.definitions), bodies: maps.Clone(c.bodies),
 	}
-	var order []string
 	var served []*Type
 	for _, g := range c.groups {
-		order = append(order, g.Name)
 		for _, v := range g.Versions {
 			served = append(served, v.Types...)
 		}
@@ -44,7 +42,7 @@ func (c *Catalogue) With(customTypes ...Surface) *Catalogue {
 			converters[schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}] = more.converterOf(t)
 		}
 	}
-	more.index(served, order)
+	more.index(served)
 	more.converter = func() (managedfields.TypeConverter, error) { return combined{c.converter, converters}, nil }
 	return more
 }

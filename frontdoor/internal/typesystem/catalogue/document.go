@@ -10,23 +10,28 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/kustomize/kyaml/openapi/kubernetesapi/v1_21_2"
 
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Release121 returns the source of the types of release 1.21: its published OpenAPI
-// document.
-func Release121() Source { return release121{} }
+// documents are the OpenAPI documents of releases, in Protobuf.
+var documents = map[string]func() ([]byte, error){
+	release.V121.String(): func() ([]byte, error) { return v1_21_2.Asset("kubernetesapi/v1_21_2/swagger.pb") },
+}
 
-type release121 struct{}
-
-func (release121) Surface(v vocabulary.Vocabulary) (*Surface, error) {
-	asset, err := v1_21_2.Asset("kubernetesapi/v1_21_2/swagger.pb")
+// surfaceOf returns the types of a release, from its OpenAPI document.
+func surfaceOf(r release.Release, v vocabulary.Vocabulary) (*Surface, error) {
+	read := documents[r.String()]
+	if read == nil {
+		return nil, fmt.Errorf("release %s has no types", r)
+	}
+	asset, err := read()
 	if err != nil {
 		return nil, err
 	}
 	document := &openapi_v2.Document{}
 	if err := proto.Unmarshal(asset, document); err != nil {
-		return nil, fmt.Errorf("the 1.21 document: %w", err)
+		return nil, fmt.Errorf("the document of %s: %w", r, err)
 	}
 	names := newDocumentNames(vocabulary.K8s(), v)
 	definitions, err := names.definitions(document)

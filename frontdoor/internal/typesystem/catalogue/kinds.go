@@ -14,7 +14,7 @@ import (
 type described struct {
 	vocabulary vocabulary.Vocabulary
 	feature    func(string) bool
-	groups     []string // in the order of groups.yaml
+	groups     []kinds.Group // with their names in the vocabulary
 	kinds      map[resource.GroupResource]*kinds.Kind
 }
 
@@ -26,7 +26,8 @@ func readKinds(o Options) (*described, error) {
 	}
 	d := &described{vocabulary: v, feature: o.Feature, kinds: map[resource.GroupResource]*kinds.Kind{}}
 	for _, group := range set.Groups {
-		d.groups = append(d.groups, v.Group(group))
+		group.Group = v.Group(group.Group)
+		d.groups = append(d.groups, group)
 	}
 	for _, k := range set.Kinds {
 		d.kinds[resource.GroupResource{Group: v.Group(k.Group), Resource: k.Resource}] = k

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/portico-platform/portico/services/resource"
@@ -70,4 +71,10 @@ func (c *Catalogue) base() *Catalogue {
 		return c.builtIn
 	}
 	return c
+}
+
+// BuiltInVersion reports whether a group version has built-in types that are served.
+func (c *Catalogue) BuiltInVersion(group, version string) bool {
+	g, ok := c.base().Group(group)
+	return ok && slices.ContainsFunc(g.Versions, func(v GroupVersion) bool { return v.Version == version })
 }

@@ -69,8 +69,8 @@ type Setting struct {
 	Vocabulary vocabulary.Vocabulary
 	// Types has the built-in types.
 	Types *catalogue.Catalogue
-	// Find resolves the Services of conversion webhooks.
-	Find webhook.Resolver
+	// Webhooks makes the clients of conversion webhooks; nil if none is called.
+	Webhooks *webhook.Clients
 	// Revision is the object's revision. Before is the result of the previous compilation,
 	// nil for the first one.
 	Revision int64
@@ -127,7 +127,7 @@ func converter(how map[string]any, in Setting) catalogue.Converter {
 	if raw, err := json.Marshal(hook["clientConfig"]); err != nil || json.Unmarshal(raw, &at) != nil {
 		at = webhook.Config{} // calls of an empty configuration return an error
 	}
-	return conversion.New(at, tree.Texts(hook, "conversionReviewVersions"), in.Find, in.Vocabulary)
+	return conversion.New(at, tree.Texts(hook, "conversionReviewVersions"), in.Webhooks, in.Vocabulary)
 }
 
 // types compiles all versions, because objects may be stored in any of them. Those that are

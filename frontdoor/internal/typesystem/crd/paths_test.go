@@ -9,6 +9,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -72,7 +73,7 @@ func TestPublished(t *testing.T) {
 			p: {x-int-or-string: true, anyOf: [{type: integer}, {type: string}]},
 			e: {type: object, x-embedded-resource: true, x-preserve-unknown-fields: true},
 			n: {type: string, not: {enum: [a]}}}}}}`, `subresources: {status: {}}`))
-	documents := discovery.New(discovery.Options{Catalogue: w.types, Vocabulary: w.vocabulary, Version: discovery.Release("")})
+	documents := discovery.New(discovery.Options{Catalogue: w.types, Vocabulary: w.vocabulary, Version: discovery.Version(release.V121)})
 	for path, accept := range map[string]string{
 		"/openapi/v2":                     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
 		"/openapi/v3/apis/example.com/v1": "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
@@ -120,7 +121,7 @@ func TestFieldsThatAreNotDescribed(t *testing.T) {
 	set(gadgets, "gadgets.example.com", "metadata", "name")
 	set(gadgets, map[string]any{"plural": "gadgets", "kind": "Gadget"}, "spec", "names")
 	w = w.add(t, gadgets).add(t, w.widgets(t, `{type: object, properties: {spec: {type: object, x-preserve-unknown-fields: true, properties: {a: {type: string}}}}}`))
-	documents := discovery.New(discovery.Options{Catalogue: w.types, Vocabulary: w.vocabulary, Version: discovery.Release("")})
+	documents := discovery.New(discovery.Options{Catalogue: w.types, Vocabulary: w.vocabulary, Version: discovery.Version(release.V121)})
 	answer := httptest.NewRecorder()
 	if err := documents.Serve(answer, httptest.NewRequest("GET", "/openapi/v2", nil)); err != nil {
 		t.Fatal(err)

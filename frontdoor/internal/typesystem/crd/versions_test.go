@@ -11,6 +11,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/services/webhook"
 )
 
 // engineOf returns an engine whose types are those of a definition, stored at a
@@ -18,7 +19,7 @@ import (
 func (w world) engineOf(t *testing.T, definition map[string]any, in crd.Setting) (*typesystem.Engine, func(version string) *catalogue.Type, crd.Definition) {
 	t.Helper()
 	w.prepare(t, definition)
-	in.Vocabulary, in.Types = w.vocabulary, w.types
+	in.Vocabulary, in.Types, in.Webhooks = w.vocabulary, w.types, webhook.NewClients(webhook.Settings{})
 	d, err := crd.Compile(definition, in)
 	if err != nil {
 		t.Fatal(err)

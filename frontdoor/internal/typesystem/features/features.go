@@ -9,87 +9,44 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/portico-platform/portico/services/release"
 )
 
 // Stage is the stage of a feature.
 type Stage string
 
-// The stages. Alpha features are off by default, the others on. GA features cannot be
-// turned off.
+// The stages. gates.txt has the stages of each gate by release, with its default.
 const (
 	Alpha      Stage = "ALPHA"
 	Beta       Stage = "BETA"
 	GA         Stage = "GA"
 	Deprecated Stage = "DEPRECATED"
+	removed    Stage = "REMOVED" // the gate no longer exists
 )
 
 // ServerSideApply is the gate of apply patches.
 const ServerSideApply = "ServerSideApply"
 
-// stages are the gates of release 1.21 that concern the API server and its controllers.
-var stages = map[string]Stage{
-	"AnyVolumeDataSource":               Alpha,
-	"AdvancedAuditing":                  GA,
-	"CSIInlineVolume":                   Beta,
-	"CSIServiceAccountToken":            Beta,
-	"CSIStorageCapacity":                Beta,
-	"CSIVolumeFSGroupPolicy":            Beta,
-	"ConfigurableFSGroupPolicy":         Beta,
-	"DaemonSetUpdateSurge":              Alpha,
-	"DryRun":                            GA,
-	"EndpointSlice":                     GA,
-	"EndpointSliceNodeName":             GA,
-	"EndpointSliceTerminatingCondition": Alpha,
-	"EphemeralContainers":               Alpha,
-	"GenericEphemeralVolume":            Beta,
-	"HPAContainerMetrics":               Alpha,
-	"HPAScaleToZero":                    Alpha,
-	"ImmutableEphemeralVolumes":         GA,
-	"IndexedJob":                        Alpha,
-	"IngressClassNamespacedParams":      Alpha,
-	"MixedProtocolLBService":            Alpha,
-	"NetworkPolicyEndPort":              Alpha,
-	"NodeLease":                         GA,
-	"PodAffinityNamespaceSelector":      Alpha,
-	"PodDisruptionBudget":               GA,
-	"ProbeTerminationGracePeriod":       Alpha,
-	"ProcMountType":                     Alpha,
-	"RootCAConfigMap":                   GA,
-	"RunAsGroup":                        GA,
-	"RuntimeClass":                      GA,
-	"SCTPSupport":                       GA,
-	"SelectorIndex":                     GA,
-	ServerSideApply:                     Beta,
-	"ServiceAccountIssuerDiscovery":     GA,
-	"ServiceAppProtocol":                GA,
-	"ServiceInternalTrafficPolicy":      Alpha,
-	"ServiceLBNodePortControl":          Alpha,
-	"ServiceLoadBalancerClass":          Alpha,
-	"ServiceTopology":                   Alpha,
-	"SetHostnameAsFQDN":                 Beta,
-	"StartupProbe":                      GA,
-	"StorageObjectInUseProtection":      GA,
-	"StreamingProxyRedirects":           Deprecated,
-	"SuspendJob":                        Alpha,
-	"Sysctls":                           GA,
-	"TTLAfterFinished":                  Beta,
-	"TopologyAwareHints":                Alpha,
-	"VolumeSnapshotDataSource":          GA,
-	"VolumeSubpath":                     GA,
-	"WatchBookmark":                     GA,
-}
-
 // groups are the gates that set all features of a stage.
 var groups = map[string]Stage{"AllAlpha": Alpha, "AllBeta": Beta}
 
-// Gates is the set of enabled features. The zero value has the defaults.
-type Gates struct{ set map[string]bool }
+// Gates is the set of enabled features of a release. The zero value has the defaults of
+// release 1.21.
+type Gates struct {
+	release release.Release
+	set     map[string]bool
+}
 
-// Parse parses the values given for gates by name. It returns a warning for each gate that
-// is deprecated. It returns an error for an unknown gate, an invalid value, or a gate that
-// cannot be turned off.
-func Parse(given map[string]string) (g Gates, warnings []string, err error) {
-	g.set = map[string]bool{}
+// Parse parses the values given for the gates of a release by name. It returns a warning
+// for each gate that is deprecated. It returns an error for a gate that the release does
+// not have, an invalid value, or a gate that cannot be set to it.
+func Parse(r release.Release, given map[string]string) (g Gates, warnings []string, err error) {
+	g = Gates{r, map[string]bool{}}
+	gates, err := gatesByName()
+	if err != nil {
+		return g, nil, err
+	}
 	stage := map[Stage]bool{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		on, err := strconv.ParseBool(given[name])
@@ -100,18 +57,22 @@ func Parse(given map[string]string) (g Gates, warnings []string, err error) {
 			stage[of] = on
 			continue
 		}
-		switch of, known := stages[name]; {
-		case !known:
+		switch of, known := at(gates[name], r); {
+		case !known, of.stage == removed:
 			return g, nil, fmt.Errorf("unrecognized feature gate: %s", name)
-		case of == GA && !on:
-			return g, nil, fmt.Errorf("cannot set feature gate %s to false, feature is locked to true", name)
-		case of == GA, of == Deprecated:
-			warnings = append(warnings, fmt.Sprintf("setting %s feature gate %s=%t: it will be removed in a future release", of, name, on))
+		case of.locked && on != of.on:
+			return g, nil, fmt.Errorf("cannot set feature gate %s to %t, feature is locked to %t", name, on, of.on)
+		case of.stage == GA, of.stage == Deprecated:
+			warnings = append(warnings, fmt.Sprintf("setting %s feature gate %s=%t: it will be removed in a future release", of.stage, name, on))
 		}
 		g.set[name] = on
 	}
-	for name, of := range stages {
-		if on, all := stage[of]; all {
+	if len(stage) == 0 {
+		return g, warnings, nil
+	}
+	for name, steps := range gates {
+		of, _ := at(steps, r)
+		if on, all := stage[of.stage]; all {
 			if _, one := g.set[name]; !one { // a single gate takes precedence over its stage
 				g.set[name] = on
 			}
@@ -120,10 +81,16 @@ func Parse(given map[string]string) (g Gates, warnings []string, err error) {
 	return g, warnings, nil
 }
 
-// On reports whether a feature is on.
+// On reports whether a feature is on. Features that do not exist yet are off; those whose
+// gate has been removed are on if they were GA.
 func (g Gates) On(name string) bool {
 	if on, ok := g.set[name]; ok {
 		return on
 	}
-	return stages[name] != Alpha
+	gates, err := gatesByName()
+	if err != nil {
+		return false // Parse has returned the error
+	}
+	of, _ := at(gates[name], g.release)
+	return of.on
 }

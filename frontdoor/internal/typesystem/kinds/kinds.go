@@ -24,14 +24,21 @@ var files embed.FS
 
 // Set is the content of all files.
 type Set struct {
-	// Groups are the short forms of the groups in the order of discovery.
-	Groups []string
+	// Groups are the groups in the order of discovery.
+	Groups []Group
 	// Kinds are the files of resources.
 	Kinds []*Kind
 	// Definitions are the rules of all files by the short names of definitions.
 	Definitions map[string]*Rules
 	// Functions are the functions that the files refer to; set by Resolve.
 	Functions Functions
+}
+
+// Group is one group, by its short form, with its priority and those of its versions.
+type Group struct {
+	Group    string           `json:"group"`
+	Priority int64            `json:"priority"`
+	Versions map[string]int64 `json:"versions"`
 }
 
 // Read returns the content of the files. They are read once: all callers share the set and

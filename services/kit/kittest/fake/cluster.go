@@ -35,14 +35,26 @@ type Cluster struct {
 // New returns an empty cluster, which is closed at the end of the test.
 func New(t testing.TB) *Cluster {
 	t.Helper()
-	// The connection never has a server: followers receive nothing and request replays.
-	bus, err := nats.Connect("nats://127.0.0.1:1", nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1))
+	c, err := Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(bus.Close)
-	return &Cluster{bus: bus, objects: map[resource.Key]services.Object{}, revision: 1}
+	t.Cleanup(c.Close)
+	return c
 }
+
+// Open returns an empty cluster, which the caller closes.
+func Open() (*Cluster, error) {
+	// The connection never has a server: followers receive nothing and request replays.
+	bus, err := nats.Connect("nats://127.0.0.1:1", nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1))
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{bus: bus, objects: map[resource.Key]services.Object{}, revision: 1}, nil
+}
+
+// Close ends the cluster.
+func (c *Cluster) Close() { c.bus.Close() }
 
 // Source returns the source of changes for mirrors.
 func (c *Cluster) Source() changes.Source {

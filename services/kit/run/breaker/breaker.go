@@ -127,6 +127,15 @@ func (g guarded) Invoke(ctx context.Context, method string, request, answer any,
 	return err
 }
 
+// NewStream implements grpc.ClientConnInterface. A stream ends with its connection.
+func (g guarded) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	if g.breaker.open.Load() {
+		g.breaker.refused.Inc()
+		return nil, g.breaker.error
+	}
+	return g.ClientConn.NewStream(ctx, desc, method, options...)
+}
+
 func (b *Breaker) add(c *call) {
 	b.mu.Lock()
 	b.calls[c] = struct{}{}

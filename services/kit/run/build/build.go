@@ -21,12 +21,12 @@ var version = "devel"
 // Metric is the name of the metric.
 const Metric = "portico_build_info"
 
-// Info returns a metric that is always 1, whose labels say what the process is and which
-// vocabulary it speaks.
-func Info(vocabulary string) prometheus.Collector {
+// Info returns a metric that is always 1, whose labels say what the process is, which
+// vocabulary it speaks, and which release it emulates.
+func Info(vocabulary, emulated string) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: Metric, Help: "What the process was built from, and the names that it speaks.",
-		ConstLabels: prometheus.Labels{"version": version, "contracts": contracts(), "vocabulary": vocabulary, "goversion": runtime.Version()},
+		ConstLabels: prometheus.Labels{"version": version, "contracts": contracts(), "vocabulary": vocabulary, "emulated": emulated, "goversion": runtime.Version()},
 	}, func() float64 { return 1 })
 }
 

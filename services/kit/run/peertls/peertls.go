@@ -17,7 +17,7 @@ import (
 
 	"google.golang.org/grpc/credentials"
 
-	"github.com/portico-platform/portico/services/kit/run/reload"
+	"github.com/portico-platform/portico/services/reload"
 )
 
 // Files holds the paths of the PEM files of one process.

@@ -1,85 +1,14 @@
-// Package reload reads files such as certificates again when they are replaced. It compares
-// contents and not modification times, so that it detects every kind of replacement.
+// Package reload is services/reload under its former path, for the importers that have not
+// moved yet: files such as certificates are read again when they are replaced.
 package reload
 
-import (
-	"bytes"
-	"log/slog"
-	"os"
-	"slices"
-	"sync"
-	"time"
-)
+import "github.com/portico-platform/portico/services/reload"
 
 // Config configures Files.
-type Config[T any] struct {
-	// What describes the files, for the log.
-	What string
-	// Paths of the files. They are parsed together.
-	Paths []string
-	// Parse returns the value of the files' contents, which are in the order of Paths.
-	Parse func(content [][]byte) (T, error)
-	// Every is the minimum interval between reads; 0: read at every Get.
-	Every time.Duration
-	Log   *slog.Logger
-}
+type Config[T any] = reload.Config[T]
 
-// Files is a value that is parsed from files. It is safe for concurrent use.
-type Files[T any] struct {
-	config Config[T]
-
-	mu      sync.Mutex
-	checked time.Time
-	content [][]byte // of current
-	current T
-	refused [][]byte // the last invalid content, to log it once
-}
+// Files is a value that is parsed from files.
+type Files[T any] = reload.Files[T]
 
 // Open reads the files for the first time.
-func Open[T any](c Config[T]) (*Files[T], error) {
-	content, err := read(c.Paths)
-	if err != nil {
-		return nil, err
-	}
-	current, err := c.Parse(content)
-	if err != nil {
-		return nil, err
-	}
-	return &Files[T]{config: c, checked: time.Now(), content: content, current: current}, nil
-}
-
-// Get returns the value of the files, or the previous one while they are invalid, such as
-// while only the certificate and not its key has been replaced.
-func (f *Files[T]) Get() T {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.config.Every > 0 && time.Since(f.checked) < f.config.Every {
-		return f.current
-	}
-	f.checked = time.Now()
-	content, err := read(f.config.Paths)
-	if err != nil || same(content, f.content) || same(content, f.refused) {
-		return f.current
-	}
-	next, err := f.config.Parse(content)
-	if err != nil {
-		f.refused = content
-		f.config.Log.Warn("new files refused, keeping those in use", "what", f.config.What, "error", err)
-		return f.current
-	}
-	f.content, f.current, f.refused = content, next, nil
-	f.config.Log.Info("files read again", "what", f.config.What)
-	return next
-}
-
-func read(paths []string) (content [][]byte, err error) {
-	content = make([][]byte, len(paths))
-	for i, path := range paths {
-		if content[i], err = os.ReadFile(path); err != nil {
-			return nil, err
-		}
-	}
-	return content, nil
-}
-
-func same(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
+func Open[T any](c Config[T]) (*Files[T], error) { return reload.Open(c) }

@@ -11,47 +11,30 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
+
+	"github.com/portico-platform/portico/services/endpoint"
 )
 
 // Policy decides which addresses may be reached.
 type Policy struct {
 	// Allow are networks that are reached although the rules below refuse them.
-	Allow []netip.Prefix
+	Allow endpoint.Networks
 	// Deny are networks that are never reached.
-	Deny []netip.Prefix
-}
-
-// ParseNetworks reads networks in CIDR notation.
-func ParseNetworks(texts []string) (networks []netip.Prefix, err error) {
-	for _, text := range texts {
-		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("%q is not a network such as 10.0.0.0/8", text)
-		}
-		networks = append(networks, network.Masked())
-	}
-	return networks, nil
+	Deny endpoint.Networks
 }
 
 // Addresses of metadata services that are not link-local.
 var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
 
-// embedded are networks whose addresses hold an IPv4 address in their last four bytes.
-var embedded = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96")}
-
 // Check returns an error unless the address may be reached: loopback, link-local,
 // multicast, broadcast and unspecified addresses and those of metadata services may not.
 func (p Policy) Check(address netip.Addr) error {
-	address = plain(address)
-	for _, network := range p.Deny {
-		if network.Contains(address) {
-			return fmt.Errorf("address not allowed: %s is in %s", address, network)
-		}
+	address = endpoint.Plain(address)
+	if network, denied := p.Deny.Containing(address); denied {
+		return fmt.Errorf("address not allowed: %s is in %s", address, network)
 	}
-	for _, network := range p.Allow {
-		if network.Contains(address) {
-			return nil
-		}
+	if _, allowed := p.Allow.Containing(address); allowed {
+		return nil
 	}
 	if !address.IsGlobalUnicast() || !notThisNetwork(address) {
 		return fmt.Errorf("address not allowed: %s", address)
@@ -66,20 +49,6 @@ func (p Policy) Check(address netip.Addr) error {
 
 // notThisNetwork is false for 0.0.0.0/8, which some systems take for themselves.
 func notThisNetwork(address netip.Addr) bool { return !address.Is4() || address.As4()[0] != 0 }
-
-// plain returns the IPv4 address that an IPv6 address stands for, if it does.
-func plain(address netip.Addr) netip.Addr {
-	address = address.Unmap().WithZone("")
-	if address.Is6() && !address.IsLoopback() && !address.IsUnspecified() {
-		for _, network := range embedded {
-			if network.Contains(address) {
-				bytes := address.As16()
-				return netip.AddrFrom4([4]byte(bytes[12:]))
-			}
-		}
-	}
-	return address
-}
 
 // CheckText is Check for an address as text, which must not be a name.
 func (p Policy) CheckText(address string) error {

@@ -3,14 +3,16 @@ package outbound
 import (
 	"net/netip"
 	"testing"
+
+	"github.com/portico-platform/portico/services/endpoint"
 )
 
 func TestPolicy(t *testing.T) {
-	networks, err := ParseNetworks([]string{"127.0.0.9/32", "10.1.2.3/16"})
+	networks, err := endpoint.ParseNetworks([]string{"127.0.0.9/32", "10.1.2.3/16"})
 	if err != nil || networks[1].String() != "10.1.0.0/16" {
 		t.Fatalf("got %v, %v", networks, err)
 	}
-	if _, err := ParseNetworks([]string{"10.0.0.1"}); err == nil {
+	if _, err := endpoint.ParseNetworks([]string{"10.0.0.1"}); err == nil {
 		t.Error("an address is taken for a network")
 	}
 	p := Policy{Allow: networks[:1], Deny: networks[1:]}
@@ -39,7 +41,7 @@ func FuzzPolicy(f *testing.F) {
 			return
 		}
 		address := netip.MustParseAddr(text)
-		for _, a := range []netip.Addr{address, address.Unmap(), plain(address)} {
+		for _, a := range []netip.Addr{address, address.Unmap(), endpoint.Plain(address)} {
 			if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() {
 				t.Errorf("%q is allowed, and is %s", text, a)
 			}

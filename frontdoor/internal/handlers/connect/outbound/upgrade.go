@@ -2,6 +2,7 @@ package outbound
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -68,7 +69,7 @@ var errUsed = errors.New("the connection has been used for another request")
 // secure begins TLS as over would.
 func secure(ctx context.Context, conn net.Conn, over *http.Transport, host string) (net.Conn, error) {
 	config := over.TLSClientConfig.Clone()
-	config.ServerName, config.NextProtos = host, []string{"http/1.1"}
+	config.ServerName, config.NextProtos = cmp.Or(config.ServerName, host), []string{"http/1.1"}
 	ctx, cancel := context.WithTimeout(ctx, over.TLSHandshakeTimeout)
 	defer cancel()
 	encrypted := tls.Client(conn, config)

@@ -42,8 +42,8 @@ type Webhook struct {
 
 // New returns the webhook at an address. versions are the versions of ConversionReview that
 // it accepts, preferred ones first.
-func New(at webhook.Config, versions []string, find webhook.Resolver, v vocabulary.Vocabulary) *Webhook {
-	w := &Webhook{client: webhook.New(at, find, webhook.Caller{Agent: "portico-frontdoor", Trace: tracing.ToHeader})}
+func New(at webhook.Config, versions []string, clients *webhook.Clients, v vocabulary.Vocabulary) *Webhook {
+	w := &Webhook{client: clients.New(at)}
 	if i := slices.IndexFunc(versions, Supports); i >= 0 {
 		w.reviews = v.Group("apiextensions.") + "/" + versions[i]
 	}

@@ -33,8 +33,10 @@ func answering(t *testing.T, versions []string, reply func(review map[string]any
 	}))
 	t.Cleanup(server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	return conversion.New(webhook.Config{URL: &server.URL, CABundle: authority}, versions, nil, vocabulary.K8s())
+	return conversion.New(webhook.Config{URL: &server.URL, CABundle: authority}, versions, clients(), vocabulary.K8s())
 }
+
+func clients() *webhook.Clients { return webhook.NewClients(webhook.Settings{}) }
 
 // converted returns a correct response, modified by change.
 func converted(change func(review, response, first map[string]any)) func(map[string]any) any {
@@ -129,8 +131,8 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 }
 
 func TestPlacesThatCannotBeAsked(t *testing.T) {
-	nowhere := conversion.New(webhook.Config{}, []string{"v1"}, nil, vocabulary.K8s())
-	strange := conversion.New(webhook.Config{}, []string{"v7"}, nil, vocabulary.K8s())
+	nowhere := conversion.New(webhook.Config{}, []string{"v1"}, clients(), vocabulary.K8s())
+	strange := conversion.New(webhook.Config{}, []string{"v7"}, clients(), vocabulary.K8s())
 	for want, w := range map[string]*conversion.Webhook{"neither url nor service": nowhere, "neither v1 nor v1beta1": strange} {
 		if _, err := w.Convert(context.Background(), []map[string]any{widget("v1", "a")}, "example.com/v2"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

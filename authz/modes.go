@@ -1,0 +1,199 @@
+package authz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/tracing"
+)
+
+// The modes of --authorization-mode.
+const (
+	modeRBAC        = "RBAC"
+	modeNode        = "Node"
+	modeWebhook     = "Webhook"
+	modeABAC        = "ABAC"
+	modeAlwaysAllow = "AlwaysAllow"
+	modeAlwaysDeny  = "AlwaysDeny"
+)
+
+// allModes are the modes in alphabetical order.
+var allModes = []string{modeABAC, modeAlwaysAllow, modeAlwaysDeny, modeNode, modeRBAC, modeWebhook}
+
+func flags(fs *pflag.FlagSet) {
+	fs.StringSlice("authorization-mode", []string{modeRBAC}, "modes of authorization, in the order in which they are asked until one allows or denies: "+strings.Join(allModes, ", "))
+	fs.String("authorization-policy-file", "", "`file` with policies for mode ABAC, one JSON object in each line")
+	fs.String("authorization-webhook-config-file", "", "kubeconfig `file` of the remote service for mode Webhook")
+	fs.String("authorization-webhook-version", "v1beta1", "version of the SubjectAccessReview for mode Webhook: v1 or v1beta1")
+	fs.Duration("authorization-webhook-cache-authorized-ttl", 5*time.Minute, "how long mode Webhook caches permissions")
+	fs.Duration("authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "how long mode Webhook caches refusals")
+}
+
+// settings are the values of the flags.
+type settings struct {
+	modes         []string
+	policyFile    string
+	webhookFile   string
+	webhookFormat string
+	allowedTTL    time.Duration
+	deniedTTL     time.Duration
+}
+
+// parse reads and checks the flags. Its errors are usage errors that name the flag.
+func parse(fs *pflag.FlagSet) (s settings, err error) {
+	s.modes, _ = fs.GetStringSlice("authorization-mode")
+	s.policyFile, _ = fs.GetString("authorization-policy-file")
+	s.webhookFile, _ = fs.GetString("authorization-webhook-config-file")
+	s.webhookFormat, _ = fs.GetString("authorization-webhook-version")
+	s.allowedTTL, _ = fs.GetDuration("authorization-webhook-cache-authorized-ttl")
+	s.deniedTTL, _ = fs.GetDuration("authorization-webhook-cache-unauthorized-ttl")
+	if len(s.modes) == 0 {
+		return s, run.Usagef("--authorization-mode: at least one mode is required")
+	}
+	for i, m := range s.modes {
+		switch {
+		case !slices.Contains(allModes, m):
+			return s, run.Usagef("--authorization-mode: %q is not a valid mode: must be one of %s", m, strings.Join(allModes, ", "))
+		case slices.Contains(s.modes[:i], m):
+			return s, run.Usagef("--authorization-mode: has mode %q more than once", m)
+		}
+	}
+	for _, file := range []struct{ mode, flag, value string }{
+		{modeABAC, "--authorization-policy-file", s.policyFile},
+		{modeWebhook, "--authorization-webhook-config-file", s.webhookFile},
+	} {
+		switch on := slices.Contains(s.modes, file.mode); {
+		case on && file.value == "":
+			return s, run.Usagef("%s: is required for mode %s", file.flag, file.mode)
+		case !on && file.value != "":
+			return s, run.Usagef("%s: cannot be used without mode %s", file.flag, file.mode)
+		}
+	}
+	return s, nil
+}
+
+// mode is one of the chosen modes.
+type mode struct {
+	name string
+	services.Authz
+}
+
+// chain asks its modes in order, until one allows or denies. Members of system:masters may
+// do everything in any mode, so that no configuration locks everyone out.
+type chain []mode
+
+// Authorize implements services.Authz. If a mode cannot decide and no other one does, its
+// error is returned.
+func (c chain) Authorize(ctx context.Context, a services.Attributes) (services.Decision, error) {
+	if slices.Contains(a.User.Groups, services.GroupMasters) {
+		return always(services.Decision{Allowed: true, Reason: "RBAC: member of group " + services.GroupMasters}), nil
+	}
+	none := always(services.Decision{}) // no opinion
+	var failures []error
+	for _, m := range c {
+		d, err := m.traced(ctx, a, len(c) > 1)
+		switch {
+		case err != nil:
+			none.Revision = 0
+			failures = append(failures, fmt.Errorf("mode %s: %w", m.name, err))
+			continue
+		case d.Allowed || d.Denied:
+			d.Revision, d.AnyName = min(d.Revision, none.Revision), d.AnyName && none.AnyName
+			return d, nil
+		}
+		none.Revision, none.AnyName = min(none.Revision, d.Revision), none.AnyName && d.AnyName
+		none.Reason = join(none.Reason, d.Reason)
+		none.EvaluationError = join(none.EvaluationError, d.EvaluationError)
+	}
+	return none, errors.Join(failures...)
+}
+
+// always marks a decision that depends on no stored object and on no name.
+func always(d services.Decision) services.Decision {
+	d.Revision, d.AnyName = math.MaxInt64, true
+	return d
+}
+
+// traced asks a mode, with a span of its own in the trace of the request if it is one of
+// several.
+func (m mode) traced(ctx context.Context, a services.Attributes, several bool) (services.Decision, error) {
+	if !several {
+		return m.Authz.Authorize(ctx, a)
+	}
+	ctx, span := tracing.Start(ctx, "authorized by "+m.name)
+	d, err := m.Authz.Authorize(ctx, a)
+	if span.Recording() {
+		span.Set("allowed", fmt.Sprint(d.Allowed))
+		span.Set("reason", d.Reason)
+	}
+	span.End(err)
+	return d, err
+}
+
+// Rules implements services.Authz: the rules of all modes.
+func (c chain) Rules(ctx context.Context, r services.RulesRequest) (services.Rules, error) {
+	if slices.Contains(r.User.Groups, services.GroupMasters) {
+		return everything(), nil
+	}
+	var all services.Rules
+	for _, m := range c {
+		rules, err := m.Rules(ctx, r)
+		if err != nil {
+			rules = services.Rules{Incomplete: true, EvaluationError: err.Error()}
+		}
+		all.Resource = append(all.Resource, rules.Resource...)
+		all.NonResource = append(all.NonResource, rules.NonResource...)
+		all.Incomplete = all.Incomplete || rules.Incomplete
+		all.EvaluationError = join(all.EvaluationError, rules.EvaluationError)
+	}
+	return all, nil
+}
+
+func everything() services.Rules {
+	any := []string{"*"}
+	return services.Rules{
+		Resource:    []services.ResourceRule{{Verbs: any, APIGroups: any, Resources: any}},
+		NonResource: []services.NonResourceRule{{Verbs: any, Paths: any}},
+	}
+}
+
+// join joins what several modes say.
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ", " + b
+}
+
+// constant is a mode with the same answer to every request.
+type constant bool
+
+// Authorize implements services.Authz.
+func (allow constant) Authorize(context.Context, services.Attributes) (services.Decision, error) {
+	if allow {
+		return always(services.Decision{Allowed: true, Reason: "everything is allowed"}), nil
+	}
+	return always(services.Decision{Reason: "Everything is forbidden."}), nil
+}
+
+// Rules implements services.Authz.
+func (allow constant) Rules(context.Context, services.RulesRequest) (services.Rules, error) {
+	if allow {
+		return everything(), nil
+	}
+	return services.Rules{}, nil
+}
+
+var (
+	_ services.Authz = chain(nil)
+	_ services.Authz = constant(false)
+)

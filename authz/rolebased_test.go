@@ -1,0 +1,143 @@
+package authz
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest"
+	"github.com/portico-platform/portico/services/kit/contract"
+	"github.com/portico-platform/portico/services/kit/kittest"
+	"github.com/portico-platform/portico/services/kit/kittest/fake"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+const group = "rbac.example"
+
+func TestContract(t *testing.T) {
+	open := func(t *testing.T) services.Authz {
+		cluster := fake.New(t)
+		put(t, cluster, "clusterroles", `{metadata: {name: reader}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`)
+		bind(t, cluster, "readers", "reader", "jane")
+		return started(t, cluster)
+	}
+	allowed := ask("jane")
+	refused := allowed
+	refused.Verb = "delete"
+	kittest.LocalAndRemote(t, contract.Authz, open, func(t *testing.T, open func(*testing.T) services.Authz) {
+		contracttest.Authz(t, open, contracttest.AuthzExample{
+			Allowed: allowed, Refused: refused, Rules: services.RulesRequest{User: allowed.User, Namespace: "a"},
+		})
+	})
+}
+
+// TestGrantsHoldAtOnce: each request sees all grants that were stored before it.
+func TestGrantsHoldAtOnce(t *testing.T) {
+	cluster := fake.New(t)
+	a := started(t, cluster)
+	put(t, cluster, "clusterroles", `{metadata: {name: reader}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`)
+	for i := range 20 {
+		user := fmt.Sprintf("user%d", i)
+		bind(t, cluster, user, "reader", user)
+		d, err := a.Authorize(t.Context(), ask(user))
+		if err != nil || !d.Allowed {
+			t.Fatalf("%s: %+v, %v", user, d, err)
+		}
+	}
+}
+
+func TestRevokedGrantsEnd(t *testing.T) {
+	cluster := fake.New(t)
+	put(t, cluster, "clusterroles", `{metadata: {name: reader}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`)
+	bind(t, cluster, "readers", "reader", "jane")
+	a := started(t, cluster)
+	cluster.Delete(resource.Key{GroupResource: resource.GroupResource{Group: group, Resource: "clusterrolebindings"}, Name: "readers"})
+	for allowed := true; allowed; {
+		before := a.current.Load()
+		d, err := a.Authorize(t.Context(), ask("jane"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allowed = d.Allowed; !allowed {
+			break
+		}
+		select {
+		case <-before.replaced:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the grant never ended")
+		}
+	}
+}
+
+func ask(user string) services.Attributes {
+	return services.Attributes{User: services.UserInfo{Name: user}, Verb: "get", Resource: "pods"}
+}
+
+// started returns the roles and bindings of a cluster; it ends with the test.
+func started(t *testing.T, cluster *fake.Cluster) *roleBased {
+	t.Helper()
+	a := newRoleBased(sources{changes: cluster.Source(), store: cluster, group: group})
+	for _, loop := range a.loops() {
+		go func() { _ = loop(t.Context()) }() // they return nil when the test ends
+	}
+	select {
+	case <-a.ready:
+	case <-time.After(10 * time.Second):
+		t.Fatal("never ready")
+	}
+	return a
+}
+
+func put(t *testing.T, cluster *fake.Cluster, kind, manifest string) {
+	t.Helper()
+	cluster.Put(t, resource.GroupResource{Group: group, Resource: kind}, manifest)
+}
+
+func bind(t *testing.T, cluster *fake.Cluster, name, role, user string) {
+	t.Helper()
+	put(t, cluster, "clusterrolebindings", fmt.Sprintf(
+		`{metadata: {name: %s}, roleRef: {kind: ClusterRole, name: %s}, subjects: [{kind: User, name: %s}]}`, name, role, user))
+}
+
+// TestDecisionsNameTheirRevision: the revision of a decision is at or after the last change of
+// the policy that it includes, before one that it does not, and follows the changes of other
+// types, so that a caller may keep the decision.
+func TestDecisionsNameTheirRevision(t *testing.T) {
+	cluster := fake.New(t)
+	put(t, cluster, "clusterroles", `{metadata: {name: reader}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`)
+	put(t, cluster, "clusterroles", `{metadata: {name: one}, rules: [{apiGroups: [""], resources: [pods], resourceNames: [x], verbs: [patch]}]}`)
+	bind(t, cluster, "readers", "reader", "jane")
+	bind(t, cluster, "one", "one", "jane")
+	a := started(t, cluster)
+	reaches := func(what string, revision int64) services.Decision {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); ; {
+			d, err := a.Authorize(t.Context(), ask("jane"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Revision >= revision || !d.Allowed {
+				return d
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: decided at %d, want %d", what, d.Revision, revision)
+			}
+		}
+	}
+	if d := reaches("at first", 1); !d.AnyName {
+		t.Error("the decision is for one name")
+	}
+	named := ask("jane")
+	named.Verb, named.Name = "patch", "x"
+	if d, err := a.Authorize(t.Context(), named); err != nil || !d.Allowed || d.AnyName {
+		t.Errorf("by a rule with names: %+v, %v", d, err)
+	}
+	cluster.Put(t, resource.GroupResource{Resource: "pods"}, `{metadata: {name: x}}`)
+	other := cluster.Put(t, resource.GroupResource{Resource: "pods"}, `{metadata: {name: y}}`)
+	reaches("after changes of other types", other)
+	removed := cluster.Delete(resource.Key{GroupResource: resource.GroupResource{Group: group, Resource: "clusterrolebindings"}, Name: "readers"})
+	if d := reaches("after its binding is gone", removed); d.Allowed {
+		t.Errorf("allowed by a binding that is gone: %+v, removed at %d", d, removed)
+	}
+}

@@ -1,0 +1,85 @@
+package backends
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+)
+
+// deciding is an authz that counts the calls.
+type deciding struct {
+	services.Authz
+	decision services.Decision
+	calls    int
+}
+
+func (a *deciding) Authorize(context.Context, services.Attributes) (services.Decision, error) {
+	a.calls++
+	return a.decision, nil
+}
+
+// TestDecisions: authz is called once for equal requests, and again after any change of the
+// roles or bindings by which it decided, for anything that may be decided differently, and
+// after the lifetime of its decision.
+func TestDecisions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		authz := &deciding{decision: services.Decision{Allowed: true, Reason: "why", Revision: 5}}
+		newest := int64(5) // of the changes that the front door knows
+		d := NewDecisions(authz, func(revision int64) bool { return newest <= revision })
+		jane := services.Attributes{Verb: "get", Resource: "pods", Namespace: "a", Name: "x",
+			User: services.UserInfo{Name: "jane", Groups: []string{"g"}}}
+		ask := func(what string, a services.Attributes, calls int) {
+			t.Helper()
+			before := authz.calls
+			got, err := d.Authorize(t.Context(), a)
+			if err != nil || got != authz.decision || authz.calls-before != calls {
+				t.Errorf("%s: %+v, %v after %d calls of authz, want %d", what, got, err, authz.calls-before, calls)
+			}
+		}
+		ask("the first", jane, 1)
+		ask("the same", jane, 0)
+		for what, change := range map[string]func(*services.Attributes){
+			"another name":      func(a *services.Attributes) { a.Name = "y" },
+			"no name":           func(a *services.Attributes) { a.Name = "" },
+			"another namespace": func(a *services.Attributes) { a.Namespace = "b" },
+			"another verb":      func(a *services.Attributes) { a.Verb = "delete" },
+			"a subresource":     func(a *services.Attributes) { a.Subresource = "status" },
+			"a path":            func(a *services.Attributes) { a.Path = "/x" },
+			"another user":      func(a *services.Attributes) { a.User.Name = "joe" },
+			"another UID":       func(a *services.Attributes) { a.User.UID = "1" },
+			"no groups":         func(a *services.Attributes) { a.User.Groups = nil },
+			"other groups":      func(a *services.Attributes) { a.User.Groups = []string{"g", "h"} },
+			"extra":             func(a *services.Attributes) { a.User.Extra = map[string][]string{"k": {"v"}} },
+			"other extra":       func(a *services.Attributes) { a.User.Extra = map[string][]string{"k": {"v", "w"}} },
+			"split differently": func(a *services.Attributes) { a.Verb, a.Path = "ge", "t" },
+		} {
+			other := jane
+			change(&other)
+			ask(what, other, 1)
+			ask(what+" again", other, 0)
+		}
+
+		newest = 6
+		ask("after a change of a role", jane, 1)
+		ask("of an authz that does not know of it", jane, 1)
+		authz.decision = services.Decision{Revision: 6}
+		ask("a denial", jane, 1)
+		ask("a denial again", jane, 1)
+		authz.decision = services.Decision{Allowed: true}
+		ask("without a revision", jane, 1)
+		ask("without a revision again", jane, 1)
+
+		authz.decision = services.Decision{Allowed: true, Revision: 6, AnyName: true}
+		ask("for any name", jane, 1)
+		other := jane
+		other.Name = "z"
+		ask("for another name", other, 0)
+		other.User.Name = "joe"
+		ask("for another name of another user", other, 1)
+		<-time.After(decisionLifetime) // of the test's own clock
+		ask("after its lifetime", jane, 1)
+	})
+}

@@ -1,0 +1,108 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/client-go/transport"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/outbound"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/services"
+)
+
+// Extension is a server that serves a group version of the API.
+type Extension struct {
+	Host      string // address and port
+	Transport *http.Transport
+	// Hidden are the names and prefixes of names of further headers that must not cross,
+	// because the extension may take them for the word of an authenticating proxy.
+	Hidden []string
+}
+
+// Extend hands a request on to an extension, in the name of its user. Redirects are
+// refused, since they would lead clients with their credentials to other servers. It
+// returns Unavailable (503) if the extension cannot be reached.
+func (h *Handlers) Extend(w http.ResponseWriter, r *request.Request, to Extension) error {
+	at, err := url.Parse("https://" + to.Host + r.ExtensionPath())
+	if err != nil {
+		return services.BadRequest("%v", err)
+	}
+	at.RawQuery = r.Query.Encode() // what could not be parsed was not authorized
+	run := func(ctx context.Context) error { return unreachable(ctx, h.extend(ctx, w, r, to, at)) }
+	if !r.LongRunning() {
+		return run(r.Context())
+	}
+	return h.open.serve(r, h.Lifetime, run)
+}
+
+func (h *Handlers) extend(ctx context.Context, w http.ResponseWriter, r *request.Request, to Extension, at *url.URL) error {
+	asked := r.Request.WithContext(quiet(ctx))
+	asked.URL, asked.Host = at, at.Host
+	failed := &failure{}
+	if httpstream.IsUpgradeRequest(r.Request) {
+		upgrade, err := outbound.Dial(ctx, to.Transport, at, upgradePatience)
+		if err != nil {
+			return err
+		}
+		defer upgrade.Close()
+		plain := *at
+		plain.Scheme = "http" // the connection has its TLS already
+		asked.Header = inTheNameOf(r, upgrading(r.Header), to.Hidden)
+		handler := proxy.NewUpgradeAwareHandler(&plain, upgrade.Transport(), false, true, failed)
+		out := &writer{ResponseWriter: w, start: r.Begin, upgraded: upgrade.Status}
+		return failed.of(func() { handler.ServeHTTP(out, asked) })
+	}
+	asked.Header = inTheNameOf(r, forwarded(r.Header), to.Hidden)
+	handler := proxy.NewUpgradeAwareHandler(at, to.Transport, false, false, failed)
+	handler.RejectForwardingRedirects = true
+	out := &writer{ResponseWriter: w, start: started(r)}
+	return failed.of(func() { handler.ServeHTTP(out, asked) })
+}
+
+// started returns what happens when the response of an extension begins. A watch then
+// returns its seat; other long responses keep it.
+func started(r *request.Request) func(int) {
+	switch {
+	case r.Verb == "watch":
+		return func(int) { r.Underway() }
+	case r.LongRunning():
+		return r.Begin
+	}
+	return func(int) {}
+}
+
+// inTheNameOf returns headers that name the user of a request. Release 1.21 does not send
+// the uid.
+func inTheNameOf(r *request.Request, h http.Header, hidden []string) http.Header {
+	for name := range h {
+		for _, prefix := range hidden {
+			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix)) {
+				delete(h, name)
+			}
+		}
+	}
+	named := &http.Request{Header: h}
+	transport.SetAuthProxyHeaders(named, r.User.Name, "", r.User.Groups, r.User.Extra)
+	return named.Header
+}
+
+// unreachable makes the errors of a connection to an extension a 503. An error that the
+// request itself has caused, such as its deadline, is unchanged.
+func unreachable(ctx context.Context, err error) error {
+	var status *services.Status
+	switch {
+	case err == nil || errors.Is(err, errDropped):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &status) && status.Code < http.StatusInternalServerError:
+		return err
+	}
+	return services.Unavailable("error trying to reach service: %v", err)
+}

@@ -1,0 +1,257 @@
+package extensions
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/transport"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+const (
+	// checkTick is how often the front door looks whether checks are due.
+	checkTick = 500 * time.Millisecond
+	// An extension that is available is checked again after checkAgain, another one after
+	// checkSoon.
+	checkAgain = 15 * time.Second
+	checkSoon  = 2 * time.Second
+	// checkTimeout bounds one check, checkAttempts is the number of concurrent requests of
+	// one, and checksAtOnce that of concurrent checks.
+	checkTimeout  = 5 * time.Second
+	checkAttempts = 3
+	checksAtOnce  = 8
+	// messageAgain is how soon a condition is written again of which only the message
+	// differs: it may name the ports of connections.
+	messageAgain = time.Minute
+)
+
+// Check keeps the condition Available of all APIServices up to date, until ctx ends, and
+// then returns nil. Of several front doors, one does it at a time.
+func (h *Handlers) Check(ctx context.Context) error {
+	ticks := time.NewTicker(checkTick)
+	defer ticks.Stop()
+	l, slots := newLease(h.Store), make(chan struct{}, checksAtOnce)
+	var renewed time.Time
+	for {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			if err := l.leave(ctx); err != nil {
+				h.Log.Debug("giving up the lease of the checks failed, another front door will take it", "error", err)
+			}
+			return nil
+		}
+		if now := h.now(); now.Sub(renewed) >= renewEvery {
+			renewed = now
+			if _, err := l.renew(ctx, now); err != nil && ctx.Err() == nil {
+				h.Log.Warn("renewing the lease of the checks of extensions failed, retrying", "error", err)
+			}
+		}
+		if l.mine {
+			h.startChecks(ctx, slots)
+		}
+	}
+}
+
+// startChecks starts the checks that are due, as long as there are slots.
+func (h *Handlers) startChecks(ctx context.Context, slots chan struct{}) {
+	for _, x := range *h.table.Load() {
+		if !x.due(h.now()) {
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+		default:
+			return
+		}
+		x.begin()
+		go func() {
+			defer func() { <-slots }()
+			c := h.check(ctx, x)
+			x.end(h.now(), c)
+			if ctx.Err() != nil {
+				return
+			}
+			if err := h.report(ctx, x, c); err != nil && ctx.Err() == nil {
+				h.Log.Warn("writing the condition of an extension failed, retrying", "name", x.name, "error", err)
+			}
+		}()
+	}
+}
+
+// schedule is when an extension is checked.
+type schedule struct {
+	next    time.Time
+	running bool
+	checked checked
+	// reported is when the condition was last written.
+	reported time.Time
+}
+
+// checked is what a check depends on.
+type checked struct {
+	service     reference
+	authorities string
+	insecure    bool
+}
+
+func (r registration) checked() checked { return checked{r.service, r.authorities, r.insecure} }
+
+// due reports whether an extension is to be checked: when it is time, and when its
+// registration has changed or lost its condition.
+func (x *extension) due(now time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return !x.running && (!now.Before(x.next) || x.schedule.checked != x.registration.checked() || x.condition.status == "")
+}
+
+func (x *extension) begin() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.running, x.schedule.checked = true, x.registration.checked()
+}
+
+func (x *extension) end(now time.Time, c condition) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.running, x.next = false, now.Add(checkSoon)
+	if c.status == "True" {
+		x.next = now.Add(checkAgain)
+	}
+}
+
+// check returns the condition of an APIService, with the reasons of Kubernetes.
+func (h *Handlers) check(ctx context.Context, x *extension) condition {
+	if x.local {
+		return localCondition
+	}
+	if h.Engine().Types.BuiltInVersion(x.group, x.version) {
+		return unavailable("BuiltIn", fmt.Sprintf("%s is built in and not handed on to %s", x.groupVersion(), x.service))
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if c := h.checkService(ctx, x.service); c != passed {
+		return c
+	}
+	if err := x.respond(ctx); err != nil {
+		return unavailable("FailedDiscoveryCheck", err.Error())
+	}
+	return passed
+}
+
+// checkService checks what the objects of the cluster say about a service.
+func (h *Handlers) checkService(ctx context.Context, r reference) condition {
+	var s service
+	switch err := h.locator().read(ctx, "services", r, &s); {
+	case services.IsReason(err, services.ReasonNotFound):
+		return unavailable("ServiceNotFound", fmt.Sprintf("%s is not present", r))
+	case err != nil:
+		return unknown("ServiceAccessError", fmt.Sprintf("%s cannot be checked due to: %v", r, err))
+	case s.Spec.Type != "ClusterIP" && s.Spec.Type != "":
+		return passed
+	}
+	port, ok := s.portName(r.port)
+	if !ok {
+		return unavailable("ServicePortError", fmt.Sprintf("%s is not listening on port %d", r, r.port))
+	}
+	var e endpoints
+	switch err := h.locator().read(ctx, "endpoints", r, &e); {
+	case services.IsReason(err, services.ReasonNotFound):
+		return unavailable("EndpointsNotFound", fmt.Sprintf("cannot find endpoints for %s", r))
+	case err != nil:
+		return unknown("EndpointsAccessError", fmt.Sprintf("%s cannot be checked due to: %v", r, err))
+	case len(e.of(port)) == 0:
+		return unavailable("MissingEndpoints", fmt.Sprintf("endpoints for %s have no addresses with port name %q", r, port))
+	}
+	return passed
+}
+
+// respond returns nil as soon as a server of the extension responds for its group version.
+// Several requests are made, since a service has several servers.
+func (x *extension) respond(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make(chan error, checkAttempts)
+	for range checkAttempts {
+		go func() { results <- x.ping(ctx) }()
+	}
+	var last error
+	for range checkAttempts {
+		if last = <-results; last == nil {
+			return nil
+		}
+	}
+	return last
+}
+
+func (x *extension) ping(ctx context.Context) error {
+	response, err := x.get(ctx, "/apis/"+x.groupVersion(), nil)
+	if err != nil {
+		return fmt.Errorf("failing or missing response from %s: %w", x.service, err)
+	}
+	defer response.Body.Close()
+	_, _ = io.CopyN(io.Discard, response.Body, maxDiscovery) // so that the connection is kept
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("bad status from %s: %d", x.service, response.StatusCode)
+	}
+	return nil
+}
+
+// get requests a document of the extension as the front door itself.
+func (x *extension) get(ctx context.Context, path string, header http.Header) (*http.Response, error) {
+	host, over, err := x.way(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	transport.SetAuthProxyHeaders(r, "system:"+x.handlers.Vocabulary.Namespace("aggregator"), "", []string{services.GroupMasters}, nil)
+	return over.RoundTrip(r) // which follows no redirects
+}
+
+// report writes the condition if it differs from that of the object.
+func (h *Handlers) report(ctx context.Context, x *extension, c condition) error {
+	if c == x.condition || c.status == x.condition.status && c.reason == x.condition.reason && h.now().Sub(x.lastReport()) < messageAgain {
+		return nil
+	}
+	e := h.Engine()
+	t, ok := e.Types.ByKind(h.resource().Group, "v1", "APIService")
+	if !ok {
+		return nil // disabled by --runtime-config
+	}
+	err := h.Writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: h.resource(), Name: x.name},
+		Change: func(object map[string]any) error {
+			if tree.Text(object, "metadata", "uid") == x.uid {
+				c.set(object, h.now())
+			}
+			return nil
+		}})
+	if services.IsReason(err, services.ReasonNotFound) { // deleted in the meantime
+		return nil
+	}
+	if err == nil {
+		h.Log.Info("extension checked", "name", x.name, "available", c.status, "reason", c.reason, "message", c.message)
+		x.mu.Lock()
+		x.reported = h.now()
+		x.mu.Unlock()
+	}
+	return err
+}
+
+func (x *extension) lastReport() time.Time {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.reported
+}

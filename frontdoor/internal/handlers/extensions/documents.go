@@ -1,0 +1,237 @@
+package extensions
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
+)
+
+const (
+	// Documents of an available extension are read again after readAgain, or after readSoon
+	// if that has failed.
+	readTick  = 500 * time.Millisecond
+	readAgain = 30 * time.Second
+	readSoon  = 3 * time.Second
+	// readTimeout bounds reading the documents of one extension, and readsAtOnce the number
+	// of extensions that are read at once.
+	readTimeout = 15 * time.Second
+	readsAtOnce = 2
+	// maxDiscovery, maxOpenAPI and maxResources bound the documents of one extension, and
+	// maxDescribed the number of extensions whose OpenAPI documents are kept.
+	maxDiscovery = 4 << 20
+	maxOpenAPI   = 8 << 20
+	maxResources = 2000
+	maxDescribed = 64
+)
+
+// documents is what a front door has read of an extension.
+type documents struct {
+	readNext  time.Time
+	reading   bool
+	of        checked // what it was read of
+	resources []metav1.APIResource
+	stale     bool
+	openAPI   *discovery.OpenAPI
+	v2, v3    fetched
+}
+
+// fetched is a document with the ETag under which it was served.
+type fetched struct {
+	etag string
+	body []byte
+}
+
+// Read keeps the documents of the extensions up to date until ctx ends, and then returns
+// nil. Every front door reads them, since each merges them with its own.
+func (h *Handlers) Read(ctx context.Context) error {
+	ticks := time.NewTicker(readTick)
+	defer ticks.Stop()
+	slots := make(chan struct{}, readsAtOnce)
+	for {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return nil
+		}
+		for i, x := range h.all() {
+			if !x.wantsReading(h.now()) {
+				continue
+			}
+			select {
+			case slots <- struct{}{}:
+			default:
+				continue
+			}
+			x.startReading()
+			go func() {
+				defer func() { <-slots }()
+				h.read(ctx, x, i < maxDescribed)
+			}()
+		}
+	}
+}
+
+// wantsReading reports whether the documents of an extension are due.
+func (x *extension) wantsReading(now time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.condition.status == "True" && !x.reading && (!now.Before(x.readNext) || x.of != x.checked())
+}
+
+func (x *extension) startReading() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.of != x.checked() {
+		x.v2, x.v3 = fetched{}, fetched{} // another server
+	}
+	x.reading, x.of = true, x.checked()
+}
+
+// read reads the documents of one extension. What cannot be read stays as it was: the list
+// of resources is then stale.
+func (h *Handlers) read(ctx context.Context, x *extension, describe bool) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	resources, err := x.readResources(ctx)
+	x.mu.Lock()
+	openAPI, changed := x.openAPI, false
+	x.mu.Unlock()
+	if err == nil && describe {
+		openAPI, changed = x.readOpenAPI(ctx, openAPI)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.reading, x.readNext = false, h.now().Add(readAgain)
+	if err != nil {
+		h.Log.Debug("reading the discovery document of an extension failed, retrying", "name", x.name, "error", err)
+		x.readNext = h.now().Add(readSoon)
+		resources = x.resources
+	}
+	if stale := err != nil; changed || stale != x.stale || !reflect.DeepEqual(resources, x.resources) {
+		x.resources, x.stale, x.openAPI = resources, stale, openAPI
+		h.signal()
+	}
+}
+
+// readResources reads the list of resources of an extension.
+func (x *extension) readResources(ctx context.Context) ([]metav1.APIResource, error) {
+	document, err := x.fetch(ctx, "/apis/"+x.groupVersion(), fetched{}, maxDiscovery)
+	if err != nil {
+		return nil, err
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(document.body, &list); err != nil {
+		return nil, err
+	}
+	switch {
+	case list.GroupVersion != x.groupVersion():
+		return nil, fmt.Errorf("the document of %s is that of %q", x.groupVersion(), list.GroupVersion)
+	case len(list.APIResources) > maxResources:
+		return nil, fmt.Errorf("the document of %s lists more than %d resources", x.groupVersion(), maxResources)
+	}
+	return list.APIResources, nil
+}
+
+// readOpenAPI reads the OpenAPI documents of an extension, either of which may be missing.
+// changed is false if they are those read before. One that is invalid is not kept.
+func (x *extension) readOpenAPI(ctx context.Context, before *discovery.OpenAPI) (parsed *discovery.OpenAPI, changed bool) {
+	x.mu.Lock()
+	v2, v3 := x.v2, x.v3
+	x.mu.Unlock()
+	v2, changedV2 := x.refresh(ctx, "/openapi/v2", v2)
+	v3, changedV3 := x.refresh(ctx, "/openapi/v3/apis/"+x.groupVersion(), v3)
+	if !changedV2 && !changedV3 {
+		return before, false
+	}
+	x.mu.Lock()
+	x.v2, x.v3 = v2, v3
+	x.mu.Unlock()
+	parsed, err := discovery.ParseOpenAPI(x.group, x.version, v2.body, v3.body)
+	if err != nil {
+		x.handlers.Log.Warn("the OpenAPI documents of an extension are not published", "name", x.name, "error", err)
+	}
+	return parsed, parsed != before
+}
+
+// refresh reads a document again. It stays as it was if it cannot be read, unless the
+// extension has none.
+func (x *extension) refresh(ctx context.Context, path string, before fetched) (now fetched, changed bool) {
+	switch now, err := x.fetch(ctx, path, before, maxOpenAPI); {
+	case err == nil:
+		return now, true
+	case errors.Is(err, errNone):
+		return fetched{}, before.body != nil
+	}
+	return before, false
+}
+
+var (
+	// errUnchanged is the error of a document that has not changed, and errNone that of one
+	// that does not exist.
+	errUnchanged = errors.New("the document has not changed")
+	errNone      = errors.New("there is no such document")
+)
+
+// fetch reads a document as JSON. It returns errUnchanged if that is the one before.
+func (x *extension) fetch(ctx context.Context, path string, before fetched, limit int64) (fetched, error) {
+	header := http.Header{"Accept": {"application/json"}}
+	if before.etag != "" {
+		header.Set("If-None-Match", before.etag)
+	}
+	response, err := x.get(ctx, path, header)
+	if err != nil {
+		return fetched{}, err
+	}
+	defer response.Body.Close()
+	switch {
+	case response.StatusCode == http.StatusNotModified && before.etag != "":
+		return fetched{}, errUnchanged
+	case response.StatusCode == http.StatusNotFound:
+		return fetched{}, errNone
+	case response.StatusCode != http.StatusOK:
+		return fetched{}, fmt.Errorf("bad status: %d", response.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err != nil {
+		return fetched{}, err
+	}
+	if int64(len(body)) > limit {
+		return fetched{}, fmt.Errorf("the document has more than %d bytes", limit)
+	}
+	if bytes.Equal(body, before.body) {
+		return fetched{}, errUnchanged
+	}
+	return fetched{response.Header.Get("Etag"), body}, nil
+}
+
+// Describe returns what discovery publishes of the extensions.
+func (h *Handlers) Describe() []discovery.Extension {
+	var all []discovery.Extension
+	for _, x := range h.all() {
+		x.mu.Lock()
+		all = append(all, discovery.Extension{Group: x.group, Version: x.version, GroupPriority: x.groupPriority, VersionPriority: x.versionPriority,
+			Resources: x.resources, Stale: x.stale || x.resources == nil || x.condition.status != "True", OpenAPI: x.openAPI})
+		x.mu.Unlock()
+	}
+	return all
+}
+
+// Changed receives a value after what Describe returns has changed.
+func (h *Handlers) Changed() <-chan struct{} { return h.changed }
+
+func (h *Handlers) signal() {
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,68 @@
+package extensions
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// servicePort is the port of a service reference without one.
+const servicePort = 443
+
+// registration is an APIService.
+type registration struct {
+	name, uid string
+	// local is true for one without a service, which is not handed on.
+	local          bool
+	group, version string
+	// groupPriority and versionPriority order groups, and the versions of a group.
+	groupPriority, versionPriority int64
+	service                        reference
+	authorities                    string // PEM
+	insecure                       bool
+	// condition is the condition Available; its zero value is a missing one.
+	condition condition
+}
+
+// reference names the service of an extension.
+type reference struct {
+	namespace, name string
+	port            int64
+}
+
+func (r reference) String() string { return fmt.Sprintf("service/%s in %q", r.name, r.namespace) }
+
+// serverName is the name in the certificate of an extension.
+func (r reference) serverName() string { return r.name + "." + r.namespace + ".svc" }
+
+// groupVersion is the path segment of a group version.
+func (r registration) groupVersion() string { return r.group + "/" + r.version }
+
+// decode reads a stored APIService. It returns changes.ErrSkip for a local one that says
+// so.
+func decode(o services.Object) (registration, error) {
+	object, err := tree.Decode(o.JSON)
+	if err != nil {
+		return registration{}, err
+	}
+	spec := tree.Child(object, "spec")
+	service := tree.Child(spec, "service")
+	if service == nil && conditionOf(object) == localCondition {
+		return registration{}, changes.ErrSkip
+	}
+	authorities, err := base64.StdEncoding.DecodeString(tree.Text(spec, "caBundle"))
+	if err != nil {
+		return registration{}, fmt.Errorf("spec.caBundle: %w", err)
+	}
+	return registration{
+		name: o.Key.Name, uid: tree.Text(object, "metadata", "uid"), local: service == nil, group: tree.Text(spec, "group"), version: tree.Text(spec, "version"),
+		groupPriority: tree.Number(spec, "groupPriorityMinimum"), versionPriority: tree.Number(spec, "versionPriority"),
+		service:     reference{tree.Text(service, "namespace"), tree.Text(service, "name"), cmp.Or(tree.Number(service, "port"), servicePort)},
+		authorities: string(authorities), insecure: spec["insecureSkipTLSVerify"] == true,
+		condition: conditionOf(object),
+	}, nil
+}

@@ -1,0 +1,85 @@
+// Package issuer makes the issuer of service account tokens from the flags, and serves the
+// documents with which others verify the tokens. It serves section "Authentication" of the
+// specification.
+package issuer
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/tokenkey"
+)
+
+// Register declares the flags of issued service account tokens. Authn declares all
+// but the first one too, to verify the tokens.
+func Register(fs *pflag.FlagSet) {
+	fs.String("service-account-signing-key-file", "", "PEM file with the private key that signs service account tokens (default: the first one in --service-account-key-file)")
+	fs.StringArray("service-account-key-file", nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
+	fs.String("service-account-issuer", "", "issuer of bound service account tokens; a name of this API when empty")
+	fs.StringSlice("api-audiences", nil, "audiences that this API answers to; the service account issuer when empty")
+}
+
+// New returns the token signer, or nil if the flags name public keys only.
+func New(n *run.Node) (*Issuer, error) {
+	files, _ := n.Flags.GetStringArray("service-account-key-file")
+	if file, _ := n.Flags.GetString("service-account-signing-key-file"); file != "" {
+		files = []string{file}
+	}
+	if file, _ := n.Flags.GetString("tls-private-key-file"); len(files) == 0 && file != "" {
+		files = []string{file}
+	}
+	i := &Issuer{Name: n.Vocabulary.TokenIssuer, Claim: n.Vocabulary.Domain}
+	if name, _ := n.Flags.GetString("service-account-issuer"); name != "" {
+		i.Name = name
+	}
+	if i.Audiences, _ = n.Flags.GetStringSlice("api-audiences"); len(i.Audiences) == 0 {
+		i.Audiences = []string{i.Name}
+	}
+	switch err := i.Sign(files...); {
+	case errors.Is(err, tokenkey.ErrNone):
+		return nil, nil
+	case err != nil:
+		return nil, run.Usagef("--service-account-signing-key-file, --service-account-key-file: %v", err)
+	}
+	return i, nil
+}
+
+// Documents of OpenID Connect Discovery 1.0, with which others verify service account
+// tokens: the issuer's metadata and its keys.
+const (
+	pathIssuer = "/.well-known/openid-configuration"
+	pathKeys   = "/openid/v1/jwks"
+)
+
+// Documents returns them by their path. An issuer that is not a URL has none, since nobody
+// could fetch them.
+func Documents(i *Issuer) map[string]func(http.ResponseWriter, *http.Request) error {
+	if i == nil || !strings.HasPrefix(i.Name, "https://") {
+		return nil
+	}
+	return map[string]func(http.ResponseWriter, *http.Request) error{
+		pathIssuer: func(w http.ResponseWriter, r *http.Request) error {
+			return writeJSON(w, "application/json", map[string]any{"issuer": i.Name, "jwks_uri": "https://" + r.Host + pathKeys,
+				"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
+				"id_token_signing_alg_values_supported": []string{i.Keys().Keys[0].Algorithm}})
+		},
+		pathKeys: func(w http.ResponseWriter, _ *http.Request) error {
+			return writeJSON(w, "application/jwk-set+json", i.Keys())
+		},
+	}
+}
+
+func writeJSON(w http.ResponseWriter, mediaType string, value any) error {
+	content, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", mediaType)
+	_, err = w.Write(content)
+	return err
+}

@@ -1,0 +1,92 @@
+package changes
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/retry"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+// Heads follows some resource types and knows the revision of their newest change, for a
+// service that keeps results which depend on them. It holds no objects.
+type Heads struct {
+	source Source
+	store  services.Reader
+	types  []head
+}
+
+// head is the newest change of one type: unknown while the type is not followed.
+type head struct {
+	of       resource.GroupResource
+	revision atomic.Int64
+}
+
+const unknown = math.MaxInt64
+
+// NewHeads returns heads that are unknown until it runs.
+func NewHeads(source Source, store services.Reader, types ...resource.GroupResource) *Heads {
+	h := &Heads{source: source, store: store, types: make([]head, len(types))}
+	for i, gr := range types {
+		h.types[i].of = gr
+		h.types[i].revision.Store(unknown)
+	}
+	return h
+}
+
+// Loops returns what keeps the heads up to date, each until its context ends.
+func (h *Heads) Loops() (loops []func(context.Context) error) {
+	for i := range h.types {
+		loops = append(loops, func(ctx context.Context) error {
+			for pauses := retry.NewBackoff(minBackoff, maxBackoff); ctx.Err() == nil; {
+				if h.types[i].follow(ctx, h) {
+					pauses.Reset()
+				}
+				h.types[i].revision.Store(unknown)
+				pauses.Pause(ctx)
+			}
+			return nil
+		})
+	}
+	return loops
+}
+
+// Unchanged reports whether no object of the types has changed after a revision, as far as
+// this process has learned. It is false while it cannot learn of changes.
+func (h *Heads) Unchanged(since int64) bool {
+	if since <= 0 {
+		return false
+	}
+	for i := range h.types {
+		if h.types[i].revision.Load() > since {
+			return false
+		}
+	}
+	return true
+}
+
+// follow begins at the present, as if every object had changed now, and returns when the
+// sequence breaks: true if it had begun.
+func (t *head) follow(ctx context.Context, h *Heads) bool {
+	now, err := h.store.Revision(ctx)
+	if err != nil {
+		return false
+	}
+	stream, err := h.source.Follow(ctx, t.of, now)
+	if err != nil {
+		return false
+	}
+	defer stream.Close()
+	t.revision.Store(now)
+	for {
+		batch, err := stream.Next(ctx)
+		if err != nil {
+			return true
+		}
+		if n := len(batch.Changes); n > 0 {
+			t.revision.Store(batch.Changes[n-1].Object.Revision)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+// Package webhooks makes the clients of webhooks for a service of the suite, with the flags that
+// admission and conversion webhooks share.
+package webhooks
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/webhook"
+)
+
+const denied = "webhook-deny-cidrs"
+
+// Flags registers the flags.
+func Flags(fs *pflag.FlagSet) {
+	fs.StringSlice(denied, nil, "networks that admission and conversion webhooks must not be in, such as those of the service's own machines; checked when a connection is made")
+}
+
+// Clients returns the clients of a service, which resolve Services in the store. The error is
+// run.ErrUsage if a flag is invalid.
+func Clients(n *run.Node, store services.Reader) (*webhook.Clients, error) {
+	texts, err := n.Flags.GetStringSlice(denied)
+	if err != nil {
+		return nil, err
+	}
+	networks, err := endpoint.ParseNetworks(texts)
+	if err != nil {
+		return nil, run.Usagef("--%s: %v", denied, err)
+	}
+	return webhook.NewClients(webhook.Settings{Caller: Caller(n.Service), Find: webhook.ClusterServices(store), Deny: networks}), nil
+}
+
+// Caller is a service as a caller of webhooks.
+func Caller(service string) webhook.Caller {
+	return webhook.Caller{Agent: "portico-" + service, Trace: tracing.ToHeader}
+}

@@ -1,0 +1,115 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/portico-platform/portico/services"
+	pb "github.com/portico-platform/portico/services/rpc/porticov1"
+)
+
+// serveReview reviews the request that comes first on a stream. Its conversions are made by
+// the caller.
+func serveReview(impl services.Admission, stream grpc.BidiStreamingServer[pb.ReviewInput, pb.ReviewOutput]) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	review, m := impl.Mutate, first.GetMutate()
+	if m == nil {
+		review, m = impl.Validate, first.GetValidate()
+	}
+	if m == nil {
+		return status.Error(codes.InvalidArgument, "a review begins with its request")
+	}
+	request := admissionRequestIn(m)
+	request.Converter = &remoteConverter{stream: stream}
+	answer, err := admissionAnswer(review(stream.Context(), request))
+	if err != nil {
+		return err
+	}
+	return stream.Send(&pb.ReviewOutput{Output: &pb.ReviewOutput_Response{Response: answer}})
+}
+
+// remoteConverter asks the caller of a review to convert, one object at a time.
+type remoteConverter struct {
+	mu     sync.Mutex
+	stream grpc.BidiStreamingServer[pb.ReviewInput, pb.ReviewOutput]
+}
+
+// Convert implements services.Converter.
+func (c *remoteConverter) Convert(ctx context.Context, object []byte, to services.ServedType) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	question := &pb.ReviewOutput_Convert{Convert: &pb.Conversion{Object: object, To: servedTypeOut(to)}}
+	if err := c.stream.Send(&pb.ReviewOutput{Output: question}); err != nil {
+		return nil, errorIn(ctx, "front door", err)
+	}
+	m, err := c.stream.Recv()
+	if errors.Is(err, io.EOF) {
+		return nil, faultf("front door: it has ended the review")
+	}
+	if err != nil {
+		return nil, errorIn(ctx, "front door", err)
+	}
+	switch m.GetInput().(type) {
+	case *pb.ReviewInput_Converted:
+		return m.GetConverted(), nil
+	case *pb.ReviewInput_Failure:
+		return nil, statusIn(m.GetFailure())
+	}
+	return nil, faultf("front door: it has not answered a conversion")
+}
+
+// review calls Review and makes the conversions that admission asks for.
+func (c admissionClient) review(ctx context.Context, request *pb.ReviewInput, converter services.Converter) (*pb.AdmissionResponse, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.peer.Review(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// A failed Send is always io.EOF; Recv returns its reason.
+	if err := stream.Send(request); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return nil, err
+		}
+		convert := m.GetConvert()
+		if convert == nil {
+			if m.GetResponse() == nil {
+				return nil, status.Error(codes.Internal, "a review has ended without a response")
+			}
+			return m.GetResponse(), nil
+		}
+		var result pb.ReviewInput
+		if converted, err := converter.Convert(ctx, convert.GetObject(), servedTypeIn(convert.GetTo())); err != nil {
+			result.Input = &pb.ReviewInput_Failure{Failure: statusOut(services.AsStatus(err))}
+		} else {
+			result.Input = &pb.ReviewInput_Converted{Converted: converted}
+		}
+		if err := stream.Send(&result); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+	}
+}
+
+func servedTypeOut(t services.ServedType) *pb.ServedType {
+	return &pb.ServedType{Group: t.Group, Version: t.Version, Resource: t.Resource, KindGroup: t.KindGroup, KindVersion: t.KindVersion, Kind: t.Kind}
+}
+
+func servedTypeIn(m *pb.ServedType) services.ServedType {
+	return services.ServedType{Group: m.GetGroup(), Version: m.GetVersion(), Resource: m.GetResource(),
+		KindGroup: m.GetKindGroup(), KindVersion: m.GetKindVersion(), Kind: m.GetKind()}
+}
+
+var _ services.Converter = (*remoteConverter)(nil)

@@ -1,0 +1,181 @@
+package webhook
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+	"weak"
+
+	"github.com/portico-platform/portico/services/endpoint"
+)
+
+const (
+	// dialWithin bounds the time to connect.
+	dialWithin = 10 * time.Second
+	// idleFor is how long an idle connection is kept.
+	idleFor = 90 * time.Second
+	// silentFor is how long a connection may be silent before it is probed, and then
+	// until it is closed: a call must not wait for a server that is gone.
+	silentFor = 5 * time.Second
+	// maxHeader bounds the headers of a response.
+	maxHeader = 64 << 10
+)
+
+// Clients makes the clients of webhooks. Clients with the same target and trust share
+// connections, for as long as one of them is in use.
+type Clients struct {
+	settings Settings
+
+	mu         sync.Mutex
+	transports map[target]weak.Pointer[http.Transport]
+}
+
+// Settings are what the clients of a process have in common.
+type Settings struct {
+	Caller Caller
+	// Find resolves Services; it may be nil if no configuration names one.
+	Find Resolver
+	// Deny are networks that no webhook may be in. With it, the proxy of the environment is
+	// not used, because it would resolve names itself.
+	Deny endpoint.Networks
+}
+
+// target is what clients that share connections have in common.
+type target struct {
+	service  bool
+	address  string // host and port, or namespace, name and port of a service
+	ca       [sha256.Size]byte
+	identity *tls.Config
+}
+
+// NewClients returns clients without connections.
+func NewClients(s Settings) *Clients {
+	return &Clients{settings: s, transports: map[target]weak.Pointer[http.Transport]{}}
+}
+
+// New returns a client. Errors of the configuration are returned by the first Post.
+func (c *Clients) New(config Config) *Client {
+	client := &Client{caller: c.settings.Caller, client: &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	to := target{ca: sha256.Sum256(config.CABundle), identity: config.Identity.TLS}
+	switch s := config.Service; {
+	case config.Identity.Err != nil:
+		client.err = config.Identity.Err
+	case config.URL != nil:
+		client.url = *config.URL
+		at, err := url.Parse(client.url)
+		if client.err = err; err == nil {
+			to.address = at.Host
+		}
+	case s != nil:
+		client.url, to.service, to.address = s.url(), true, s.Namespace+"/"+net.JoinHostPort(s.Name, strconv.Itoa(int(s.port())))
+	default:
+		client.err = errors.New("clientConfig has neither url nor service")
+	}
+	if client.err != nil {
+		return client
+	}
+	transport, err := c.transport(to, config)
+	if client.err = err; err != nil {
+		return client
+	}
+	client.client.Transport = transport
+	if config.Identity.Wrap != nil {
+		client.client.Transport = config.Identity.Wrap(transport)
+	}
+	return client
+}
+
+// transport returns the connections to a target.
+func (c *Clients) transport(to target, config Config) (*http.Transport, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if shared := c.transports[to].Value(); shared != nil {
+		return shared, nil
+	}
+	trust := &tls.Config{MinVersion: tls.VersionTLS12}
+	if config.Identity.TLS != nil {
+		trust = config.Identity.TLS.Clone()
+		trust.MinVersion = max(trust.MinVersion, tls.VersionTLS12)
+	}
+	if len(config.CABundle) > 0 {
+		trust.RootCAs = x509.NewCertPool()
+		if !trust.RootCAs.AppendCertsFromPEM(config.CABundle) {
+			return nil, errors.New("clientConfig.caBundle contains no certificate")
+		}
+	}
+	made := &http.Transport{
+		TLSClientConfig: trust, TLSHandshakeTimeout: dialWithin, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
+		DialContext: c.dialer(config.Service), IdleConnTimeout: idleFor, MaxIdleConnsPerHost: 16,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: silentFor, PingTimeout: silentFor},
+	}
+	if config.Service == nil && len(c.settings.Deny) == 0 {
+		made.Proxy = http.ProxyFromEnvironment
+	}
+	pointer := weak.Make(made)
+	c.transports[to] = pointer
+	runtime.AddCleanup(made, func(to target) { c.forget(to, pointer) }, to)
+	return made, nil
+}
+
+// forget removes the transport of a target after it was collected, unless there is a newer one.
+func (c *Clients) forget(to target, old weak.Pointer[http.Transport]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.transports[to] == old {
+		delete(c.transports, to)
+	}
+}
+
+// dialer returns how to connect to a URL or a Service. Addresses are checked as they are
+// dialled, after names have been resolved.
+func (c *Clients) dialer(s *Service) func(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: dialWithin}
+	if len(c.settings.Deny) > 0 {
+		dialer.ControlContext = c.check
+	}
+	if s == nil {
+		return dialer.DialContext
+	}
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		address, err := c.settings.Find(ctx, s.Namespace, s.Name, s.port())
+		if err != nil {
+			return nil, err
+		}
+		return dialer.DialContext(ctx, network, address)
+	}
+}
+
+// check refuses the addresses of denied networks.
+func (c *Clients) check(_ context.Context, _, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	return c.Check(at.Addr())
+}
+
+// Check returns an error for an address in a denied network.
+func (c *Clients) Check(address netip.Addr) error {
+	if network, denied := c.settings.Deny.Containing(address); denied {
+		return fmt.Errorf("address not allowed: %s is in %s", endpoint.Plain(address), network)
+	}
+	return nil
+}
+
+// Find returns the host and port of a Service of the cluster.
+func (c *Clients) Find(ctx context.Context, namespace, name string, port int32) (string, error) {
+	return c.settings.Find(ctx, namespace, name, port)
+}
