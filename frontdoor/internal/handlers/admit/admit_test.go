@@ -131,13 +131,13 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestHeaders: a request names services to skip, and gets timings if it asks for them.
+// TestHeaders: a request names services to skip, and gets timings if it requests them.
 func TestHeaders(t *testing.T) {
 	r := newRequest(t)
 	r.Request = &http.Request{Header: http.Header{"Portico-Bypass-Admission": {"a, b", "c,," + strings.Repeat("d,", 100)}}}
 	a := &admission{answer: services.AdmissionResponse{Timings: []services.Timing{{Name: "a.example", Took: 1500 * time.Microsecond}}}}
-	for _, asked := range []bool{false, true} {
-		if asked {
+	for _, requested := range []bool{false, true} {
+		if requested {
 			r.Header.Set("Portico-Server-Timing", "true")
 		}
 		call := Write(a, r, request.WriteOptions{})
@@ -147,8 +147,8 @@ func TestHeaders(t *testing.T) {
 		h := http.Header{}
 		call.SendNotes(h)
 		got := h.Values("Server-Timing")
-		if !asked && len(got) > 0 || asked && (len(got) != 2 || !strings.HasPrefix(got[0], "admission;dur=") || got[1] != `admission-service;desc="a.example";dur=1.500`) {
-			t.Errorf("asked %v: %q", asked, got)
+		if !requested && len(got) > 0 || requested && (len(got) != 2 || !strings.HasPrefix(got[0], "admission;dur=") || got[1] != `admission-service;desc="a.example";dur=1.500`) {
+			t.Errorf("requested %v: %q", requested, got)
 		}
 	}
 	if names := a.requests[0].Bypass; len(names) != 16 || !slices.Equal(names[:4], []string{"a", "b", "c", "d"}) {

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// bypassHeader names admission services that the request asks to skip, separated by
+	// bypassHeader names the admission services that the request is to skip, separated by
 	// commas. Admission checks that the user may.
 	bypassHeader = "Portico-Bypass-Admission"
-	// timingHeader asks for the header Server-Timing in the response, with "true".
+	// timingHeader requests the header Server-Timing in the response, with "true".
 	timingHeader = "Portico-Server-Timing"
-	// maxBypassed bounds the services that one request can skip. Further ones are asked.
+	// maxBypassed bounds the services that one request can skip. Further ones are called.
 	maxBypassed = 16
 	// maxTimings bounds the entries of Server-Timing: a request may delete many objects.
 	maxTimings = 64
 )
 
-// bypassed returns the services that a request asks to skip.
+// bypassed returns the services that a request is to skip.
 func bypassed(h http.Header) (names []string) {
 	for _, value := range h.Values(bypassHeader) {
 		for name := range strings.SplitSeq(value, ",") {
@@ -34,7 +34,7 @@ func bypassed(h http.Header) (names []string) {
 	return names
 }
 
-// time records how long admission and its services took, if the request asks for it.
+// time records how long admission and its services took, if the client requests it.
 func (c *Call) time(took time.Duration, timings []services.Timing) {
 	if c.request.Request == nil || c.request.Header.Get(timingHeader) != "true" {
 		return
