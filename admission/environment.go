@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/portico-platform/portico/admission/internal/delegate"
 	"github.com/portico-platform/portico/admission/internal/limits"
 	"github.com/portico-platform/portico/admission/internal/namespaces"
 	"github.com/portico-platform/portico/admission/internal/plugin"
@@ -15,6 +16,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/usage"
 	"github.com/portico-platform/portico/admission/internal/webhook"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/admissionservice"
 	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/contract"
@@ -22,6 +24,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/webhooks"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
+	remote "github.com/portico-platform/portico/services/webhook"
 )
 
 // environment connects to the services that the plugins call and waits until their
@@ -61,10 +64,14 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	if slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == "PodSecurityPolicy" }) {
 		e.PodPolicies = mirror(&m, "policy", "podsecuritypolicies", podsecurity.Parse)
 	}
-	mutating := mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(clients, c.MutatingAs))
-	validating := mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(clients, c.ValidatingAs))
+	mutating := mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(v, clients, c.MutatingAs))
+	validating := mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(v, clients, c.ValidatingAs))
+	if e.Delegates, err = delegates(&m, e, clients); err != nil {
+		return e, err
+	}
+	delegated := mirrorOf(&m, resource.GroupResource{Group: admissionservice.Group, Resource: admissionservice.Resource}, e.Delegates.Parse, e.Delegates.Changed)
 	e.Mutating, e.Validating = mutating, validating
-	configuring := []interface{ Revision() int64 }{mutating, validating}
+	configuring := []interface{ Revision() int64 }{mutating, validating, delegated}
 	if !n.Release.Before(release.V136) {
 		policies := mirror(&m, "admissionregistration.", "validatingadmissionpolicies", policy.ParseValidating)
 		e.Policies, configuring = policies, append(configuring, policies)
@@ -78,7 +85,24 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 		}
 		return least
 	}
-	return e, m.wait(ctx)
+	if err := m.wait(ctx); err != nil {
+		return e, err
+	}
+	e.Delegates.Follow(delegated)
+	n.Go("admission services", e.Delegates.Run)
+	n.Go("status of admission services", e.Delegates.Report)
+	return e, nil
+}
+
+// delegates returns the registry of admission services, with those of the file.
+func delegates(m *mirrors, e plugin.Environment, clients *remote.Clients) (*delegate.Registry, error) {
+	file, _ := m.node.Flags.GetString(servicesFile)
+	registry, err := delegate.NewRegistry(delegate.Config{File: file, Store: e.Store, Clients: clients, Certificate: m.node.ClientCertificate(),
+		Expressions: e.Expressions, Vocabulary: e.Vocabulary, Log: e.Log})
+	if err != nil {
+		return nil, run.Usagef("--%s: %v", servicesFile, err)
+	}
+	return registry, m.node.Metrics.Register(registry.Metrics())
 }
 
 // mirrors starts mirrors and waits until all of them have synced.
@@ -92,9 +116,13 @@ type mirrors struct {
 // mirror starts a mirror of a resource type, whose group is in short form, as in
 // "storage.".
 func mirror[T any](m *mirrors, group, plural string, decode func(services.Object) (T, error)) *changes.Mirror[T] {
-	gr := resource.GroupResource{Group: m.node.Vocabulary.Group(group), Resource: plural}
+	return mirrorOf(m, resource.GroupResource{Group: m.node.Vocabulary.Group(group), Resource: plural}, decode, nil)
+}
+
+// mirrorOf is mirror with a function that is called after changes.
+func mirrorOf[T any](m *mirrors, gr resource.GroupResource, decode func(services.Object) (T, error), changed func()) *changes.Mirror[T] {
 	made := changes.NewMirror(changes.MirrorConfig[T]{
-		Source: m.source, Store: m.store, GroupResource: gr, Decode: decode, Log: m.node.Log,
+		Source: m.source, Store: m.store, GroupResource: gr, Decode: decode, Changed: changed, Log: m.node.Log,
 	})
 	m.node.Go("mirror of "+gr.String(), made.Run)
 	m.ready = append(m.ready, made.Ready())

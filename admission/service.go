@@ -1,8 +1,8 @@
 // Package admission is the service that mutates and validates authorized requests that
 // create, update, delete or connect. It is a chain of plugins, which flags turn on and
-// off. Plugins read from the store and from mirrors, and call the configured webhooks. They
-// write nothing but the status of ResourceQuotas, and Namespaces if NamespaceAutoProvision
-// is on. Read requests do not pass admission. It serves section "Admission plugins" of the
+// off. Plugins read from the store and from mirrors, and call the configured webhooks and
+// admission services. They write nothing but the status of ResourceQuotas and
+// AdmissionServices, and Namespaces if NamespaceAutoProvision is on. Read requests do not pass admission. It serves section "Admission plugins" of the
 // specification.
 package admission
 
@@ -33,11 +33,15 @@ func Service() run.Service {
 	}
 }
 
+// servicesFile is the flag of the file of admission services.
+const servicesFile = "admission-services-file"
+
 func flags(fs *pflag.FlagSet) {
 	on, off := names()
 	fs.StringSlice("enable-admission-plugins", nil, "admission plugins to turn on in addition to those that are on by default; off by default: "+off)
 	fs.StringSlice("disable-admission-plugins", nil, "admission plugins to turn off, of those that are on by default: "+on)
 	fs.String("admission-control-config-file", "", "`file` with an AdmissionConfiguration, which configures admission plugins")
+	fs.String(servicesFile, "", "`file` with AdmissionServices as YAML documents, which are asked beside those of the API; read again when it changes")
 	webhooks.Flags(fs)
 	fs.Int64("default-not-ready-toleration-seconds", 300, "tolerationSeconds for nodes that are not ready, for pods that set none")
 	fs.Int64("default-unreachable-toleration-seconds", 300, "tolerationSeconds for nodes that are unreachable, for pods that set none")

@@ -30,16 +30,17 @@ type Caller struct {
 //	authn      secrets, serviceaccounts, pods              nothing      nothing
 //	authz      roles, bindings; what nodes need: pods,     the same     nothing
 //	           persistentvolumes and volumeattachments
-//	admission  what its plugins read: typesOfAdmission,    its mirrors  resourcequotas: status.used; new namespaces
-//	           and custom types, for policies
+//	admission  what its plugins read: typesOfAdmission,    its mirrors  resourcequotas: status.used; new namespaces;
+//	           and custom types, for policies                           admissionservices: status
 //
 // Reading is Store/Get and Store/List; readers may also call Store/Revision, which
 // reveals nothing about objects. Following is WatchHub/Replay and WatchHub/Keys:
 // without the key of a type its changes on the bus cannot be read.
 //
 // Admission updates only the usage in the status of resource quotas, with a
-// compare-and-swap, because no other service sees every new object in time. It creates
-// the namespaces that the plugin NamespaceAutoProvision provides.
+// compare-and-swap, because no other service sees every new object in time, and the status
+// of admission services, which nobody else knows. It creates the namespaces that the plugin
+// NamespaceAutoProvision provides.
 //
 // Workers (csr-signer, token-cleaner ...) have no rows: they are clients of the
 // public API and nothing else.
@@ -55,11 +56,12 @@ func Callers() map[string][]Caller {
 	return map[string][]Caller{
 		"Store/Get": {frontdoor, authz, {Service: "admission", Types: slices.Concat(read, mirrored), Custom: true},
 			{Service: "authn", Types: []resource.GroupResource{{Resource: "secrets"}, {Resource: "serviceaccounts"}, {Resource: "pods"}}}},
-		"Store/List":      {frontdoor, authz, {Service: "admission", Types: slices.Concat(read, mirrored), Custom: true}},
-		"Store/Revision":  {frontdoor, {Service: "authn"}, {Service: "authz"}, {Service: "admission"}},
-		"Store/Heads":     {frontdoor},
-		"Store/Create":    {frontdoor, {Service: "admission", Types: []resource.GroupResource{{Resource: "namespaces"}}}},
-		"Store/Update":    {frontdoor, {Service: "admission", Types: []resource.GroupResource{{Resource: "resourcequotas"}}, Part: "status.used"}},
+		"Store/List":     {frontdoor, authz, {Service: "admission", Types: slices.Concat(read, mirrored), Custom: true}},
+		"Store/Revision": {frontdoor, {Service: "authn"}, {Service: "authz"}, {Service: "admission"}},
+		"Store/Heads":    {frontdoor},
+		"Store/Create":   {frontdoor, {Service: "admission", Types: []resource.GroupResource{{Resource: "namespaces"}}}},
+		"Store/Update": {frontdoor, {Service: "admission", Types: []resource.GroupResource{{Resource: "resourcequotas"}}, Part: "status.used"},
+			{Service: "admission", Types: []resource.GroupResource{{Group: "extension.portico.dev", Resource: "admissionservices"}}, Part: "status"}},
 		"Store/Delete":    {frontdoor},
 		"WatchHub/Replay": followers,
 		"WatchHub/Keys":   followers,
@@ -85,5 +87,6 @@ func typesOfAdmission() (read, mirrored []resource.GroupResource) {
 			{Group: "admissionregistration.", Resource: "validatingadmissionpolicies"},
 			{Group: "admissionregistration.", Resource: "validatingadmissionpolicybindings"},
 			{Group: "apiextensions.", Resource: "customresourcedefinitions"},
+			{Group: "extension.portico.dev", Resource: "admissionservices"},
 		}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/deploy/e2e/definitions"
+	"github.com/portico-platform/portico/deploy/e2e/delegates"
 	"github.com/portico-platform/portico/deploy/e2e/replacing"
 	"github.com/portico-platform/portico/deploy/e2e/rights"
 )
@@ -57,6 +58,7 @@ func TestBodies(t *testing.T, c *cluster.Cluster) {
 		{"RightsOfRoles", rights.Roles},
 		{"RightsOfWebhooks", rights.Webhooks},
 		{"WebhookVersions", rights.WebhookVersions},
+		{"AdmissionServices", delegates.Services},
 		{"RightsOfImpersonation", rights.Impersonation},
 		{"RightsOfAccounts", rights.Accounts},
 		{"RightsOfCertificates", rights.Certificates},

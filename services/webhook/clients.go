@@ -164,8 +164,18 @@ func (c *Clients) check(_ context.Context, _, address string, _ syscall.RawConn)
 	if err != nil {
 		return err
 	}
-	if network, denied := c.settings.Deny.Containing(at.Addr()); denied {
-		return fmt.Errorf("address not allowed: %s is in %s", endpoint.Plain(at.Addr()), network)
+	return c.Check(at.Addr())
+}
+
+// Check returns an error for an address in a denied network.
+func (c *Clients) Check(address netip.Addr) error {
+	if network, denied := c.settings.Deny.Containing(address); denied {
+		return fmt.Errorf("address not allowed: %s is in %s", endpoint.Plain(address), network)
 	}
 	return nil
+}
+
+// Find returns the host and port of a Service of the cluster.
+func (c *Clients) Find(ctx context.Context, namespace, name string, port int32) (string, error) {
+	return c.settings.Find(ctx, namespace, name, port)
 }

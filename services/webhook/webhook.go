@@ -129,6 +129,13 @@ func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error 
 	return nil
 }
 
+// CloseIdle closes the connections that no request uses.
+func (c *Client) CloseIdle() {
+	if c.client != nil {
+		c.client.CloseIdleConnections()
+	}
+}
+
 // StatusError is an answer with a status that is not a success.
 type StatusError struct {
 	Code   int

@@ -1,5 +1,5 @@
-// Package match decides whether a rule and selectors, as configurations of webhooks and
-// policies have them, match a request. It calls nothing and compiles nothing. It serves
+// Package match decides which requests webhooks, policies and admission services are asked
+// about, by their rules, selectors and conditions. It asks nobody itself. It serves
 // "Admission plugins" of the specification.
 package match
 
@@ -59,11 +59,11 @@ func (s Selectors) Select(ctx context.Context, r *review.Review, find Labels) (b
 // selector matches.
 func namespaceLabels(ctx context.Context, r *review.Review, find Labels) (own labels.Set, inNone bool, err error) {
 	switch {
-	case IsNamespace(r) && r.Subresource == "" && r.Operation != services.OperationDelete:
+	case r.IsNamespace() && r.Subresource == "" && r.Operation != services.OperationDelete:
 		var current []byte
 		current, err = r.Current()
 		own, _ = labelsOf(current)
-	case IsNamespace(r):
+	case r.IsNamespace():
 		own, _ = labelsOf(r.OldObject)
 	case r.Namespace == "":
 		inNone = true
@@ -72,9 +72,6 @@ func namespaceLabels(ctx context.Context, r *review.Review, find Labels) (own la
 	}
 	return own, inNone, err
 }
-
-// IsNamespace reports whether a request is about a namespace.
-func IsNamespace(r *review.Review) bool { return r.Group == "" && r.Resource == "namespaces" }
 
 func selects(s labels.Selector, object []byte) bool {
 	own, ok := labelsOf(object)
@@ -116,6 +113,6 @@ func inScope(scope *admissionregistrationv1.ScopeType, r *review.Review) bool {
 	if scope == nil || *scope == admissionregistrationv1.AllScopes {
 		return true
 	}
-	namespaced := r.Namespace != "" && !IsNamespace(r)
+	namespaced := r.Namespace != "" && !r.IsNamespace()
 	return namespaced == (*scope == admissionregistrationv1.NamespacedScope)
 }

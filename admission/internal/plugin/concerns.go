@@ -16,6 +16,9 @@ func inGroup(group string) func(*review.Review) bool {
 	return func(r *review.Review) bool { return r.Group == group }
 }
 
+// none concerns no request: the plugin does nothing that others do not cause.
+func none(*review.Review) bool { return false }
+
 // either concerns what one of two does.
 func either(a, b func(*review.Review) bool) func(*review.Review) bool {
 	return func(r *review.Review) bool { return a(r) || b(r) }

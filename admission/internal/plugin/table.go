@@ -5,9 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/portico-platform/portico/admission/internal/delegate"
 	"github.com/portico-platform/portico/admission/internal/events"
 	"github.com/portico-platform/portico/admission/internal/images"
 	"github.com/portico-platform/portico/admission/internal/limits"
+	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/namespaces"
 	"github.com/portico-platform/portico/admission/internal/nodes"
 	"github.com/portico-platform/portico/admission/internal/nodeselector"
@@ -31,7 +33,7 @@ import (
 // is filled with the parser of its element type.
 type Environment struct {
 	Vocabulary vocabulary.Vocabulary
-	Store      services.Store // only ResourceQuota and NamespaceAutoProvision write
+	Store      services.Store // only ResourceQuota, NamespaceAutoProvision and AdmissionServices write
 	Authz      services.Authz
 	// Expressions evaluates what configurations of webhooks contain.
 	Expressions *cel.Engine
@@ -54,6 +56,8 @@ type Environment struct {
 	CustomTypes    review.Collection[policy.Custom]
 	// Release is the emulated release.
 	Release release.Release
+	// Delegates are the admission services.
+	Delegates *delegate.Registry
 	// Mutating and Validating are the configurations of webhooks.
 	Mutating, Validating review.Collection[webhook.Configuration]
 	// Configured returns the revision through which the objects that configure plugins include
@@ -78,7 +82,7 @@ type Config struct {
 }
 
 // Table returns all plugins in the order in which they are called: first cheap rejections,
-// then defaults, then webhooks, and last ResourceQuota, which must see the final object.
+// then defaults, then admission services and webhooks, and last ResourceQuota, which must see the final object.
 func Table(e Environment) []Plugin {
 	v := e.Vocabulary
 	known := namespaces.Known{Mirror: e.Namespaces, Store: e.Store, Parse: namespaces.Parser(v)}
@@ -91,7 +95,9 @@ func Table(e Environment) []Plugin {
 	accounts := serviceaccount.Plugin{Accounts: e.Accounts, Store: e.Store, Vocabulary: v}
 	ranges := limits.Plugin{Ranges: e.LimitRanges, Vocabulary: v}
 	runtimes := runtimeClass{classes: e.RuntimeClasses, store: e.Store, group: v.Group("node.")}
-	webhooks := webhook.Webhooks{Mutating: e.Mutating, Validating: e.Validating, Labels: known.Labels, Expressions: e.Expressions, Vocabulary: v, Log: e.Log}
+	matcher := match.Matcher{Labels: known.Labels, Expressions: e.Expressions, Vocabulary: v, Log: e.Log}
+	webhooks := webhook.Webhooks{Mutating: e.Mutating, Validating: e.Validating, Matcher: matcher, Vocabulary: v, Log: e.Log}
+	delegated := &delegate.Plugin{Registry: e.Delegates, Matcher: matcher, Authz: e.Authz, Log: e.Log}
 	pods := podsecurity.Plugin{Policies: e.PodPolicies, Authz: e.Authz, Vocabulary: v}
 	restricted := tolerations.Plugin{Namespaces: known, Config: e.Config.Tolerations, Vocabulary: v}
 	defaults := defaultTolerations{taints: []taint{
@@ -141,6 +147,8 @@ func Table(e Environment) []Plugin {
 		{Name: "CertificateSubjectRestriction", Default: true, Concerns: inGroup(csr.group), Validate: csr.subject},
 		{Name: "DefaultIngressClass", Default: true, Concerns: either(about(ingress.groups[0], "ingresses"), about(ingress.groups[1], "ingresses")), Mutate: ingress.mutate},
 		{Name: "DenyServiceExternalIPs", Validate: optional.DenyServiceExternalIPs},
+		{Name: "converter", Always: true, Concerns: none, Mutate: converter{webhooks, delegated}.mutate, Validate: converter{webhooks, delegated}.validate},
+		{Name: "AdmissionServices", Default: true, Final: true, Concerns: delegated.Concerns, Mutate: delegated.Mutate, Validate: delegated.Validate},
 		{Name: "MutatingAdmissionWebhook", Default: true, Concerns: webhooks.MutatingConcerns, Mutate: webhooks.Mutate},
 		{Name: "ValidatingAdmissionWebhook", Default: true, Final: true, Concerns: webhooks.ValidatingConcerns, Validate: webhooks.Validate},
 		{Name: "AlwaysDeny", Deprecated: true, Validate: alwaysDeny},

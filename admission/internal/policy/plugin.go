@@ -156,7 +156,7 @@ func (q *request) bind(ctx context.Context, p *validating, b *binding, as servic
 		return over(ctx)
 	}
 	var bound cel.Bindings
-	if p.namespace && q.Namespace != "" && !match.IsNamespace(q.Review) {
+	if p.namespace && q.Namespace != "" && !q.Review.IsNamespace() {
 		if bound.Namespace, err = q.objects.namespace(ctx, q.Namespace); err != nil {
 			return err
 		}

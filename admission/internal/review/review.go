@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
@@ -40,6 +41,7 @@ type Review struct {
 	warnings         []string
 	warned           int // bytes of warnings
 	annotations      map[string]string
+	timings          []services.Timing
 }
 
 // New returns the review of a request.
@@ -58,6 +60,9 @@ func (r *Review) Is(operation services.Operation, group, path string) bool {
 	}
 	return path == r.Resource+"/"+r.Subresource
 }
+
+// IsNamespace reports whether the review is about a namespace or one of its subresources.
+func (r *Review) IsNamespace() bool { return r.Group == "" && r.Resource == "namespaces" }
 
 // Type is the resource type that the review is about.
 func (r *Review) Type() resource.GroupResource {
@@ -168,9 +173,20 @@ func (r *Review) Annotate(annotations map[string]string) {
 	maps.Copy(r.annotations, annotations)
 }
 
-// Notes returns the warnings and audit annotations, which are also returned with an error.
+// maxTimings bounds the timings of a response.
+const maxTimings = 64
+
+// Timed adds how long a service took.
+func (r *Review) Timed(name string, took time.Duration) {
+	if len(r.timings) < maxTimings {
+		r.timings = append(r.timings, services.Timing{Name: name, Took: took})
+	}
+}
+
+// Notes returns the warnings, audit annotations and timings, which are also returned with
+// an error.
 func (r *Review) Notes() services.AdmissionResponse {
-	return services.AdmissionResponse{Warnings: r.warnings, AuditAnnotations: r.annotations}
+	return services.AdmissionResponse{Warnings: r.warnings, AuditAnnotations: r.annotations, Timings: r.timings}
 }
 
 // Response returns the response of an admitted request: the notes, and the object if it

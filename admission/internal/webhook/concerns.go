@@ -14,13 +14,5 @@ func (w *Webhooks) MutatingConcerns(r *review.Review) bool { return w.concerns(w
 func (w *Webhooks) ValidatingConcerns(r *review.Review) bool { return w.concerns(w.Validating, r) }
 
 func (w *Webhooks) concerns(configurations review.Collection[Configuration], r *review.Review) bool {
-	if w.exempt(r) {
-		return false
-	}
-	return slices.ContainsFunc(configurations.List(""), func(c Configuration) bool {
-		return slices.ContainsFunc(c.hooks, func(h *hook) bool {
-			_, covers := h.covers(r)
-			return covers
-		})
-	})
+	return slices.ContainsFunc(list(configurations), func(h *hook) bool { return w.Matcher.Covers(&h.rules, r) })
 }

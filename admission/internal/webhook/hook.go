@@ -7,9 +7,11 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/portico-platform/portico/admission/internal/admissionreview"
 	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
+	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -21,12 +23,7 @@ type Configuration struct {
 // hook is one parsed webhook of a configuration.
 type hook struct {
 	configuration, name string
-	rules               []admissionregistrationv1.RuleWithOperations
-	selectors           match.Selectors
-	conditions          []cel.MatchCondition
-	// equivalent is matchPolicy Equivalent: the rules match all groups and versions that
-	// serve the named resources.
-	equivalent bool
+	rules               match.Rules
 	// failOpen is failurePolicy Ignore: requests are admitted if the call fails.
 	failOpen bool
 	// dryRunSafe means that the webhook has no side effects in a dry run.
@@ -35,15 +32,14 @@ type hook struct {
 	// has changed since its first call.
 	reinvoke bool
 	timeout  time.Duration
-	version  string // of the AdmissionReview; empty if the webhook supports neither v1 nor v1beta1
-	client   *webhook.Client
+	asker    admissionreview.Asker
 }
 
 func (h *hook) key() string { return h.configuration + "/" + h.name }
 
 // Parser returns a parser of stored configurations. Identities are the client credentials for
 // each webhook.
-func Parser(clients *webhook.Clients, identities Identities) func(services.Object) (Configuration, error) {
+func Parser(v vocabulary.Vocabulary, clients *webhook.Clients, identities Identities) func(services.Object) (Configuration, error) {
 	return func(o services.Object) (Configuration, error) {
 		var stored struct {
 			// A validating webhook has all fields of a mutating one except reinvocationPolicy.
@@ -54,25 +50,27 @@ func Parser(clients *webhook.Clients, identities Identities) func(services.Objec
 		}
 		var c Configuration
 		for _, w := range stored.Webhooks {
-			hook, err := newHook(o.Key.Name, &w, func(c webhook.Config) *webhook.Client {
-				c.Identity = identities.of(c)
-				return clients.New(c)
-			})
+			hook, err := newHook(o.Key.Name, &w)
 			if err != nil {
 				return c, fmt.Errorf("webhook %q: %w", w.Name, err)
 			}
+			config := clientConfig(w.ClientConfig)
+			config.Identity = identities.of(config)
+			hook.asker.Vocabulary = v
+			hook.asker.Client = clients.New(config)
 			c.hooks = append(c.hooks, hook)
 		}
 		return c, nil
 	}
 }
 
-func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, connect func(webhook.Config) *webhook.Client) (*hook, error) {
-	h := &hook{configuration: configuration, name: w.Name, rules: w.Rules, timeout: 10 * time.Second,
-		equivalent: w.MatchPolicy == nil || *w.MatchPolicy == admissionregistrationv1.Equivalent,
-		failOpen:   w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
-		reinvoke:   w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
-		client:     connect(clientConfig(w.ClientConfig)),
+func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook) (*hook, error) {
+	failOpen := w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore
+	h := &hook{configuration: configuration, name: w.Name, timeout: 10 * time.Second, failOpen: failOpen,
+		rules: match.Rules{Who: fmt.Sprintf("webhook %q", w.Name), Rules: w.Rules, FailOpen: failOpen,
+			Equivalent: w.MatchPolicy == nil || *w.MatchPolicy == admissionregistrationv1.Equivalent},
+		asker:    admissionreview.Asker{Owner: configuration},
+		reinvoke: w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
 	}
 	if w.TimeoutSeconds != nil {
 		h.timeout = time.Duration(*w.TimeoutSeconds) * time.Second
@@ -82,15 +80,15 @@ func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook, c
 	}
 	for _, version := range w.AdmissionReviewVersions {
 		if version == "v1" || version == "v1beta1" {
-			h.version = version
+			h.asker.Version = version
 			break
 		}
 	}
 	for _, c := range w.MatchConditions {
-		h.conditions = append(h.conditions, cel.MatchCondition(c))
+		h.rules.Conditions = append(h.rules.Conditions, cel.MatchCondition(c))
 	}
 	var err error
-	h.selectors, err = match.ParseSelectors(w.NamespaceSelector, w.ObjectSelector)
+	h.rules.Selectors, err = match.ParseSelectors(w.NamespaceSelector, w.ObjectSelector)
 	return h, err
 }
 

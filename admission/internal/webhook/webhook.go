@@ -1,26 +1,23 @@
 // Package webhook calls admission webhooks as MutatingWebhookConfigurations and
 // ValidatingWebhookConfigurations say: mutating ones in sequence, validating ones
-// concurrently. It matches requests, validates responses and applies failure policies.
-// No webhook is called for the configurations themselves, so that a wrong one can be
-// repaired. It implements MutatingAdmissionWebhook and ValidatingAdmissionWebhook under
-// "Admission plugins", and "Dry-run", of the specification.
+// concurrently. It applies failure policies. It implements MutatingAdmissionWebhook and
+// ValidatingAdmissionWebhook under "Admission plugins", and "Dry-run", of the
+// specification.
 package webhook
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
+	"slices"
 	"sync"
 
+	"github.com/portico-platform/portico/admission/internal/admissionreview"
 	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/jsonpatch"
-	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -28,47 +25,40 @@ import (
 // Webhooks calls the configured webhooks.
 type Webhooks struct {
 	Mutating, Validating review.Collection[Configuration]
-	// Labels returns the labels of a namespace, for namespace selectors.
-	Labels      match.Labels
-	Expressions *cel.Engine // for match conditions
-	Vocabulary  vocabulary.Vocabulary
-	Log         *slog.Logger
+	Matcher              match.Matcher
+	Vocabulary           vocabulary.Vocabulary
+	Log                  *slog.Logger
 }
 
 // called is a webhook that is called for a request.
 type called struct {
 	*hook
-	index int
-	// as is the type as which the webhook knows the objects, object and old are these.
-	as          services.ServedType
-	object, old []byte
+	index    int
+	question admissionreview.Question
 }
 
 // Mutate calls the mutating webhooks. In the second round it calls those with
 // reinvocationPolicy IfNeeded if the object has changed since their first call.
 func (w *Webhooks) Mutate(ctx context.Context, r *review.Review) error {
-	hooks := list(w.Mutating)
-	if r.Converter == nil {
-		// A webhook must not be called twice because a later one needs a conversion.
-		for _, hook := range hooks {
-			if as, ok := hook.covers(r); ok && r.Converts(as) && !w.exempt(r) {
-				return services.ErrNoConverter
-			}
-		}
-	}
-	for index, hook := range hooks {
-		as, matches, err := w.matches(ctx, hook, r)
+	for index, hook := range list(w.Mutating) {
+		as, matches, err := w.Matcher.Matches(ctx, &hook.rules, r)
 		if err != nil {
 			return err
 		}
 		if !matches {
 			continue
 		}
-		if err := w.change(ctx, called{hook: hook, index: index, as: as}, r); err != nil {
+		if err := w.change(ctx, called{hook: hook, index: index, question: admissionreview.Question{Review: r, As: as}}, r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// NeedsConverter reports whether the request lacks the converter that the webhooks of some
+// configurations may need.
+func (w *Webhooks) NeedsConverter(of review.Collection[Configuration], r *review.Review) bool {
+	return r.Converter == nil && slices.ContainsFunc(list(of), func(h *hook) bool { return w.Matcher.Converts(&h.rules, r) })
 }
 
 // list returns all webhooks in the order in which they are called.
@@ -81,14 +71,15 @@ func list(configurations review.Collection[Configuration]) (hooks []*hook) {
 
 // change calls one webhook and applies its patch to the object.
 func (w *Webhooks) change(ctx context.Context, c called, r *review.Review) (err error) {
+	q := &c.question
 	seen, before := r.Seen[c.key()]
 	if r.Round > 0 && (!before || !c.reinvoke) {
 		return nil
 	}
-	if c.object, c.old, err = r.As(ctx, c.as); err != nil {
-		return notConverted(ctx, c.hook, err)
+	if q.Object, q.Old, err = r.As(ctx, q.As); err != nil {
+		return match.NotConverted(ctx, c.rules.Who, err)
 	}
-	if r.Round > 0 && same(seen, c.object) {
+	if r.Round > 0 && same(seen, q.Object) {
 		return nil
 	}
 	answer, err := w.call(ctx, c, r)
@@ -96,16 +87,16 @@ func (w *Webhooks) change(ctx context.Context, c called, r *review.Review) (err 
 	if err != nil {
 		return w.applyFailurePolicy(ctx, c.hook, r, outcome{err: err, kind: "mutating", index: c.index})
 	}
-	after := c.object
+	after := q.Object
 	if len(answer.Patch) > 0 {
-		if after, err = patched(ctx, c.object, answer.Patch); err != nil {
+		if after, err = admissionreview.Patched(ctx, q.Object, answer.Patch); err != nil {
 			return w.patchError(ctx, c.hook, err)
 		}
 	}
-	changed := !same(c.object, after)
+	changed := !same(q.Object, after)
 	if changed {
-		if err := r.ReplaceAs(ctx, c.as, after); err != nil {
-			return notConverted(ctx, c.hook, err)
+		if err := r.ReplaceAs(ctx, q.As, after); err != nil {
+			return match.NotConverted(ctx, c.rules.Who, err)
 		}
 		r.Again()
 	}
@@ -115,19 +106,6 @@ func (w *Webhooks) change(ctx context.Context, c called, r *review.Review) (err 
 			`{"configuration":%q,"webhook":%q,"mutated":%t}`, c.configuration, c.name, changed),
 	})
 	return nil
-}
-
-// notConverted returns the error of objects that cannot be converted for a webhook, whatever
-// its failure policy is.
-func notConverted(ctx context.Context, hook *hook, err error) error {
-	switch {
-	case errors.Is(err, services.ErrNoConverter):
-		return err
-	case ctx.Err() != nil:
-		return services.AsStatus(ctx.Err())
-	}
-	return &services.Status{Code: http.StatusInternalServerError, Reason: services.ReasonInternalError,
-		Message: fmt.Sprintf("Internal error occurred: converting for webhook %q: %v", hook.name, err)}
 }
 
 // same reports whether two objects are equal, regardless of their encoding.
@@ -149,41 +127,25 @@ func (w *Webhooks) patchError(ctx context.Context, hook *hook, err error) error 
 	return failed(hook, err)
 }
 
-// patched applies a JSON patch.
-func patched(ctx context.Context, object, patch []byte) ([]byte, error) {
-	if len(object) == 0 {
-		return nil, fmt.Errorf("it patches an object where the operation has none")
-	}
-	after, err := jsonpatch.Apply(ctx, object, patch)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, jsonpatch.Why(err))
-	}
-	var o map[string]json.RawMessage
-	if err := json.Unmarshal(after, &o); err != nil {
-		return nil, fmt.Errorf("its patch leaves no object: %w", err)
-	}
-	return after, nil
-}
-
 // Validate calls the validating webhooks concurrently. If several reject the request, the
 // first in the order of the configurations is returned.
 func (w *Webhooks) Validate(ctx context.Context, r *review.Review) error {
 	var matching []called
 	for _, hook := range list(w.Validating) {
-		as, matches, err := w.matches(ctx, hook, r)
+		as, matches, err := w.Matcher.Matches(ctx, &hook.rules, r)
 		if err != nil {
 			return err
 		}
 		if !matches {
 			continue
 		}
-		c := called{hook: hook, as: as}
-		if c.object, c.old, err = r.As(ctx, as); err != nil {
-			return notConverted(ctx, hook, err)
+		c := called{hook: hook, question: admissionreview.Question{Review: r, As: as}}
+		if c.question.Object, c.question.Old, err = r.As(ctx, as); err != nil {
+			return match.NotConverted(ctx, hook.rules.Who, err)
 		}
 		matching = append(matching, c)
 	}
-	answers, errs := make([]answer, len(matching)), make([]error, len(matching))
+	answers, errs := make([]admissionreview.Answer, len(matching)), make([]error, len(matching))
 	var group sync.WaitGroup
 	for i, c := range matching {
 		group.Go(func() { answers[i], errs[i] = w.call(ctx, c, r) })
@@ -235,14 +197,37 @@ func failed(hook *hook, err error) *services.Status {
 }
 
 // addNotes adds the warnings and audit annotations of a webhook to the review.
-func (h *hook) addNotes(r *review.Review, a answer) {
+func (h *hook) addNotes(r *review.Review, a admissionreview.Answer) {
 	r.Warn(a.Warnings...)
 	for key, value := range a.AuditAnnotations {
 		r.Annotate(map[string]string{h.name + "/" + key: value})
 	}
 }
 
-// exempt reports whether the object of the review is a webhook configuration.
-func (w *Webhooks) exempt(r *review.Review) bool {
-	return r.Group == w.Vocabulary.Group("admissionregistration.") && strings.HasSuffix(r.Resource, "webhookconfigurations")
+// callFailure is the error of a call without a valid response. The webhook's failure
+// policy applies to it.
+type callFailure struct{ err error }
+
+func (f *callFailure) Error() string { return f.err.Error() }
+
+// call calls a webhook. If the webhook rejects the request, or does not support dry run,
+// the error is a *services.Status; any other error is a *callFailure. The answer has the
+// warnings and audit annotations in either case.
+func (w *Webhooks) call(ctx context.Context, h called, r *review.Review) (admissionreview.Answer, error) {
+	if r.DryRun && !h.dryRunSafe {
+		return admissionreview.Answer{}, services.BadRequest("admission webhook %q does not support dry run", h.name)
+	}
+	answer, err := h.asker.Ask(ctx, h.question, h.timeout)
+	if err != nil {
+		return answer, &callFailure{err}
+	}
+	if answer.Allowed {
+		return answer, nil
+	}
+	refusal := admissionreview.Refusal(fmt.Sprintf("admission webhook %q", h.name), answer.Result)
+	if status := answer.Result; status != nil && status.Code != 0 && status.Code != refusal.Code {
+		w.Log.WarnContext(ctx, "a webhook rejected a request with a status code that is not an HTTP error", "webhook", h.name, "configuration", h.configuration,
+			"code", status.Code, "answered", refusal.Code)
+	}
+	return answer, refusal
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/admissionservice"
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -51,25 +52,34 @@ func Connect(ctx context.Context, n *run.Node, copied int64) (s Services, err er
 		s.Store = kept
 	}
 	if !contract.Authz.Local(n) {
-		policy := s.heads(n, "rbac.authorization.", "clusterroles", "roles", "clusterrolebindings", "rolebindings")
+		policy := s.heads(n, "roles and bindings", inGroup("rbac.authorization.", "clusterroles", "roles", "clusterrolebindings", "rolebindings"))
 		s.Decisions = NewDecisions(s.Authz, policy.Unchanged)
 	}
 	if !contract.Admission.Local(n) {
-		configuring := s.heads(n, "admissionregistration.", "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies")
+		configuring := s.heads(n, "webhooks, policies and admission services", append(
+			inGroup("admissionregistration.", "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies"),
+			inGroup(admissionservice.Group, admissionservice.Resource)...))
 		s.Admission = NewAdmission(s.Admission, configuring.Unchanged)
 	}
 	return s, nil
 }
 
-// heads follows resource types of a group in short form.
-func (s Services) heads(n *run.Node, group string, resources ...string) *changes.Heads {
-	var types []resource.GroupResource
+// inGroup returns resource types of a group, both in short form.
+func inGroup(group string, resources ...string) (types []resource.GroupResource) {
 	for _, name := range resources {
-		types = append(types, resource.GroupResource{Group: n.Vocabulary.Group(group), Resource: name})
+		types = append(types, resource.GroupResource{Group: group, Resource: name})
+	}
+	return types
+}
+
+// heads follows resource types in short form.
+func (s Services) heads(n *run.Node, what string, types []resource.GroupResource) *changes.Heads {
+	for i := range types {
+		types[i].Group = n.Vocabulary.Group(types[i].Group)
 	}
 	followed := changes.NewHeads(s.Changes, s.Direct, types...)
 	for _, loop := range followed.Loops() {
-		n.Go("following changes of "+group, loop)
+		n.Go("following changes of "+what, loop)
 	}
 	return followed
 }

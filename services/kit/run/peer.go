@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"strings"
 	"time"
@@ -74,6 +75,15 @@ func (n *Node) DialPeer(service string, repeatable func(method string) bool, opt
 		return nil
 	})
 	return tracing.Conn(watch.Conn(conn)), nil
+}
+
+// ClientCertificate returns the certificate of the process among those of the suite, for
+// connections to other systems; nil if it has none.
+func (n *Node) ClientCertificate() func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if n.process.transport.identity == nil {
+		return nil
+	}
+	return n.process.transport.identity.Certificate
 }
 
 // Monitor keeps a connection open, logs when it is lost and restored, and registers it as

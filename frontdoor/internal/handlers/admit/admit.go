@@ -6,8 +6,8 @@ package admit
 
 import (
 	"context"
-	"net/http"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -28,6 +28,7 @@ type Call struct {
 
 	mu       sync.Mutex
 	warnings warning.List
+	timings  []services.Timing // of admission as a whole without a name
 }
 
 // Write returns the call of a request that creates, updates or patches.
@@ -69,9 +70,6 @@ func (c *Call) Warnings() []string {
 	return c.warnings.Texts()
 }
 
-// SendWarnings adds all warnings to the headers of a response, which may be an error.
-func (c *Call) SendWarnings(h http.Header) { warning.Send(h, c.Warnings()...) }
-
 // Subject is an object that a request writes, and the operation.
 type Subject struct {
 	Operation       services.Operation
@@ -99,6 +97,9 @@ func (c *Call) Review(s Subject) *Review {
 		Group: r.Type.Group, Version: r.Type.Version, Resource: r.Type.Resource, Subresource: r.SubresourceName(),
 		Kind: s.Type.Kind, KindGroup: s.Type.Group, KindVersion: s.Type.Version, Namespace: s.Namespace, Name: s.Name,
 		User: r.User, OldObject: s.Old, Options: c.options(s.Operation, r.Engine.MetaGroup()), DryRun: c.dryRun, Served: served(r)}}
+	if r.Request != nil {
+		review.question.Bypass = bypassed(r.Header)
+	}
 	if len(review.question.Served) > 1 {
 		review.question.Converter = converter{r}
 	}
@@ -158,7 +159,9 @@ func (r *Review) Validate(ctx context.Context, o Object) error {
 func (r *Review) ask(ctx context.Context, o Object, half func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error)) (services.AdmissionResponse, error) {
 	question := r.question
 	question.UID, question.Object, question.OwnerTypes = string(uuid.NewUUID()), o.JSON, o.Owners
+	began := time.Now()
 	answer, err := half(ctx, question)
+	r.call.time(time.Since(began), answer.Timings)
 	r.call.Warn(answer.Warnings...)
 	for key, value := range answer.AuditAnnotations {
 		r.call.request.Audit.Annotate(key, value)

@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -120,12 +122,37 @@ func TestNotes(t *testing.T) {
 	}
 	group.Wait()
 	h := http.Header{}
-	call.SendWarnings(h)
+	call.SendNotes(h)
 	if got := h.Values("Warning"); !slices.Equal(got, []string{`299 - "first"`, `299 - "careful"`}) {
 		t.Errorf("warnings: %q", got)
 	}
 	if got := r.Audit.Annotations(); got["k"] != "v" {
 		t.Errorf("annotations: %v", got)
+	}
+}
+
+// TestHeaders: a request names services to skip, and gets timings if it requests them.
+func TestHeaders(t *testing.T) {
+	r := newRequest(t)
+	r.Request = &http.Request{Header: http.Header{"Portico-Bypass-Admission": {"a, b", "c,," + strings.Repeat("d,", 100)}}}
+	a := &admission{answer: services.AdmissionResponse{Timings: []services.Timing{{Name: "a.example", Took: 1500 * time.Microsecond}}}}
+	for _, requested := range []bool{false, true} {
+		if requested {
+			r.Header.Set("Portico-Server-Timing", "true")
+		}
+		call := Write(a, r, request.WriteOptions{})
+		if err := call.Review(Subject{Operation: services.OperationUpdate, Type: r.Type}).Validate(t.Context(), Object{}); err != nil {
+			t.Fatal(err)
+		}
+		h := http.Header{}
+		call.SendNotes(h)
+		got := h.Values("Server-Timing")
+		if !requested && len(got) > 0 || requested && (len(got) != 2 || !strings.HasPrefix(got[0], "admission;dur=") || got[1] != `admission-service;desc="a.example";dur=1.500`) {
+			t.Errorf("requested %v: %q", requested, got)
+		}
+	}
+	if names := a.requests[0].Bypass; len(names) != 16 || !slices.Equal(names[:4], []string{"a", "b", "c", "d"}) {
+		t.Errorf("to skip: %q", names)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestServedWithSubresource(t *testing.T) {
 
 // TestConversionsOfReviews: virtual types have versions, too.
 func TestConversionsOfReviews(t *testing.T) {
-	e := newEngine(t)
+	e := handlertest.Engine(t)
 	const group = "authorization.k8s.io"
 	reviews, ok := e.Types.Lookup(group, "v1beta1", "subjectaccessreviews")
 	if !ok {

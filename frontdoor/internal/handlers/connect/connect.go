@@ -101,7 +101,7 @@ func (h *Handlers) ways() map[string]way {
 // warnings go into the headers of w.
 func (h *Handlers) admit(w http.ResponseWriter, r *request.Request, o *options) error {
 	call := admit.Connect(h.Admission, r)
-	defer call.SendWarnings(w.Header())
+	defer call.SendNotes(w.Header())
 	review := call.Review(admit.Subject{Operation: services.OperationConnect, Type: r.Engine.BodyType(r.Type, r.Subresource),
 		Namespace: r.Namespace, Name: r.Name})
 	raw, err := o.encode()

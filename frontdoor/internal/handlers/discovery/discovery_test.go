@@ -83,7 +83,7 @@ func TestStockClient(t *testing.T) {
 				}
 			}
 		}
-		if len(groups) != 21 || types != 86 || subresources != 50 {
+		if len(groups) != 22 || types != 87 || subresources != 51 {
 			t.Errorf("legacy %v: %d groups, %d types, %d subresources", legacy, len(groups), types, subresources)
 		}
 		resources, err := restmapper.GetAPIGroupResources(client)
@@ -123,7 +123,7 @@ func TestStockClientReadsVersionAndOpenAPI(t *testing.T) {
 	}
 	root := openapi3.NewRoot(client.OpenAPIV3())
 	versions, err := root.GroupVersions()
-	if err != nil || len(versions) != 39 {
+	if err != nil || len(versions) != 40 {
 		t.Errorf("%d group versions, %v", len(versions), err)
 	}
 	for _, gv := range versions {

@@ -64,7 +64,7 @@ func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	object, status, err := h.answer(r, object, call, read)
-	call.SendWarnings(w.Header())
+	call.SendNotes(w.Header())
 	if err != nil {
 		return err
 	}

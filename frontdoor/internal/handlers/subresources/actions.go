@@ -119,7 +119,7 @@ func (a *action) nameBody() error {
 // admit lets admission see the request, and change its body. The warnings of the request
 // go into the headers of w, be it admitted or not.
 func (h *Handlers) admit(w http.ResponseWriter, a *action) error {
-	defer a.admission.SendWarnings(w.Header())
+	defer a.admission.SendNotes(w.Header())
 	ctx := a.Context()
 	raw, err := tree.Encode(a.body)
 	if err != nil {

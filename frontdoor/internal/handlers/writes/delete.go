@@ -47,7 +47,7 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	object, removed, err := h.remove(r.Context(), x, r.Key())
-	x.admission.SendWarnings(w.Header())
+	x.admission.SendNotes(w.Header())
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) e
 		return err
 	}
 	deleted, err := h.removeEach(r.Context(), x, list)
-	x.admission.SendWarnings(w.Header())
+	x.admission.SendNotes(w.Header())
 	if err != nil {
 		return err
 	}

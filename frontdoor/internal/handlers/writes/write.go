@@ -47,7 +47,7 @@ func (h *Handlers) Write(rw http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	out, err := h.write(r.Context(), w)
-	w.admission.SendWarnings(rw.Header())
+	w.admission.SendNotes(rw.Header())
 	if err != nil {
 		return err
 	}

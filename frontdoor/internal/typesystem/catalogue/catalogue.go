@@ -3,6 +3,7 @@ package catalogue
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -71,12 +72,19 @@ const (
 	CustomVersionPriority = 100
 )
 
-// New builds the catalogue from the release's types and the files of package kinds.
+// New builds the catalogue from the release's types, those that the suite adds, and the files
+// of package kinds.
 func New(o Options) (*Catalogue, error) {
 	surface, err := surfaceOf(o.Release, o.Vocabulary)
 	if err != nil {
 		return nil, err
 	}
+	more, err := added(o.Vocabulary)
+	if err != nil {
+		return nil, err
+	}
+	surface.Types = append(surface.Types, more.Types...)
+	maps.Copy(surface.Definitions, more.Definitions)
 	if err := o.RuntimeConfig.check(surface.Types); err != nil {
 		return nil, err
 	}

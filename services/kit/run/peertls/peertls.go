@@ -59,6 +59,12 @@ func parse(content [][]byte) (m material, err error) {
 // Services returns the DNS names of the process's own certificate.
 func (i *Identity) Services() []string { return i.files.Get().pair.Leaf.DNSNames }
 
+// Certificate returns the process's own certificate, for a tls.Config.
+func (i *Identity) Certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	pair := i.files.Get().pair
+	return &pair, nil
+}
+
 // Server returns the credentials of a server. It rejects clients without a certificate of
 // the CA.
 func (i *Identity) Server() credentials.TransportCredentials {

@@ -24,6 +24,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/volumes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/discovery"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/events"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/extension"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/flowcontrol"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/meta"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/networking"
@@ -62,5 +63,5 @@ func Cells() (map[string]cell.Func, map[string]cell.RowFunc) {
 var tables = [...]kinds.Functions{
 	meta.Functions, core.Functions, pods.Functions, podtable.Functions, services.Functions, volumes.Functions, apps.Functions, batch.Functions, autoscaling.Functions, authorization.Functions,
 	networking.Functions, node.Functions, discovery.Functions, policy.Functions, rbac.Functions, certificates.Functions, scheduling.Functions, events.Functions,
-	flowcontrol.Functions, storage.Functions, resource.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions,
+	flowcontrol.Functions, storage.Functions, resource.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions, extension.Functions,
 }

@@ -1,12 +1,18 @@
-package webhook
+// Package admissionreview asks about requests over HTTPS with AdmissionReview: it builds
+// the question, checks the answer, applies its patch and converts its refusal. Whom to ask,
+// and what a failed call means, is up to the caller. It serves "Admission plugins" of the
+// specification.
+package admissionreview
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -14,67 +20,75 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/jsonpatch"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
-// maxResponseBytes bounds the body of a webhook's response.
-const maxResponseBytes = 8 << 20
+// MaxBytes bounds an answer.
+const MaxBytes = 8 << 20
 
 // maxStatusCode is the largest HTTP status code (RFC 9110 section 15).
 const maxStatusCode = 599
 
-// answer is a webhook's response, allowed or not.
-type answer = admissionv1.AdmissionResponse
+// Answer is a response, allowed or not.
+type Answer = admissionv1.AdmissionResponse
 
-// callFailure is the error of a call without a valid response. The webhook's failure
-// policy applies to it.
-type callFailure struct{ err error }
+// Asker asks one webhook.
+type Asker struct {
+	Client *webhook.Client
+	// Version of AdmissionReview; empty if the webhook supports neither v1 nor v1beta1.
+	Version    string
+	Vocabulary vocabulary.Vocabulary
+	// Owner is the object that configures the webhook, for traces.
+	Owner string
+}
 
-func (f *callFailure) Error() string { return f.err.Error() }
+// Question is a request in the version that a webhook knows.
+type Question struct {
+	*review.Review
+	// As is the type as which the webhook knows the objects, Object and Old are these.
+	As          services.ServedType
+	Object, Old []byte
+}
 
-// call calls a webhook. If the webhook rejects the request, or does not support dry run,
-// the error is a *services.Status; any other error is a *callFailure. The answer has the
-// warnings and audit annotations in either case.
-func (w *Webhooks) call(ctx context.Context, h called, r *review.Review) (answer, error) {
-	if r.DryRun && !h.dryRunSafe {
-		return answer{}, services.BadRequest("admission webhook %q does not support dry run", h.name)
+// Ask asks about a request. An error means that there is no valid answer.
+func (a *Asker) Ask(ctx context.Context, q Question, timeout time.Duration) (Answer, error) {
+	if a.Version == "" {
+		return Answer{}, errors.New("it understands neither v1 nor v1beta1 of AdmissionReview")
 	}
-	question := &admissionv1.AdmissionReview{Request: question(h, r)}
-	question.Kind, question.APIVersion = "AdmissionReview", w.Vocabulary.Group("admission.")+"/"+h.version
-	reply, err := h.exchange(ctx, question)
+	question := &admissionv1.AdmissionReview{Request: requestOf(q)}
+	question.Kind, question.APIVersion = "AdmissionReview", a.Vocabulary.Group("admission.")+"/"+a.Version
+	reply := &admissionv1.AdmissionReview{}
+	ctx, span := tracing.StartCall(ctx, "webhook", "admit")
+	span.Set("portico.webhook", a.Owner)
+	err := a.Client.Post(ctx, question, reply, webhook.Limits{Timeout: timeout, Bytes: MaxBytes})
+	span.End(err)
 	if err == nil {
 		err = checkReply(question, reply)
 	}
 	if err != nil {
-		return answer{}, &callFailure{err}
-	}
-	if !reply.Response.Allowed {
-		refusal := h.refusal(reply.Response.Result)
-		if status := reply.Response.Result; status != nil && status.Code != 0 && status.Code != refusal.Code {
-			w.Log.WarnContext(ctx, "a webhook rejected a request with a status code that is not an HTTP error", "webhook", h.name, "configuration", h.configuration,
-				"code", status.Code, "answered", refusal.Code)
-		}
-		return *reply.Response, refusal
+		return Answer{}, err
 	}
 	return *reply.Response, nil
 }
 
-// question returns the AdmissionRequest for a webhook.
-func question(c called, r *review.Review) *admissionv1.AdmissionRequest {
-	kind, of := typeOf(c.as)
+// requestOf returns the AdmissionRequest for a webhook.
+func requestOf(c Question) *admissionv1.AdmissionRequest {
+	r := c.Review
+	kind, of := typeOf(c.As)
 	requestKind, requestOf := typeOf(r.Own())
 	q := &admissionv1.AdmissionRequest{
 		UID: uuid.NewUUID(), Kind: kind, Resource: of, SubResource: r.Subresource,
 		RequestKind: &requestKind, RequestResource: &requestOf, RequestSubResource: r.Subresource,
 		Name: r.Name, Namespace: r.Namespace, Operation: admissionv1.Operation(r.Operation),
-		Object: raw(c.object), OldObject: raw(c.old), DryRun: &r.DryRun, Options: raw(r.Options),
+		Object: raw(c.Object), OldObject: raw(c.Old), DryRun: &r.DryRun, Options: raw(r.Options),
 		UserInfo: authenticationv1.UserInfo{Username: r.User.Name, UID: r.User.UID, Groups: r.User.Groups},
 	}
-	if match.IsNamespace(r) {
+	if r.IsNamespace() {
 		q.Namespace = r.Name
 	}
 	if len(r.User.Extra) > 0 {
@@ -97,22 +111,6 @@ func raw(object []byte) runtime.RawExtension {
 		return runtime.RawExtension{}
 	}
 	return runtime.RawExtension{Raw: object}
-}
-
-// exchange sends an AdmissionReview and returns the response.
-func (h *hook) exchange(ctx context.Context, question *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
-	if h.version == "" {
-		return nil, errors.New("it understands neither v1 nor v1beta1 of AdmissionReview")
-	}
-	reply := &admissionv1.AdmissionReview{}
-	ctx, span := tracing.StartCall(ctx, "webhook", "admit")
-	span.Set("portico.webhook", h.configuration)
-	err := h.client.Post(ctx, question, reply, webhook.Limits{Timeout: h.timeout, Bytes: maxResponseBytes})
-	span.End(err)
-	if err != nil {
-		return nil, err
-	}
-	return reply, nil
 }
 
 // checkReply checks that a response belongs to a request. In v1beta1 the response need not
@@ -138,13 +136,13 @@ func checkReply(question, reply *admissionv1.AdmissionReview) error {
 	return nil
 }
 
-// refusal converts a webhook's rejection to an API error. A code that is not an HTTP error
-// becomes 400.
-func (h *hook) refusal(result *metav1.Status) *services.Status {
+// Refusal converts a rejection to an API error. Its message begins with who denied the
+// request. A code that is not an HTTP error becomes 400.
+func Refusal(who string, result *metav1.Status) *services.Status {
 	if result == nil {
 		result = &metav1.Status{}
 	}
-	message := fmt.Sprintf("admission webhook %q denied the request", h.name)
+	message := who + " denied the request"
 	if text := cmp.Or(result.Message, string(result.Reason)); text != "" {
 		message += ": " + text
 	} else {
@@ -184,4 +182,21 @@ func reasonOf(code int32) string {
 		return services.ReasonInternalError
 	}
 	return services.ReasonBadRequest
+}
+
+// Patched applies the patch of an answer to an object, which is empty if the operation has
+// none.
+func Patched(ctx context.Context, object, patch []byte) ([]byte, error) {
+	if len(object) == 0 {
+		return nil, errors.New("it patches an object where the operation has none")
+	}
+	after, err := jsonpatch.Apply(ctx, object, patch)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, jsonpatch.Why(err))
+	}
+	var o map[string]json.RawMessage
+	if err := json.Unmarshal(after, &o); err != nil {
+		return nil, fmt.Errorf("its patch leaves no object: %w", err)
+	}
+	return after, nil
 }

@@ -1,4 +1,4 @@
-package webhook
+package admissionreview
 
 import (
 	"encoding/json"
