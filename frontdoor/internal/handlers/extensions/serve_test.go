@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/portico-platform/portico/services/resource"
 )
 
 // echo answers with what an extension sees of a request.
@@ -203,4 +205,24 @@ func TestStreamsAndUpgrades(t *testing.T) {
 			t.Errorf("got %q, %v", rest, err)
 		}
 	})
+}
+
+// TestEndpoints: with routing to endpoints, requests go to a ready endpoint with the port of
+// the service, which need not have a cluster IP.
+func TestEndpoints(t *testing.T) {
+	b := newBench(t, echo)
+	b.handlers.Endpoints = true
+	b.keep(resource.GroupResource{Resource: "services"}, "ns", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"ext","namespace":"ns","uid":"s"},
+		"spec":{"type":"ClusterIP","clusterIP":"None","ports":[{"name":"https","port":443}]}}`)
+	b.register("v1", "ext.example.com", func(spec map[string]any) { delete(spec["service"].(map[string]any), "port") })
+	if c := b.check("v1", "ext.example.com"); c != passed {
+		t.Fatal(c)
+	}
+	if response, got := b.ask(http.MethodGet, "/apis/ext.example.com/v1/widgets", nil, ""); response.StatusCode != 200 {
+		t.Errorf("got %d %s", response.StatusCode, got)
+	}
+	b.handlers.Endpoints = false
+	if response, got := b.ask(http.MethodGet, "/apis/ext.example.com/v1/widgets", nil, ""); response.StatusCode != 503 {
+		t.Errorf("without a cluster IP: got %d %s", response.StatusCode, got)
+	}
 }
