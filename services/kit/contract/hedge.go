@@ -67,12 +67,14 @@ func (h hedging) Invoke(ctx context.Context, method string, request, answer any,
 	first, abandon := context.WithCancel(ctx)
 	defer abandon()
 	further := &furtherCalls{abandonFirst: abandon, ended: make(chan struct{}, maxHedges)}
+	further.mu.Lock()
 	further.timer = time.AfterFunc(hedgeAfter, func() {
 		further.add(h, func() (proto.Message, error) {
 			message := into.ProtoReflect().New().Interface()
 			return message, h.ClientConnInterface.Invoke(ctx, method, request, message, options...)
 		})
 	})
+	further.mu.Unlock()
 	err := h.ClientConnInterface.Invoke(first, method, request, answer, options...)
 	if err == nil {
 		further.stop()
