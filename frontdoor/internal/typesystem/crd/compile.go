@@ -104,6 +104,7 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 	c := compiler{vocabulary: in.Vocabulary, definition: &d, going: meta["deletionTimestamp"] != nil,
 		namespaced: tree.Text(s, "scope") == "Namespaced", keepAll: s["preserveUnknownFields"] == true,
 		webhook: converter(tree.Child(s, "conversion"), in), versions: children(s, "versions")}
+	c.rules = hasRules(in.Types)
 	if d.since != in.Revision {
 		c.before = in.Before
 	}
@@ -202,6 +203,7 @@ type compiler struct {
 	webhook    catalogue.Converter // nil for none
 	versions   []map[string]any
 	before     *Definition // the previous compilation, if it has the same schemas
+	rules      bool        // the release has validation rules
 }
 
 // compile returns the type of one version.

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
@@ -69,7 +71,7 @@ const ruledSchema = `{type: object, properties: {spec: {type: object,
 func TestValidationRules(t *testing.T) {
 	const good = "{min: 1, max: 2, fixed: a}"
 	eachVocabulary(t, func(t *testing.T, w world) {
-		w = w.ruled(t, ruledSchema)
+		w = later(t, w.vocabulary).ruled(t, ruledSchema)
 		for name, x := range map[string]struct{ old, object, want string }{
 			"valid":                        {"", good, ""},
 			"a violation":                  {"", "{min: 3, max: 2}", "FieldValueForbidden spec.min: Forbidden: min is too large"},
@@ -96,6 +98,7 @@ func TestValidationRules(t *testing.T) {
 // Definitions with wrong rules are refused, with the path of the rule in the vocabulary.
 func TestRulesOfDefinitions(t *testing.T) {
 	eachVocabulary(t, func(t *testing.T, w world) {
+		w = later(t, w.vocabulary)
 		rules := w.rules()
 		rules.Expressions = cel.New(cel.Config{Release: release.V136})
 		err := rules.Check(w.widgets(t, `{type: object, properties: {spec: {type: object, x-validations: [{rule: "self.a == 1"}]}}}`), nil)
@@ -110,7 +113,7 @@ func TestRulesOfDefinitions(t *testing.T) {
 // All rules of an object share a budget, and end with the request.
 func TestExpensiveRules(t *testing.T) {
 	rules := strings.TrimSuffix(strings.Repeat(`{rule: "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, a + b + c > self)))"},`, 6), ",")
-	w := newWorld(t, vocabulary.K8s()).ruled(t, `{type: object, properties: {spec: {type: object, properties: {list: {type: array, maxItems: 400, items: {type: integer, x-validations: [`+rules+`]}}}}}}`)
+	w := later(t, vocabulary.K8s()).ruled(t, `{type: object, properties: {spec: {type: object, properties: {list: {type: array, maxItems: 400, items: {type: integer, x-validations: [`+rules+`]}}}}}}`)
 	found := strings.Join(w.change(t, "", "{list: ["+strings.TrimSuffix(strings.Repeat("0,", 400), ",")+"]}"), "\n")
 	if !strings.Contains(found, "validation failed due to running out of cost budget, no further validation rules will be run") {
 		t.Errorf("%.300s", found)
@@ -126,7 +129,7 @@ func TestExpensiveRules(t *testing.T) {
 
 // A definition whose schemas are unchanged keeps its compiled rules.
 func TestRulesAreCompiledOnce(t *testing.T) {
-	w := newWorld(t, vocabulary.Platform())
+	w := later(t, vocabulary.Platform())
 	definition := w.widgets(t, ruledSchema)
 	w.claims(now).Establish(definition, nil)
 	in := crd.Setting{Types: w.types, Vocabulary: w.vocabulary, Revision: 1}
@@ -144,4 +147,46 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 	if err != nil || third.Stored.Rules == second.Stored.Rules {
 		t.Error("rules of another schema are used", err)
 	}
+}
+
+// Release 1.36 enforces rules, and 1.21 ignores them.
+func TestRulesOfReleases(t *testing.T) {
+	for r, enforced := range map[release.Release]bool{release.V121: false, release.V136: true} {
+		w, err := worldOf(vocabulary.Platform(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		definition := w.widgets(t, ruledSchema)
+		crds, _ := w.types.Lookup("apiextensions.platform.io", "v1", "customresourcedefinitions")
+		if _, err := w.schemas.Prepare(t.Context(), crds, definition, schema.Ignore); err != nil {
+			t.Fatal(err)
+		}
+		d, err := crd.Compile(definition, crd.Setting{Types: w.types, Vocabulary: w.vocabulary})
+		if err != nil || (d.Stored.Rules != nil) != enforced {
+			t.Errorf("release %s: %v, %v", r, d.Stored.Rules, err)
+		}
+	}
+}
+
+// later returns a world of release 1.36, which has rules.
+func later(t testing.TB, v vocabulary.Vocabulary) world {
+	t.Helper()
+	w, err := worldOf(v, release.V136)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// worldOf returns a world of a release.
+func worldOf(v vocabulary.Vocabulary, r release.Release) (world, error) {
+	types, err := catalogue.New(catalogue.Options{Vocabulary: v, Release: r})
+	if err != nil {
+		return world{}, err
+	}
+	set, err := builtin.Read()
+	if err != nil {
+		return world{}, err
+	}
+	return world{v, types, schema.New(types, v, set.In(r))}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/validations"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -38,9 +39,15 @@ func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) {
 	c.definition.Definitions[definitionName(t, t.ListKind)] = list
 }
 
+// hasRules reports whether the release has validation rules. Others ignore them.
+func hasRules(types *catalogue.Catalogue) bool { return !types.Release().Before(release.V136) }
+
 // addRules sets the validation rules of a type: those that have been compiled before, if the
 // schema is still the same.
 func (c *compiler) addRules(t *catalogue.Type, raw map[string]any) {
+	if !c.rules {
+		return
+	}
 	if c.before != nil && c.before.Stored.Siblings[t.Version] != nil {
 		t.Rules = c.before.Stored.Siblings[t.Version].Rules
 		return

@@ -147,7 +147,7 @@ func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path)
 
 // validations validates the validation rules of a schema.
 func (c *check) validations(raw map[string]any, where *field.Path, malformed bool) {
-	if !validations.Has(raw, c.Vocabulary.Extension) {
+	if !hasRules(c.Types) || !validations.Has(raw, c.Vocabulary.Extension) {
 		return
 	}
 	d := validations.Definition{Extension: c.Vocabulary.Extension, Environment: c.Expressions.Base(), Malformed: malformed}
