@@ -19,7 +19,20 @@ func showAutoscalerReference(o *cell.Object) any {
 const shownMetrics = 2
 
 // showAutoscalerTargets returns current/target of each metric.
-func showAutoscalerTargets(o *cell.Object) any {
+func showAutoscalerTargets(o *cell.Object) any { return targetsOf(o, shownMetric) }
+
+// showNamedTargets is showAutoscalerTargets with the names of resources.
+func showNamedTargets(o *cell.Object) any {
+	return targetsOf(o, func(metric, current rawjson.Value) string {
+		shown := shownMetric(metric, current)
+		if name := metricSource(metric).Get("name").Text(); name != "" && strings.HasSuffix(metric.Get("type").String(), "Resource") {
+			return name + ": " + shown
+		}
+		return shown
+	})
+}
+
+func targetsOf(o *cell.Object, shown func(metric, current rawjson.Value) string) any {
 	metrics, current := autoscalerMetrics(o)
 	var targets []string
 	for i, metric := range metrics {
@@ -27,7 +40,7 @@ func showAutoscalerTargets(o *cell.Object) any {
 		if i < len(current) {
 			now = current[i]
 		}
-		targets = append(targets, shownMetric(metric, now))
+		targets = append(targets, shown(metric, now))
 	}
 	switch more := len(targets) - shownMetrics; {
 	case len(targets) == 0:
@@ -73,7 +86,7 @@ func isCPU(metric rawjson.Value) bool {
 }
 
 func cpuMetric(part string, utilization rawjson.Value) rawjson.Value {
-	return rawjson.Value(`{"type":"Resource","resource":{"` + part + `":{"averageUtilization":` + string(utilization) + `}}}`)
+	return rawjson.Value(`{"type":"Resource","resource":{"name":"cpu","` + part + `":{"averageUtilization":` + string(utilization) + `}}}`)
 }
 
 // shownMetric formats a metric in the unit of its target.

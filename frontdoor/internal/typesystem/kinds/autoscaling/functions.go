@@ -25,6 +25,7 @@ var Functions = kinds.Functions{
 	},
 	Cells: map[string]cell.Func{
 		"showAutoscalerReference": showAutoscalerReference,
+		"showNamedTargets":        showNamedTargets,
 		"showAutoscalerTargets":   showAutoscalerTargets,
 	},
 	Convert: map[string]kinds.ConvertFunc{

@@ -43,7 +43,6 @@ var Functions = kinds.Functions{
 		"imagePolicyOfVolume":  imagePolicyOfVolume,
 		"podAddresses":         podAddresses,
 		"podRequests":          podRequests,
-		"qualityOfService":     qualityOfService,
 		"serviceAccountAlias":  serviceAccountAlias,
 	},
 	Prepare: map[string]kinds.PrepareFunc{

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/compute"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/tree"
@@ -51,8 +52,8 @@ func keepAllButResources(w kinds.Write, obj, old map[string]any) {
 // resized checks that only CPU and memory change, that no amount is removed, and that the
 // pod keeps its quality of service.
 func resized(c *rules.Check, before, after map[string]any, at *field.Path) {
-	if class(before) != class(after) {
-		c.Invalid(at, class(after), "Pod QOS Class may not change as a result of resizing")
+	if compute.Class(before) != compute.Class(after) {
+		c.Invalid(at, compute.Class(after), "Pod QOS Class may not change as a result of resizing")
 	}
 	for _, list := range containerLists {
 		had := rules.Objects(before, list)
@@ -66,11 +67,11 @@ func resized(c *rules.Check, before, after map[string]any, at *field.Path) {
 }
 
 func amounts(c *rules.Check, before, after map[string]any, at *field.Path) {
-	others := func(m map[string]any) map[string]any { return rules.Without(m, compute[:]...) }
+	others := func(m map[string]any) map[string]any { return rules.Without(m, compute.Resources[:]...) }
 	if !rules.Same(others(before), others(after)) {
 		c.Forbidden(at, "only cpu and memory resources are mutable")
 	}
-	for _, name := range compute {
+	for _, name := range compute.Resources {
 		if before[name] != nil && after[name] == nil {
 			c.Forbidden(at, "resource "+at.Name+" cannot be removed")
 		}

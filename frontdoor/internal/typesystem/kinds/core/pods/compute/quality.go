@@ -1,4 +1,4 @@
-package pods
+package compute
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// compute are the resources that determine the QoS class.
-var compute = [...]string{"cpu", "memory"}
+// Resources are the resources that determine the QoS class.
+var Resources = [...]string{"cpu", "memory"}
 
 // qualityOfService sets status.qosClass: Guaranteed if each container has limits for all
 // compute resources and requests equal to them, BestEffort if none has limits or requests,
@@ -19,16 +19,19 @@ func qualityOfService(m map[string]any, _ vocabulary.Vocabulary) {
 	if status == nil {
 		return // there is no status to set it in
 	}
-	status["qosClass"] = class(rules.Object(m, "spec"))
+	status["qosClass"] = Class(rules.Object(m, "spec"))
 }
 
-// class returns the quality of service of a pod with a spec.
-func class(spec map[string]any) string {
+// Class returns the quality of service of a pod with a spec.
+func Class(spec map[string]any) string {
 	requested, guaranteed := false, true
-	for _, name := range containerLists {
+	if whole := rules.Object(spec, "resources"); len(rules.Object(whole, "limits"))+len(rules.Object(whole, "requests")) > 0 {
+		spec = map[string]any{"containers": []any{map[string]any{"resources": whole}}} // those of the whole pod count
+	}
+	for _, name := range [...]string{"initContainers", "containers"} {
 		for _, container := range rules.Objects(spec, name) {
 			limits, requests := rules.Object(container, "resources", "limits"), rules.Object(container, "resources", "requests")
-			for _, resource := range compute {
+			for _, resource := range Resources {
 				limit, request := amount(limits[resource]), amount(requests[resource])
 				requested = requested || limit.Sign() > 0 || request.Sign() > 0
 				guaranteed = guaranteed && limit.Sign() > 0 && limit.Cmp(request) == 0
