@@ -1,5 +1,5 @@
 // Command conformance is a ratchet: it runs the conformance suite against the
-// all-in-one in both vocabularies and compares what passes with passing.txt, the
+// all-in-one in both vocabularies, and at both emulated versions, and compares what passes with passing.txt, the
 // checks that have passed before. One that fails again is an error; one that
 // passes for the first time is printed, and added with -update.
 //
@@ -28,9 +28,9 @@ func main() {
 	flag.StringVar(&r.list, "passing", "deploy/conformance/passing.txt", "the list of checks that pass")
 	flag.StringVar(&r.pattern, "run", "", "run only the checks that match this regular expression")
 	flag.BoolVar(&r.update, "update", false, "add newly passing checks to the list")
-	vocabularies := flag.String("vocabularies", "platform,k8s", "the vocabularies to check")
+	apis := flag.String("apis", "platform,k8s,k8s@1.36", "the APIs to check: vocabularies, and the emulated version if it is not the default")
 	flag.Parse()
-	if err := r.run(strings.Split(*vocabularies, ",")); err != nil {
+	if err := r.run(strings.Split(*apis, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
@@ -42,7 +42,7 @@ type ratchet struct {
 	update                        bool
 }
 
-func (r *ratchet) run(vocabularies []string) error {
+func (r *ratchet) run(apis []string) error {
 	if _, err := os.Stat(r.suite); err != nil {
 		return fmt.Errorf("the suite to run: %w", err)
 	}
@@ -60,10 +60,10 @@ func (r *ratchet) run(vocabularies []string) error {
 		return err
 	}
 	var broken, fresh []string
-	for _, vocabulary := range vocabularies {
-		outcomes, err := r.check(program, vocabulary, filepath.Join(work, vocabulary+".json"))
+	for _, api := range apis {
+		outcomes, err := r.check(program, api, filepath.Join(work, api+".json"))
 		if err != nil {
-			return fmt.Errorf("vocabulary %s: %w", vocabulary, err)
+			return fmt.Errorf("%s: %w", api, err)
 		}
 		b, f := compare(passing, outcomes)
 		broken, fresh = append(broken, b...), append(fresh, f...)
@@ -80,16 +80,20 @@ func (r *ratchet) build(program string) error {
 	return nil
 }
 
-// check runs the suite in one vocabulary and returns the outcome of each check
+// check runs the suite for one API and returns the outcome of each check
 // that ran, under its name in the list.
-func (r *ratchet) check(program, vocabulary, results string) (map[string]string, error) {
+func (r *ratchet) check(program, api, results string) (map[string]string, error) {
 	portico, err := filepath.Abs(r.portico)
 	if err != nil {
 		return nil, err
 	}
+	vocabulary, emulated, other := strings.Cut(api, "@")
+	if other {
+		emulated = "--emulated-version=" + emulated
+	}
 	suite := exec.Command(program, "-vocab", vocabulary, "-json", results, "-run", r.pattern)
 	suite.Env = append(os.Environ(), fmt.Sprintf(
-		"CONFORMANCE_CMD=exec '%s' --bind-address=127.0.0.1 --data-dir={dir} --secure-port={port} --vocabulary=%s {flags}", portico, vocabulary))
+		"CONFORMANCE_CMD=exec '%s' --bind-address=127.0.0.1 --data-dir={dir} --secure-port={port} --vocabulary=%s %s {flags}", portico, vocabulary, emulated))
 	suite.Stdout, suite.Stderr = os.Stdout, os.Stderr
 	// Failing checks are the list's business: only a run without results is an error.
 	runError := suite.Run()
@@ -103,7 +107,7 @@ func (r *ratchet) check(program, vocabulary, results string) (map[string]string,
 	}
 	outcomes := map[string]string{}
 	for _, c := range checks {
-		outcomes[vocabulary+" "+c.ID] = c.Outcome
+		outcomes[api+" "+c.ID] = c.Outcome
 	}
 	return outcomes, nil
 }
@@ -144,7 +148,7 @@ func (r *ratchet) report(passing map[string]bool, broken, fresh []string) error 
 	return nil
 }
 
-// readList reads one check per line, "<vocabulary> <id>"; # begins a comment.
+// readList reads one check per line, "<api> <id>"; # begins a comment.
 func readList(path string) (map[string]bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -170,6 +174,6 @@ func writeList(path string, list map[string]bool) error {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	content := "# The conformance checks that pass, per vocabulary; make conformance-update adds to it.\n" + strings.Join(names, "\n") + "\n"
+	content := "# The conformance checks that pass, per API; make conformance-update adds to it.\n" + strings.Join(names, "\n") + "\n"
 	return os.WriteFile(path, []byte(content), 0o644)
 }
