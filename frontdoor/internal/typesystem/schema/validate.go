@@ -192,32 +192,12 @@ func (c *check) unique(by []string, items []any, at *field.Path) {
 	}
 	seen := make(map[string]bool, len(items))
 	for i, item := range items {
-		key, value, where := identityOf(item, by, &field.Path{Parent: at, Index: i})
+		key, value, where := rules.IdentityOf(item, by, &field.Path{Parent: at, Index: i})
 		if seen[key] {
 			c.Duplicate(where, value)
 		}
 		seen[key] = true
 	}
-}
-
-// identityOf returns the key of an item of a list, with its value and path for errors.
-func identityOf(item any, by []string, at *field.Path) (key string, value any, where *field.Path) {
-	m, ok := item.(map[string]any)
-	if !ok {
-		return field.Display(item), item, at
-	}
-	if len(by) == 1 {
-		value = m[by[0]]
-		if key, ok = value.(string); !ok {
-			key = field.Display(value)
-		}
-		return key, value, &field.Path{Parent: at, Name: by[0]}
-	}
-	some := map[string]any{}
-	for _, name := range by {
-		some[name] = m[name]
-	}
-	return field.Display(some), some, at
 }
 
 // scalar validates one value that is neither an object nor a list.

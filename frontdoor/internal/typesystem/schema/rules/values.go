@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/services/quantity"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -181,4 +182,24 @@ func ConditionsOf(m map[string]any, kind string) []map[string]any {
 		}
 	}
 	return of
+}
+
+// IdentityOf returns the key of an item of a list, with its value and path for errors.
+func IdentityOf(item any, by []string, at *field.Path) (key string, value any, where *field.Path) {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return field.Display(item), item, at
+	}
+	if len(by) == 1 {
+		value = m[by[0]]
+		if key, ok = value.(string); !ok {
+			key = field.Display(value)
+		}
+		return key, value, &field.Path{Parent: at, Name: by[0]}
+	}
+	some := map[string]any{}
+	for _, name := range by {
+		some[name] = m[name]
+	}
+	return field.Display(some), some, at
 }
