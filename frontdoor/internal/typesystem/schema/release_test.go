@@ -1,0 +1,76 @@
+package schema
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
+)
+
+// TestLaterRules checks defaults and errors of release 1.36, each by a part of the prepared
+// object or of the causes.
+func TestLaterRules(t *testing.T) {
+	types, engine := newEngineOf(t, release.V136)
+	const template = `template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}`
+	for name, c := range map[string]struct{ ty, object, want string }{
+		"job":               {"batch/v1/jobs", `spec: {` + template + `}`, "podReplacementPolicy: TerminatingOrFailed"},
+		"job per index":     {"batch/v1/jobs", `spec: {completionMode: Indexed, completions: 1, backoffLimitPerIndex: 1, ` + template + `}`, "backoffLimit: 2147483647"},
+		"job no index":      {"batch/v1/jobs", `spec: {backoffLimitPerIndex: 1, ` + template + `}`, "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"},
+		"job replacement":   {"batch/v1/jobs", `spec: {podReplacementPolicy: TerminatingOrFailed, podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: A}]}]}, ` + template + `}`, `spec.podReplacementPolicy: Unsupported value: "TerminatingOrFailed"`},
+		"job rule":          {"batch/v1/jobs", `spec: {podFailurePolicy: {rules: [{action: Perhaps}]}, ` + template + `}`, "spec.podFailurePolicy.rules[0].action: Unsupported value"},
+		"service":           {"v1/services", `spec: {clusterIP: None, ports: [{port: 80}]}`, "internalTrafficPolicy: Cluster"},
+		"external service":  {"v1/services", `spec: {type: ExternalName, externalName: a}`, "-internalTrafficPolicy"},
+		"stateful set":      {"apps/v1/statefulsets", `spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}`, "whenDeleted: Retain"},
+		"sidecar":           {"v1/pods", `spec: {containers: [{name: a, image: b}], initContainers: [{name: c, image: d, livenessProbe: {grpc: {port: 1}}}]}`, "spec.initContainers[0].livenessProbe: Forbidden"},
+		"two probes":        {"v1/pods", `spec: {containers: [{name: a, image: b, livenessProbe: {grpc: {port: 1}, exec: {command: [a]}}}]}`, "may not specify more than 1 handler type"},
+		"gate":              {"v1/pods", `spec: {schedulingGates: [{name: "a b"}], containers: [{name: a, image: b}]}`, "spec.schedulingGates[0].name: Invalid value"},
+		"level":             {"flowcontrol.apiserver./v1/prioritylevelconfigurations", `spec: {type: Limited, limited: {}}`, "nominalConcurrencyShares: 30"},
+		"no level":          {"flowcontrol.apiserver./v1/prioritylevelconfigurations", `spec: {type: Limited}`, "spec.limited: Required value"},
+		"claim":             {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: b}}]}}`, "count: 1"},
+		"claim of nothing":  {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a}]}}`, "spec.devices.requests[0]: Required value"},
+		"claim twice":       {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: b}}, {name: a, exactly: {deviceClassName: b}}]}}`, "spec.devices.requests[1].name: Duplicate value"},
+		"slice":             {"resource./v1/resourceslices", `spec: {driver: a, pool: {name: b, resourceSliceCount: 1}}`, "node selection"},
+		"address":           {"networking./v1/ipaddresses", `spec: {}`, "spec.parentRef: Required value"},
+		"range":             {"networking./v1/servicecidrs", `spec: {cidrs: [10.0.0.1]}`, "spec.cidrs: Invalid value"},
+		"attributes":        {"storage./v1/volumeattributesclasses", `driverName: ""`, "driverName: Required value"},
+		"policy":            {"admissionregistration./v1/validatingadmissionpolicies", `spec: {validations: [{expression: "true"}], matchConstraints: {}}`, "matchPolicy: Equivalent"},
+		"policy of nothing": {"admissionregistration./v1/validatingadmissionpolicies", `spec: {validations: [{expression: "true"}]}`, "spec.matchConstraints: Required value"},
+		"binding":           {"admissionregistration./v1/validatingadmissionpolicybindings", `spec: {policyName: a, validationActions: [Deny], paramRef: {name: b, selector: {}, parameterNotFoundAction: Deny}}`, "spec.paramRef: Forbidden"},
+		"mutation":          {"admissionregistration./v1/mutatingadmissionpolicies", `spec: {reinvocationPolicy: Never, matchConstraints: {}, mutations: [{patchType: JSONPatch}]}`, "spec.mutations[0].jsonPatch: Required value"},
+		"autoscaler":        {"autoscaling/v2/horizontalpodautoscalers", `spec: {maxReplicas: 2, scaleTargetRef: {kind: a, name: b}}`, "averageUtilization: 80"},
+	} {
+		parts := strings.Split(c.ty, "/")
+		group := ""
+		if len(parts) == 3 {
+			group, parts = engine.vocabulary.Group(parts[0]), parts[1:]
+		}
+		ty, ok := types.Lookup(group, parts[0], parts[1])
+		if !ok {
+			t.Fatalf("no type %s", c.ty)
+		}
+		object := decode(t, c.object)
+		object["metadata"] = map[string]any{"name": "a", "namespace": "b"}
+		if !ty.Namespaced {
+			object["metadata"] = map[string]any{"name": "a"}
+		}
+		if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got := dump(t, object)
+		if err := engine.Validate(t.Context(), ty, object, nil); err != nil {
+			var s *services.Status
+			if !errors.As(err, &s) {
+				t.Fatal(err)
+			}
+			for _, cause := range s.Details.Causes {
+				got += cause.Field + ": " + cause.Message + "\n"
+			}
+		}
+		if without, not := strings.CutPrefix(c.want, "-"); strings.Contains(got, without) == not {
+			t.Errorf("%s: want %q in\n%s", name, c.want, got)
+		}
+	}
+}
