@@ -80,7 +80,7 @@ func (k *kubectl) refused(t *testing.T, line string) string {
 }
 
 // registrations are the manifests of the examples that register a service.
-func registrations() []string { return []string{"webhooks.yaml"} }
+func registrations() []string { return []string{"webhooks.yaml", "admissionservice.yaml"} }
 
 // TestImageDigests works with admission/examples/image-digests.
 func TestImageDigests(t *testing.T) {
