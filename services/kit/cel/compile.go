@@ -25,12 +25,11 @@ func declare(base *environment.EnvSet, v variables) (*environment.EnvSet, error)
 // declarations returns the variables of admission and their types.
 func declarations(v variables) ([]cel.EnvOption, []*apiservercel.DeclType) {
 	request, namespace := admissioncel.BuildRequestType(), admissioncel.BuildNamespaceType()
-	options := []cel.EnvOption{
+	options := append(bounded(),
 		cel.Variable(admissioncel.ObjectVarName, cel.DynType),
 		cel.Variable(admissioncel.OldObjectVarName, cel.DynType),
 		cel.Variable(admissioncel.RequestVarName, request.CelType()),
-		cel.Variable(admissioncel.NamespaceVarName, namespace.CelType()),
-	}
+		cel.Variable(admissioncel.NamespaceVarName, namespace.CelType()))
 	if v.params {
 		options = append(options, cel.Variable(admissioncel.ParamsVarName, cel.DynType))
 	}

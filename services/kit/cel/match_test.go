@@ -82,6 +82,8 @@ func TestVariables(t *testing.T) {
 		`semver('1.2.3').isLessThan(semver('1.3.0'))`,
 		`sets.contains([1, 2], [2])`,
 		`{'a': 1}.all(k, v, v == 1)`,
+		`'banana'.replace('a', 'oo') == 'boonoonoo' && 'banana'.replace('a', '', 2) == 'bnna' && 'ab'.replace('', '-') == '-a-b-' && 'aa'.replace('a', 'b', 0) == 'aa'`,
+		`['a', '', 'b'].join('-') == 'a--b' && ['', 'a'].join('-') == '-a' && ['a', 'b'].join() == 'ab' && [].join('-') == ''`,
 		`!format.dns1123Label().validate('web').hasValue()`,
 	} {
 		if matches, err := e.Match(t.Context(), conditions(source), r); !matches || err != nil {
@@ -198,10 +200,12 @@ func TestBudgets(t *testing.T) {
 		"nested comprehensions": {conditions(`object.spec.list.all(a, object.spec.list.all(b, object.spec.list.all(c, a + b + c > 0)))`), "cost"},
 		"regular expressions": {
 			conditions(`object.spec.list.all(a, object.spec.text.matches('(a+)+b|(a*)*c' + string(a)) || true)`), "cost"},
-		"growing strings":   {conditions(`object.spec.list.map(a, object.spec.text + object.spec.text).all(t, t.size() > 0)`), "cost"},
-		"checks in a loop":  {conditions(`object.spec.list.all(a, authorizer.group(string(a)).resource('x').check('get').allowed() || true)`), "cost"},
-		"many cheap enough": {repeated(`object.spec.list.all(a, !object.spec.list.exists(b, a + b == 3))`, 4), "cost budget"},
-		"replacements":      {conditions(`object.spec.list.all(a, object.spec.text.replace('a', 'aaaaaaaaaaaaaaaaaaaa').size() > 0)`), "cost"},
+		"growing strings":    {conditions(`object.spec.list.map(a, object.spec.text + object.spec.text).all(t, t.size() > 0)`), "cost"},
+		"checks in a loop":   {conditions(`object.spec.list.all(a, authorizer.group(string(a)).resource('x').check('get').allowed() || true)`), "cost"},
+		"many cheap enough":  {repeated(`object.spec.list.all(a, !object.spec.list.exists(b, a + b == 3))`, 4), "cost budget"},
+		"a huge replacement": {conditions(`object.spec.text.replace('a', object.spec.text).size() > 0`), "the result is larger than 8388608 bytes"},
+		"a huge list":        {conditions(`object.spec.list.map(a, object.spec.text).join('').size() > 0`), "the result is larger than 8388608 bytes"},
+		"replacements":       {conditions(`object.spec.list.all(a, object.spec.text.replace('a', 'aaaaaaaaaaaaaaaaaaaa').size() > 0)`), "cost"},
 	} {
 		authz := &rights{}
 		e := engine(authz)
