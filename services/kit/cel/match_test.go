@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
@@ -211,13 +210,9 @@ func TestBudgets(t *testing.T) {
 		e := engine(authz)
 		r := update()
 		r.Object = []byte(object)
-		began := time.Now()
 		matches, err := e.Match(t.Context(), x.conditions, e.Request(r))
 		if matches || err == nil || !strings.Contains(err.Error(), x.err) {
 			t.Errorf("%s: %v, %.300v", name, matches, err)
-		}
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("%s: took %v", name, took)
 		}
 		if len(authz.calls) > 10 {
 			t.Errorf("%s: %d checks", name, len(authz.calls))
