@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/portico-platform/portico/admission/internal/plugin"
@@ -39,11 +40,14 @@ func (c *chain) Mutate(ctx context.Context, request services.AdmissionRequest) (
 	if !request.AndValidate || response.Object != nil || c.needsFinal(r) {
 		return response, nil
 	}
-	if err := c.validate(ctx, r); err != nil {
+	switch err := c.validate(ctx, r, true); {
+	case errors.Is(err, errFinal):
+		return response, nil
+	case err != nil:
 		return r.Notes(), err
 	}
 	notes := r.Notes()
-	response.Warnings, response.AuditAnnotations, response.Validated = notes.Warnings, notes.AuditAnnotations, true
+	response.Warnings, response.AuditAnnotations, response.Timings, response.Validated = notes.Warnings, notes.AuditAnnotations, notes.Timings, true
 	return response, nil
 }
 
@@ -68,16 +72,24 @@ func (c *chain) unconcerned(r *review.Review) int64 {
 // Validate implements services.Admission.
 func (c *chain) Validate(ctx context.Context, request services.AdmissionRequest) (services.AdmissionResponse, error) {
 	r := review.New(request)
-	if err := c.validate(ctx, r); err != nil {
+	if err := c.validate(ctx, r, false); err != nil {
 		return r.Notes(), err
 	}
 	return r.Response()
 }
 
-func (c *chain) validate(ctx context.Context, r *review.Review) error {
+// errFinal ends a request for both when a plugin that needs the final object has become
+// concerned meanwhile.
+var errFinal = errors.New("a plugin needs the final object")
+
+// validate calls the plugins that validate. together means a request for both.
+func (c *chain) validate(ctx context.Context, r *review.Review, together bool) error {
 	for _, p := range c.plugins {
 		if p.Validate == nil {
 			continue
+		}
+		if together && p.Final && p.Concerns(r) {
+			return errFinal
 		}
 		if err := p.Validate(ctx, r); err != nil {
 			return err

@@ -28,7 +28,7 @@ func extensions() {
 	s := Section("Groups and paths")
 	s.Check("AGG-01", "the group versions that are built in are registered as local APIServices, ordered by priority", func(t *T) {
 		for name, want := range map[string][2]float64{"v1.": {18000, 1}, "v1.apps": {17800, 15}, "v1." + N("events.platform.io"): {17750, 15},
-			"v1." + N("rbac.authorization.platform.io"): {17000, 15}, "v1beta1." + N("discovery.platform.io"): {16200, 12}} {
+			"v1." + N("rbac.authorization.platform.io"): {17000, 15}, "v1." + N("discovery.platform.io"): {16200, 15}} {
 			condition(t, name, "True", "Local")
 			o := t.GET(All(apiServices) + "/" + name).OK().Obj()
 			t.Eq("groupPriorityMinimum of "+name, o.Num("spec.groupPriorityMinimum"), want[0])
