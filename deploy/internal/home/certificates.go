@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/big"
@@ -24,47 +25,71 @@ const (
 	caCert, caKey           = "pki/ca.crt", "pki/ca.key"
 	servingCert, servingKey = "pki/serving.crt", "pki/serving.key"
 	signingCert, signingKey = "pki/signing-ca.crt", "pki/signing-ca.key"
+	proxyCACert, proxyCAKey = "pki/front-proxy-ca.crt", "pki/front-proxy-ca.key"
+	proxyCert, proxyKey     = "pki/front-proxy-client.crt", "pki/front-proxy-client.key"
 )
 
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
-	servingLife   = 365 * 24 * time.Hour
-	// renewBefore is how long before its expiry a serving certificate is replaced, and
-	// renewEvery the period of the check.
+	leafLife      = 365 * 24 * time.Hour
+	// renewBefore is how long before its expiry a certificate is replaced, and renewEvery
+	// the period of the check. Authorities are not replaced.
 	renewBefore = 60 * 24 * time.Hour
 	renewEvery  = 24 * time.Hour
 	// backdate tolerates small differences between clocks.
 	backdate = 5 * time.Minute
 )
 
-// makeCertificates makes what is missing. The serving certificate is replaced,
-// with the same key, when it expires soon or does not cover all hosts. The key stays
-// because service account tokens are signed with it when no other key
-// is given.
+// leaf describes a certificate that is renewed.
+type leaf struct {
+	cert, key string // files
+	authority *authority
+	name      string
+	hosts     []string
+	usage     x509.ExtKeyUsage
+}
+
+// makeCertificates makes what is missing. Certificates are replaced, with the same key, when
+// they expire soon; the serving certificate also when it does not cover all hosts. Its key
+// stays because service account tokens are signed with it when no other key is given.
 func (h *home) makeCertificates(hosts []string) error {
-	ca, err := h.authority("portico-ca", caCert, caKey)
+	servers, err := h.authority("portico-ca", caCert, caKey)
 	if err != nil {
 		return err
 	}
 	if _, err := h.authority("portico-signing-ca", signingCert, signingKey); err != nil {
 		return err
 	}
-	key, err := h.key(servingKey)
+	// Whoever has a certificate of this authority may name users: it signs only one.
+	proxies, err := h.authority("portico-front-proxy-ca", proxyCACert, proxyCAKey)
 	if err != nil {
 		return err
 	}
-	issue := func() ([]byte, error) { return ca.serving(key, hosts) }
-	content, err := h.readOrMake(servingCert, issue)
+	return errors.Join(
+		h.keep(leaf{servingCert, servingKey, servers, "portico", hosts, x509.ExtKeyUsageServerAuth}),
+		h.keep(leaf{proxyCert, proxyKey, proxies, proxyName, nil, x509.ExtKeyUsageClientAuth}),
+	)
+}
+
+// keep makes a certificate and its key if they are missing, and replaces the certificate if
+// it expires soon or does not cover all hosts.
+func (h *home) keep(l leaf) error {
+	key, err := h.key(l.key)
 	if err != nil {
 		return err
 	}
-	if validFor(content, hosts, time.Now().Add(renewBefore)) {
+	issue := func() ([]byte, error) { return l.issue(key) }
+	content, err := h.readOrMake(l.cert, issue)
+	if err != nil {
+		return err
+	}
+	if validFor(content, l.hosts, time.Now().Add(renewBefore)) {
 		return nil
 	}
 	if content, err = issue(); err != nil {
 		return err
 	}
-	return h.write(servingCert, content)
+	return h.write(l.cert, content)
 }
 
 // renewCertificates renews the certificates while the process runs; the front door
@@ -78,7 +103,7 @@ func (h *home) renewCertificates(ctx context.Context, log *slog.Logger, hosts []
 			return nil
 		case <-ticks.C:
 			if err := h.makeCertificates(hosts); err != nil {
-				log.Error("cannot renew the serving certificate", "error", err)
+				log.Error("cannot renew the certificates", "error", err)
 			}
 		}
 	}
@@ -115,22 +140,22 @@ func (h *home) authority(name, certFile, keyFile string) (*authority, error) {
 	return &authority{certs[0], key}, nil
 }
 
-// serving returns a TLS server certificate for the hosts.
-func (a *authority) serving(key crypto.Signer, hosts []string) ([]byte, error) {
-	template, err := template("portico", servingLife)
+// issue returns the certificate for a key.
+func (l leaf) issue(key crypto.Signer) ([]byte, error) {
+	template, err := template(l.name, leafLife)
 	if err != nil {
 		return nil, err
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	for _, host := range hosts {
+	template.ExtKeyUsage = []x509.ExtKeyUsage{l.usage}
+	for _, host := range l.hosts {
 		if ip := net.ParseIP(host); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
 		} else {
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	return certificate(template, a.cert, key.Public(), a.key)
+	return certificate(template, l.authority.cert, key.Public(), l.authority.key)
 }
 
 // validFor reports whether a certificate is valid for all hosts until a time.

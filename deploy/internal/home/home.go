@@ -1,7 +1,8 @@
 // Package home creates the data folder of the all-in-one at its first start: a certificate
 // authority, a serving certificate, a certificate authority for certificate signing
-// requests, tokens, and client configurations for the administrator and the workers. The
-// file names become the defaults of the corresponding flags of the other services.
+// requests, a front-proxy authority with the client certificate by which extensions of the
+// API know the front door, tokens, and client configurations for the administrator and the
+// workers. The file names become the defaults of the corresponding flags of the other services.
 //
 // It defines the files of a secured service on one machine. It never overwrites an existing
 // secret. It is not used when the services run as separate processes: there, the operator
@@ -54,7 +55,7 @@ func start(_ context.Context, n *run.Node) error {
 	if err := h.makeCertificates(address.hosts()); err != nil {
 		return fmt.Errorf("creating certificates: %w", err)
 	}
-	n.Go("renewing the serving certificate", func(ctx context.Context) error {
+	n.Go("renewing the certificates", func(ctx context.Context) error {
 		return h.renewCertificates(ctx, n.Log, address.hosts())
 	})
 	tokens, err := h.makeTokens()
@@ -102,7 +103,8 @@ func (h *home) checkVocabulary(name string) error {
 // Files returns the names of the files in the folder that belong to a backup of it: what
 // is made at the first start alone, and what clients have copies of.
 func Files() []string {
-	return []string{vocabularyFile, caCert, caKey, servingCert, servingKey, signingCert, signingKey, tokenFile, adminToken, adminConfig, workersConfig}
+	return []string{vocabularyFile, caCert, caKey, servingCert, servingKey, signingCert, signingKey,
+		proxyCACert, proxyCAKey, proxyCert, proxyKey, tokenFile, adminToken, adminConfig, workersConfig}
 }
 
 // setFlags points the other services to the files, as far as the user has not
@@ -126,7 +128,7 @@ func (h *home) setFlags(n *run.Node) error {
 			errs = append(errs, f.Value.Set(h.path(name)))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, h.setProxyFlags(n))...)
 }
 
 // readOrMake returns the content of a file, and creates the file if it is missing. The file

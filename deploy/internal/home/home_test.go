@@ -31,6 +31,12 @@ func neighbour(seen *pflag.FlagSet) run.Service {
 			fs.String("kubeconfig", "", "")
 			fs.StringSlice("token-auth-file", nil, "")
 			fs.StringArray("service-account-key-file", nil, "")
+			for _, name := range []string{"proxy-client-cert-file", "proxy-client-key-file", "requestheader-client-ca-file"} {
+				fs.String(name, "", "")
+			}
+			for _, name := range []string{"requestheader-allowed-names", "requestheader-username-headers", "requestheader-group-headers", "requestheader-extra-headers-prefix"} {
+				fs.StringSlice(name, nil, "")
+			}
 		},
 		Start: func(_ context.Context, n *run.Node) error {
 			*seen = *n.Flags
@@ -155,7 +161,7 @@ func TestServingCertificateIsRenewedWithItsKey(t *testing.T) {
 	if before[h.path(servingKey)] != after[h.path(servingKey)] {
 		t.Error("the key was replaced with the certificate")
 	}
-	if validFor([]byte(after[h.path(servingCert)]), hosts, time.Now().Add(2*servingLife)) {
+	if validFor([]byte(after[h.path(servingCert)]), hosts, time.Now().Add(2*leafLife)) {
 		t.Error("a certificate is valid after its expiry")
 	}
 }
