@@ -31,14 +31,17 @@ type extension struct {
 	process            *process
 }
 
-// proxyFlags returns the flags by which the front door proves to extensions who it is, and
-// those by which extensions and authn know it.
+// localExtensions lets the front door connect to extensions on this machine.
+const localExtensions = "--connect-allow-cidrs=127.0.0.0/8"
+
+// proxyFlags returns the flags by which the front door of a suite of processes proves to
+// extensions who it is, and those by which extensions and authn know it.
 func proxyFlags(t *testing.T) (door, trust []string) {
 	t.Helper()
 	client := issueFor(t, "front-proxy-client")
 	trust = []string{"--requestheader-client-ca-file=" + client.CA, "--requestheader-allowed-names=front-proxy-client", "--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-"}
-	return append([]string{"--proxy-client-cert-file=" + client.Cert, "--proxy-client-key-file=" + client.Key, "--connect-allow-cidrs=127.0.0.0/8"}, trust...), trust
+	return append([]string{"--proxy-client-cert-file=" + client.Cert, "--proxy-client-key-file=" + client.Key, localExtensions}, trust...), trust
 }
 
 func issueFor(t *testing.T, names ...string) peertls.Files {
@@ -55,13 +58,12 @@ func issueFor(t *testing.T, names ...string) peertls.Files {
 }
 
 // TestExtensions uses an extension of the API with stock clients, through the suite in one
-// process.
+// process, with the identity that its home has by default.
 func TestExtensions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds kubectl and an extension")
 	}
-	door, _ := proxyFlags(t)
-	testExtensions(t, startAllInOne(t, vocabulary.K8s(), door...).Cluster)
+	testExtensions(t, startAllInOne(t, vocabulary.K8s(), localExtensions).Cluster)
 }
 
 // TestExtensionsOfProcesses does so through a front door that is a process of its own.
@@ -138,7 +140,8 @@ spec: {group: %[1]s, version: %[2]s, groupPriorityMinimum: 100, versionPriority:
 	x.k.run(t, "apply -f -", service)
 }
 
-// start starts the extension, and waits until it is available.
+// start starts the extension, and waits until it is available and clients discover it. Its
+// documents are read after it has become available.
 func (x *extension) start(t *testing.T) {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(x.address)
@@ -146,6 +149,10 @@ func (x *extension) start(t *testing.T) {
 	x.process = spawn(t, t.TempDir(), filepath.Join(root, "bin", "extension"), "--bind-address="+host, "--secure-port="+port,
 		"--tls-cert-file="+x.serving.Cert, "--tls-private-key-file="+x.serving.Key, "--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config)
 	x.await(t, "True Passed")
+	eventually(t, "the resources of the extension are discovered", func() bool {
+		a := ok(t, x.Cluster, cluster.Request{Path: "/apis", Header: http.Header{"Accept": {"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}}})
+		return strings.Contains(a.Body, `"widgets"`)
+	})
 }
 
 // await waits for the status and reason of the condition.
