@@ -3,6 +3,7 @@ package compose
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,5 +31,34 @@ func TestEveryServiceIsAContainer(t *testing.T) {
 				t.Errorf("%s does not name %s", file, name)
 			}
 		}
+	}
+}
+
+// TestFrontdoorPublishesTrust: front doors have a client certificate for extensions, and the
+// flags by which authn verifies users and proxies.
+func TestFrontdoorPublishesTrust(t *testing.T) {
+	content, err := os.ReadFile("compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := func(service string) (found []string) {
+		_, section, _ := strings.Cut(string(content), "\n  "+service+":\n")
+		section, _, _ = strings.Cut(section, "\n\n")
+		for line := range strings.Lines(section) {
+			flag := strings.TrimPrefix(strings.TrimSpace(line), "- ")
+			for _, prefix := range []string{"--client-ca-file=", "--requestheader-", "--proxy-client-"} {
+				if strings.HasPrefix(flag, prefix) {
+					found = append(found, flag)
+				}
+			}
+		}
+		return found
+	}
+	verified, published := flags("authn"), flags("frontdoor")
+	want := append(verified, "--proxy-client-cert-file=/pki/proxy-client.crt", "--proxy-client-key-file=/pki/proxy-client.key")
+	slices.Sort(published)
+	slices.Sort(want)
+	if len(verified) != 6 || !slices.Equal(published, want) {
+		t.Errorf("authn: %q\nfrontdoor: %q", verified, published)
 	}
 }

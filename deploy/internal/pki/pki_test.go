@@ -143,6 +143,25 @@ func TestEachEdgeHasItsAuthority(t *testing.T) {
 	}
 }
 
+// TestProxyClient: front doors have the name that authn trusts to name users, and publish the
+// authorities that authn verifies users and proxies with.
+func TestProxyClient(t *testing.T) {
+	p := newPKI(t)
+	client, err := p.readCertificate("frontdoor/proxy-client.crt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if client.Subject.CommonName != "front-proxy-client" || len(client.Subject.Organization) > 0 {
+		t.Errorf("it is of %v", client.Subject)
+	}
+	files := contents(t, p)
+	for _, file := range []string{"users-ca.crt", "front-proxy-ca.crt"} {
+		if files["frontdoor/"+file] == "" || files["frontdoor/"+file] != files["authn/"+file] {
+			t.Errorf("%s of front doors is not that of authn", file)
+		}
+	}
+}
+
 // TestFoldersShareNoSecret compares the keys and seeds of all folders, except the keys of
 // service account tokens, which two services need.
 func TestFoldersShareNoSecret(t *testing.T) {

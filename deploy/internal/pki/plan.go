@@ -6,7 +6,7 @@ const (
 	peers      = "peers"       // services, to each other
 	serving    = "serving"     // front doors, to their clients
 	users      = "users"       // the administrator and the workers, to authn
-	frontProxy = "front-proxy" // authenticating proxies, to authn
+	frontProxy = "front-proxy" // authenticating proxies, to authn; front doors, to extensions
 	signing    = "signing"     // signs approved requests; csr-signer has its key
 	etcd       = "etcd"        // etcd and its clients
 	etcdPeers  = "etcd-peers"  // etcd's members, to each other
@@ -64,7 +64,7 @@ func (s Site) folders() []folder {
 		newFolder("token-cleaner", worker),
 		newFolder("lifecycle", worker, func(f *folder) { f.copies["service-account.key"] = accountsDir + "/service-account.key" }),
 		newFolder("front-proxy", func(f *folder) {
-			f.add(request{file: "client", authority: frontProxy, name: "front-proxy-client", client: true})
+			f.add(request{file: "client", authority: frontProxy, name: proxyName, client: true})
 			f.trust["serving-ca.crt"] = []string{serving}
 		}),
 		newFolder("node", func(f *folder) { f.trust["clients-ca.crt"] = []string{nodes} }),
@@ -120,6 +120,9 @@ func bus(r role) part {
 	}
 }
 
+// proxyName is the common name of those that authn and extensions trust to name users.
+const proxyName = "front-proxy-client"
+
 // authenticator adds the certificates and public keys that verify users' credentials, but no
 // private key.
 func authenticator(f *folder) {
@@ -131,7 +134,8 @@ func authenticator(f *folder) {
 func (s Site) frontdoor(f *folder) {
 	f.add(request{file: "serving", authority: serving, name: "frontdoor", hosts: s.servingHosts(), server: true})
 	f.copies["service-account.key"] = accountsDir + "/service-account.key"
-	f.copies["service-account.pub"] = accountsDir + "/service-account.pub"
+	authenticator(f) // extensions learn from it whom to trust
+	f.add(request{file: "proxy-client", authority: frontProxy, name: proxyName, client: true})
 	// Nodes show certificates that csr-signer has signed.
 	f.add(request{file: "kubelet", authority: nodes, name: "system:portico:frontdoor", client: true})
 	f.trust["kubelet-ca.crt"] = []string{signing}

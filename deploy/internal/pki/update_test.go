@@ -67,11 +67,12 @@ func TestInvalidSiteUpdates(t *testing.T) {
 	}
 }
 
-// TestComplete gives identities of a release without nodes what they lack: what exists stays,
+// TestComplete gives identities of a release without nodes and extensions what they lack: what exists stays,
 // and folders that have been moved to other machines are not created again.
 func TestComplete(t *testing.T) {
 	p := newPKI(t)
-	lacking := []string{"authorities/nodes.crt", "authorities/nodes.key", "frontdoor/kubelet.crt", "frontdoor/kubelet.key", "frontdoor/kubelet-ca.crt", "node"}
+	lacking := []string{"authorities/nodes.crt", "authorities/nodes.key", "frontdoor/kubelet.crt", "frontdoor/kubelet.key", "frontdoor/kubelet-ca.crt", "node",
+		"frontdoor/proxy-client.crt", "frontdoor/proxy-client.key", "frontdoor/users-ca.crt", "frontdoor/front-proxy-ca.crt"}
 	for _, name := range append(lacking, "store") {
 		if err := os.RemoveAll(p.path(name)); err != nil {
 			t.Fatal(err)
@@ -79,7 +80,8 @@ func TestComplete(t *testing.T) {
 	}
 	before := contents(t, p)
 	created, err := p.Complete()
-	if want := []string{"authorities/nodes.crt", "node", "frontdoor/kubelet-ca.crt", "frontdoor/kubelet.crt"}; err != nil || !equalSets(created, want) {
+	if want := []string{"authorities/nodes.crt", "node", "frontdoor/kubelet-ca.crt", "frontdoor/kubelet.crt",
+		"frontdoor/proxy-client.crt", "frontdoor/users-ca.crt", "frontdoor/front-proxy-ca.crt"}; err != nil || !equalSets(created, want) {
 		t.Fatalf("created %q, %v, want %q", created, err, want)
 	}
 	after := contents(t, p)

@@ -29,6 +29,7 @@ nats: nats
 {{- if eq .component "frontdoor" }}
 serving: serving
 kubelet: nodes
+proxy-client: front-proxy
 {{- end }}
 {{- if has .component (list "csr-signer" "token-cleaner" "lifecycle" "admin") }}
 user: users
@@ -61,11 +62,9 @@ client: front-proxy
 {{- if eq .component "frontdoor" }}
 - secret: {name: {{ $pki }}-users-ca, items: [{key: tls.crt, path: kubelet-ca.crt}]}
 {{- end }}
-{{- if eq .component "authn" }}
+{{- if has .component (list "authn" "frontdoor") }}
 - secret: {name: {{ $pki }}-users-ca, items: [{key: tls.crt, path: users-ca.crt}]}
 - secret: {name: {{ $pki }}-front-proxy-ca, items: [{key: tls.crt, path: front-proxy-ca.crt}]}
-{{- end }}
-{{- if has .component (list "authn" "frontdoor") }}
 - secret: {name: {{ $pki }}-service-account, items: [{key: tls.crt, path: service-account.pub}]}
 {{- end }}
 {{- if has .component (list "frontdoor" "lifecycle") }}

@@ -84,9 +84,14 @@ lifecycle:     {values: lifecycle, worker: true}
 {{- end -}}
 
 {{- define "portico.args.authn" }}
-- --client-ca-file=/pki/users-ca.crt
 - --service-account-key-file=/pki/service-account.pub
 - --enable-bootstrap-token-auth
+{{- include "portico.args.clientTrust" . }}
+{{- end -}}
+
+{{/* How users and proxies are authenticated: authn does it, front doors publish it. */}}
+{{- define "portico.args.clientTrust" }}
+- --client-ca-file=/pki/users-ca.crt
 - --requestheader-client-ca-file=/pki/front-proxy-ca.crt
 - --requestheader-allowed-names=front-proxy-client
 - --requestheader-username-headers=X-Remote-User
@@ -104,6 +109,9 @@ lifecycle:     {values: lifecycle, worker: true}
 - --tls-private-key-file=/pki/serving.key
 - --service-account-key-file=/pki/service-account.pub
 - --service-account-signing-key-file=/pki/service-account.key
+- --proxy-client-cert-file=/pki/proxy-client.crt
+- --proxy-client-key-file=/pki/proxy-client.key
+{{- include "portico.args.clientTrust" . }}
 {{- if .Values.tracing.endpoint }}
 - --trace-sampling={{ .Values.tracing.sampling }}
 {{- end }}
