@@ -205,12 +205,12 @@ func TestAdmissionServiceFaultsThatEnd(t *testing.T) {
 	}})
 	d.declare(t, c, "sometimes", `"phase":"Validate"`, `"timeoutSeconds":1`)
 	a := started(t, c)
-	ask := func() (error, time.Duration) {
+	ask := func() (time.Duration, error) {
 		began := time.Now()
 		_, err := a.Validate(t.Context(), named("c"))
-		return err, time.Since(began)
+		return time.Since(began), err
 	}
-	if err, _ := ask(); err != nil {
+	if _, err := ask(); err != nil {
 		t.Fatal(err)
 	}
 	slow.Store(true)
@@ -220,15 +220,15 @@ func TestAdmissionServiceFaultsThatEnd(t *testing.T) {
 		_, _ = a.Validate(hurried, named("c"))
 	}
 	for n := range 5 {
-		if err, took := ask(); err == nil || took < 900*time.Millisecond {
+		if took, err := ask(); err == nil || took < 900*time.Millisecond {
 			t.Fatalf("call %d: %v after %v", n, err, took)
 		}
 	}
-	if err, took := ask(); err == nil || took > 500*time.Millisecond {
+	if took, err := ask(); err == nil || took > 500*time.Millisecond {
 		t.Errorf("with an open circuit: %v after %v", err, took)
 	}
 	slow.Store(false)
-	until(t, "the circuit is closed", func() bool { err, _ := ask(); return err == nil })
+	until(t, "the circuit is closed", func() bool { _, err := ask(); return err == nil })
 }
 
 // TestAdmissionServiceThatIsNotHealthy: a replica that says so is not asked while another
