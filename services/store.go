@@ -212,6 +212,10 @@ type UpdateRequest struct {
 	// Requires is as in CreateRequest.
 	Requires []Requirement
 	Attempt  Attempt
+	// Unchanged means that Content is what is stored at Revision. The store then writes only
+	// if the object is not encrypted with the present key. Otherwise it returns the object
+	// at Revision, without a check that this is the newest.
+	Unchanged bool
 }
 
 // DeleteRequest removes an object. Revision and UID are preconditions; zero

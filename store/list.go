@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/mirror"
 	"github.com/portico-platform/portico/store/internal/object"
@@ -44,6 +45,16 @@ func (s *Store) List(ctx context.Context, r services.ListRequest) (services.Page
 	}
 	s.metrics.lists.WithLabelValues("memory").Inc()
 	page := fromMemory(c, snapshot)
+	if c.unreadable {
+		if c, err = newCollector(r); err != nil {
+			return services.Page{}, err
+		}
+		revision := snapshot.Revision
+		if r.Read.Mode == services.Exact {
+			revision = r.Read.Revision
+		}
+		return s.fromHistory(ctx, c, revision)
+	}
 	if page.Next != "" {
 		s.mirror.Pin(snapshot)
 	}
@@ -83,7 +94,8 @@ func fromMemory(c *collector, snapshot *mirror.Snapshot) services.Page {
 	return c.page
 }
 
-// fromHistory reads a page from etcd at a revision that the mirror no longer holds.
+// fromHistory reads a page from etcd at a revision that the mirror no longer holds, or has
+// not decrypted. InternalError (500) if an object cannot be decrypted.
 func (s *Store) fromHistory(ctx context.Context, c *collector, revision int64) (services.Page, error) {
 	c.page.Revision, c.page.Epoch = revision, s.mirror.Epoch().ID
 	end := clientv3.GetPrefixRangeEnd(c.scan)
@@ -97,10 +109,15 @@ func (s *Store) fromHistory(ctx context.Context, c *collector, revision int64) (
 		}
 		for i, kv := range part.Kvs {
 			from = string(kv.Key)
-			o, err := object.Decode(from, kv.Value, kv.ModRevision)
+			o, err := s.codec.Decode(from, kv.Value, kv.ModRevision)
+			var unreadable *atrest.Unreadable
+			if errors.As(err, &unreadable) {
+				return services.Page{}, services.AsStatus(err)
+			}
 			if err != nil {
 				continue // the mirror has logged it, and omits it too
 			}
+			s.mirror.Decrypted(&o)
 			if !c.take(from, &o) {
 				if c.selector.Empty() {
 					c.page.Remaining = part.Count - int64(i)
@@ -124,6 +141,8 @@ type collector struct {
 	from     string // path where the page starts
 	limit    int
 	bytes    int
+	// unreadable is true if the mirror could not decrypt an object. The page is incomplete then.
+	unreadable bool
 }
 
 func newCollector(r services.ListRequest) (*collector, error) {
@@ -154,6 +173,10 @@ func newCollector(r services.ListRequest) (*collector, error) {
 // take adds an object to the page if it matches. It returns false if the page is full:
 // then another page follows.
 func (c *collector) take(path string, o *services.Object) bool {
+	if object.Unreadable(o) {
+		c.unreadable = true
+		return false
+	}
 	if !c.selector.Empty() && !c.selector.Matches(o.Key, o.Labels, o.Fields) {
 		return true
 	}

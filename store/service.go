@@ -13,6 +13,7 @@ import (
 
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/etcd"
+	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
@@ -26,6 +27,7 @@ func Service() run.Service {
 		About:  "stores the state of the API in etcd and serves reads from memory",
 		Offers: []run.Dependency{contract.Store},
 		Needs:  []run.Dependency{etcd.Client},
+		Flags:  atrest.Flags,
 		Start:  start,
 	}
 }
@@ -35,7 +37,11 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	s := New(Config{Client: client, Log: n.Log, Metrics: n.Metrics})
+	values, err := atrest.Use(n)
+	if err != nil {
+		return err
+	}
+	s := New(Config{Client: client, Values: values, Log: n.Log, Metrics: n.Metrics})
 	n.Go("mirror", s.Run)
 	if err := s.awaitReady(ctx, n); err != nil {
 		return err

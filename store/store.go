@@ -11,10 +11,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/contact"
 	"github.com/portico-platform/portico/store/internal/mirror"
+	"github.com/portico-platform/portico/store/internal/object"
 	"github.com/portico-platform/portico/store/internal/swap"
 )
 
@@ -30,7 +32,9 @@ const (
 
 // Config configures a Store.
 type Config struct {
-	Client  *clientv3.Client
+	Client *clientv3.Client
+	// Values encrypts what is stored; nil for no encryption.
+	Values  *atrest.Values
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 	// FutureWait is how long a read waits for a future revision; zero selects the
@@ -44,6 +48,7 @@ type Config struct {
 // Store implements services.Store over etcd. Run keeps it current.
 type Store struct {
 	client     *clientv3.Client
+	codec      object.Codec
 	mirror     *mirror.Mirror
 	swaps      *swap.Swapper
 	metrics    *metrics
@@ -55,11 +60,13 @@ func New(c Config) *Store {
 	if c.FutureWait == 0 {
 		c.FutureWait = defaultFutureWait
 	}
-	m := mirror.New(mirror.Config{Client: c.Client, Log: c.Log})
-	s := &Store{client: c.Client, mirror: m, metrics: newMetrics(c.Metrics, m), futureWait: c.FutureWait}
+	codec := object.Codec{Values: c.Values}
+	m := mirror.New(mirror.Config{Client: c.Client, Codec: codec, Log: c.Log})
+	s := &Store{client: c.Client, codec: codec, mirror: m, metrics: newMetrics(c.Metrics, m), futureWait: c.FutureWait}
 	s.swaps = swap.New(swap.Config{
 		Client: c.Client, Time: s.metrics.timeEtcd, Within: c.SettleWithin,
 		Reached: func() int64 { return m.Status().Revision },
+		WriteID: codec.WriteID,
 		Bound:   m.Contact().Bound, Away: func() error { return s.away("write") },
 	})
 	return s
@@ -87,7 +94,28 @@ func (s *Store) Get(ctx context.Context, r services.GetRequest) (services.Object
 	if !ok {
 		return services.Object{}, notFound(r.Key)
 	}
+	if object.Unreadable(o) {
+		return s.readable(ctx, r.Key)
+	}
 	return *o, nil
+}
+
+// readable reads an object that the mirror could not decrypt. It returns InternalError (500)
+// if it still cannot be decrypted.
+func (s *Store) readable(ctx context.Context, key resource.Key) (services.Object, error) {
+	path := key.Path()
+	answer, err := s.get(ctx, "get", path)
+	switch {
+	case err != nil:
+		return services.Object{}, failure(err)
+	case len(answer.Kvs) == 0:
+		return services.Object{}, notFound(key)
+	}
+	o, err := s.decode(path, answer.Kvs[0], answer.Kvs[0].ModRevision)
+	if err == nil {
+		s.mirror.Decrypted(&o)
+	}
+	return o, err
 }
 
 // away returns contact.ErrAway while etcd is unavailable, and counts the request as

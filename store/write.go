@@ -40,6 +40,14 @@ func (s *Store) Update(ctx context.Context, r services.UpdateRequest) (services.
 	if err != nil {
 		return services.Object{}, err
 	}
+	if r.Unchanged && !r.Attempt.Repeated {
+		if stale, err := s.stale(ctx, r.Key); err != nil {
+			return services.Object{}, err
+		} else if !stale {
+			w, err := s.codec.New(r.Key, r.Content, object.Mark{})
+			return w.Stored(r.Revision), err
+		}
+	}
 	w, o, err := s.put(ctx, r.Key, r.Content, swap.Swap{Attempt: r.Attempt, Revision: r.Revision, Further: further})
 	switch {
 	case err != nil:
@@ -52,6 +60,19 @@ func (s *Store) Update(ctx context.Context, r services.UpdateRequest) (services.
 		return services.Object{}, prevented(r.Key, r.Requires)
 	}
 	return services.Object{}, services.ConflictModified(r.Key.Group, r.Key.Resource, r.Key.Name)
+}
+
+// stale reports whether an object is encrypted in another way than the configuration says.
+func (s *Store) stale(ctx context.Context, key resource.Key) (bool, error) {
+	path := key.Path()
+	if err := object.CheckKey(key); err != nil || !s.codec.Values.Rotates(path) {
+		return false, err
+	}
+	answer, err := s.get(ctx, "get", path)
+	if err != nil {
+		return false, failure(err)
+	}
+	return len(answer.Kvs) > 0 && s.codec.Values.Stale(path, answer.Kvs[0].Value), nil
 }
 
 // conditions returns what a write requires as conditions of its transaction. BadRequest
@@ -88,7 +109,7 @@ func (s *Store) put(ctx context.Context, key resource.Key, content services.Cont
 	if do.Attempt, err = swap.CheckAttempt(do.Attempt); err != nil {
 		return w, o, err
 	}
-	if w, err = object.New(key, content, object.Mark{ID: do.Attempt.ID, Trace: tracing.Mark(ctx)}); err != nil {
+	if w, err = s.codec.New(key, content, object.Mark{ID: do.Attempt.ID, Trace: tracing.Mark(ctx)}); err != nil {
 		return w, o, err
 	}
 	do.Path, do.Value = w.Path, w.Value
@@ -111,7 +132,7 @@ func (s *Store) Delete(ctx context.Context, r services.DeleteRequest) (services.
 	do := swap.Swap{Attempt: attempt, Path: r.Key.Path(), Revision: r.Revision}
 	if !attempt.Repeated { // the first attempt may have used another revision
 		do.Revision = 0
-		if guess, ok := s.mirror.Snapshot().Get(do.Path); ok && precondition(r, guess) == nil {
+		if guess, ok := s.mirror.Snapshot().Get(do.Path); ok && !object.Unreadable(guess) && precondition(r, guess) == nil {
 			do.Revision = guess.Revision
 		}
 	}
@@ -123,9 +144,9 @@ func (s *Store) Delete(ctx context.Context, r services.DeleteRequest) (services.
 		case o.Value == nil:
 			return services.Object{}, notFound(r.Key)
 		case o.Done:
-			return decode(do.Path, o.Value, o.Revision)
+			return s.decode(do.Path, o.Value, o.Revision)
 		}
-		current, err := decode(do.Path, o.Value, o.Value.ModRevision)
+		current, err := s.decode(do.Path, o.Value, o.Value.ModRevision)
 		if err != nil {
 			return services.Object{}, err
 		}
@@ -169,8 +190,8 @@ func precondition(r services.DeleteRequest, o *services.Object) error {
 	return nil
 }
 
-func decode(path string, kv *mvccpb.KeyValue, revision int64) (services.Object, error) {
-	o, err := object.Decode(path, kv.Value, revision)
+func (s *Store) decode(path string, kv *mvccpb.KeyValue, revision int64) (services.Object, error) {
+	o, err := s.codec.Decode(path, kv.Value, revision)
 	if err != nil {
 		return services.Object{}, services.AsStatus(err)
 	}

@@ -19,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/kit/tracing"
@@ -50,10 +51,12 @@ const (
 	fillBytes = 8 << 20
 )
 
-// Config configures a Hub. All fields but Tracer are required.
+// Config configures a Hub. All fields but Values and Tracer are required.
 type Config struct {
 	Etcd *clientv3.Client
-	Bus  *nats.Conn
+	// Values decrypts objects; nil if they are not encrypted.
+	Values *atrest.Values
+	Bus    *nats.Conn
 	// Name identifies the hub. It takes over at once from a predecessor of the same
 	// name.
 	Name string
@@ -92,7 +95,7 @@ type Hub struct {
 func New(config Config) *Hub {
 	h := &Hub{
 		config: config,
-		reader: history.NewReader(config.Etcd, config.Log),
+		reader: history.NewReader(config.Etcd, config.Values, config.Log),
 		window: window.New(config.History, config.WindowBytes),
 		ready:  make(chan struct{}),
 	}

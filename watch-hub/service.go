@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/etcd"
+	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/watch-hub/internal/keys"
 )
@@ -29,6 +30,7 @@ func Service() run.Service {
 }
 
 func flags(fs *pflag.FlagSet) {
+	atrest.Flags(fs)
 	fs.Duration("watch-history", 5*time.Minute, "how long watches can be resumed and lists continued before they expire")
 	fs.Int64("watch-history-bytes", 32<<20, "bytes of history to keep in memory; older changes are read from etcd")
 	fs.Duration("bus-key-lifetime", 24*time.Hour, "how often the key that seals changes on NATS is replaced; deleting "+keys.Path+" in etcd replaces it at once")
@@ -38,6 +40,9 @@ func flags(fs *pflag.FlagSet) {
 func start(ctx context.Context, n *run.Node) error {
 	config, err := configure(n)
 	if err != nil {
+		return err
+	}
+	if config.Values, err = atrest.Use(n); err != nil {
 		return err
 	}
 	if config.Etcd, err = etcd.Client.Use(ctx, n); err != nil {

@@ -161,6 +161,10 @@ func storeUpdates(t *testing.T, c storeCase) {
 	if err != nil || !reflect.DeepEqual(read, second) {
 		t.Errorf("read %+v, %v\nwant %+v", read, err, second)
 	}
+	same := services.UpdateRequest{Key: key, Revision: second.Revision, Content: update.Content, Unchanged: true}
+	if again, err := c.store.Update(c.ctx, same); err != nil || !reflect.DeepEqual(again, second) {
+		t.Errorf("unchanged %+v, %v\nwant %+v", again, err, second)
+	}
 	_, err = c.store.Update(c.ctx, update)
 	wantReason(t, err, services.ReasonConflict)
 	gone := services.UpdateRequest{Key: c.key("ns", "nobody"), Revision: first.Revision, Content: update.Content}

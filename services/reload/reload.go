@@ -56,6 +56,18 @@ func (f *Files[T]) Get() T {
 	if f.config.Every > 0 && time.Since(f.checked) < f.config.Every {
 		return f.current
 	}
+	return f.read()
+}
+
+// Now is Get without regard to Every.
+func (f *Files[T]) Now() T {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.read()
+}
+
+// read reads the files again. The caller holds mu.
+func (f *Files[T]) read() T {
 	f.checked = time.Now()
 	content, err := read(f.config.Paths)
 	if err != nil || same(content, f.content) || same(content, f.refused) {

@@ -77,7 +77,7 @@ func (s storeServer) Create(ctx context.Context, m *pb.CreateRequest) (*pb.Objec
 
 func (s storeServer) Update(ctx context.Context, m *pb.UpdateRequest) (*pb.Object, error) {
 	r := services.UpdateRequest{Key: keyIn(m.GetKey()), Revision: m.GetRevision(), Content: contentIn(m.GetContent()),
-		Requires: each(m.GetRequires(), requirementIn), Attempt: attemptIn(m.GetAttempt())}
+		Requires: each(m.GetRequires(), requirementIn), Attempt: attemptIn(m.GetAttempt()), Unchanged: m.GetUnchanged()}
 	// A repeated write is not applied again; only its outcome is determined.
 	if part := callersPart(ctx); part != "" && !r.Attempt.Repeated {
 		var err error
@@ -159,7 +159,7 @@ func (c *storeClient) Create(ctx context.Context, r services.CreateRequest) (ser
 }
 
 func (c *storeClient) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
-	m := &pb.UpdateRequest{Key: keyOut(r.Key), Revision: r.Revision, Content: contentOut(r.Content), Requires: each(r.Requires, requirementOut)}
+	m := &pb.UpdateRequest{Key: keyOut(r.Key), Revision: r.Revision, Content: contentOut(r.Content), Requires: each(r.Requires, requirementOut), Unchanged: r.Unchanged}
 	return c.write(ctx, r.Key, r.Attempt, func(ctx context.Context, a *pb.Attempt, o grpc.CallOption) (*pb.Object, error) {
 		m.Attempt = a
 		return c.peer.Update(ctx, m, o)

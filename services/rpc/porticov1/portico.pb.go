@@ -1283,6 +1283,7 @@ type UpdateRequest struct {
 	Content       *Content               `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
 	Attempt       *Attempt               `protobuf:"bytes,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Requires      []*Source              `protobuf:"bytes,5,rep,name=requires,proto3" json:"requires,omitempty"`
+	Unchanged     bool                   `protobuf:"varint,6,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1350,6 +1351,13 @@ func (x *UpdateRequest) GetRequires() []*Source {
 		return x.Requires
 	}
 	return nil
+}
+
+func (x *UpdateRequest) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
 }
 
 type DeleteRequest struct {
@@ -3649,13 +3657,14 @@ const file_portico_proto_rawDesc = "" +
 	"\brequires\x18\x05 \x03(\v2\x12.portico.v1.SourceR\brequires\"G\n" +
 	"\x06Source\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"\xdc\x01\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"\xfa\x01\n" +
 	"\rUpdateRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12-\n" +
 	"\acontent\x18\x03 \x01(\v2\x13.portico.v1.ContentR\acontent\x12-\n" +
 	"\aattempt\x18\x04 \x01(\v2\x13.portico.v1.AttemptR\aattempt\x12.\n" +
-	"\brequires\x18\x05 \x03(\v2\x12.portico.v1.SourceR\brequires\"\x8f\x01\n" +
+	"\brequires\x18\x05 \x03(\v2\x12.portico.v1.SourceR\brequires\x12\x1c\n" +
+	"\tunchanged\x18\x06 \x01(\bR\tunchanged\"\x8f\x01\n" +
 	"\rDeleteRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x10\n" +

@@ -11,7 +11,9 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd"
+	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/object"
@@ -121,15 +123,37 @@ func (m *Mirror) load(ctx context.Context) error {
 }
 
 // changeOf decodes a value of etcd. An undecodable one is logged and counts as deleted, so
-// that it does not block all others.
+// that it does not block all others. One that cannot be decrypted is object.Unreadable.
 func (m *Mirror) changeOf(kv *mvccpb.KeyValue) change {
 	path := string(kv.Key)
-	o, err := object.Decode(path, kv.Value, kv.ModRevision)
+	o, err := m.codec.Decode(path, kv.Value, kv.ModRevision)
+	var unreadable *atrest.Unreadable
+	if errors.As(err, &unreadable) {
+		m.log.Error("an object in etcd cannot be decrypted", "key", path, "revision", kv.ModRevision, "error", err)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.unread[o.Key.GroupResource] = true
+		return change{path, kv.ModRevision, &o}
+	}
 	if err != nil {
 		m.log.Error("a value in etcd is not an object", "key", path, "revision", kv.ModRevision, "error", err)
 		return change{path: path, revision: kv.ModRevision}
 	}
 	return change{path, kv.ModRevision, &o}
+}
+
+// Decrypted replaces an object.Unreadable by the object, which could be decrypted since.
+func (m *Mirror) Decrypted(o *services.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.unread) == 0 {
+		return
+	}
+	path := o.Key.Path()
+	if held, ok := m.tree.Get(path); ok && object.Unreadable(held) && held.Revision == o.Revision {
+		m.tree.Set(path, o)
+		m.shared = nil
+	}
 }
 
 // watch applies etcd's changes, starting at a revision, until the watch ends.

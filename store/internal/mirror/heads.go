@@ -1,6 +1,8 @@
 package mirror
 
 import (
+	"math"
+
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -39,7 +41,11 @@ func (m *Mirror) Heads(types []resource.GroupResource) (services.Heads, bool) {
 	defer m.mu.Unlock()
 	found := services.Heads{Revision: m.revision, Epoch: m.epoch.ID, Types: make([]int64, len(types))}
 	for i, gr := range types {
-		found.Types[i] = m.heads.of(gr)
+		if found.Types[i] = m.heads.of(gr); m.unread[gr] {
+			// The watch hub cannot publish what cannot be decrypted, so the copies of
+			// others may lack it even after the configuration was corrected.
+			found.Types[i] = math.MaxInt64
+		}
 	}
 	return found, !m.void
 }

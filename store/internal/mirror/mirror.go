@@ -17,12 +17,15 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd/epoch"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/contact"
+	"github.com/portico-platform/portico/store/internal/object"
 )
 
 // Config configures a Mirror.
 type Config struct {
 	Client *clientv3.Client
+	Codec  object.Codec
 	Log    *slog.Logger
 	// PinAge is how long a snapshot is kept for the following pages of a list, and
 	// PinBytes bounds the bytes of objects that only pinned snapshots keep alive. Zero
@@ -34,6 +37,7 @@ type Config struct {
 // Mirror is a copy of etcd's objects, which follows etcd while Run runs.
 type Mirror struct {
 	client *clientv3.Client
+	codec  object.Codec
 	log    *slog.Logger
 	latest latest
 	// contact monitors whether etcd responds.
@@ -53,6 +57,8 @@ type Mirror struct {
 	revision int64 // the tree is the state of every revision from changed through revision
 	changed  int64
 	heads    heads
+	// unread are the types of which a value could not be decrypted since the start.
+	unread   map[resource.GroupResource]bool
 	replaced int64     // bytes of objects replaced or removed since the start
 	shared   *Snapshot // of the current tree; nil until requested
 	waiters  waiters
@@ -64,9 +70,9 @@ type Mirror struct {
 // New returns an empty mirror.
 func New(c Config) *Mirror {
 	m := &Mirror{
-		client: c.Client, log: c.Log, pinAge: c.PinAge, pinBytes: c.PinBytes,
+		client: c.Client, codec: c.Codec, log: c.Log, pinAge: c.PinAge, pinBytes: c.PinBytes,
 		filled: make(chan struct{}), lag: make(chan struct{}, 1),
-		tree: new(objects), pins: newPins(c.PinAge, c.PinBytes), void: true,
+		tree: new(objects), unread: map[resource.GroupResource]bool{}, pins: newPins(c.PinAge, c.PinBytes), void: true,
 	}
 	m.keeper = epoch.New(epoch.Config{KV: c.Client, Log: c.Log, Broken: m.forget})
 	m.contact = contact.New(contact.Config{KV: c.Client, Key: epoch.Key, Log: c.Log})

@@ -1,15 +1,22 @@
 // Package object encodes objects of the store's contract as values in etcd, and decodes
-// them. The value has no resourceVersion, which decoding adds from the revision. The
-// package does no I/O.
+// them. The value has no resourceVersion, which decoding adds from the revision. It may be
+// encrypted. The package does no I/O but for the file of the encryption.
 package object
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
+
+// Codec encodes and decodes. The zero value does not encrypt.
+type Codec struct {
+	Values *atrest.Values
+}
 
 // Write is an object to be written to etcd.
 type Write struct {
@@ -27,7 +34,7 @@ type Mark struct {
 }
 
 // New prepares a write. BadRequest (400) if the key or the content cannot be stored.
-func New(key resource.Key, content services.Content, by Mark) (Write, error) {
+func (c Codec) New(key resource.Key, content services.Content, by Mark) (Write, error) {
 	if err := CheckKey(key); err != nil {
 		return Write{}, err
 	}
@@ -38,7 +45,7 @@ func New(key resource.Key, content services.Content, by Mark) (Write, error) {
 	value := resource.EncodeRecord(resource.Record{
 		UID: content.UID, Labels: content.Labels, Fields: content.Fields, At: at, JSON: content.JSON, Write: by.ID, Trace: by.Trace,
 	})
-	return Write{Path: key.Path(), Value: string(value), key: key, content: content, at: at}, nil
+	return Write{Path: key.Path(), Value: string(c.Values.Seal(key.Path(), value)), key: key, content: content, at: at}, nil
 }
 
 // Stored returns the object that etcd has stored at a revision.
@@ -60,14 +67,22 @@ func CheckKey(key resource.Key) error {
 }
 
 // Decode returns the object of a path and value in etcd. revision is that of the value or
-// of its deletion.
-func Decode(path string, value []byte, revision int64) (services.Object, error) {
+// of its deletion. If the value cannot be decrypted, the error is atrest.Unreadable, and the
+// object has only its key and revision.
+func (c Codec) Decode(path string, value []byte, revision int64) (services.Object, error) {
 	key, err := resource.ParsePath(path)
 	if err != nil {
 		return services.Object{}, err
 	}
-	record, err := resource.DecodeRecord(value)
-	if err != nil {
+	var record resource.Record
+	if value, err = c.Values.Open(path, value); err == nil {
+		record, err = resource.DecodeRecord(value)
+	}
+	var unreadable *atrest.Unreadable
+	switch {
+	case errors.As(err, &unreadable):
+		return services.Object{Key: key, Revision: revision}, fmt.Errorf("%s: %w", key, err)
+	case err != nil:
 		return services.Object{}, fmt.Errorf("%s: %w", key, err)
 	}
 	return services.Object{
@@ -75,4 +90,17 @@ func Decode(path string, value []byte, revision int64) (services.Object, error) 
 		JSON:   tree.InsertResourceVersion(record.JSON, record.At, revision),
 		Labels: record.Labels, Fields: record.Fields,
 	}, nil
+}
+
+// Unreadable reports whether an object has only its key and revision, because its value
+// cannot be decrypted.
+func Unreadable(o *services.Object) bool { return o.JSON == nil }
+
+// WriteID returns the ID of the write that stored a value; empty if it is unknown.
+func (c Codec) WriteID(path string, value []byte) string {
+	plain, err := c.Values.Open(path, value)
+	if err != nil {
+		return ""
+	}
+	return resource.RecordWrite(plain)
 }

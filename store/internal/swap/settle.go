@@ -126,7 +126,7 @@ func (s *Swapper) try(ctx context.Context, w Swap, read func(context.Context, Sw
 	}
 	var applied int64
 	switch {
-	case now.mark != nil && w.marked(now.mark.Value):
+	case now.mark != nil && s.marked(w, now.mark.Value):
 		applied = now.mark.ModRevision
 	case w.Revision != 0 && w.replaces(now.value):
 	case w.Attempt.Since > now.revision:
@@ -184,7 +184,7 @@ func (s *Swapper) find(ctx context.Context, w Swap, through int64) (int64, error
 				case event.Kv.ModRevision > through:
 					return 0, nil
 				case event.IsCreate() || event.IsModify():
-					if w.marked(event.Kv.Value) {
+					if s.marked(w, event.Kv.Value) {
 						return event.Kv.ModRevision, nil
 					}
 				}

@@ -26,7 +26,6 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd"
-	"github.com/portico-platform/portico/services/resource"
 )
 
 const (
@@ -79,6 +78,8 @@ type Config struct {
 	// transaction is begun, and the outcome of one in progress is settled.
 	Bound func(context.Context) (context.Context, context.CancelFunc)
 	Away  func() error
+	// WriteID returns the ID of the write that stored the value of an object at a path.
+	WriteID func(path string, value []byte) string
 	// Within is the timeout for determining an outcome; zero selects the default.
 	Within time.Duration
 }
@@ -245,12 +246,12 @@ func (w Swap) mark() string {
 	return fmt.Sprintf("%s%02x", slotPrefix, byte(hash.Sum32()))
 }
 
-// marked reports whether a value of the mark's key has the ID of this write.
-func (w Swap) marked(value []byte) bool {
+// marked reports whether a value of the mark's key has the ID of the write.
+func (s *Swapper) marked(w Swap, value []byte) bool {
 	if w.deletes() {
 		return string(value) == w.Attempt.ID
 	}
-	return resource.RecordWrite(value) == w.Attempt.ID
+	return s.WriteID(w.Path, value) == w.Attempt.ID
 }
 
 func (w Swap) fenceKey() string { return fencePrefix + w.Attempt.ID }

@@ -6,6 +6,7 @@ package history
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd"
+	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -46,13 +48,14 @@ var errEnded = errors.New("etcd ended a watch")
 // Reader reads etcd's history.
 type Reader struct {
 	client *clientv3.Client
+	values *atrest.Values
 	log    *slog.Logger
 	pasts  chan struct{} // semaphore for reads of the past
 }
 
-// NewReader returns a reader.
-func NewReader(client *clientv3.Client, log *slog.Logger) *Reader {
-	return &Reader{client: client, log: log, pasts: make(chan struct{}, concurrentPasts)}
+// NewReader returns a reader of the history of etcd, whose values are decrypted by values.
+func NewReader(client *clientv3.Client, values *atrest.Values, log *slog.Logger) *Reader {
+	return &Reader{client: client, values: values, log: log, pasts: make(chan struct{}, concurrentPasts)}
 }
 
 // Run is a contiguous part of history.
@@ -126,7 +129,7 @@ func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
 // change converts an event to a Change. ok is false if it cannot be decoded; such an
 // event is not published. The error is Compacted if the object before it is compacted.
 func (r *Reader) change(event *clientv3.Event) (c services.Change, ok bool, err error) {
-	c, err = decode(event)
+	c, err = r.decode(event)
 	if errors.Is(err, errPrevious) {
 		return c, false, Compacted{Through: event.Kv.ModRevision}
 	}
@@ -137,29 +140,34 @@ func (r *Reader) change(event *clientv3.Event) (c services.Change, ok bool, err 
 }
 
 // decode decodes an event into a Change.
-func decode(event *clientv3.Event) (services.Change, error) {
+func (r *Reader) decode(event *clientv3.Event) (services.Change, error) {
 	key, err := resource.ParsePath(string(event.Kv.Key))
 	if err != nil {
 		return services.Change{}, err
 	}
 	if event.IsCreate() {
-		object, trace, err := decodeObject(key, event.Kv, event.Kv.ModRevision)
+		object, trace, err := r.decodeObject(key, event.Kv, event.Kv.ModRevision)
 		return services.Change{Type: services.Added, Object: object, Trace: trace}, err
 	}
 	if event.PrevKv == nil {
 		return services.Change{}, errPrevious
 	}
 	if event.Type == mvccpb.Event_DELETE {
-		object, _, err := decodeObject(key, event.PrevKv, event.Kv.ModRevision)
+		object, _, err := r.decodeObject(key, event.PrevKv, event.Kv.ModRevision)
+		if unreadable(err) { // who has an earlier version of it must learn that it is gone
+			return services.Change{Type: services.Deleted, Object: gone(key, event.Kv.ModRevision)}, nil
+		}
 		return services.Change{Type: services.Deleted, Object: object, OldLabels: object.Labels, OldFields: object.Fields}, err
 	}
-	old, err := resource.DecodeRecord(event.PrevKv.Value)
-	if err != nil {
+	old, err := r.record(event.PrevKv)
+	if unreadable(err) {
+		old = resource.Record{} // no watch has sent it: as if it had no labels and fields
+	} else if err != nil {
 		return services.Change{}, err
 	}
-	object, trace, err := decodeObject(key, event.Kv, event.Kv.ModRevision)
+	object, trace, err := r.decodeObject(key, event.Kv, event.Kv.ModRevision)
 	change := services.Change{Type: services.Modified, Object: object, OldLabels: old.Labels, OldFields: old.Fields, Trace: trace}
-	if !maps.Equal(old.Labels, object.Labels) || !maps.Equal(old.Fields, object.Fields) {
+	if old.JSON != nil && (!maps.Equal(old.Labels, object.Labels) || !maps.Equal(old.Fields, object.Fields)) {
 		change.OldJSON = tree.InsertResourceVersion(old.JSON, old.At, event.Kv.ModRevision)
 	}
 	return change, err
@@ -167,8 +175,8 @@ func decode(event *clientv3.Event) (services.Change, error) {
 
 // decodeObject returns the object in a value of etcd at a revision, and the trace of the
 // write that stored it.
-func decodeObject(key resource.Key, kv *mvccpb.KeyValue, revision int64) (o services.Object, trace []byte, err error) {
-	record, err := resource.DecodeRecord(kv.Value)
+func (r *Reader) decodeObject(key resource.Key, kv *mvccpb.KeyValue, revision int64) (o services.Object, trace []byte, err error) {
+	record, err := r.record(kv)
 	if err != nil {
 		return o, nil, err
 	}
@@ -177,4 +185,27 @@ func decodeObject(key resource.Key, kv *mvccpb.KeyValue, revision int64) (o serv
 		JSON:   tree.InsertResourceVersion(record.JSON, record.At, revision),
 		Labels: record.Labels, Fields: record.Fields,
 	}, record.Trace, nil
+}
+
+// record returns the record in a value of etcd. The error is atrest.Unreadable if it cannot
+// be decrypted.
+func (r *Reader) record(kv *mvccpb.KeyValue) (resource.Record, error) {
+	value, err := r.values.Open(string(kv.Key), kv.Value)
+	if err != nil {
+		return resource.Record{}, err
+	}
+	return resource.DecodeRecord(value)
+}
+
+func unreadable(err error) bool {
+	var u *atrest.Unreadable
+	return errors.As(err, &u)
+}
+
+// gone returns a deleted object of which only the key is known.
+func gone(key resource.Key, revision int64) services.Object {
+	// Strings always marshal.
+	raw, _ := json.Marshal(map[string]any{"metadata": map[string]string{
+		"name": key.Name, "namespace": key.Namespace, "resourceVersion": resource.FormatResourceVersion(revision)}})
+	return services.Object{Key: key, Revision: revision, JSON: raw}
 }

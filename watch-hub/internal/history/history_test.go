@@ -25,7 +25,7 @@ func pod(name string) resource.Key {
 }
 
 func newReader(etcd *testbed.Etcd) *Reader {
-	return NewReader(etcd.Client, slog.New(slog.DiscardHandler))
+	return NewReader(etcd.Client, nil, slog.New(slog.DiscardHandler))
 }
 
 func kinds(run Run) (list []string) {
@@ -142,7 +142,7 @@ func TestUnreadableValuesAreLeftOut(t *testing.T) {
 }
 
 func TestMissingPreviousMeansCompacted(t *testing.T) {
-	reader := NewReader(nil, slog.New(slog.DiscardHandler))
+	reader := NewReader(nil, nil, slog.New(slog.DiscardHandler))
 	var compacted Compacted
 	for _, kind := range []mvccpb.Event_EventType{mvccpb.Event_PUT, mvccpb.Event_DELETE} {
 		_, err := reader.Read(clientv3.WatchResponse{Events: []*clientv3.Event{{

@@ -53,6 +53,7 @@ type digest [sha256.Size]byte
 type outcome struct {
 	revision         int64
 	engine           *typesystem.Engine
+	content          services.Content
 	mutated, checked []byte // the objects that mutating and validating admission received
 	owners           []services.OwnerType
 	warned           []string
@@ -88,22 +89,22 @@ func (h *Handlers) counts(ctx context.Context, w *writeRequest, c *current, r re
 }
 
 // changesNothing reports whether an earlier, equal request changed nothing, and admission
-// allows it again without a change.
-func (h *Handlers) changesNothing(ctx context.Context, w *writeRequest, c *current) (bool, error) {
+// allows it again without a change. content is what is stored then.
+func (h *Handlers) changesNothing(ctx context.Context, w *writeRequest, c *current) (same bool, content services.Content, err error) {
 	o, ok := h.fast.recall(w.digest)
 	if !ok || !c.exists() || w.options.DryRun || o.revision != c.object.Revision || o.engine != w.req.Engine {
-		return false, nil
+		return false, content, nil
 	}
 	w.admission.Warn(o.warned...)
 	review, err := w.review(ctx, c, admitted{})
 	if err != nil {
-		return false, err
+		return false, content, err
 	}
 	if changed, err := review.Mutate(ctx, admit.Object{JSON: o.mutated, Owners: o.owners}); err != nil || changed != nil {
-		return false, err
+		return false, content, err
 	}
 	err = review.Validate(ctx, admit.Object{JSON: o.checked, Owners: o.owners})
-	return err == nil, err
+	return err == nil, o.content, err
 }
 
 func (f *fastPath) recall(d digest) (outcome, bool) {
@@ -114,7 +115,7 @@ func (f *fastPath) recall(d digest) (outcome, bool) {
 }
 
 // remember caches the outcome of a request that changed nothing.
-func (f *fastPath) remember(w *writeRequest, c *current, v validated) {
+func (f *fastPath) remember(w *writeRequest, c *current, v validated, content services.Content) {
 	if v.shown == nil || !w.admission.Asks() || len(v.json) > maxRememberedBytes {
 		return
 	}
@@ -133,7 +134,7 @@ func (f *fastPath) remember(w *writeRequest, c *current, v validated) {
 		}
 		delete(f.of, old)
 	}
-	f.of[w.digest] = outcome{revision: c.object.Revision, engine: w.req.Engine, mutated: v.shown, checked: checked.JSON,
+	f.of[w.digest] = outcome{revision: c.object.Revision, engine: w.req.Engine, content: content, mutated: v.shown, checked: checked.JSON,
 		owners: checked.Owners, warned: v.warned}
 }
 

@@ -93,8 +93,12 @@ func (h *Handlers) attempt(ctx context.Context, w *writeRequest, newest bool) (o
 
 // advance runs the steps that follow the read of the current state.
 func (h *Handlers) advance(ctx context.Context, w *writeRequest, c *current) (out stored, err error) {
-	if same, err := h.changesNothing(ctx, w, c); same || err != nil {
-		return stored{object: c.object}, err
+	same, content, err := h.changesNothing(ctx, w, c)
+	switch {
+	case err != nil:
+		return out, err
+	case same:
+		return h.rewrite(ctx, w, c, content)
 	}
 	if c.exists() {
 		if c.tree, err = w.req.Engine.DecodeStored(ctx, c.object, w.req.Type); err != nil {

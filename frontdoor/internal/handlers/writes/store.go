@@ -82,14 +82,21 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 		}
 		err = w.raced(err)
 	case bytes.Equal(tree.WithResourceVersion(content.JSON, c.object.Revision), c.object.JSON):
-		h.fast.remember(w, c, v)
-		out.object = c.object
+		h.fast.remember(w, c, v, content)
+		out, err = h.rewrite(ctx, w, c, content)
 	default:
 		out.swapped = true
 		out.object, err = h.Store.Update(ctx, services.UpdateRequest{Key: key, Revision: c.object.Revision, Content: content, Requires: v.requires})
 		err = w.raced(err)
 	}
 	return out, err
+}
+
+// rewrite stores an object without a change if it is not encrypted with the present key.
+func (h *Handlers) rewrite(ctx context.Context, w *writeRequest, c *current, content services.Content) (out stored, err error) {
+	out.object, err = h.Store.Update(ctx, services.UpdateRequest{Key: c.object.Key, Revision: c.object.Revision, Content: content, Unchanged: true})
+	out.swapped = err == nil && out.object.Revision != c.object.Revision
+	return out, w.raced(err)
 }
 
 // pretend returns the result of a dry-run: the object with the resourceVersion of the

@@ -30,8 +30,8 @@ func (w writable) Create(_ context.Context, r services.CreateRequest) (services.
 func (w writable) Update(_ context.Context, r services.UpdateRequest) (services.Object, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, err := w.expect(r.Key, r.Revision, ""); err != nil {
-		return services.Object{}, err
+	if o, err := w.expect(r.Key, r.Revision, ""); err != nil || r.Unchanged {
+		return o, err
 	}
 	if err := w.require(r.Requires); err != nil {
 		return services.Object{}, err

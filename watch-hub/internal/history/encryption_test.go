@@ -1,0 +1,90 @@
+package history
+
+import (
+	"encoding/base64"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/etcd/atrest"
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/watch-hub/internal/testbed"
+)
+
+// sealed returns values by a configuration with keys of one character each.
+func sealed(t *testing.T, names ...string) *atrest.Values {
+	t.Helper()
+	var keys []string
+	for _, name := range names {
+		keys = append(keys, "{name: "+name+", secret: "+base64.StdEncoding.EncodeToString([]byte(strings.Repeat(name, 32)))+"}")
+	}
+	path := filepath.Join(t.TempDir(), "encryption.yaml")
+	content := "apiVersion: apiserver.config.platform.io/v1\nkind: EncryptionConfiguration\nresources:\n" +
+		"- {resources: [pods], providers: [{aesgcm: {keys: [" + strings.Join(keys, ", ") + "]}}, {identity: {}}]}\n"
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	atrest.Flags(fs)
+	if err := fs.Parse([]string{"--encryption-provider-config=" + path}); err != nil {
+		t.Fatal(err)
+	}
+	values, err := atrest.Use(&run.Node{Flags: fs, Log: slog.New(slog.DiscardHandler), Vocabulary: vocabulary.Platform()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+func TestEncryptedHistory(t *testing.T) { onBoth(t, testEncryptedHistory) }
+
+// testEncryptedHistory: an object is written plain, with one key, with another one, and
+// deleted. With both keys every change is read; with one of them, what it can decrypt, and
+// the deletion.
+func testEncryptedHistory(t *testing.T, etcd *testbed.Etcd) {
+	write := func(key resource.Key, value string, values *atrest.Values) int64 {
+		t.Helper()
+		put, err := etcd.Put(t.Context(), key.Path(), string(values.Seal(key.Path(), testbed.Record(key, value))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return put.Header.Revision
+	}
+	etcd.Write(pod("a"), "plain")
+	write(pod("a"), "first", sealed(t, "a"))
+	write(pod("a"), "second", sealed(t, "b"))
+	last := etcd.Remove(pod("a"))
+	read := func(values *atrest.Values) string {
+		t.Helper()
+		reader := NewReader(etcd.Client, values, slog.New(slog.DiscardHandler))
+		past, err := reader.Past(t.Context(), Query{GroupResource: pods, Through: last, Limit: 10, Bytes: 1 << 20})
+		if err != nil || past.Through != last {
+			t.Fatalf("read through %d: %v", past.Through, err)
+		}
+		var seen []string
+		for _, c := range past.Changes {
+			if c.Type == services.Deleted && (c.Object.Key != pod("a") || c.Object.Revision != last) {
+				t.Errorf("deleted: %+v", c.Object)
+			}
+			seen = append(seen, c.Type.String()+" "+c.OldLabels["value"]+" "+c.Object.Labels["value"])
+		}
+		return strings.Join(seen, ", ")
+	}
+	for want, values := range map[string]*atrest.Values{
+		"ADDED  plain, MODIFIED plain first, MODIFIED first second, DELETED second second": sealed(t, "b", "a"),
+		"ADDED  plain, MODIFIED  second, DELETED second second":                            sealed(t, "b"),
+		"ADDED  plain, MODIFIED plain first, DELETED  ":                                    sealed(t, "a"),
+		"ADDED  plain, DELETED  ":                                                          nil,
+	} {
+		if got := read(values); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
