@@ -57,7 +57,7 @@ func (c *config) self(n *run.Node) (string, error) {
 		}
 		return given, nil
 	}
-	ip, err := utilnet.ResolveBindAddress(net.ParseIP(c.bindAddress))
+	ip, err := utilnet.ResolveBindAddress(net.ParseIP(c.listener.BindAddress))
 	if err != nil {
 		n.Log.Warn("this front door is not among the endpoints of the API's Service: set --advertise-address", "error", err)
 		return "", nil

@@ -23,6 +23,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/authfilters"
+	"github.com/portico-platform/portico/frontdoor/internal/http/browsers"
 	"github.com/portico-platform/portico/frontdoor/internal/http/compression"
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
@@ -78,6 +79,7 @@ type door struct {
 	extensions *extensions.Handlers
 
 	router     http.Handler // serves the paths that are no resources
+	browsers   *browsers.Headers
 	compressor compression.Compressor
 	pacer      *pace.Pacer
 	drain      context.CancelFunc // ends the watches
@@ -136,12 +138,16 @@ func (d *door) publish(e *typesystem.Engine) {
 
 // newDoor connects to the other services and builds the handlers.
 func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Catalogue, g features.Gates) (*door, error) {
+	headers, err := c.browsers.New()
+	if err != nil {
+		return nil, err
+	}
 	b, err := backends.Connect(ctx, n, c.copiedBytes)
 	if err != nil {
 		return nil, err
 	}
 	d := &door{log: n.Log, vocabulary: n.Vocabulary, release: n.Release, tracer: n.Tracer, store: b.Store, admission: b.Admission,
-		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance,
+		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers,
 		relearned: make(chan struct{}, 1)}
 	e, err := typesystem.New(types, typesystem.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.On(features.ServerSideApply), Features: g})
 	if err != nil {

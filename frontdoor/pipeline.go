@@ -41,6 +41,9 @@ func (d *door) stages() []Stage {
 		// Turns errors and panics of all later stages into a Status, and counts
 		// requests.
 		{Name: "recovered", Wrap: d.recovered},
+		// Sets the headers for browsers, also of errors, and answers their preflight
+		// requests, which have no credentials.
+		{Name: "shared", Wrap: d.browsers.Set},
 		// Parses the path. Unknown paths continue to authorization, so that
 		// unauthorized callers cannot probe for existence.
 		{Name: "identified", Wrap: d.identified},

@@ -14,6 +14,8 @@ func TestStageOrder(t *testing.T) {
 		order = append(order, s.Name)
 	}
 	for _, c := range []struct{ first, then, why string }{
+		{"shared", "identified", "web pages can read errors too"},
+		{"recovered", "shared", "preflight requests are counted"},
 		{"recovered", "identified", "an unknown path is answered with a Status too"},
 		{"identified", "authorized", "authorization asks about what the path names"},
 		{"identified", "traced", "a span is named after what the path names"},

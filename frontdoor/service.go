@@ -1,14 +1,15 @@
 package frontdoor
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -19,36 +20,36 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
-	"github.com/portico-platform/portico/frontdoor/internal/http/keypair"
+	"github.com/portico-platform/portico/frontdoor/internal/http/browsers"
+	"github.com/portico-platform/portico/frontdoor/internal/http/listener"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/webhooks"
 )
 
 // config holds the front door's flags, named as in the specification.
 type config struct {
-	bindAddress       string
-	securePort        int
-	certFile, keyFile string
-	runtimeConfig     []string
-	featureGates      map[string]string
-	reads, writes     int
-	requestTimeout    time.Duration
-	shutdownDelay     time.Duration
-	goawayChance      float64
-	watchTimeout      time.Duration
-	watchHistory      time.Duration
-	feedBytes         int
-	auditLogPath      string
-	hiddenMetrics     string
-	addresses         addressConfig
-	connections       connect.Settings
-	extensions        extensions.Settings
-	profiling         bool
-	copiedBytes       int64
+	listener       listener.Settings
+	browsers       browsers.Settings
+	maxStreams     int
+	runtimeConfig  []string
+	featureGates   map[string]string
+	reads, writes  int
+	requestTimeout time.Duration
+	shutdownDelay  time.Duration
+	goawayChance   float64
+	watchTimeout   time.Duration
+	watchHistory   time.Duration
+	feedBytes      int
+	auditLogPath   string
+	hiddenMetrics  string
+	addresses      addressConfig
+	connections    connect.Settings
+	extensions     extensions.Settings
+	profiling      bool
+	copiedBytes    int64
 }
 
 // Service returns the front door. It offers HTTPS to clients and no contract to other
@@ -65,12 +66,10 @@ func Service() run.Service {
 }
 
 func (c *config) register(fs *pflag.FlagSet) {
-	fs.StringVar(&c.bindAddress, "bind-address", "127.0.0.1", "address to serve HTTPS on; 0.0.0.0 for all interfaces")
-	fs.IntVar(&c.securePort, "secure-port", 6443, "port to serve HTTPS on; 0 for any free port")
-	fs.StringVar(&c.certFile, "tls-cert-file", "", "serving certificate (PEM, may include intermediates)")
-	fs.StringVar(&c.keyFile, "tls-private-key-file", "", "private key for --tls-cert-file (PEM)")
+	c.listener.Register(fs)
+	c.browsers.Register(fs)
+	fs.IntVar(&c.maxStreams, "http2-max-streams-per-connection", 0, fmt.Sprintf("maximum number of concurrent requests of one HTTP/2 connection; 0 for %d", defaultStreams))
 	webhooks.Flags(fs)
-	expiry.Flags(fs, expiry.Own, "tls-cert-file")
 	fs.StringSliceVar(&c.runtimeConfig, "runtime-config", nil, "group versions to enable or disable, such as batch/v1beta1=false; also api/all, api/ga, api/beta, api/alpha")
 	fs.StringToStringVar(&c.featureGates, "feature-gates", nil, "features to turn on or off, as in ServerSideApply=false")
 	fs.IntVar(&c.reads, "max-requests-inflight", 400, "maximum number of concurrent reads; further ones are queued fairly by user")
@@ -95,18 +94,29 @@ func (c *config) register(fs *pflag.FlagSet) {
 // maxGoawayChance bounds --goaway-chance: more would keep clients connecting.
 const maxGoawayChance = 0.02
 
-// start returns once the front door serves.
-func (c *config) start(ctx context.Context, n *run.Node) error {
-	gates, err := parseGates(n.Release, c.featureGates, n.Log)
-	if err != nil {
-		return err
-	}
+// check returns a usage error for values of flags that are out of range.
+func (c *config) check(n *run.Node) error {
 	// Section "Deprecation rules".
 	if previous := n.Release.Previous().String(); c.hiddenMetrics != "" && c.hiddenMetrics != previous {
 		return run.Usagef("--show-hidden-metrics-for-version must be omitted or have the value %q: only the previous minor version is allowed", previous)
 	}
 	if !(c.goawayChance >= 0 && c.goawayChance <= maxGoawayChance) { // NaN is neither
 		return run.Usagef("--goaway-chance: %v is not between 0 and %v", c.goawayChance, maxGoawayChance)
+	}
+	if c.maxStreams < 0 || c.maxStreams > math.MaxInt32 {
+		return run.Usagef("--http2-max-streams-per-connection: %d is not between 0 and %d", c.maxStreams, math.MaxInt32)
+	}
+	return nil
+}
+
+// start returns once the front door serves.
+func (c *config) start(ctx context.Context, n *run.Node) error {
+	gates, err := parseGates(n.Release, c.featureGates, n.Log)
+	if err != nil {
+		return err
+	}
+	if err := c.check(n); err != nil {
+		return err
 	}
 	runtimeConfig, err := catalogue.ParseRuntimeConfig(c.runtimeConfig...)
 	if err != nil {
@@ -124,7 +134,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	listener, err := c.listen(n.Log)
+	listener, err := c.listener.Open(n.Log, n.WatchCertificates)
 	if err != nil {
 		return err
 	}
@@ -132,7 +142,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 		_ = listener.Close()
 		return err
 	}
-	server := newServer(d.pipeline(), n.Log)
+	server := newServer(d.pipeline(), c.maxStreams, n.Log)
 	n.Go("serving HTTPS", func(context.Context) error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err
@@ -151,39 +161,23 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
+// defaultStreams is the maximum number of concurrent requests of an HTTP/2 connection
+// unless --http2-max-streams-per-connection sets another.
+const defaultStreams = 250
+
 // newServer returns the HTTP server with its connection-level limits on slow clients.
 // Package pace has the limits per request.
-func newServer(handler http.Handler, log *slog.Logger) *http.Server {
+func newServer(handler http.Handler, streams int, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute, MaxHeaderBytes: 1 << 20,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: 250,
+			MaxConcurrentStreams: cmp.Or(streams, defaultStreams),
 			// Close HTTP/2 connections that no longer respond to pings or accept no
 			// data on any stream.
 			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: answerStall,
 		},
 	}
-}
-
-// listen opens the port with TLS. Client certificates are requested but verified by
-// authn, not here. The serving certificate is reloaded when its files change.
-func (c *config) listen(log *slog.Logger) (net.Listener, error) {
-	if c.certFile == "" || c.keyFile == "" {
-		return nil, run.Usagef("--tls-cert-file and --tls-private-key-file are required")
-	}
-	certificate, err := keypair.Open(keypair.Files{What: "serving certificate", Cert: c.certFile, Key: c.keyFile}, log)
-	if err != nil {
-		return nil, run.Usagef("--tls-cert-file, --tls-private-key-file: %v", err)
-	}
-	plain, err := net.Listen("tcp", net.JoinHostPort(c.bindAddress, strconv.Itoa(c.securePort)))
-	if err != nil {
-		return nil, err
-	}
-	return tls.NewListener(plain, &tls.Config{
-		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate.Get(), nil },
-	}), nil
 }
 
 // openAuditLog opens the file of --audit-log-path. It returns nil if the flag is not
