@@ -8,6 +8,7 @@ import (
 	"github.com/portico-platform/portico/authn/internal/method"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/tokenkey"
 )
 
 // constructor returns a method that is configured by the flags, nil if it is off.
@@ -86,7 +87,13 @@ func serviceAccounts(ctx context.Context, n *run.Node, now func() time.Time) (me
 	if len(config.KeyFiles) == 0 {
 		return nil, nil
 	}
-	config.Issuer, config.Audiences = issuer(n), apiAudiences(n)
+	var err error
+	if config.Issuers, err = issuers(n); err != nil {
+		return nil, err
+	}
+	if config.Audiences, err = apiAudiences(n); err != nil {
+		return nil, err
+	}
 	if lookup, _ := n.Flags.GetBool("service-account-lookup"); lookup {
 		store, err := contract.Store.Use(ctx, n)
 		if err != nil {
@@ -122,6 +129,7 @@ func openID(_ context.Context, n *run.Node, now func() time.Time) (method.Method
 	config.GroupsPrefix, _ = n.Flags.GetString("oidc-groups-prefix")
 	config.RequiredClaims, _ = n.Flags.GetStringToString("oidc-required-claim")
 	config.CAFile, _ = n.Flags.GetString("oidc-ca-file")
+	config.SigningAlgorithms, _ = n.Flags.GetStringSlice("oidc-signing-algs")
 	switch {
 	case config.IssuerURL == "" && config.ClientID == "":
 		return nil, nil
@@ -129,6 +137,9 @@ func openID(_ context.Context, n *run.Node, now func() time.Time) (method.Method
 		return nil, run.Usagef("--oidc-issuer-url and --oidc-client-id need each other")
 	case !strings.HasPrefix(config.IssuerURL, "https://"):
 		return nil, run.Usagef("--oidc-issuer-url: %q is not an https URL", config.IssuerURL)
+	}
+	if err := method.CheckSigningAlgorithms(config.SigningAlgorithms); err != nil {
+		return nil, run.Usagef("--oidc-signing-algs: %v", err)
 	}
 	m, err := method.NewOIDC(config, now)
 	if err != nil {
@@ -157,18 +168,20 @@ func webhook(_ context.Context, n *run.Node, now func() time.Time) (method.Metho
 	return m, nil
 }
 
-// issuer returns the issuer of bound service account tokens.
-func issuer(n *run.Node) string {
-	if issuer, _ := n.Flags.GetString("service-account-issuer"); issuer != "" {
-		return issuer
+// issuers returns the issuers of bound service account tokens.
+func issuers(n *run.Node) ([]string, error) {
+	given, _ := n.Flags.GetStringArray("service-account-issuer")
+	all, err := tokenkey.Issuers(given, n.Vocabulary.TokenIssuer)
+	if err != nil {
+		return nil, run.Usagef("--service-account-issuer: %v", err)
 	}
-	return n.Vocabulary.TokenIssuer
+	return all, nil
 }
 
 // apiAudiences returns the audiences of this API.
-func apiAudiences(n *run.Node) []string {
+func apiAudiences(n *run.Node) ([]string, error) {
 	if audiences, _ := n.Flags.GetStringSlice("api-audiences"); len(audiences) > 0 {
-		return audiences
+		return audiences, nil
 	}
-	return []string{issuer(n)}
+	return issuers(n)
 }

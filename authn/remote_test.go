@@ -2,12 +2,15 @@ package authn_test
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -81,30 +84,16 @@ func sampled(t *testing.T) (context.Context, string) {
 
 func TestOpenIDConnect(t *testing.T) {
 	key := newKey(t)
-	mux := http.NewServeMux()
-	issuer := httptest.NewTLSServer(mux)
-	defer issuer.Close()
-	answer := func(path string, content any) {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(content) // the client sees a broken answer
-		})
-	}
-	answer("/.well-known/openid-configuration", map[string]any{"issuer": issuer.URL, "jwks_uri": issuer.URL + "/keys"})
-	answer("/keys", jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), Algorithm: "ES256", Use: "sig"}}})
+	issuer := openIDIssuer(t, jose.JSONWebKey{Key: key.Public(), Algorithm: "ES256", Use: "sig"})
 	a := started(t, "--oidc-issuer-url="+issuer.URL, "--oidc-client-id=me", "--oidc-ca-file="+certificateOf(t, issuer),
-		"--oidc-groups-claim=groups", "--oidc-groups-prefix=oidc:", "--oidc-required-claim=tenant=blue")
+		"--oidc-signing-algs=RS256,ES256", "--oidc-groups-claim=groups", "--oidc-groups-prefix=oidc:", "--oidc-required-claim=tenant=blue")
 	token := func(change func(map[string]any)) services.Credentials {
 		claims := map[string]any{"iss": issuer.URL, "aud": "me", "sub": "ann", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
 			"groups": []string{"g1", "g2"}, "tenant": "blue"}
 		change(claims)
 		return services.Credentials{BearerToken: signed(t, key, claims)}
 	}
-	good := token(func(map[string]any) {})
-	got, err := a.Authenticate(t.Context(), good)
-	for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); {
-		got, err = a.Authenticate(t.Context(), good) // the issuer is discovered while serving
-	}
+	got, err := awaitToken(t, a, token(func(map[string]any) {}))
 	if err != nil || got.User.Name != issuer.URL+"#ann" || strings.Join(got.User.Groups, " ") != "oidc:g1 oidc:g2 system:authenticated" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -119,6 +108,77 @@ func TestOpenIDConnect(t *testing.T) {
 	} {
 		if _, err := a.Authenticate(t.Context(), token(change)); !services.IsReason(err, services.ReasonUnauthorized) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// openIDIssuer starts an OpenID Connect issuer with the keys.
+func openIDIssuer(t *testing.T, keys ...jose.JSONWebKey) *httptest.Server {
+	t.Helper()
+	mux := http.NewServeMux()
+	issuer := httptest.NewTLSServer(mux)
+	t.Cleanup(issuer.Close)
+	answer := func(path string, content any) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(content) // the client sees a broken answer
+		})
+	}
+	answer("/.well-known/openid-configuration", map[string]any{"issuer": issuer.URL, "jwks_uri": issuer.URL + "/keys"})
+	answer("/keys", jose.JSONWebKeySet{Keys: keys})
+	return issuer
+}
+
+// awaitToken authenticates with a token, again until the issuer is discovered, which happens
+// while serving.
+func awaitToken(t *testing.T, a services.Authn, c services.Credentials) (got services.Authentication, err error) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; {
+		if got, err = a.Authenticate(t.Context(), c); err == nil || time.Now().After(end) {
+			return got, err
+		}
+	}
+}
+
+// TestSigningAlgorithms: only ID tokens with an algorithm of --oidc-signing-algs are accepted,
+// RS256 by default.
+func TestSigningAlgorithms(t *testing.T) {
+	elliptic := newKey(t)
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer := openIDIssuer(t, jose.JSONWebKey{Key: elliptic.Public(), KeyID: "e", Use: "sig"}, jose.JSONWebKey{Key: rsaKey.Public(), KeyID: "r", Use: "sig"})
+	claims := map[string]any{"iss": issuer.URL, "aud": "me", "sub": "ann", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
+	flags := []string{"--oidc-issuer-url=" + issuer.URL, "--oidc-client-id=me", "--oidc-ca-file=" + certificateOf(t, issuer)}
+	tokens := map[jose.SignatureAlgorithm]string{
+		jose.RS256: signedWith(t, jose.RS256, rsaKey, claims), jose.PS512: signedWith(t, jose.PS512, rsaKey, claims), jose.ES256: signed(t, elliptic, claims)}
+	for flag, accepted := range map[string][]jose.SignatureAlgorithm{
+		"":                                {jose.RS256},
+		"--oidc-signing-algs=ES256,PS512": {jose.ES256, jose.PS512},
+	} {
+		given := flags
+		if flag != "" {
+			given = append(slices.Clone(flags), flag)
+		}
+		a := started(t, given...)
+		for _, algorithm := range accepted {
+			if _, err := awaitToken(t, a, services.Credentials{BearerToken: tokens[algorithm]}); err != nil {
+				t.Errorf("%q: %s: %v", flag, algorithm, err)
+			}
+		}
+		for algorithm, token := range tokens {
+			if slices.Contains(accepted, algorithm) {
+				continue
+			}
+			if _, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: token}); !services.IsReason(err, services.ReasonUnauthorized) {
+				t.Errorf("%q: %s: %v", flag, algorithm, err)
+			}
+		}
+	}
+	for _, flag := range []string{"--oidc-signing-algs=none", "--oidc-signing-algs=HS256", "--oidc-signing-algs="} {
+		if _, err := start(t, append(slices.Clone(flags), flag)...); err == nil || !strings.Contains(err.Error(), "--oidc-signing-algs") {
+			t.Errorf("%s: %v", flag, err)
 		}
 	}
 }

@@ -5,10 +5,12 @@ package authn
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/authn/internal/method"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
@@ -31,8 +33,12 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
+	audiences, err := apiAudiences(n)
+	if err != nil {
+		return err
+	}
 	anonymous, _ := n.Flags.GetBool("anonymous-auth")
-	contract.Authn.Offer(n, &chain{methods: methods, audiences: apiAudiences(n), anonymous: anonymous, log: n.Log})
+	contract.Authn.Offer(n, &chain{methods: methods, audiences: audiences, anonymous: anonymous, log: n.Log})
 	return nil
 }
 
@@ -44,8 +50,8 @@ func flags(fs *pflag.FlagSet) {
 
 	fs.StringArray("service-account-key-file", nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
 	fs.Bool("service-account-lookup", true, "reject service account tokens whose account, Secret or Pod was deleted")
-	fs.String("service-account-issuer", "", "issuer of bound service account tokens; if empty, a default of the vocabulary")
-	fs.StringSlice("api-audiences", nil, "audiences of this API; if empty, the service account issuer")
+	fs.StringArray("service-account-issuer", nil, "issuer of bound service account tokens; if empty, a default of the vocabulary; if given more than once, the first one issues tokens and the tokens of all are accepted")
+	fs.StringSlice("api-audiences", nil, "audiences of this API; if empty, the service account issuers")
 
 	fs.String("oidc-issuer-url", "", "https URL of the OpenID Connect issuer whose ID tokens are accepted")
 	fs.String("oidc-client-id", "", "client ID that ID tokens must be issued for")
@@ -54,6 +60,7 @@ func flags(fs *pflag.FlagSet) {
 	fs.String("oidc-groups-claim", "", "claim with the list of groups")
 	fs.String("oidc-groups-prefix", "", "prefix of group names")
 	fs.StringToString("oidc-required-claim", nil, "key=value of a claim that ID tokens must have; may be given more than once")
+	fs.StringSlice("oidc-signing-algs", []string{"RS256"}, "accepted signature algorithms of ID tokens: "+strings.Join(method.SigningAlgorithms(), ", "))
 	fs.String("oidc-ca-file", "", "PEM file of the authorities of the issuer's serving certificate; if empty, the host's")
 
 	fs.String("authentication-token-webhook-config-file", "", "kubeconfig file of the remote service that checks bearer tokens")

@@ -126,9 +126,56 @@ func TestServiceAccountTokens(t *testing.T) {
 	wantRefused("another account of that name", bound("https://platform.default.svc", time.Hour))
 }
 
+// TestIssuersInRotation: the tokens of all issuers are accepted, for any of them as audience.
+func TestIssuersInRotation(t *testing.T) {
+	key := newKey(t)
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
+	cluster := fake.New(t)
+	cluster.Put(t, accounts, `{metadata: {name: robot, namespace: platform-system, uid: u1}}`)
+	a, err := startOn(t, cluster, "--service-account-key-file="+file, "--service-account-issuer=https://new", "--service-account-issuer=https://old,with-comma")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		issuer, audience string
+		want             bool
+	}{
+		{"https://new", "https://new", true},
+		{"https://old,with-comma", "https://old,with-comma", true},
+		{"https://old,with-comma", "https://new", true},
+		{"https://old", "https://new", false},
+		{"https://platform.default.svc", "https://new", false},
+		{"https://new", "https://platform.default.svc", false},
+	} {
+		_, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: signed(t, key, map[string]any{
+			"iss": c.issuer, "sub": "system:serviceaccount:" + namespace + ":robot", "aud": []string{c.audience}, "exp": time.Now().Add(time.Hour).Unix(),
+			"platform.io": map[string]any{"namespace": namespace, "serviceaccount": map[string]any{"name": "robot", "uid": "u1"}},
+		})})
+		if c.want != (err == nil) || !c.want && !services.IsReason(err, services.ReasonUnauthorized) {
+			t.Errorf("issued by %s for %s: %v", c.issuer, c.audience, err)
+		}
+	}
+	for _, flags := range [][]string{
+		{"--service-account-issuer=a", "--service-account-issuer=a"}, {"--service-account-issuer=https://a b:%"},
+	} {
+		if _, err := start(t, append(flags, "--service-account-key-file="+file)...); err == nil || !strings.Contains(err.Error(), "--service-account-issuer") {
+			t.Errorf("%v: %v", flags, err)
+		}
+	}
+}
+
 func signed(t *testing.T, key *ecdsa.PrivateKey, claims map[string]any) string {
 	t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, nil)
+	return signedWith(t, jose.ES256, key, claims)
+}
+
+func signedWith(t *testing.T, algorithm jose.SignatureAlgorithm, key any, claims map[string]any) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

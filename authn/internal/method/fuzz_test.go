@@ -67,7 +67,7 @@ func FuzzBootstrapSecret(f *testing.F) {
 // FuzzServiceAccountToken: tokens that no known key has signed are rejected.
 func FuzzServiceAccountToken(f *testing.F) {
 	m, err := NewServiceAccount(ServiceAccountConfig{Vocabulary: vocabulary.Platform(), KeyFiles: []string{"testdata/account.pub"},
-		Issuer: "https://issuer", Audiences: []string{"https://issuer"}}, time.Now)
+		Issuers: []string{"https://issuer"}, Audiences: []string{"https://issuer"}}, time.Now)
 	if err != nil {
 		f.Fatal(err)
 	}

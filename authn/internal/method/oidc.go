@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,9 +31,33 @@ const (
 	firstDiscovery, slowestDiscovery = 200 * time.Millisecond, 10 * time.Second
 )
 
-// signatures are the accepted signature algorithms of ID tokens.
+// signatures are the signature algorithms of ID tokens that can be accepted.
 var signatures = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512}
+
+// SigningAlgorithms returns the names of the signature algorithms of ID tokens that can be
+// accepted.
+func SigningAlgorithms() []string {
+	names := make([]string, len(signatures))
+	for i, a := range signatures {
+		names[i] = string(a)
+	}
+	return names
+}
+
+// CheckSigningAlgorithms returns an error unless there are names and each is one of
+// SigningAlgorithms.
+func CheckSigningAlgorithms(names []string) error {
+	if len(names) == 0 {
+		return errors.New("no algorithm is given")
+	}
+	for _, name := range names {
+		if !slices.Contains(signatures, jose.SignatureAlgorithm(name)) {
+			return fmt.Errorf("%q is not one of %s", name, strings.Join(SigningAlgorithms(), ", "))
+		}
+	}
+	return nil
+}
 
 // OIDCConfig holds the issuer of ID tokens and the claims to read (section
 // "OpenID Connect flags").
@@ -43,8 +69,10 @@ type OIDCConfig struct {
 	GroupsClaim    string
 	GroupsPrefix   string
 	RequiredClaims map[string]string
-	CAFile         string // empty: the host's root certificates
-	Log            *slog.Logger
+	// SigningAlgorithms are the accepted ones of SigningAlgorithms().
+	SigningAlgorithms []string
+	CAFile            string // empty: the host's root certificates
+	Log               *slog.Logger
 }
 
 // OIDC authenticates ID tokens of one issuer. It discovers the issuer's keys while
@@ -86,12 +114,8 @@ func (m *OIDC) Run(ctx context.Context) error {
 	for pauses := retry.NewBackoff(firstDiscovery, slowestDiscovery); ; {
 		provider, err := oidc.NewProvider(ctx, m.config.IssuerURL)
 		if err == nil {
-			algorithms := make([]string, len(signatures))
-			for i, a := range signatures {
-				algorithms[i] = string(a)
-			}
 			m.verifier.Store(provider.VerifierContext(ctx, &oidc.Config{
-				ClientID: m.config.ClientID, SupportedSigningAlgs: algorithms, Now: m.now}))
+				ClientID: m.config.ClientID, SupportedSigningAlgs: m.config.SigningAlgorithms, Now: m.now}))
 			return nil
 		}
 		if ctx.Err() != nil {

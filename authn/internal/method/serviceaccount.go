@@ -23,7 +23,7 @@ const serviceAccountFor = 5 * time.Second
 type ServiceAccountConfig struct {
 	Vocabulary vocabulary.Vocabulary
 	KeyFiles   []string // of public or private keys, or certificates
-	Issuer     string   // of bound tokens
+	Issuers    []string // of bound tokens
 	Audiences  []string // of this API
 	// Store is used to check that the account and the bound objects still exist; nil means
 	// no check.
@@ -79,7 +79,7 @@ func (m *ServiceAccount) Authenticate(ctx context.Context, c services.Credential
 	if err := token.UnsafeClaimsWithoutVerification(&standard); err != nil {
 		return services.Authentication{}, ErrNone
 	}
-	if standard.Issuer != m.config.Issuer && standard.Issuer != m.config.Vocabulary.LegacyTokenIssuer {
+	if !slices.Contains(m.config.Issuers, standard.Issuer) && standard.Issuer != m.config.Vocabulary.LegacyTokenIssuer {
 		return services.Authentication{}, ErrNone
 	}
 	claims := map[string]json.RawMessage{}

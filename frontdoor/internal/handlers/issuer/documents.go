@@ -20,8 +20,8 @@ import (
 func Register(fs *pflag.FlagSet) {
 	fs.String("service-account-signing-key-file", "", "PEM file with the private key that signs service account tokens (default: the first one in --service-account-key-file)")
 	fs.StringArray("service-account-key-file", nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
-	fs.String("service-account-issuer", "", "issuer of bound service account tokens; a name of this API when empty")
-	fs.StringSlice("api-audiences", nil, "audiences that this API answers to; the service account issuer when empty")
+	fs.StringArray("service-account-issuer", nil, "issuer of bound service account tokens; if empty, a default of the vocabulary; if given more than once, the first one issues tokens and the tokens of all are accepted")
+	fs.StringSlice("api-audiences", nil, "audiences that this API answers to; the service account issuers when empty")
 }
 
 // New returns the token signer, or nil if the flags name public keys only.
@@ -33,12 +33,14 @@ func New(n *run.Node) (*Issuer, error) {
 	if file, _ := n.Flags.GetString("tls-private-key-file"); len(files) == 0 && file != "" {
 		files = []string{file}
 	}
-	i := &Issuer{Name: n.Vocabulary.TokenIssuer, Claim: n.Vocabulary.Domain}
-	if name, _ := n.Flags.GetString("service-account-issuer"); name != "" {
-		i.Name = name
+	given, _ := n.Flags.GetStringArray("service-account-issuer")
+	names, err := tokenkey.Issuers(given, n.Vocabulary.TokenIssuer)
+	if err != nil {
+		return nil, run.Usagef("--service-account-issuer: %v", err)
 	}
+	i := &Issuer{Name: names[0], Claim: n.Vocabulary.Domain}
 	if i.Audiences, _ = n.Flags.GetStringSlice("api-audiences"); len(i.Audiences) == 0 {
-		i.Audiences = []string{i.Name}
+		i.Audiences = names
 	}
 	switch err := i.Sign(files...); {
 	case errors.Is(err, tokenkey.ErrNone):
