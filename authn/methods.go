@@ -82,7 +82,7 @@ func tokenFiles(_ context.Context, n *run.Node, _ func() time.Time) (method.Meth
 }
 
 func serviceAccounts(ctx context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
-	config := method.ServiceAccountConfig{Vocabulary: n.Vocabulary}
+	config := method.ServiceAccountConfig{Vocabulary: n.Vocabulary, Metrics: n.Metrics}
 	config.KeyFiles, _ = n.Flags.GetStringArray("service-account-key-file")
 	if len(config.KeyFiles) == 0 {
 		return nil, nil

@@ -94,6 +94,12 @@ func TestServiceAccountTokens(t *testing.T) {
 			"platform.io": map[string]any{"namespace": namespace, "serviceaccount": map[string]any{"name": "robot", "uid": "u1"}},
 		})
 	}
+	warnAfter := time.Now().Add(-time.Minute).Truncate(time.Second)
+	stale := signed(t, key, map[string]any{
+		"iss": "https://platform.default.svc", "sub": "system:serviceaccount:" + namespace + ":robot", "aud": []string{"https://platform.default.svc"},
+		"exp":         time.Now().Add(time.Hour).Unix(),
+		"platform.io": map[string]any{"namespace": namespace, "serviceaccount": map[string]any{"name": "robot", "uid": "u1"}, "warnafter": warnAfter.Unix()},
+	})
 	token := kept(key)
 	ask := func(token string) error {
 		got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: token})
@@ -116,6 +122,9 @@ func TestServiceAccountTokens(t *testing.T) {
 	}
 	if err := ask(bound("https://platform.default.svc", time.Hour)); err != nil {
 		t.Error(err)
+	}
+	if got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: stale}); err != nil || !got.WarnAfter.Equal(warnAfter) {
+		t.Errorf("a token that should have been replaced: %+v, %v", got, err)
 	}
 	wantRefused("for another audience", bound("vault", time.Hour))
 	wantRefused("out of date", bound("https://platform.default.svc", -time.Hour))

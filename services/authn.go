@@ -40,6 +40,9 @@ type Authentication struct {
 	// ProxyHeaders are the headers that identified the user. The front door removes
 	// them before it forwards a request.
 	ProxyHeaders []string
+	// WarnAfter is when the client should have replaced its token, which is still valid, in
+	// whole seconds; zero if there is no such time.
+	WarnAfter time.Time
 }
 
 // UserInfo identifies a user: the attributes of section "Authentication".

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -29,7 +30,7 @@ func (s authnServer) Authenticate(ctx context.Context, m *pb.Credentials) (*pb.A
 	}
 	return &pb.Authentication{
 		User: userOut(a.User), Audiences: a.Audiences,
-		CacheFor: durationpb.New(a.CacheFor), ProxyHeaders: a.ProxyHeaders,
+		CacheFor: durationpb.New(a.CacheFor), ProxyHeaders: a.ProxyHeaders, WarnAfter: secondsOut(a.WarnAfter),
 	}, nil
 }
 
@@ -52,8 +53,22 @@ func (c authnClient) Authenticate(ctx context.Context, r services.Credentials) (
 	}
 	return services.Authentication{
 		User: userIn(m.GetUser()), Audiences: m.GetAudiences(),
-		CacheFor: m.GetCacheFor().AsDuration(), ProxyHeaders: m.GetProxyHeaders(),
+		CacheFor: m.GetCacheFor().AsDuration(), ProxyHeaders: m.GetProxyHeaders(), WarnAfter: secondsIn(m.GetWarnAfter()),
 	}, nil
+}
+
+func secondsOut(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+func secondsIn(seconds int64) time.Time {
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
 }
 
 func headersOut(headers map[string][]string) []*pb.Header {

@@ -117,6 +117,10 @@ func wantRoundTrip[Request, Answer any](t *testing.T, e *echo, call func(context
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Unix(1<<30, 0)))
+			return
+		}
 		for i := range v.NumField() {
 			fill(v.Field(i))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -28,6 +29,8 @@ type ServiceAccountConfig struct {
 	// Store is used to check that the account and the bound objects still exist; nil means
 	// no check.
 	Store services.Reader
+	// Metrics is where the counters of tokens are registered; nil means nowhere.
+	Metrics *prometheus.Registry
 }
 
 // ServiceAccount authenticates tokens of service accounts: those in Secrets, and bound ones
@@ -35,12 +38,13 @@ type ServiceAccountConfig struct {
 type ServiceAccount struct {
 	config ServiceAccountConfig
 	keys   []any
+	used   usedTokens
 	now    func() time.Time
 }
 
 // NewServiceAccount reads the keys that verify tokens.
 func NewServiceAccount(config ServiceAccountConfig, now func() time.Time) (*ServiceAccount, error) {
-	m := &ServiceAccount{config: config, now: now}
+	m := &ServiceAccount{config: config, now: now, used: newUsedTokens(config.Metrics)}
 	for _, path := range config.KeyFiles {
 		keys, err := readPublicKeys(path)
 		if err != nil {
@@ -60,7 +64,9 @@ type account struct {
 	ServiceAccount named  `json:"serviceaccount"`
 	Secret         named  `json:"secret"`
 	Pod            named  `json:"pod"`
-	legacy         bool
+	// WarnAfter is when the client should have replaced the token.
+	WarnAfter *jwt.NumericDate `json:"warnafter"`
+	legacy    bool
 }
 
 type named struct {
@@ -102,6 +108,10 @@ func (m *ServiceAccount) Authenticate(ctx context.Context, c services.Credential
 		return services.Authentication{}, err
 	}
 	result := services.Authentication{User: m.user(a), Audiences: valid, CacheFor: serviceAccountFor}
+	if a.WarnAfter != nil && !a.legacy {
+		result.WarnAfter = a.WarnAfter.Time()
+	}
+	m.used.count(a.legacy, result.WarnAfter, m.now())
 	if standard.Expiry != nil {
 		result.CacheFor = max(0, min(result.CacheFor, standard.Expiry.Time().Sub(m.now())))
 	}

@@ -2068,6 +2068,7 @@ type Authentication struct {
 	Audiences     []string               `protobuf:"bytes,2,rep,name=audiences,proto3" json:"audiences,omitempty"`
 	CacheFor      *durationpb.Duration   `protobuf:"bytes,3,opt,name=cache_for,json=cacheFor,proto3" json:"cache_for,omitempty"`
 	ProxyHeaders  []string               `protobuf:"bytes,4,rep,name=proxy_headers,json=proxyHeaders,proto3" json:"proxy_headers,omitempty"`
+	WarnAfter     int64                  `protobuf:"varint,5,opt,name=warn_after,json=warnAfter,proto3" json:"warn_after,omitempty"` // seconds since 1970; 0: never
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2128,6 +2129,13 @@ func (x *Authentication) GetProxyHeaders() []string {
 		return x.ProxyHeaders
 	}
 	return nil
+}
+
+func (x *Authentication) GetWarnAfter() int64 {
+	if x != nil {
+		return x.WarnAfter
+	}
+	return 0
 }
 
 type UserInfo struct {
@@ -3721,12 +3729,14 @@ const file_portico_proto_rawDesc = "" +
 	"\taudiences\x18\x04 \x03(\tR\taudiences\"4\n" +
 	"\x06Header\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06values\x18\x02 \x03(\fR\x06values\"\xb5\x01\n" +
+	"\x06values\x18\x02 \x03(\fR\x06values\"\xd4\x01\n" +
 	"\x0eAuthentication\x12(\n" +
 	"\x04user\x18\x01 \x01(\v2\x14.portico.v1.UserInfoR\x04user\x12\x1c\n" +
 	"\taudiences\x18\x02 \x03(\tR\taudiences\x126\n" +
 	"\tcache_for\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bcacheFor\x12#\n" +
-	"\rproxy_headers\x18\x04 \x03(\tR\fproxyHeaders\"\xcd\x01\n" +
+	"\rproxy_headers\x18\x04 \x03(\tR\fproxyHeaders\x12\x1d\n" +
+	"\n" +
+	"warn_after\x18\x05 \x01(\x03R\twarnAfter\"\xcd\x01\n" +
 	"\bUserInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x16\n" +

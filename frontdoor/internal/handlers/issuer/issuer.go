@@ -16,9 +16,11 @@ type Issuer struct {
 	// Audiences are those of tokens that are asked for without.
 	Audiences []string
 	// Claim is the name of the claim that says whom a token speaks for.
-	Claim  string
-	signer jose.Signer
-	public jose.JSONWebKey
+	Claim string
+	// Lifetimes bounds and extends how long the tokens are valid.
+	Lifetimes Lifetimes
+	signer    jose.Signer
+	public    jose.JSONWebKey
 }
 
 // Sign lets an issuer sign with the first private key in the files; tokenkey.ErrNone
@@ -45,6 +47,8 @@ type Subject struct {
 	ServiceAccount Named  `json:"serviceaccount"`
 	Pod            *Named `json:"pod,omitempty"`
 	Secret         *Named `json:"secret,omitempty"`
+	// WarnAfter is when the client should have replaced the token; nil if it is not extended.
+	WarnAfter *jwt.NumericDate `json:"warnafter,omitempty"`
 }
 
 // Named is an object that a token names.

@@ -72,15 +72,22 @@ func (h *Handlers) fillToken(ctx context.Context, a *action, account map[string]
 	if spec.ExpirationSeconds == nil {
 		return services.BadRequest("spec.expirationSeconds: must be specified")
 	}
+	seconds := h.Tokens.Lifetimes.Bound(*spec.ExpirationSeconds)
+	tree.Object(a.body, "spec")["expirationSeconds"] = seconds
+	valid, warnAfter := h.Tokens.Lifetimes.Validity(seconds, whom.Pod != nil)
 	from := h.Now()
-	to := from.Add(time.Duration(*spec.ExpirationSeconds) * time.Second)
+	if warnAfter > 0 {
+		whom.WarnAfter = jwt.NewNumericDate(from.Add(warnAfter))
+	}
+	// The client should replace an extended token at the time that it requested.
+	replace := from.Add(time.Duration(seconds) * time.Second)
 	token, err := h.Tokens.Issue(jwt.Claims{Subject: services.UserServiceAccountStart + a.Namespace + ":" + a.Name,
-		Audience: spec.Audiences}, whom, from, to)
+		Audience: spec.Audiences}, whom, from, from.Add(valid))
 	if err != nil {
 		return err
 	}
 	strategy.Metadata(a.body)["creationTimestamp"] = from.UTC().Format(time.RFC3339)
-	a.body["status"] = map[string]any{"token": token, "expirationTimestamp": to.UTC().Format(time.RFC3339)}
+	a.body["status"] = map[string]any{"token": token, "expirationTimestamp": replace.UTC().Format(time.RFC3339)}
 	return nil
 }
 

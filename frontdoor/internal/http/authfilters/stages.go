@@ -6,6 +6,7 @@ package authfilters
 
 import (
 	"encoding/base64"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 
@@ -60,7 +62,20 @@ func (c *Control) Authenticated(next request.Handler) request.Handler {
 			r.Header.Del(name)
 		}
 		r.User, r.Caller = a.User, a.User
+		c.noteStale(r, a)
 		return next(w, r)
+	}
+}
+
+// noteStale adds an audit annotation to a request with a token that the client should have
+// replaced.
+func (c *Control) noteStale(r *request.Request, a services.Authentication) {
+	if a.WarnAfter.IsZero() || r.Audit == nil {
+		return
+	}
+	if late := time.Since(a.WarnAfter); late > 0 {
+		r.Audit.Annotate(c.Vocabulary.Group("authentication.")+"/stale-token",
+			fmt.Sprintf("subject: %s, seconds after warning threshold: %d", a.User.Name, int64(late.Seconds())))
 	}
 }
 
