@@ -5,7 +5,7 @@ package worker
 
 import (
 	"context"
-	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/dynamic"
@@ -31,7 +31,7 @@ const (
 
 func flags(fs *pflag.FlagSet) {
 	fs.String("kubeconfig", "", "kubeconfig file of the workers, with the address of the API and their credentials")
-	fs.StringSlice("controllers", []string{"*"}, "controllers to run: * for those on by default, name to turn one on, -name to turn one off")
+	fs.StringSlice("controllers", []string{"*"}, "controllers to run: * for those on by default, -* for none, name to turn one on, -name to turn one off; the names: "+strings.Join(controllers, ", "))
 }
 
 func dial(_ context.Context, n *run.Node) (*api.Config, error) {
@@ -78,6 +78,9 @@ func Client(ctx context.Context, n *run.Node) (dynamic.Interface, error) {
 // Config returns the worker's client configuration, for workers with several clients. The
 // caller may modify it.
 func Config(ctx context.Context, n *run.Node) (*rest.Config, error) {
+	if err := checkControllers(n); err != nil {
+		return nil, err
+	}
 	file, err := API.Use(ctx, n)
 	if err != nil {
 		return nil, err
@@ -108,19 +111,4 @@ func configFor(file *api.Config, service string) (*rest.Config, error) {
 	config.QPS, config.Burst = requestsPerSecond, burst
 	config.UserAgent = "portico-" + service
 	return config, nil
-}
-
-// Enabled reports whether --controllers turns a controller on. The last entry with the
-// name has precedence, also over *.
-func Enabled(n *run.Node, name string, byDefault bool) bool {
-	list, _ := n.Flags.GetStringSlice("controllers")
-	for _, word := range slices.Backward(list) {
-		switch word {
-		case name:
-			return true
-		case "-" + name:
-			return false
-		}
-	}
-	return byDefault && slices.Contains(list, "*")
 }
