@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/http/warning"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
@@ -58,19 +57,6 @@ func statusOf(w http.ResponseWriter, err error) int {
 		return a.status
 	}
 	return http.StatusOK
-}
-
-// objectRef names the object of a request for the audit record.
-func objectRef(r *request.Request) *audit.ObjectRef {
-	if r.Type == nil {
-		a := r.Attributes() // of an extension, or of a type that does not exist
-		if a.Resource == "" {
-			return nil
-		}
-		return &audit.ObjectRef{Resource: a.Resource, Namespace: r.Namespace, Name: r.Name, APIGroup: a.Group, APIVersion: a.Version, Subresource: a.Subresource}
-	}
-	return &audit.ObjectRef{Resource: r.Type.Resource, Namespace: r.Namespace, Name: r.Name,
-		APIGroup: r.Type.Group, APIVersion: r.Type.Version, Subresource: r.SubresourceName()}
 }
 
 // requestMetrics holds the front door's own metrics (sections "Other signals" and

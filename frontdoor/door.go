@@ -21,7 +21,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reviews"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
-	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/auditing"
 	"github.com/portico-platform/portico/frontdoor/internal/http/authfilters"
 	"github.com/portico-platform/portico/frontdoor/internal/http/browsers"
 	"github.com/portico-platform/portico/frontdoor/internal/http/compression"
@@ -57,7 +57,7 @@ type door struct {
 	release    release.Release
 	metrics    *requestMetrics
 	tracer     *tracing.Tracer
-	auditLog   *audit.Log // nil if audit logging is off
+	audit      auditing.Auditor
 	store      services.Store
 	admission  services.Admission
 
@@ -154,10 +154,11 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		return nil, err
 	}
 	d.learn(e)
-	if d.auditLog, err = c.openAuditLog(n); err != nil {
+	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
+	d.audit = auditing.Auditor{Text: codec.Text, StatusText: wire.StatusText, StatusOf: statusOf}
+	if d.audit.Log, d.audit.Policy, err = c.audit.Open(n); err != nil {
 		return nil, err
 	}
-	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
 	d.access = &authfilters.Control{Authn: b.Authn, Authz: b.Decisions, Identities: authfilters.NewIdentities(), Vocabulary: n.Vocabulary, Log: n.Log,
 		Reads: inflight.New(c.reads, seatWait), Writes: inflight.New(c.writes, seatWait),
 		Connections: inflight.New(c.connections.Inflight, seatWait), Memory: inflight.NewBytes(requestMemory),

@@ -18,7 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/compression"
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
@@ -53,7 +52,7 @@ func (d *door) stages() []Stage {
 		// connections may take longer.
 		{Name: "bounded", Wrap: d.bounded},
 		// From here on every request is in the audit log, refused ones included.
-		{Name: "audited", Wrap: d.audited},
+		{Name: "audited", Wrap: d.audit.Audited},
 		// Requests for deprecated versions get a Warning header, whatever the response.
 		{Name: "signalled", Wrap: d.signalled},
 		// Answers health checks without credentials, also while authn and authz are
@@ -63,6 +62,8 @@ func (d *door) stages() []Stage {
 		{Name: "authenticated", Wrap: d.access.Authenticated, Waits: true},
 		// Continues the trace of a caller who may ask for that.
 		{Name: "joined", Wrap: d.joined},
+		// The rules of the audit policy depend on the caller, before impersonation.
+		{Name: "matched", Wrap: d.audit.Matched},
 		// Only an authenticated caller may impersonate. Later stages see the
 		// impersonated user.
 		{Name: "impersonated", Wrap: d.access.Impersonated, Waits: true},
@@ -244,27 +245,6 @@ func (d *door) bounded(next request.Handler) request.Handler {
 			r.Exchange.Within(patience)
 		}
 		return next(w, r)
-	}
-}
-
-// audited creates the audit record of the request and writes it when the request is
-// done, and for a connection also when its response has begun.
-func (d *door) audited(next request.Handler) request.Handler {
-	return func(w http.ResponseWriter, r *request.Request) error {
-		received := time.Now()
-		r.Audit = &audit.Record{ID: audit.ID(r.Header.Get("Audit-Id"))}
-		w.Header().Set("Audit-Id", r.Audit.ID)
-		w.Header().Set("Cache-Control", "no-cache, private")
-		log := func(stage string, status int) {
-			if d.auditLog != nil {
-				d.auditLog.Write(audit.Outcome{Record: r.Audit, Request: r.Request, Stage: stage, Verb: r.Verb, Caller: r.Caller, User: r.User,
-					Object: objectRef(r), Received: received, Status: status})
-			}
-		}
-		r.Started = func(status int) { log(audit.ResponseStarted, status) }
-		err := next(w, r)
-		log(audit.ResponseComplete, statusOf(w, err))
-		return err
 	}
 }
 

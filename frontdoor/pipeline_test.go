@@ -24,6 +24,8 @@ func TestStageOrder(t *testing.T) {
 		{"audited", "authenticated", "a refused login is on record"},
 		{"audited", "probed", "health checks are on record too"},
 		{"probed", "authenticated", "health is told when authn is away"},
+		{"authenticated", "matched", "the rules of the audit policy name users"},
+		{"matched", "impersonated", "the rules of the audit policy are about who calls"},
 		{"authenticated", "impersonated", "only a known caller may act as somebody else"},
 		{"impersonated", "authorized", "the impersonated user is who needs the permission"},
 		{"impersonated", "limited", "the share is that of the user who acts"},

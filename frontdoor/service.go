@@ -9,7 +9,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -43,7 +42,7 @@ type config struct {
 	watchTimeout   time.Duration
 	watchHistory   time.Duration
 	feedBytes      int
-	auditLogPath   string
+	audit          audit.Settings
 	hiddenMetrics  string
 	addresses      addressConfig
 	connections    connect.Settings
@@ -81,9 +80,9 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.watchHistory, "feed-history", 5*time.Minute, "how long the front door keeps changes in memory")
 	fs.IntVar(&c.feedBytes, "feed-bytes", 16<<20, "bytes of changes to keep in memory per watched resource type")
 	fs.Int64Var(&c.copiedBytes, "copied-bytes", 128<<20, "bytes of objects to keep in memory of the resource types that are read often, if the store is in another process; 0 for none")
-	fs.StringVar(&c.auditLogPath, "audit-log-path", "", "file for the audit log, one line of JSON per request; - for standard output, empty for none")
 	fs.BoolVar(&c.profiling, "profiling", false, "serve profiles at /debug/pprof/ to users who are authorized for that path")
 	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "previous release, such as 1.20, whose hidden metrics are shown; this release hides none")
+	c.audit.Register(fs)
 	c.addresses.register(fs)
 	c.connections.Register(fs)
 	c.extensions.Register(fs)
@@ -178,22 +177,4 @@ func newServer(handler http.Handler, streams int, log *slog.Logger) *http.Server
 			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: answerStall,
 		},
 	}
-}
-
-// openAuditLog opens the file of --audit-log-path. It returns nil if the flag is not
-// set.
-func (c *config) openAuditLog(n *run.Node) (*audit.Log, error) {
-	apiVersion := n.Vocabulary.Group("audit.") + "/v1"
-	switch c.auditLogPath {
-	case "":
-		return nil, nil
-	case "-":
-		return audit.NewLog(os.Stdout, apiVersion), nil
-	}
-	file, err := os.OpenFile(c.auditLogPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, run.Usagef("--audit-log-path: %v", err)
-	}
-	n.OnStop(func(context.Context) { _ = file.Close() })
-	return audit.NewLog(file, apiVersion), nil
 }

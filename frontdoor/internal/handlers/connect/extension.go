@@ -70,7 +70,7 @@ func (h *Handlers) extend(ctx context.Context, w http.ResponseWriter, r *request
 func started(r *request.Request) func(int) {
 	switch {
 	case r.Verb == "watch":
-		return func(int) { r.Underway() }
+		return r.Underway
 	case r.LongRunning():
 		return r.Begin
 	}

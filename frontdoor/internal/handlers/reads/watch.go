@@ -105,7 +105,7 @@ func (x *watching) serve(ctx context.Context) error {
 	if err := x.flush(); err != nil {
 		return nil
 	}
-	x.r.Underway()
+	x.r.Underway(http.StatusOK)
 	return x.follow(ctx, watcher)
 }
 

@@ -8,9 +8,11 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/portico-platform/portico/services"
@@ -19,7 +21,13 @@ import (
 // Record holds the ID and annotations of a request for the audit log. It is safe for
 // concurrent use.
 type Record struct {
-	ID string
+	ID       string
+	Received time.Time
+	// Rule is what the policy says about the request; nil without a policy, and until the
+	// caller is known.
+	Rule *Rule
+	// Response is the captured response; nil if its body is not logged.
+	Response *Capture
 
 	mu          sync.Mutex
 	annotations map[string]string
@@ -42,15 +50,14 @@ func (a *Record) Annotations() map[string]string {
 	return maps.Clone(a.annotations)
 }
 
-// Log writes a line of JSON per finished request, and one when the response of a
-// connection begins; nil writes nothing.
+// Log writes a line of JSON per event; nil writes nothing.
 type Log struct {
 	apiVersion string
 	mu         sync.Mutex
 	w          io.Writer
 }
 
-// event is a line of the audit log: an audit Event at level Metadata.
+// event is a line of the audit log: an audit Event.
 type event struct {
 	Kind             string            `json:"kind"`
 	APIVersion       string            `json:"apiVersion"`
@@ -64,7 +71,9 @@ type event struct {
 	SourceIPs        []string          `json:"sourceIPs,omitempty"`
 	UserAgent        string            `json:"userAgent,omitempty"`
 	ObjectRef        *ObjectRef        `json:"objectRef,omitempty"`
-	ResponseStatus   map[string]int    `json:"responseStatus"`
+	ResponseStatus   any               `json:"responseStatus,omitempty"`
+	RequestObject    json.RawMessage   `json:"requestObject,omitempty"`
+	ResponseObject   json.RawMessage   `json:"responseObject,omitempty"`
 	Received         time.Time         `json:"requestReceivedTimestamp"`
 	StageTimestamp   time.Time         `json:"stageTimestamp"`
 	Annotations      map[string]string `json:"annotations,omitempty"`
@@ -92,8 +101,10 @@ func NewLog(w io.Writer, apiVersion string) *Log { return &Log{apiVersion: apiVe
 
 // Stages of a request.
 const (
+	RequestReceived  = "RequestReceived"
 	ResponseStarted  = "ResponseStarted"
 	ResponseComplete = "ResponseComplete"
+	Panic            = "Panic"
 )
 
 // Outcome is a request with its record.
@@ -103,23 +114,51 @@ type Outcome struct {
 	Request      *http.Request
 	Verb         string
 	Caller, User services.UserInfo
-	Object       *ObjectRef // nil for non-resource paths
-	Received     time.Time
-	Status       int
+	Object       *ObjectRef       // nil for non-resource paths
+	Status       int              // 0 before the response
+	Failure      *services.Status // the error that the request is answered with
+	Bodies       Bodies
 }
 
-// Write writes the line of a request.
+// status returns the responseStatus of the event. Errors about credentials may quote them,
+// so that their text is left out where the bodies are.
+func (o *Outcome) status() any {
+	switch {
+	case o.Status == 0:
+		return nil
+	case o.Record.Rule == nil:
+		return map[string]int{"code": o.Status}
+	}
+	s := metav1.Status{Code: int32(o.Status)}
+	if o.Failure != nil {
+		s.Status, s.Reason, s.Message = metav1.StatusFailure, metav1.StatusReason(o.Failure.Reason), o.Failure.Message
+		if o.Object.confidential() && !o.Record.Rule.LogsRequest() {
+			s.Message = ""
+		}
+	}
+	return s
+}
+
+// confidential reports whether objects of the type hold credentials.
+func (r *ObjectRef) confidential() bool {
+	if r == nil {
+		return false
+	}
+	switch r.Resource {
+	case "secrets", "tokenreviews":
+		return true
+	case "serviceaccounts":
+		return r.Subresource == "token"
+	}
+	return false
+}
+
+// Write writes the event of a request, unless its rule leaves it out.
 func (l *Log) Write(o Outcome) {
-	e := event{
-		Kind: "Event", APIVersion: l.apiVersion, Level: "Metadata", AuditID: o.Record.ID, Stage: o.Stage,
-		RequestURI: o.Request.URL.RequestURI(), Verb: o.Verb, User: userOf(o.Caller), UserAgent: bounded(o.Request.UserAgent()),
-		SourceIPs: sourceIPs(o.Request), ResponseStatus: map[string]int{"code": o.Status},
-		Received: o.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations(), ObjectRef: o.Object,
+	if !o.Record.Rule.Logs(o.Stage) {
+		return
 	}
-	if o.User.Name != o.Caller.Name {
-		impersonated := userOf(o.User)
-		e.ImpersonatedUser = &impersonated
-	}
+	e := l.event(&o)
 	line, err := json.Marshal(e)
 	if err != nil {
 		return // no field can fail to marshal
@@ -127,6 +166,29 @@ func (l *Log) Write(o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, _ = l.w.Write(append(line, '\n'))
+}
+
+// event returns the event of a request.
+func (l *Log) event(o *Outcome) *event {
+	e := &event{
+		Kind: "Event", APIVersion: l.apiVersion, Level: string(o.Record.Rule.level()), AuditID: o.Record.ID, Stage: o.Stage,
+		RequestURI: o.Request.URL.RequestURI(), Verb: o.Verb, User: userOf(o.Caller), UserAgent: bounded(o.Request.UserAgent()),
+		SourceIPs: sourceIPs(o.Request), ResponseStatus: o.status(),
+		Received: o.Record.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations(), ObjectRef: o.Object,
+	}
+	if o.User.Name != o.Caller.Name {
+		impersonated := userOf(o.User)
+		e.ImpersonatedUser = &impersonated
+	}
+	e.RequestObject, e.ResponseObject = o.Bodies.Request, o.Bodies.Response
+	if o.Bodies.Truncated {
+		if e.Annotations == nil {
+			e.Annotations = map[string]string{}
+		}
+		group, _, _ := strings.Cut(l.apiVersion, "/")
+		e.Annotations[group+"/truncated"] = "true"
+	}
+	return e
 }
 
 // sourceIPs returns the addresses in the request's headers and then the address of the

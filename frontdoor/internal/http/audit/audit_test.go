@@ -23,7 +23,7 @@ func TestSources(t *testing.T) {
 		if forwarded != "" {
 			r.Header.Set("X-Forwarded-For", forwarded)
 		}
-		audit.NewLog(&line, "audit/v1").Write(audit.Outcome{Record: &audit.Record{}, Request: r})
+		audit.NewLog(&line, "audit/v1").Write(audit.Outcome{Stage: audit.ResponseComplete, Record: &audit.Record{}, Request: r})
 		var event struct{ SourceIPs []string }
 		if err := json.Unmarshal([]byte(line.String()), &event); err != nil || !slices.Equal(event.SourceIPs, want) {
 			t.Errorf("%.40q: got %q, want %q (%v)", forwarded, event.SourceIPs, want, err)

@@ -81,6 +81,9 @@ func (r *Request) ReadBody(w http.ResponseWriter) ([]byte, error) {
 	return body, bodyError(err)
 }
 
+// Received returns what Receive has read, for the audit log.
+func (r *Request) Received() []byte { return r.body }
+
 // bodyError translates an error of reading a body for the client. It returns nil for
 // io.EOF.
 func bodyError(err error) error {

@@ -54,7 +54,7 @@ type Request struct {
 
 	// Exchange is the underlying connection; nil if there is none.
 	Exchange *pace.Exchange
-	// Started is called when the response of a connection has begun. It may be nil.
+	// Started is called when the response of a connection or a watch has begun. It may be nil.
 	Started func(status int)
 	// Seat is the request's slot in the concurrency limiter. Memory holds the bytes of
 	// its body and of a stalled response.
@@ -77,12 +77,15 @@ func (r *Request) Stalled(left int64) bool {
 	return r.Seat.Stall() && r.Memory.Grow(r.memory, r.Requester(), int(left)+overhead)
 }
 
-// Underway returns the seat of a long-running request once its response has started.
-func (r *Request) Underway() {
+// Underway returns the seat of a watch once its response has started.
+func (r *Request) Underway(status int) {
 	if r.Exchange != nil {
 		r.Exchange.Tell(nil)
 	}
 	r.Seat.Release()
+	if r.Started != nil {
+		r.Started(status)
+	}
 }
 
 // Begin is called when the response of a connection begins. The connection keeps its

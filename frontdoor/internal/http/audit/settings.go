@@ -1,0 +1,120 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/reload"
+)
+
+// reloadEvery is how often the policy file is read.
+const reloadEvery = time.Second
+
+// Settings are the flags of the audit log.
+type Settings struct {
+	policyFile string
+	path       string
+}
+
+// Register adds the flags.
+func (s *Settings) Register(fs *pflag.FlagSet) {
+	fs.StringVar(&s.policyFile, "audit-policy-file", "", "file with the Policy that says which requests are logged at which level, read again when it changes; empty: the end of every request at level Metadata")
+	fs.StringVar(&s.path, "audit-log-path", "", "file for the audit log, one line of JSON per request; - for standard output, empty for none")
+}
+
+// Open returns the log, which is nil if no flag names one, and the current policy, which is
+// nil without a file.
+func (s *Settings) Open(n *run.Node) (log *Log, policy func() *Policy, err error) {
+	if log, err = s.open(n); err != nil {
+		return nil, nil, err
+	}
+	policy, err = s.follow(n)
+	return log, policy, err
+}
+
+func (s *Settings) open(n *run.Node) (*Log, error) {
+	apiVersion := apiVersion(n)
+	switch s.path {
+	case "":
+		return nil, nil
+	case "-":
+		return NewLog(os.Stdout, apiVersion), nil
+	}
+	file, err := os.OpenFile(s.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, run.Usagef("--audit-log-path: %v", err)
+	}
+	n.OnStop(func(context.Context) { _ = file.Close() })
+	return NewLog(file, apiVersion), nil
+}
+
+func apiVersion(n *run.Node) string { return n.Vocabulary.Group("audit.") + "/v1" }
+
+// follow returns the current policy of the file, or nil if no flag names one. A new file
+// that is invalid is logged and counted, and the policy before it stays in use.
+func (s *Settings) follow(n *run.Node) (func() *Policy, error) {
+	if s.policyFile == "" {
+		return nil, nil
+	}
+	failures := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "apiserver_audit_policy_reload_failures_total", Help: "New contents of --audit-policy-file that were refused.",
+	})
+	n.Metrics.MustRegister(failures)
+	follower, err := openPolicy(s.policyFile, apiVersion(n), n.Log, failures)
+	if err != nil {
+		return nil, run.Usagef("--audit-policy-file: %v", err)
+	}
+	n.Go("following the audit policy", follower.run)
+	return follower.current.Load, nil
+}
+
+// follower keeps the policy of a file. Requests do not wait for the file.
+type follower struct {
+	files   *reload.Files[*Policy]
+	current atomic.Pointer[Policy]
+}
+
+func openPolicy(path, apiVersion string, log *slog.Logger, failures prometheus.Counter) (*follower, error) {
+	f := &follower{}
+	started := false
+	var err error
+	f.files, err = reload.Open(reload.Config[*Policy]{What: "audit policy", Paths: []string{path}, Log: log,
+		Parse: func(content [][]byte) (*Policy, error) {
+			p, err := ParsePolicy(content[0], apiVersion)
+			if err != nil {
+				if started {
+					failures.Inc()
+				}
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			return p, nil
+		}})
+	if err != nil {
+		return nil, err
+	}
+	started = true
+	f.current.Store(f.files.Get())
+	return f, nil
+}
+
+// run reads the file again until ctx ends.
+func (f *follower) run(ctx context.Context) error {
+	tick := time.NewTicker(reloadEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			f.current.Store(f.files.Get())
+		}
+	}
+}
