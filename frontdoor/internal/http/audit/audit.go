@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
@@ -50,11 +51,29 @@ func (a *Record) Annotations() map[string]string {
 	return maps.Clone(a.annotations)
 }
 
-// Log writes a line of JSON per event; nil writes nothing.
+// Log writes events; nil writes nothing.
 type Log struct {
 	apiVersion string
-	mu         sync.Mutex
-	w          io.Writer
+	outputs    []output
+}
+
+// output takes the lines of events: JSON, or text if it is legacy.
+type output struct {
+	legacy bool
+	take   func(line []byte)
+}
+
+// blocking returns an output that returns when a line is written to w. It counts lines that
+// are not; failed may be nil.
+func blocking(w io.Writer, failed prometheus.Counter) output {
+	var mu sync.Mutex
+	return output{take: func(line []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		if writeAll(w, [][]byte{line}) == 0 && failed != nil {
+			failed.Inc()
+		}
+	}}
 }
 
 // event is a line of the audit log: an audit Event.
@@ -77,6 +96,8 @@ type event struct {
 	Received         time.Time         `json:"requestReceivedTimestamp"`
 	StageTimestamp   time.Time         `json:"stageTimestamp"`
 	Annotations      map[string]string `json:"annotations,omitempty"`
+
+	code int // of the response
 }
 
 type user struct {
@@ -97,7 +118,9 @@ type ObjectRef struct {
 }
 
 // NewLog returns a log that writes events of an apiVersion to w.
-func NewLog(w io.Writer, apiVersion string) *Log { return &Log{apiVersion: apiVersion, w: w} }
+func NewLog(w io.Writer, apiVersion string) *Log {
+	return &Log{apiVersion: apiVersion, outputs: []output{blocking(w, nil)}}
+}
 
 // Stages of a request.
 const (
@@ -163,9 +186,13 @@ func (l *Log) Write(o Outcome) {
 	if err != nil {
 		return // no field can fail to marshal
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, _ = l.w.Write(append(line, '\n'))
+	for _, to := range l.outputs {
+		if to.legacy {
+			to.take(e.legacy())
+		} else {
+			to.take(line)
+		}
+	}
 }
 
 // event returns the event of a request.
@@ -174,7 +201,7 @@ func (l *Log) event(o *Outcome) *event {
 		Kind: "Event", APIVersion: l.apiVersion, Level: string(o.Record.Rule.level()), AuditID: o.Record.ID, Stage: o.Stage,
 		RequestURI: o.Request.URL.RequestURI(), Verb: o.Verb, User: userOf(o.Caller), UserAgent: bounded(o.Request.UserAgent()),
 		SourceIPs: sourceIPs(o.Request), ResponseStatus: o.status(),
-		Received: o.Record.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations(), ObjectRef: o.Object,
+		Received: o.Record.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations(), ObjectRef: o.Object, code: o.Status,
 	}
 	if o.User.Name != o.Caller.Name {
 		impersonated := userOf(o.User)

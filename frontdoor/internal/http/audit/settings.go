@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -21,13 +20,13 @@ const reloadEvery = time.Second
 // Settings are the flags of the audit log.
 type Settings struct {
 	policyFile string
-	path       string
+	file       fileSettings
 }
 
 // Register adds the flags.
 func (s *Settings) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.policyFile, "audit-policy-file", "", "file with the Policy that says which requests are logged at which level, read again when it changes; empty: the end of every request at level Metadata")
-	fs.StringVar(&s.path, "audit-log-path", "", "file for the audit log, one line of JSON per request; - for standard output, empty for none")
+	s.file.register(fs)
 }
 
 // Open returns the log, which is nil if no flag names one, and the current policy, which is
@@ -41,19 +40,23 @@ func (s *Settings) Open(n *run.Node) (log *Log, policy func() *Policy, err error
 }
 
 func (s *Settings) open(n *run.Node) (*Log, error) {
-	apiVersion := apiVersion(n)
-	switch s.path {
-	case "":
+	if err := s.file.check(); err != nil {
+		return nil, err
+	}
+	if s.file.path == "" {
 		return nil, nil
-	case "-":
-		return NewLog(os.Stdout, apiVersion), nil
 	}
-	file, err := os.OpenFile(s.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "apiserver_audit_error_total", Help: "Events that were dropped, by output: log.",
+	}, []string{"plugin"})
+	n.Metrics.MustRegister(failed)
+	log := &Log{apiVersion: apiVersion(n)}
+	file, err := s.file.output(n, failed.WithLabelValues("log"))
 	if err != nil {
-		return nil, run.Usagef("--audit-log-path: %v", err)
+		return nil, err
 	}
-	n.OnStop(func(context.Context) { _ = file.Close() })
-	return NewLog(file, apiVersion), nil
+	log.outputs = append(log.outputs, file)
+	return log, nil
 }
 
 func apiVersion(n *run.Node) string { return n.Vocabulary.Group("audit.") + "/v1" }

@@ -1,0 +1,95 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"gopkg.in/natefinch/lumberjack.v2"
+
+	"github.com/portico-platform/portico/services/kit/run"
+)
+
+// fileSettings are the flags of the log file.
+type fileSettings struct {
+	path                        string
+	maxAge, maxBackups, maxSize int
+	compress                    bool
+	format, mode                string
+}
+
+func (s *fileSettings) register(fs *pflag.FlagSet) {
+	fs.StringVar(&s.path, "audit-log-path", "", "file for the audit log, one line of JSON per request; - for standard output, empty for none")
+	fs.IntVar(&s.maxSize, "audit-log-maxsize", 0, "megabytes of the audit log after which a new file is begun; 0 for 100 if another --audit-log-max flag or --audit-log-compress is set, else no limit")
+	fs.IntVar(&s.maxAge, "audit-log-maxage", 0, "days to keep old files of the audit log; 0 for no limit")
+	fs.IntVar(&s.maxBackups, "audit-log-maxbackup", 0, "number of old files of the audit log to keep; 0 for no limit")
+	fs.BoolVar(&s.compress, "audit-log-compress", false, "compress old files of the audit log with gzip")
+	fs.StringVar(&s.format, "audit-log-format", "json", "format of the audit log: json, or legacy for lines of text")
+	fs.StringVar(&s.mode, "audit-log-mode", "blocking", "blocking: a request waits until its line is written; batch: lines are written in the background, and dropped and counted when too many wait")
+}
+
+// check returns an error that names the invalid flag.
+func (s *fileSettings) check() error {
+	for flag, value := range map[string]int{"maxsize": s.maxSize, "maxage": s.maxAge, "maxbackup": s.maxBackups} {
+		if value < 0 {
+			return run.Usagef("--audit-log-%s: %d is negative", flag, value)
+		}
+	}
+	switch {
+	case s.format != "json" && s.format != "legacy":
+		return run.Usagef("--audit-log-format: %q is neither json nor legacy", s.format)
+	case s.mode != "blocking" && s.mode != "batch":
+		return run.Usagef("--audit-log-mode: %q is neither blocking nor batch", s.mode)
+	}
+	return nil
+}
+
+// open opens the file, which rotates if a flag says so.
+func (s *fileSettings) open() (io.WriteCloser, error) {
+	if s.path == "-" {
+		return standard{os.Stdout}, nil
+	}
+	file, err := os.OpenFile(s.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil || s.maxSize+s.maxAge+s.maxBackups == 0 && !s.compress {
+		return file, err
+	}
+	_ = file.Close() // it can be written
+	return &lumberjack.Logger{Filename: s.path, MaxSize: s.maxSize, MaxAge: s.maxAge, MaxBackups: s.maxBackups, Compress: s.compress}, nil
+}
+
+// standard is standard output, which stays open.
+type standard struct{ io.Writer }
+
+func (standard) Close() error { return nil }
+
+// output opens the file as an output of the log.
+func (s *fileSettings) output(n *run.Node, failed prometheus.Counter) (output, error) {
+	file, err := s.open()
+	if err != nil {
+		return output{}, run.Usagef("--audit-log-path: %v", err)
+	}
+	n.OnStop(func(context.Context) { _ = file.Close() })
+	to := blocking(file, failed)
+	if s.mode == "batch" {
+		q := newQueue(failed, func(_ context.Context, _ <-chan struct{}, batch [][]byte) int { return writeAll(file, batch) })
+		n.Go("writing the audit log", q.run)
+		n.OnStop(q.close)
+		to.take = q.add
+	}
+	to.legacy = s.format == "legacy"
+	return to, nil
+}
+
+// writeAll writes each line by itself, because rotated files are bounded, and returns how many
+// were written.
+func writeAll(w io.Writer, batch [][]byte) (written int) {
+	for _, line := range batch {
+		if _, err := fmt.Fprintf(w, "%s\n", line); err == nil {
+			written++
+		}
+	}
+	return written
+}

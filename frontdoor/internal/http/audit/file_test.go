@@ -1,0 +1,92 @@
+package audit
+
+import (
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/spf13/pflag"
+)
+
+// TestFileFlags: an invalid value is refused by the name of its flag.
+func TestFileFlags(t *testing.T) {
+	for _, flag := range []string{"", "--audit-log-maxsize=-1", "--audit-log-maxage=-1", "--audit-log-maxbackup=-1", "--audit-log-format=xml", "--audit-log-mode=fast"} {
+		var s fileSettings
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		s.register(fs)
+		if flag != "" {
+			if err := fs.Parse([]string{flag}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		name, _, _ := strings.Cut(flag, "=")
+		if err := s.check(); (err != nil) != (flag != "") || err != nil && !strings.Contains(err.Error(), name) {
+			t.Errorf("%q: %v", flag, err)
+		}
+	}
+}
+
+// TestRotation: with a maximum size the log has further files, each of whole lines; without
+// it, one file.
+func TestRotation(t *testing.T) {
+	for _, c := range []struct{ size, files int }{{0, 1}, {1, 3}} {
+		dir := t.TempDir()
+		s := fileSettings{path: filepath.Join(dir, "audit.log"), maxSize: c.size}
+		file, err := s.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := []byte(strings.Repeat("a", 400<<10))
+		if n := writeAll(file, [][]byte{line, line, line, line, line}); n != 5 {
+			t.Errorf("%d lines written", n)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil || len(files) != c.files {
+			t.Fatalf("size %d: %d files, want %d (%v)", c.size, len(files), c.files, err)
+		}
+		for _, f := range files {
+			info, err := f.Info()
+			if err != nil || info.Size()%int64(len(line)+1) != 0 || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %d bytes, %s (%v)", f.Name(), info.Size(), info.Mode(), err)
+			}
+		}
+	}
+}
+
+// TestLegacy: an event is one line of text, whatever a client sends.
+func TestLegacy(t *testing.T) {
+	var lines strings.Builder
+	to := blocking(&lines, nil)
+	to.legacy = true
+	r := httptest.NewRequest("GET", "/api?a=%0Ab", nil)
+	r.Header.Set("User-Agent", "agent\nAUDIT: id=\"forged\"")
+	log := &Log{apiVersion: "audit/v1", outputs: []output{to}}
+	o := Outcome{Stage: ResponseComplete, Record: &Record{ID: "one"}, Request: r, Verb: "get", Status: 403, Object: &ObjectRef{Namespace: "n"}}
+	o.Caller.Name = "jane\ndoe"
+	o.User = o.Caller
+	log.Write(o)
+	got := lines.String()
+	if strings.Count(got, "\n") != 1 || !strings.Contains(got, `AUDIT: id="one" stage="ResponseComplete"`) || !strings.Contains(got, `namespace="n"`) || !strings.Contains(got, `response="403"`) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestFailuresAreCounted: a line that cannot be written is counted.
+func TestFailuresAreCounted(t *testing.T) {
+	failed := dropped()
+	blocking(failing{}, failed).take([]byte("a"))
+	if n := testutil.ToFloat64(failed); n != 1 {
+		t.Errorf("%v counted", n)
+	}
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("no space") }
