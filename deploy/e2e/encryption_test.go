@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/base64"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+func TestEncryptionInOneProcess(t *testing.T) {
+	t.Parallel()
+	v := vocabulary.K8s()
+	file := encryption(t, "", v, "a")
+	a := startAllInOne(t, v, "--encryption-provider-config="+file)
+	encryptedSecrets(t, a.Cluster, filepath.Join(a.Dir, "etcd"), file)
+}
+
+func TestEncryptionInProcesses(t *testing.T) {
+	t.Parallel()
+	v := vocabulary.Platform()
+	s := newSuite(t, v)
+	file := encryption(t, "", v, "a")
+	for _, p := range programs() {
+		if p.etcd {
+			p.args = append(p.args[:len(p.args):len(p.args)], "--encryption-provider-config="+file)
+		}
+		s.start(t, p)
+	}
+	encryptedSecrets(t, s.connect(t, "frontdoor"), s.data, file)
+}
+
+// encryption writes a configuration for secrets, whose first key encrypts.
+func encryption(t *testing.T, file string, v vocabulary.Vocabulary, keys ...string) string {
+	t.Helper()
+	if file == "" {
+		file = filepath.Join(t.TempDir(), "encryption.yaml")
+	}
+	var list []string
+	for _, key := range keys {
+		list = append(list, "{name: "+key+", secret: "+base64.StdEncoding.EncodeToString([]byte(strings.Repeat(key, 32)))+"}")
+	}
+	content := "apiVersion: " + v.Group("apiserver.config.") + "/v1\nkind: EncryptionConfiguration\nresources:\n" +
+		"- {resources: [secrets], providers: [{secretbox: {keys: [" + strings.Join(list, ", ") + "]}}]}\n"
+	if err := os.WriteFile(file+".next", []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".next", file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// encryptedSecrets: the files of etcd do not contain a secret, watches and reads do; an
+// update without a change writes it only after the key was replaced.
+func encryptedSecrets(t *testing.T, c *cluster.Cluster, etcd, file string) {
+	client := c.Client(t)
+	namespace := newNamespace(t, client)
+	secrets := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace)
+	watched, err := secrets.Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watched.Stop()
+	const word = "c3dvcmRmaXNoIGlzIHNlY3JldA=="
+	object := func(kind string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind,
+			"metadata": map[string]any{"name": "a"}, "data": map[string]any{"word": word}}}
+	}
+	made, err := secrets.Create(t.Context(), object("Secret"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if holds(t, etcd, word) {
+		t.Error("the files of etcd contain the secret")
+	}
+	maps := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace)
+	if _, err := maps.Create(t.Context(), object("ConfigMap"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if !holds(t, etcd, word) {
+		t.Error("the files of etcd do not contain what is not encrypted: they are not where this test looks")
+	}
+	write := func() string {
+		t.Helper()
+		got, err := secrets.Update(t.Context(), made.DeepCopy(), metav1.UpdateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.GetResourceVersion()
+	}
+	first := made.GetResourceVersion()
+	for range 3 { // repeated writes without an effect take a shorter way
+		if got := write(); got != first {
+			t.Fatalf("written again with the same key: %s after %s", got, first)
+		}
+	}
+	encryption(t, file, c.Vocabulary, "b", "a")
+	eventually(t, "the secret is written with the new key", func() bool {
+		made.SetResourceVersion("")
+		return write() != first
+	})
+	second := write()
+	encryption(t, file, c.Vocabulary, "b")
+	if got := write(); got != second {
+		t.Errorf("written again with the new key: %s after %s", got, second)
+	}
+	for i, want := range []watch.EventType{watch.Added, watch.Modified} {
+		event := <-watched.ResultChan()
+		seen, ok := event.Object.(*unstructured.Unstructured)
+		if event.Type != want || !ok {
+			t.Fatalf("event %d: %+v", i, event)
+		}
+		if got, _, _ := unstructured.NestedString(seen.Object, "data", "word"); got != word || seen.GetResourceVersion() != []string{first, second}[i] {
+			t.Errorf("event %d: %+v", i, seen)
+		}
+	}
+}
+
+// holds reports whether a file below a folder contains a word.
+func holds(t *testing.T, folder, word string) (found bool) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || found {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		found = bytes.Contains(content, []byte(word))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
