@@ -14,7 +14,8 @@ import (
 // marksKey holds the marks, so that they survive a restart.
 const marksKey = "/portico/hub/marks"
 
-// marksPerHistory is the number of marks per --watch-history.
+// marksPerHistory is the number of marks per --watch-history, or per
+// --etcd-compaction-interval if that is longer, which bounds their number.
 const marksPerHistory = 10
 
 // marks records the age of revisions. All hubs share them in etcd.
@@ -32,7 +33,10 @@ type mark struct {
 // compactAlways compacts revisions that are older than the history, until ctx ends, while
 // this hub is the publisher.
 func (h *Hub) compactAlways(ctx context.Context) {
-	ticker := time.NewTicker(h.config.History / marksPerHistory)
+	if h.config.CompactEvery < 0 {
+		return
+	}
+	ticker := time.NewTicker(h.markEvery())
 	defer ticker.Stop()
 	for {
 		select {
@@ -49,21 +53,33 @@ func (h *Hub) compactAlways(ctx context.Context) {
 	}
 }
 
+// markEvery is the time between marks.
+func (h *Hub) markEvery() time.Duration {
+	return max(h.config.History, h.config.CompactEvery) / marksPerHistory
+}
+
 // compactAt adds a mark with the newest revision that the hub has seen, and compacts to
-// the newest mark that is older than the history. The compacted revision is never ahead
+// the newest mark that is older than the history, unless it has compacted within
+// CompactEvery. The compacted revision is never ahead
 // of a hub that lags. Without new revisions it writes nothing.
 func (h *Hub) compactAt(ctx context.Context, now time.Time) error {
 	saved, modified, err := h.loadMarks(ctx)
 	if err != nil {
 		return err
 	}
-	next := saved.next(mark{Time: now, Revision: h.window.Newest()}, now.Add(-h.config.History))
+	var oldest time.Time // keeps all marks
+	// Ticks are not exact: half a tick early is on time.
+	if h.compacted.IsZero() || now.Sub(h.compacted) >= h.config.CompactEvery-h.markEvery()/2 {
+		oldest = now.Add(-h.config.History)
+	}
+	next := saved.next(mark{Time: now, Revision: h.window.Newest()}, oldest)
 	if next.Compacted > saved.Compacted {
 		// Compact before saving the marks: compaction can be repeated.
 		_, err := h.config.Etcd.Compact(ctx, next.Compacted)
 		if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 			return err
 		}
+		h.compacted = now
 	}
 	if next.Compacted == saved.Compacted && len(next.List) == len(saved.List) {
 		return nil

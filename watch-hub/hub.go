@@ -51,7 +51,7 @@ const (
 	fillBytes = 8 << 20
 )
 
-// Config configures a Hub. All fields but Values and Tracer are required.
+// Config configures a Hub. All fields but Values, CompactEvery and Tracer are required.
 type Config struct {
 	Etcd *clientv3.Client
 	// Values decrypts objects; nil if they are not encrypted.
@@ -62,6 +62,9 @@ type Config struct {
 	Name string
 	// History is how long changes can be replayed and lists continued.
 	History time.Duration
+	// CompactEvery is the minimum time between compactions of etcd; 0 for as often as there
+	// are marks, which is marksPerHistory times per History. Less than 0 is never.
+	CompactEvery time.Duration
 	// WindowBytes bounds the window in memory; older changes come from etcd.
 	WindowBytes int64
 	// KeyLifetime is how often the key of the bus is replaced.
@@ -87,6 +90,7 @@ type Hub struct {
 	filled           bool      // the window holds as much of the past as it can
 	told             time.Time // when progress was last published
 	publishedThrough int64     // and its revision
+	compacted        time.Time // when this hub last compacted
 	// standby is the progress at the last tick while not publishing.
 	standby services.Progress
 }

@@ -32,6 +32,7 @@ func Service() run.Service {
 func flags(fs *pflag.FlagSet) {
 	atrest.Flags(fs)
 	fs.Duration("watch-history", 5*time.Minute, "how long watches can be resumed and lists continued before they expire")
+	fs.Duration("etcd-compaction-interval", 0, "minimum time between compactions of etcd, which then holds up to this time more than --watch-history; 0 turns them off; if the flag is absent, a tenth of --watch-history")
 	fs.Int64("watch-history-bytes", 32<<20, "bytes of history to keep in memory; older changes are read from etcd")
 	fs.Duration("bus-key-lifetime", 24*time.Hour, "how often the key that seals changes on NATS is replaced; deleting "+keys.Path+" in etcd replaces it at once")
 	fs.String("watch-hub-name", "", "unique name of this watch hub (default: the host name)")
@@ -63,9 +64,27 @@ func start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
+// compactEvery returns the Config.CompactEvery of the flag.
+func compactEvery(n *run.Node) (time.Duration, error) {
+	every, _ := n.Flags.GetDuration("etcd-compaction-interval")
+	switch {
+	case !n.Flags.Changed("etcd-compaction-interval"):
+		return 0, nil
+	case every == 0:
+		return -1, nil
+	case every < time.Second:
+		return 0, run.Usagef("--etcd-compaction-interval: %v is neither 0 nor at least a second", every)
+	}
+	return every, nil
+}
+
 func configure(n *run.Node) (Config, error) {
 	config := Config{Log: n.Log, Tracer: n.Tracer}
 	config.History, _ = n.Flags.GetDuration("watch-history")
+	var err error
+	if config.CompactEvery, err = compactEvery(n); err != nil {
+		return config, err
+	}
 	config.WindowBytes, _ = n.Flags.GetInt64("watch-history-bytes")
 	config.KeyLifetime, _ = n.Flags.GetDuration("bus-key-lifetime")
 	config.Name, _ = n.Flags.GetString("watch-hub-name")

@@ -77,7 +77,7 @@ func TestServiceInOneProcess(t *testing.T) {
 
 func TestServiceRefusesBadFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{"--watch-history=10ms"}, {"--watch-history=long"}, {"--watch-history-bytes=-1"},
+		{"--watch-history=10ms"}, {"--etcd-compaction-interval=10ms"}, {"--watch-history=long"}, {"--watch-history-bytes=-1"},
 	} {
 		var source changes.Source
 		running, err := run.Start(t.Context(), parts(t, testbed.StartEtcd(t), &source), append(args, "--log-level=error"))

@@ -213,7 +213,8 @@ func (c contracts) calls(gr resource.GroupResource) map[string]func(context.Cont
 // method, or method:resource for methods with a resource type.
 var allowed = map[string]string{
 	"authn": "Revision Get:secrets Get:serviceaccounts Get:pods",
-	"authz": "Revision Get:roles List:roles Replay:roles Keys:roles Get:clusterrolebindings List:clusterrolebindings Replay:clusterrolebindings Keys:clusterrolebindings",
+	"authz": "Revision Get:roles List:roles Replay:roles Keys:roles Get:clusterrolebindings List:clusterrolebindings Replay:clusterrolebindings Keys:clusterrolebindings " +
+		"Get:pods List:pods Replay:pods Keys:pods",
 	"admission": "Revision Authorize Rules Get:configmaps List:configmaps Get:pods List:pods Get:services List:services Get:roles List:roles " +
 		"Get:namespaces List:namespaces Create:namespaces Replay:namespaces Keys:namespaces Get:storageclasses List:storageclasses Replay:storageclasses Keys:storageclasses " +
 		"Get:serviceaccounts List:serviceaccounts Replay:serviceaccounts Keys:serviceaccounts " +
