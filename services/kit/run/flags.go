@@ -122,6 +122,7 @@ func anywhere() *pflag.FlagSet {
 	fs.Bool("memory-release", true, "return unused memory to the system when the process is idle, which costs a garbage collection after a burst")
 	fs.String("check-health", "", "check /readyz of the process with this --status-`address` and exit with 0 if it is ready, else with 1. For images without a shell")
 	tracing.Flags(fs)
+	fs.Duration(graceFlag, 0, "maximum `duration` of the start: if the process is not ready after it, /livez fails, so that the process is restarted; 0 for no limit")
 	fs.String("status-address", "", "`address` that serves /livez, /readyz and /metrics over plain HTTP; empty: none")
 	return fs
 }

@@ -172,6 +172,9 @@ func newRunning(app App, s *settings) (*Running, error) {
 	}
 	r.base.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.base.Health.Add(Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
+	if err := r.limitStart(s, time.Now()); err != nil {
+		return nil, err
+	}
 	r.base.Health.Add(Check{Name: "shutdown", Probe: func(context.Context) error { return r.stopping() }})
 	r.base.Metrics.MustRegister(build.Info(s.vocabulary.Name, s.release.String()))
 	r.process.expiry = expiry.New(r.base.Log, nil)
