@@ -83,7 +83,8 @@ func (s *Service) url() string {
 	return url
 }
 
-// Post sends a request as JSON and decodes the response into reply. The timeout is also
+// Post sends a request as JSON and decodes the response into reply. With a nil reply the
+// content of a successful response does not matter. The timeout is also
 // sent as a query parameter.
 func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error {
 	if c.err != nil {
@@ -115,6 +116,10 @@ func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error 
 	defer response.Body.Close()
 	if response.StatusCode/100 != 2 {
 		return &StatusError{Code: response.StatusCode, Status: response.Status, Retry: response.Header.Get("Retry-After") != ""}
+	}
+	if reply == nil {
+		_, _ = io.CopyN(io.Discard, response.Body, l.Bytes) // so that the connection can be used again
+		return nil
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, l.Bytes+1))
 	if err != nil {

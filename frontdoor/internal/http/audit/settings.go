@@ -21,12 +21,14 @@ const reloadEvery = time.Second
 type Settings struct {
 	policyFile string
 	file       fileSettings
+	webhook    webhookSettings
 }
 
 // Register adds the flags.
 func (s *Settings) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.policyFile, "audit-policy-file", "", "file with the Policy that says which requests are logged at which level, read again when it changes; empty: the end of every request at level Metadata")
 	s.file.register(fs)
+	s.webhook.register(fs)
 }
 
 // Open returns the log, which is nil if no flag names one, and the current policy, which is
@@ -43,19 +45,28 @@ func (s *Settings) open(n *run.Node) (*Log, error) {
 	if err := s.file.check(); err != nil {
 		return nil, err
 	}
-	if s.file.path == "" {
+	if s.file.path == "" && s.webhook.file == "" {
 		return nil, nil
 	}
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "apiserver_audit_error_total", Help: "Events that were dropped, by output: log.",
+		Name: "apiserver_audit_error_total", Help: "Events that were dropped, by output: log or webhook.",
 	}, []string{"plugin"})
 	n.Metrics.MustRegister(failed)
 	log := &Log{apiVersion: apiVersion(n)}
-	file, err := s.file.output(n, failed.WithLabelValues("log"))
-	if err != nil {
-		return nil, err
+	if s.file.path != "" {
+		to, err := s.file.output(n, failed.WithLabelValues("log"))
+		if err != nil {
+			return nil, err
+		}
+		log.outputs = append(log.outputs, to)
 	}
-	log.outputs = append(log.outputs, file)
+	if s.webhook.file != "" {
+		to, err := s.webhook.output(n, log.apiVersion, failed.WithLabelValues("webhook"))
+		if err != nil {
+			return nil, err
+		}
+		log.outputs = append(log.outputs, to)
+	}
 	return log, nil
 }
 
