@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/portico-platform/portico/services/webhook"
 )
@@ -64,10 +66,8 @@ func (s *receiver) send(t *testing.T, pause time.Duration, given func(*queue) bo
 		l.Write(Outcome{Stage: ResponseComplete, Record: &Record{ID: id}, Request: httptest.NewRequest("GET", "/api", nil), Status: 200})
 	}
 	go func() { _ = q.run(t.Context()) }()
-	for deadline := time.Now().Add(20 * time.Second); !given(q); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing happens")
-		}
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) { return given(q), nil }); err != nil {
+		t.Fatal(err)
 	}
 	q.close(t.Context())
 	return q
