@@ -56,8 +56,8 @@ func surfaceOf(r release.Release, v vocabulary.Vocabulary) (*Surface, error) {
 	return &Surface{Types: types, Definitions: definitions}, nil
 }
 
-// Resources returns the groups and resources under which a release stores objects. It
-// builds no catalogue.
+// Resources returns the groups and resources under which a release stores objects, those
+// that the suite adds among them. It builds no catalogue.
 func Resources(o Options) ([]resource.GroupResource, error) {
 	document, err := documentOf(o.Release)
 	if err != nil {
@@ -67,6 +67,11 @@ func Resources(o Options) ([]resource.GroupResource, error) {
 	if err != nil {
 		return nil, err
 	}
+	more, err := added(o.Vocabulary)
+	if err != nil {
+		return nil, err
+	}
+	types = append(types, more.Types...)
 	described, err := readKinds(o)
 	if err != nil {
 		return nil, err
