@@ -361,6 +361,6 @@ func (x *trial) catchUp(t *testing.T, spaces []string) {
 		return
 	}
 	for _, r := range x.reflected {
-		r.check(t, histories[r.view.resource.Resource].objects(r.view))
+		r.check(t, x.version, histories[r.view.resource.Resource].objects(r.view))
 	}
 }

@@ -116,21 +116,31 @@ func (r *reflected) through() int64 {
 	return revision
 }
 
-// objects returns what the informer holds.
-func (r *reflected) objects() map[string]int64 {
+// objects returns what the informer holds of what has changed after a revision.
+func (r *reflected) objects(after int64) map[string]int64 {
 	objects := map[string]int64{}
 	for _, o := range r.informer.GetStore().List() {
-		if object, err := meta.Accessor(o); err == nil {
+		if object, err := meta.Accessor(o); err == nil && versionOf(object) > after {
 			objects[object.GetNamespace()+"/"+object.GetName()] = versionOf(object)
 		}
 	}
 	return objects
 }
 
-// check compares the informer's cache with the stored objects.
-func (r *reflected) check(t *testing.T, want map[string]int64) {
+// check compares the informer's cache with the stored objects that have changed after a
+// revision.
+func (r *reflected) check(t *testing.T, after int64, want map[string]int64) {
 	t.Helper()
-	eventually(t, "an informer of "+r.view.String()+" holds what is there", func() bool { return maps.Equal(r.objects(), want) })
+	t.Cleanup(func() {
+		if got := r.objects(after); t.Failed() && !maps.Equal(got, want) {
+			for name, revision := range got {
+				if want[name] != revision {
+					t.Logf("an informer of %s holds %s at %d, which is at %d", r.view, name, revision, want[name])
+				}
+			}
+		}
+	})
+	eventually(t, "an informer of "+r.view.String()+" holds what is there", func() bool { return maps.Equal(r.objects(after), want) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.faults) > 0 {
