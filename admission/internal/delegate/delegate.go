@@ -21,7 +21,6 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/admissionservice"
 	"github.com/portico-platform/portico/services/kit/tracing"
-	"github.com/portico-platform/portico/services/tree"
 )
 
 // Plugin asks the services.
@@ -54,7 +53,7 @@ func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
 	var running sync.WaitGroup
 	err := p.each(ctx, r, replicas.Mutate, func(a *asked) error {
 		seen, before := r.Seen[a.key()]
-		if r.Round > 0 && (!before || same(seen, a.request.Object)) {
+		if r.Round > 0 && (!before || review.Same(seen, a.request.Object)) {
 			return nil
 		}
 		r.Seen[a.key()] = a.request.Object
@@ -75,7 +74,7 @@ func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
 
 // change applies the answer of a service that mutates.
 func (p *Plugin) change(ctx context.Context, r *review.Review, a *asked) error {
-	if a.err == nil && a.answer.Object != nil && !same(a.request.Object, a.answer.Object) {
+	if a.err == nil && a.answer.Object != nil && !review.Same(a.request.Object, a.answer.Object) {
 		if a.err = r.ReplaceAs(ctx, a.as, a.answer.Object); a.err == nil {
 			a.changed = true
 			r.Seen[a.key()] = a.answer.Object
@@ -84,16 +83,6 @@ func (p *Plugin) change(ctx context.Context, r *review.Review, a *asked) error {
 	}
 	p.record(r, a)
 	return p.verdict(ctx, a)
-}
-
-// same reports whether two objects are equal, regardless of their encoding.
-func same(a, b []byte) bool {
-	if string(a) == string(b) || len(a) == 0 || len(b) == 0 {
-		return string(a) == string(b)
-	}
-	x, errX := tree.Decode(a)
-	y, errY := tree.Decode(b)
-	return errX == nil && errY == nil && tree.Equal(x, y)
 }
 
 // Validate asks the services that validate, concurrently. If several refuse the request,

@@ -210,3 +210,13 @@ func (r *Review) Forbid(format string, args ...any) *services.Status {
 func Failed(format string, args ...any) *services.Status {
 	return &services.Status{Code: http.StatusInternalServerError, Message: fmt.Sprintf(format, args...)}
 }
+
+// Same reports whether two objects are equal, regardless of their encoding.
+func Same(a, b []byte) bool {
+	if string(a) == string(b) || len(a) == 0 || len(b) == 0 {
+		return string(a) == string(b)
+	}
+	x, errX := tree.Decode(a)
+	y, errY := tree.Decode(b)
+	return errX == nil && errY == nil && tree.Equal(x, y)
+}

@@ -18,7 +18,6 @@ import (
 	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -79,7 +78,7 @@ func (w *Webhooks) change(ctx context.Context, c called, r *review.Review) (err 
 	if q.Object, q.Old, err = r.As(ctx, q.As); err != nil {
 		return match.NotConverted(ctx, c.rules.Who, err)
 	}
-	if r.Round > 0 && same(seen, q.Object) {
+	if r.Round > 0 && review.Same(seen, q.Object) {
 		return nil
 	}
 	answer, err := w.call(ctx, c, r)
@@ -93,7 +92,7 @@ func (w *Webhooks) change(ctx context.Context, c called, r *review.Review) (err 
 			return w.patchError(ctx, c.hook, err)
 		}
 	}
-	changed := !same(q.Object, after)
+	changed := !review.Same(q.Object, after)
 	if changed {
 		if err := r.ReplaceAs(ctx, q.As, after); err != nil {
 			return match.NotConverted(ctx, c.rules.Who, err)
@@ -106,16 +105,6 @@ func (w *Webhooks) change(ctx context.Context, c called, r *review.Review) (err 
 			`{"configuration":%q,"webhook":%q,"mutated":%t}`, c.configuration, c.name, changed),
 	})
 	return nil
-}
-
-// same reports whether two objects are equal, regardless of their encoding.
-func same(a, b []byte) bool {
-	if string(a) == string(b) || len(a) == 0 || len(b) == 0 {
-		return string(a) == string(b)
-	}
-	x, errX := tree.Decode(a)
-	y, errY := tree.Decode(b)
-	return errX == nil && errY == nil && tree.Equal(x, y)
 }
 
 // patchError returns the error of a patch that could not be applied: a failed webhook
