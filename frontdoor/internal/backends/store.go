@@ -10,10 +10,13 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/sharedcall"
 	"github.com/portico-platform/portico/services/resource"
 )
 
 const (
+	// headsTimeout bounds one call of the store for heads.
+	headsTimeout = 10 * time.Second
 	// lagWait is how long a read waits for a copy that is behind before it goes to the store.
 	lagWait = 25 * time.Millisecond
 	// trusted is how long after its verification a copy serves reads that need not be the
@@ -31,7 +34,7 @@ const (
 type Store struct {
 	services.Store
 	copies *copies
-	latest latest
+	latest *sharedcall.Group[resource.GroupResource, services.Heads]
 	// restUntil is when heads are requested again, in Unix nanoseconds.
 	restUntil atomic.Int64
 	reads     *prometheus.CounterVec
@@ -56,7 +59,7 @@ func NewStore(c StoreConfig) *Store {
 		reads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portico_frontdoor_store_reads_total",
 			Help: "Gets and lists of objects, by what has answered: a copy in this process, or the store."}, []string{"from"}),
 	}
-	s.latest.read = c.Heads.Heads
+	s.latest = sharedcall.New(headsTimeout, c.Heads.Heads)
 	if c.Metrics != nil {
 		c.Metrics.MustRegister(s.reads, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portico_frontdoor_copied_bytes",
 			Help: "Bytes of the objects in copies of resource types."}, s.copies.held))
@@ -148,7 +151,7 @@ func (s *Store) view(ctx context.Context, gr resource.GroupResource, read servic
 // that.
 func (s *Store) newest(ctx context.Context, gr resource.GroupResource, one *typeCopy) (view changes.View[*services.Object], heads services.Heads, ok bool) {
 	began := time.Now()
-	heads, head, err := s.latest.head(ctx, gr)
+	heads, at, err := s.latest.Do(ctx, gr)
 	if err != nil {
 		if ctx.Err() == nil {
 			s.restUntil.Store(time.Now().Add(restAfterError).UnixNano())
@@ -158,6 +161,7 @@ func (s *Store) newest(ctx context.Context, gr resource.GroupResource, one *type
 	if s.copies.entered(heads.Epoch) {
 		return view, heads, false
 	}
+	head := heads.Types[at]
 	if view = one.mirror.Now(); view.Revision() < head {
 		wait := time.NewTimer(lagWait)
 		defer wait.Stop()

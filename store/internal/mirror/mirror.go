@@ -17,6 +17,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd/epoch"
+	"github.com/portico-platform/portico/services/kit/sharedcall"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/contact"
 	"github.com/portico-platform/portico/store/internal/object"
@@ -39,7 +40,7 @@ type Mirror struct {
 	client *clientv3.Client
 	codec  object.Codec
 	log    *slog.Logger
-	latest latest
+	latest *sharedcall.Group[struct{}, int64]
 	// contact monitors whether etcd responds.
 	contact *contact.Contact
 	// pinAge and pinBytes are as configured.
@@ -76,7 +77,7 @@ func New(c Config) *Mirror {
 	}
 	m.keeper = epoch.New(epoch.Config{KV: c.Client, Log: c.Log, Broken: m.forget})
 	m.contact = contact.New(contact.Config{KV: c.Client, Key: epoch.Key, Log: c.Log})
-	m.latest.read = m.readRevision
+	m.latest = sharedcall.New(readTimeout, func(ctx context.Context, _ []struct{}) (int64, error) { return m.readRevision(ctx) })
 	return m
 }
 
@@ -227,7 +228,8 @@ func (m *Mirror) Latest(ctx context.Context) (int64, error) {
 	if err := m.contact.Err(); err != nil {
 		return 0, err
 	}
-	return m.latest.get(ctx)
+	revision, _, err := m.latest.Do(ctx, struct{}{})
+	return revision, err
 }
 
 // Status is the state of the mirror for health checks and metrics.
