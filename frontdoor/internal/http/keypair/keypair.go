@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/portico-platform/portico/services/kit/run/reload"
+	"github.com/portico-platform/portico/services/reload"
 )
 
 // check is the minimum interval between checks of the files. Unauthenticated clients can

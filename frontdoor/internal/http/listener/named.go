@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/keypair"
-	"github.com/portico-platform/portico/services/kit/run/reload"
+	"github.com/portico-platform/portico/services/reload"
 )
 
 // named is a certificate for clients that name one of its hosts.

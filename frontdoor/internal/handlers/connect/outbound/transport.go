@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/portico-platform/portico/services/kit/run/reload"
+	"github.com/portico-platform/portico/services/reload"
 )
 
 const (
