@@ -59,7 +59,7 @@ monitoring-test: ## parse the alerts and the dashboard, and compare them with th
 
 .PHONY: test
 test: ## run all tests of all modules with the race detector
-	go test -race -timeout 20m $(TESTFLAGS) $(PACKAGES)
+	go test -race -timeout 20m $(TESTFLAGS) ./deploy/e2e $(PACKAGES) # the longest first
 
 .PHONY: check
 check: tools ## check format, vet, staticcheck, spelling, the rules of deploy/lint and the module files

@@ -32,7 +32,10 @@ func startAdmissionService(t *testing.T, folder string, args ...string) *admissi
 			t.Fatal(err)
 		}
 	}
-	program := filepath.Join(t.TempDir(), filepath.Base(folder))
+	program, err := filepath.Abs(filepath.Join(root, "bin", filepath.Base(folder)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := build(folder, program, nil, "."); err != nil {
 		t.Fatal(err)
 	}
@@ -84,11 +87,13 @@ func registrations() []string { return []string{"webhooks.yaml", "admissionservi
 
 // TestImageDigests works with admission/examples/image-digests.
 func TestImageDigests(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds kubectl")
 	}
 	for _, registration := range registrations() {
 		t.Run(registration, func(t *testing.T) {
+			t.Parallel()
 			a := startAllInOne(t, vocabulary.K8s())
 			k := newKubectl(t, a.Cluster)
 			s := startAdmissionService(t, filepath.Join(root, "admission/examples/image-digests"))
@@ -114,6 +119,7 @@ func TestImageDigests(t *testing.T) {
 
 // TestCostLimits works with admission/examples/cost-limits, which is a client of the API too.
 func TestCostLimits(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds kubectl")
 	}
@@ -121,6 +127,7 @@ func TestCostLimits(t *testing.T) {
 	line := func(name, cores string) string { return strings.NewReplacer("NAME", name, "CORES", cores).Replace(pod) }
 	for _, registration := range registrations() {
 		t.Run(registration, func(t *testing.T) {
+			t.Parallel()
 			a := startAllInOne(t, vocabulary.K8s())
 			k := newKubectl(t, a.Cluster)
 			s := startAdmissionService(t, filepath.Join(root, "admission/examples/cost-limits"), "--kubeconfig="+filepath.Join(a.Dir, "kubeconfig"))

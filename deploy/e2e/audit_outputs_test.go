@@ -51,6 +51,7 @@ func (s *auditReceiver) has(uri string) bool {
 // events to a webhook with the credentials of its kubeconfig; both have the last events after
 // a stop.
 func TestAuditOutputs(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts the suite")
 	}

@@ -25,7 +25,9 @@ import (
 // was saved is there, what came later is not, and no client sees a resourceVersion that
 // it has seen with another meaning.
 func TestBackup(t *testing.T) {
+	t.Parallel()
 	t.Run("all-in-one", func(t *testing.T) {
+		t.Parallel()
 		a := startAllInOne(t, vocabulary.K8s())
 		d := &drill{Cluster: a.Cluster, source: []string{"--data-dir=" + a.Dir}}
 		d.run(t, func(backup string) {
@@ -39,6 +41,7 @@ func TestBackup(t *testing.T) {
 		if testing.Short() {
 			t.Skip("starts eight processes")
 		}
+		t.Parallel()
 		r := newRestoration(t)
 		files := r.issue(t, "checker", "checker")
 		d := &drill{Cluster: r.Cluster, source: []string{"--etcd-servers=https://" + r.addresses["etcd"],
@@ -107,7 +110,7 @@ func (d *drill) run(t *testing.T, restore func(backup string)) {
 		t.Errorf("a list is of revision %s, and before the restore there was %s", version, last)
 	}
 	d.checkVersions(t, last)
-	eventually(t, "the informer shows what was restored", func() bool {
+	within(t, informerPatience, "the informer shows what was restored", func() bool {
 		return maps.has("kept") && maps.has("new") && !maps.has("ghost0") && !maps.has("ghost19")
 	})
 }

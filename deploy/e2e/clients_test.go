@@ -40,6 +40,7 @@ import (
 
 // TestClients works with the stock Go clients of every kind.
 func TestClients(t *testing.T) {
+	t.Parallel()
 	c := startAllInOne(t, vocabulary.K8s()).Cluster
 	for _, watchList := range []bool{true, false} {
 		t.Run(fmt.Sprintf("InformersWithWatchList=%v", watchList), func(t *testing.T) {

@@ -52,6 +52,7 @@ func startNode(t *testing.T) (*fakeNode, []string) {
 
 // TestConnections reaches a node with stock clients, through the suite in one process.
 func TestConnections(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds kubectl")
 	}
@@ -65,6 +66,7 @@ func TestConnections(t *testing.T) {
 
 // TestConnectionsOfProcesses does so through a front door that is a process of its own.
 func TestConnectionsOfProcesses(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds kubectl, builds and starts eleven processes")
 	}

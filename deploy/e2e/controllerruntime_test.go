@@ -20,6 +20,7 @@ import (
 // TestControllerRuntime works with controller-runtime's client and manager, on a
 // built-in type and on a custom one.
 func TestControllerRuntime(t *testing.T) {
+	t.Parallel()
 	c := startAllInOne(t, vocabulary.K8s()).Cluster
 	direct, err := client.New(c.Config(), client.Options{Scheme: schemeWithSites(t)})
 	if err != nil {

@@ -34,6 +34,7 @@ type patient struct {
 
 // TestDoctor examines a suite that is well, and the same one with real faults.
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds and starts eleven processes")
 	}

@@ -18,6 +18,7 @@ import (
 // as if it were complete, the process reports success, and what was written before
 // is there when it starts again.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	a := startAllInOne(t, vocabulary.Platform())
 	namespace := newNamespace(t, a.Client(t))
 	watched, err := a.Send(t.Context(), cluster.Request{Path: "/api/v1/namespaces/" + namespace + "/configmaps?watch=1"})

@@ -32,6 +32,7 @@ const atOnce = time.Second
 // TestInventedRequests sends anonymous requests in which nothing is the same twice:
 // neither the metrics nor the memory grow with them.
 func TestInventedRequests(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("sends 20,000 requests")
 	}
@@ -177,6 +178,7 @@ func (a *allInOne) reviews() string {
 // TestSlowBodies holds many writes of one user open, on both versions of HTTP:
 // others write at once, and the slow ones end by themselves.
 func TestSlowBodies(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
@@ -217,6 +219,7 @@ func TestSlowBodies(t *testing.T) {
 // and some send unexpected bodies. All of them are closed, and other clients are not
 // affected.
 func TestAnonymousConnections(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
@@ -277,6 +280,7 @@ func (a *allInOne) checkUndisturbed(t *testing.T, modest *allInOne, namespace st
 // TestSlowReaders reads a list on 880 HTTP/2 streams that take nothing, and over
 // HTTP/1.1 connections that are not read: others read and write at once.
 func TestSlowReaders(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
@@ -385,6 +389,7 @@ func (s *streams) open(t *testing.T, method, path, token string, body bool) {
 // TestHeadAnswersAtOnce requests a watch with HEAD: the response ends at once, and the
 // connection can be used for the next request.
 func TestHeadAnswersAtOnce(t *testing.T) {
+	t.Parallel()
 	a := startAllInOne(t, vocabulary.Platform())
 	for _, path := range []string{"/api/v1/namespaces?watch=1", "/api/v1/namespaces", "/api/v1/watch/namespaces", "/api/v1/namespaces/default", "/livez"} {
 		began := time.Now()
@@ -398,6 +403,7 @@ func TestHeadAnswersAtOnce(t *testing.T) {
 // TestShutdownDelay stops the process while a client writes objects over persistent
 // connections: /readyz fails at once, and no write fails during the delay.
 func TestShutdownDelay(t *testing.T) {
+	t.Parallel()
 	a := startAllInOne(t, vocabulary.Platform(), "--shutdown-delay-duration=4s")
 	namespace := newNamespace(t, a.Client(t))
 	path := "/api/v1/namespaces/" + namespace + "/configmaps"

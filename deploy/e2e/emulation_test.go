@@ -19,6 +19,7 @@ import (
 
 // TestEmulatedVersions moves stored data from one emulated release to another and back.
 func TestEmulatedVersions(t *testing.T) {
+	t.Parallel()
 	old := []string{"--emulated-version=1.21"}
 	later := []string{"--emulated-version=1.36"}
 	a := startAllInOne(t, vocabulary.K8s(), old...)

@@ -42,6 +42,7 @@ spec:
 // TestExpressions has rules of custom types, policies with parameters and match conditions in
 // release 1.36, by a client.
 func TestExpressions(t *testing.T) {
+	t.Parallel()
 	c := startAllInOne(t, vocabulary.K8s(), "--emulated-version=1.36").Cluster
 	client, err := dynamic.NewForConfig(c.Config())
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
@@ -17,10 +16,6 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
-
-var buildExtension = sync.OnceValue(func() error {
-	return build("../extension", root+"/bin/extension", []string{"GOWORK=off"}, ".")
-})
 
 // extension is a server that others would write, with its service in a namespace.
 type extension struct {
@@ -60,6 +55,7 @@ func issueFor(t *testing.T, names ...string) peertls.Files {
 // TestExtensions uses an extension of the API with stock clients, through the suite in one
 // process, with the identity that its home has by default.
 func TestExtensions(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds kubectl and an extension")
 	}
@@ -68,6 +64,7 @@ func TestExtensions(t *testing.T) {
 
 // TestExtensionsOfProcesses does so through a front door that is a process of its own.
 func TestExtensionsOfProcesses(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds kubectl and an extension, builds and starts eleven processes")
 	}
@@ -86,7 +83,7 @@ func TestExtensionsOfProcesses(t *testing.T) {
 }
 
 func testExtensions(t *testing.T, c *cluster.Cluster) {
-	if err := buildExtension(); err != nil {
+	if err := build("../extension", root+"/bin/extension", []string{"GOWORK=off"}, "."); err != nil {
 		t.Fatal(err)
 	}
 	address, err := loopback.FreeAddress()

@@ -42,6 +42,7 @@ const (
 // watch and others write: every watcher receives exactly the changes of etcd's history, in
 // order, and never a 410. PORTICO_FAULT_RUNS repeats it, each time with other faults.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}

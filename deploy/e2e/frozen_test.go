@@ -24,6 +24,7 @@ const (
 // what the front door has neither decided nor copied before. The other replica answers, long
 // before the frozen one is given up.
 func TestFrozenReplicas(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds and starts ten processes")
 	}

@@ -22,6 +22,7 @@ import (
 // connection. None of them fails, and neither does a watch on the old connection. Clients
 // on HTTP/1.1 keep theirs.
 func TestGoawayChance(t *testing.T) {
+	t.Parallel()
 	a := startAllInOne(t, vocabulary.Platform(), "--goaway-chance=0.02")
 	namespace := newNamespace(t, a.Client(t))
 	for _, http2 := range []bool{true, false} {
@@ -85,6 +86,7 @@ func send(ctx context.Context, t *testing.T, client *http.Client, c *cluster.Clu
 
 // TestGoawayChanceBounds: values that would keep clients connecting are refused.
 func TestGoawayChanceBounds(t *testing.T) {
+	t.Parallel()
 	for _, value := range []string{"-0.001", "0.021", "1", "NaN", "often"} {
 		out, err := exec.CommandContext(t.Context(), portico(t), "--data-dir="+t.TempDir(), "--secure-port=0", "--goaway-chance="+value).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "goaway-chance") {

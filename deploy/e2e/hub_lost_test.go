@@ -28,6 +28,7 @@ const (
 // TestLostHub kills or freezes the hub that publishes, while a client writes, another one
 // watches, and others begin to watch what nobody has watched before.
 func TestLostHub(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds and starts nine processes")
 	}

@@ -23,6 +23,7 @@ import (
 // while clients write: every write that was acknowledged is there afterwards, and
 // a watch that resumes where it was cut sees each of them, in order, once.
 func TestKilledUnderLoad(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}

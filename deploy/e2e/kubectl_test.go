@@ -8,17 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
-
-var buildKubectl = sync.OnceValue(func() error {
-	return build("../kubectl", root+"/bin/kubectl", []string{"GOWORK=off"}, ".")
-})
 
 // kubectl is the stock client with a cluster to talk to.
 type kubectl struct {
@@ -28,7 +23,7 @@ type kubectl struct {
 
 func newKubectl(t *testing.T, c *cluster.Cluster) *kubectl {
 	t.Helper()
-	if err := buildKubectl(); err != nil {
+	if err := build("../kubectl", root+"/bin/kubectl", []string{"GOWORK=off"}, "."); err != nil {
 		t.Fatal(err)
 	}
 	program, err := filepath.Abs(root + "/bin/kubectl")
@@ -133,6 +128,7 @@ func kubectlSteps() []step {
 
 // TestKubectl works with the stock client as people do.
 func TestKubectl(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds kubectl")
 	}

@@ -77,6 +77,7 @@ const (
 
 // TestKubectlWrites changes objects with the stock client in all the ways it has.
 func TestKubectlWrites(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds kubectl")
 	}

@@ -153,6 +153,7 @@ func offline(t *testing.T, dir string, with func(etcd *clientv3.Client)) {
 // TestFormerLayout starts the all-in-one on such data: custom objects are there as they
 // were, and definitions over built-in types do no harm, whether they stay or go.
 func TestFormerLayout(t *testing.T) {
+	t.Parallel()
 	const n = 50
 	v := vocabulary.Platform()
 	a := startAllInOne(t, v)

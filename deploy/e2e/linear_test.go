@@ -36,6 +36,7 @@ const (
 // are killed, links are cut and answers are lost: reads and writes have to be
 // linearizable, and every watch has to show each version once and in order.
 func TestLinearizable(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts eleven processes")
 	}

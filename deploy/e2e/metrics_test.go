@@ -25,6 +25,7 @@ const metricsFile = root + "/deploy/monitoring/metrics.txt"
 // TestMetrics scrapes every process of a suite, and the all-in-one: what is listed is there,
 // with its labels and in those processes. PORTICO_UPDATE=1 writes the list.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds and starts twelve processes")
 	}

@@ -25,6 +25,7 @@ const (
 // becomes unready within seconds, responds to requests within seconds, and recovers when
 // the process is back.
 func TestOutages(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds and starts many processes")
 	}

@@ -21,9 +21,30 @@ import (
 // root is the top of the workspace.
 const root = "../.."
 
+// builds has the programs that are built, so that each is built once for all tests.
+var builds struct {
+	sync.Mutex
+	done map[string]error // by output and packages
+}
+
 // build makes programs with the flags of `make build`, in the same place, so that
 // what is up to date is not linked again.
 func build(dir, output string, env []string, packages ...string) error {
+	key := strings.Join(append([]string{output}, packages...), " ")
+	builds.Lock()
+	defer builds.Unlock()
+	err, ok := builds.done[key]
+	if !ok {
+		if builds.done == nil {
+			builds.done = map[string]error{}
+		}
+		err = compile(dir, output, env, packages)
+		builds.done[key] = err
+	}
+	return err
+}
+
+func compile(dir, output string, env, packages []string) error {
 	absolute, err := filepath.Abs(output)
 	if err != nil {
 		return err
@@ -40,13 +61,9 @@ func build(dir, output string, env []string, packages ...string) error {
 	return nil
 }
 
-var buildPortico = sync.OnceValue(func() error {
-	return build(root, root+"/bin/", nil, "./deploy/portico")
-})
-
 func portico(t *testing.T) string {
 	t.Helper()
-	if err := buildPortico(); err != nil {
+	if err := build(root, root+"/bin/", nil, "./deploy/portico"); err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(root, "bin", "portico")

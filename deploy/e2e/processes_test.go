@@ -53,6 +53,7 @@ func programs() []program {
 // TestProcesses runs the bodies against a suite in which every service, etcd and NATS are
 // separate processes, with mutual TLS between them.
 func TestProcesses(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds and starts eleven processes")
 	}

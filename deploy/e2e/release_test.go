@@ -30,6 +30,7 @@ import (
 // TestLaterRelease works with stock typed clients on the kinds that are new or have new
 // fields in release 1.36, in JSON and in Protobuf.
 func TestLaterRelease(t *testing.T) {
+	t.Parallel()
 	c := startAllInOne(t, vocabulary.K8s(), "--emulated-version=1.36").Cluster
 	content, err := os.ReadFile("testdata/release-1.36.yaml")
 	if err != nil {

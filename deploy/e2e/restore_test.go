@@ -24,6 +24,7 @@ import (
 // once as another one, while its clients keep running: within seconds all of them follow
 // the restored state.
 func TestRestoredEtcd(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts eleven processes")
 	}

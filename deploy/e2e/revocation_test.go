@@ -18,6 +18,7 @@ const withdrawn = 5 * time.Second
 // bindings can, while the user makes requests without a pause at two front doors that cache
 // what authz allows, with two replicas of authz, one of which restarts in between.
 func TestWithdrawnRights(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds and starts nine processes")
 	}

@@ -19,6 +19,7 @@ func rightsBodies(t *testing.T, c *cluster.Cluster) {
 }
 
 func TestRightsInOneProcess(t *testing.T) {
+	t.Parallel()
 	rightsBodies(t, startAllInOne(t, vocabulary.Platform(), guarding).Cluster)
 }
 

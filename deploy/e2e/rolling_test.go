@@ -29,6 +29,7 @@ const slowdown = 3
 // acknowledged write is lost, informers see every event once, and clients get no error
 // that they could not retry. What is planned goes unnoticed.
 func TestRolling(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds and starts sixteen processes")
 	}

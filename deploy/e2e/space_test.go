@@ -57,6 +57,7 @@ func checkRefusal(t *testing.T, a *allInOne, names []string, refusal cluster.Ans
 // TestFullDatabase: when the quota is reached, writes fail with the reason, and after
 // deletions of objects they succeed again.
 func TestFullDatabase(t *testing.T) {
+	t.Parallel()
 	a := startAllInOne(t, vocabulary.Platform(), "--quota-backend-bytes=33554432")
 	names, refusal := fill(t, a)
 	checkRefusal(t, a, names, refusal, "quota")
@@ -81,6 +82,7 @@ func checkRoom(t *testing.T, a *allInOne) {
 // TestFullDisk: other data fills the disk of the data directory. The process keeps
 // running, and no acknowledged write is lost.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=400m"); err != nil {
 		t.Skipf("no disk of a small size can be mounted here: %v", err)

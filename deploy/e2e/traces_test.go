@@ -52,6 +52,7 @@ type tracing struct {
 // TestOneTrace: a create leaves one trace through all processes that take part in it,
 // and a watch event names the create that caused it.
 func TestOneTrace(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds and starts eleven processes")
 	}
@@ -82,6 +83,7 @@ func TestOneTrace(t *testing.T) {
 
 // TestOneTraceOfOneProcess: the same without calls between processes.
 func TestOneTraceOfOneProcess(t *testing.T) {
+	t.Parallel()
 	received := collector.Start(t)
 	one := startAllInOne(t, vocabulary.K8s(), "--otlp-endpoint="+received.Address, "--trace-sampling=1")
 	const root = "portico create configmaps > portico "

@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,6 +53,7 @@ func (s settings) run() error {
 	if err := s.authorization.ApplyTo(&config.Authorization); err != nil {
 		return err
 	}
+	config.ShutdownWatchTerminationGracePeriod = time.Second // else it waits a minute for open watches to end
 	api, err := config.Complete().New("extension", server.NewEmptyDelegate())
 	if err != nil {
 		return err
