@@ -9,16 +9,22 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -59,16 +65,33 @@ func (r *ratchet) run(apis []string) error {
 	if err := r.build(program); err != nil {
 		return err
 	}
-	var broken, fresh []string
-	for _, api := range apis {
-		outcomes, err := r.check(program, api, filepath.Join(work, api+".json"))
-		if err != nil {
-			return fmt.Errorf("%s: %w", api, err)
-		}
-		b, f := compare(passing, outcomes)
-		broken, fresh = append(broken, b...), append(fresh, f...)
+	outcomes, err := r.checkAll(program, work, apis)
+	if err != nil {
+		return err
 	}
+	broken, fresh := compare(passing, outcomes)
 	return r.report(passing, broken, fresh)
+}
+
+// checkAll runs the suite for all APIs at the same time, because it mostly waits, and
+// returns their outcomes together. What the suite prints is not mixed.
+func (r *ratchet) checkAll(program, work string, apis []string) (map[string]string, error) {
+	outcomes, mu, group := map[string]string{}, sync.Mutex{}, errgroup.Group{}
+	for _, api := range apis {
+		group.Go(func() error {
+			var output bytes.Buffer
+			of, err := r.check(program, api, filepath.Join(work, api+".json"), &output)
+			mu.Lock()
+			defer mu.Unlock()
+			_, _ = os.Stdout.Write(output.Bytes())
+			if err != nil {
+				return fmt.Errorf("%s: %w", api, err)
+			}
+			maps.Copy(outcomes, of)
+			return nil
+		})
+	}
+	return outcomes, group.Wait()
 }
 
 func (r *ratchet) build(program string) error {
@@ -82,7 +105,7 @@ func (r *ratchet) build(program string) error {
 
 // check runs the suite for one API and returns the outcome of each check
 // that ran, under its name in the list.
-func (r *ratchet) check(program, api, results string) (map[string]string, error) {
+func (r *ratchet) check(program, api, results string, output io.Writer) (map[string]string, error) {
 	portico, err := filepath.Abs(r.portico)
 	if err != nil {
 		return nil, err
@@ -94,7 +117,7 @@ func (r *ratchet) check(program, api, results string) (map[string]string, error)
 	suite := exec.Command(program, "-vocab", vocabulary, "-json", results, "-run", r.pattern)
 	suite.Env = append(os.Environ(), fmt.Sprintf(
 		"CONFORMANCE_CMD=exec '%s' --bind-address=127.0.0.1 --data-dir={dir} --secure-port={port} --vocabulary=%s %s {flags}", portico, vocabulary, emulated))
-	suite.Stdout, suite.Stderr = os.Stdout, os.Stderr
+	suite.Stdout, suite.Stderr = output, output
 	// Failing checks are the list's business: only a run without results is an error.
 	runError := suite.Run()
 	content, err := os.ReadFile(results)

@@ -60,28 +60,36 @@ func (s *Server) Ended() string {
 	}
 }
 
-var (
-	ports     = map[int]bool{}
-	portsLock sync.Mutex
-)
+// ports are those of one block, which no other process of the suite uses: it listens on
+// the block's first port until it ends.
+var ports struct {
+	sync.Mutex
+	guard      net.Listener
+	next, last int
+}
+
+const portsInBlock = 50
 
 func freePort() int {
-	portsLock.Lock()
-	defer portsLock.Unlock()
-	base := 20000 + os.Getpid()%1500
-	for p := base; p < 23000; p++ {
-		if ports[p] {
-			continue
+	ports.Lock()
+	defer ports.Unlock()
+	for first := 20000; ports.guard == nil && first < 30000; first += portsInBlock {
+		if l, err := listen(first); err == nil {
+			ports.guard, ports.next, ports.last = l, first+1, first+portsInBlock
 		}
-		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(p))
-		if err != nil {
-			continue
+	}
+	for ; ports.next < ports.last; ports.next++ {
+		if l, err := listen(ports.next); err == nil {
+			l.Close()
+			ports.next++
+			return ports.next - 1
 		}
-		l.Close()
-		ports[p] = true
-		return p
 	}
 	panic("suite: no free port")
+}
+
+func listen(port int) (net.Listener, error) {
+	return net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
 }
 
 // startServer runs the command template with the flags of a configuration.
