@@ -57,9 +57,13 @@ helm-cluster-test: build ## bring the pods of the chart to Ready with Kubernetes
 monitoring-test: ## parse the alerts and the dashboard, and compare them with the metrics of the suite
 	GOWORK=off go -C deploy/monitoring/test test -count=1 ./...
 
+# Many packages wait more than they compute. The race detector waits a second before each program ends, by default.
+TOGETHER ?= $(shell expr 2 + $$(getconf _NPROCESSORS_ONLN))
+GORACE   ?= atexit_sleep_ms=20
+
 .PHONY: test
 test: ## run all tests of all modules with the race detector
-	go test -race -timeout 20m $(TESTFLAGS) ./deploy/e2e $(PACKAGES) # the longest first
+	GORACE=$(GORACE) go test -race -p $(TOGETHER) -timeout 20m $(TESTFLAGS) ./deploy/e2e $(PACKAGES) # the longest first
 
 .PHONY: check
 check: tools ## check format, vet, staticcheck, spelling, the rules of deploy/lint and the module files

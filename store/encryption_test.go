@@ -86,6 +86,7 @@ func get(t testing.TB, s *Store, key resource.Key) (services.Object, error) {
 // TestContractWithEncryption runs the contract suite with every provider. It includes
 // lost responses, whose search reads encrypted values.
 func TestContractWithEncryption(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"aescbc", "aesgcm", "secretbox"} {
 		t.Run(kind, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "encryption.yaml")

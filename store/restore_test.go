@@ -67,9 +67,11 @@ func (l *lines) String() string {
 // that data, while the store runs.
 func TestRestoredEtcdIsDetected(t *testing.T) {
 	t.Run("same cluster", func(t *testing.T) {
+		t.Parallel()
 		restored(t, func(s *server, backup string) { s.start(backup) })
 	})
 	t.Run("another cluster", func(t *testing.T) {
+		t.Parallel()
 		restored(t, func(s *server, backup string) {
 			s.start(backup)
 			client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.address}, Logger: zap.NewNop()})

@@ -66,6 +66,7 @@ func again(t *testing.T, write func(context.Context) error) (refused int) {
 // TestRecoveryFromAFullDatabase: writes are rejected with the reason, reads and deletions
 // are not, and after deletions of objects writes are accepted again.
 func TestRecoveryFromAFullDatabase(t *testing.T) {
+	t.Parallel()
 	server := smallEtcd(t)
 	s := replica(t, server.Client)
 	kept := create(t, s, "kept")
@@ -115,6 +116,7 @@ func TestRecoveryFromAFullDatabase(t *testing.T) {
 // TestHistoryDoesNotFillTheDatabase: an object that changes all the time does not fill the
 // database permanently, even without compaction by age.
 func TestHistoryDoesNotFillTheDatabase(t *testing.T) {
+	t.Parallel()
 	s := replica(t, smallEtcd(t).Client)
 	o := create(t, s, "busy")
 	for i := range 200 { // 100 MiB of history
@@ -134,6 +136,7 @@ func TestHistoryDoesNotFillTheDatabase(t *testing.T) {
 // TestTheQuotaOfAnEtcdCluster: etcd applies the write that reaches its quota, and returns
 // an error. The store returns the correct outcome.
 func TestTheQuotaOfAnEtcdCluster(t *testing.T) {
+	t.Parallel()
 	client := dial(t, serveEtcd(t, func(c *embed.Config) { c.QuotaBackendBytes, c.UnsafeNoFsync = 16<<20, true }))
 	s := replica(t, client)
 	var acknowledged, refused sync.Map
