@@ -43,7 +43,8 @@ func FuzzDecodeRecord(f *testing.F) {
 	})
 }
 
-// FuzzParseSelector checks that matching is deterministic. A field may have no name: the
+// FuzzParseSelector checks that matching is deterministic and the same as with the
+// selectors of apimachinery. A field may have no name: the
 // front door, which knows the fields of a type, refuses it.
 func FuzzParseSelector(f *testing.F) {
 	key := Key{GroupResource: GroupResource{Resource: "pods"}, Namespace: "a", Name: "b"}
@@ -56,6 +57,9 @@ func FuzzParseSelector(f *testing.F) {
 		again, err := ParseSelector(labelSelector, fieldSelector)
 		if err != nil || s.Matches(key, labels, fields) != again.Matches(key, labels, fields) {
 			t.Errorf("%q, %q: two readings differ (%v)", labelSelector, fieldSelector, err)
+		}
+		if got, want := s.Matches(key, labels, fields), reference(t, labelSelector, fieldSelector, key, labels, fields); got != want {
+			t.Errorf("%q, %q: %v, want %v", labelSelector, fieldSelector, got, want)
 		}
 		if labelSelector == "" && fieldSelector == "" && !s.Matches(key, labels, fields) {
 			t.Error("the empty selector does not match")

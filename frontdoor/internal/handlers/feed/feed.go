@@ -93,6 +93,7 @@ type ring struct {
 	entries        []*Entry
 	bytes          int
 	floor, through int64
+	start          int64  // the revision after which it has received every change
 	epoch          string // of the revisions; empty until the first batch
 }
 
@@ -133,7 +134,7 @@ func (f *feed) follow(ctx context.Context, head int64) {
 }
 
 func (f *feed) reset(head int64) {
-	first := f.state.Swap(&ring{floor: head, through: head}) == nil
+	first := f.state.Swap(&ring{floor: head, start: head, through: head}) == nil
 	f.settled.Store(head) // not a revision of an earlier epoch
 	if first {
 		close(f.started)
@@ -145,7 +146,7 @@ func (f *feed) reset(head int64) {
 // append publishes a batch: first the ring, then the wake-ups.
 func (f *feed) append(batch changes.Batch) {
 	old := f.state.Load()
-	next := &ring{entries: old.entries, bytes: old.bytes, floor: old.floor, through: max(batch.Through, old.through), epoch: batch.Epoch}
+	next := &ring{entries: old.entries, bytes: old.bytes, floor: old.floor, start: old.start, through: max(batch.Through, old.through), epoch: batch.Epoch}
 	now := time.Now()
 	for _, c := range batch.Changes {
 		e := &Entry{Change: c, at: now}

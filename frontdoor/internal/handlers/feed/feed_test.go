@@ -73,7 +73,7 @@ func (f *feed) add(list ...services.Change) {
 	f.append(changes.Batch{Changes: list, Through: list[len(list)-1].Object.Revision})
 }
 
-func selector(t *testing.T, labels, fields string) resource.Selector {
+func selector(t testing.TB, labels, fields string) resource.Selector {
 	t.Helper()
 	s, err := resource.ParseSelector(labels, fields)
 	if err != nil {
@@ -187,6 +187,28 @@ func TestOnlyWhoMayWantAChangeIsWoken(t *testing.T) {
 	}
 }
 
+// TestAQuietWatcherIsNotBehind lets the ring forget everything that a watcher did not
+// select, and the history too.
+func TestAQuietWatcherIsNotBehind(t *testing.T) {
+	hub := &history{from: 1000}
+	f := started(hub, 0, 10*(2*100+512))
+	quiet := f.watcher(Selection{Namespace: "b"})
+	silent(t, quiet)
+	for i := int64(1); i <= 100; i++ {
+		f.add(change(i, "a", "x"))
+	}
+	if got := quiet.Position(); got != 100 {
+		t.Errorf("position %d, want 100", got)
+	}
+	for i := int64(101); i <= 200; i++ {
+		f.add(change(i, "a", "x"))
+	}
+	f.add(change(201, "b", "x"))
+	if got := next(t, quiet); !slices.Equal(got, []int64{201}) || hub.calls > 0 {
+		t.Errorf("got %v with %d calls of the hub", got, hub.calls)
+	}
+}
+
 func TestALaggardIsServedFromHistory(t *testing.T) {
 	hub := &history{}
 	f := started(hub, 0, 10*(2*100+512)) // room for about ten changes
@@ -263,18 +285,22 @@ func TestNothingIsLostUnderLoad(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var made []services.Change
 	for revision := int64(1); revision <= 2000; revision++ {
-		made = append(made, change(revision, fmt.Sprint("ns", random.IntN(4)), fmt.Sprint("n", random.IntN(5))))
+		c := change(revision, fmt.Sprint("ns", random.IntN(4)), fmt.Sprint("n", random.IntN(5)))
+		c.Object.Labels, c.OldLabels = map[string]string{"app": fmt.Sprint("a", random.IntN(5))}, map[string]string{"app": fmt.Sprint("a", random.IntN(5))}
+		made = append(made, c)
 	}
 	hub := &history{}
 	f := started(hub, 0, 40*(2*100+512))
 	var all sync.WaitGroup
 	for i := range 20 {
 		s := Selection{After: int64(random.IntN(3))}
-		switch i % 3 {
+		switch i % 4 {
 		case 1:
 			s.Namespace = fmt.Sprint("ns", i%4)
 		case 2:
 			s.Selector = selector(t, "", fmt.Sprintf("metadata.name=n%d", i%5))
+		case 3:
+			s.Selector = selector(t, fmt.Sprintf("app in (a%d,a%d)", i%5, i%3), "")
 		}
 		var want, got []int64
 		for k := range made {

@@ -55,6 +55,8 @@ type Watcher struct {
 	epoch     string // of the position; empty until known from the feed
 	position  int64  // everything selected through here has been delivered
 	wake      chan struct{}
+	group     *group // nil if closed; set by the index
+	at        int    // in its group
 	// pending is the oldest revision after position that may be selected; 0 if none.
 	// The feed sets it, the watcher clears it.
 	pending atomic.Int64
@@ -68,7 +70,7 @@ func (w *Watcher) Close() { w.feed.index.remove(w) }
 func (w *Watcher) Position() int64 {
 	settled := w.feed.settled.Load()
 	r := w.feed.state.Load()
-	if w.pending.Load() == 0 && settled > w.position && w.position >= r.floor && w.continues(r.epoch) == nil {
+	if w.pending.Load() == 0 && settled > w.position && w.position >= r.start && w.continues(r.epoch) == nil {
 		w.position = settled
 	}
 	return w.position
@@ -97,12 +99,12 @@ func (w *Watcher) advance(ctx context.Context) ([]Event, error) {
 	if err := w.continues(r.epoch); err != nil {
 		return nil, err
 	}
+	// No change since the ring began is selected before the first that woke the watcher.
+	if first-1 > w.position && w.position >= r.start {
+		w.position = first - 1
+	}
 	if w.position < r.floor {
 		return w.bridge(ctx)
-	}
-	// No change before the first one that woke an indexed watcher matches it.
-	if first > 0 && first-1 > w.position && w.indexed() {
-		w.position = first - 1
 	}
 	events, through := w.take(r.after(w.position), r.through)
 	w.position = max(w.position, through)
@@ -201,5 +203,3 @@ func (w *Watcher) signal(revision int64) {
 	default:
 	}
 }
-
-func (w *Watcher) indexed() bool { return !w.selection.interest().all() }
