@@ -35,6 +35,9 @@ type Config struct {
 const (
 	// tick is the period of the scan.
 	tick = 200 * time.Millisecond
+	// restAfter is the number of scans without a transfer after which scanning stops, so that an
+	// idle process is not woken up.
+	restAfter = 25
 	// piece is the maximum number of bytes of one Write to the connection.
 	piece = 64 << 10
 )
@@ -46,9 +49,13 @@ type Pacer struct {
 	patience     Config
 	ended        *prometheus.CounterVec
 
-	now  atomic.Int64 // in ticks
-	mu   sync.Mutex
-	list transfer // the head of a ring
+	restAfter int
+	now       atomic.Int64 // in ticks; it stands still while resting
+	resting   atomic.Bool  // nothing is scanned, as there is no transfer
+	wake      chan struct{}
+	used      atomic.Bool // since the last scan
+	mu        sync.Mutex
+	list      transfer // the head of a ring
 }
 
 // New returns a Pacer. It enforces its limits while Run runs.
@@ -56,6 +63,7 @@ func New(c Config) *Pacer {
 	p := &Pacer{grace: int64(c.Grace / tick), stall: int64(c.Stall / tick), rate: max(1, c.Rate*int64(tick)/int64(time.Second)), patience: c,
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_slow_clients_total",
 			Help: "Requests ended because the client was too slow to send the body or to read the answer."}, []string{"transfer"})}
+	p.wake, p.restAfter = make(chan struct{}, 1), restAfter
 	p.list.next, p.list.previous = &p.list, &p.list
 	if c.Metrics != nil {
 		c.Metrics.MustRegister(p.ended)
@@ -67,14 +75,49 @@ func New(c Config) *Pacer {
 func (p *Pacer) Run(ctx context.Context) error {
 	ticks := time.NewTicker(tick)
 	defer ticks.Stop()
-	for {
+	for idle := 0; ; {
 		select {
 		case <-ticks.C:
-			p.scan()
+		case <-p.wake:
+			ticks.Reset(tick)
 		case <-ctx.Done():
 			return nil
 		}
+		p.scan()
+		if idle++; p.used.Swap(false) || p.transfers() {
+			idle = 0
+		}
+		if idle == p.restAfter {
+			idle = 0
+			p.rest(ticks)
+		}
 	}
+}
+
+// rest stops the ticks until the next use.
+func (p *Pacer) rest(ticks *time.Ticker) {
+	p.resting.Store(true)
+	if p.used.Load() && p.resting.CompareAndSwap(true, false) {
+		return // it was used at the same moment
+	}
+	ticks.Stop()
+}
+
+func (p *Pacer) transfers() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.list.next != &p.list
+}
+
+// time returns the time in ticks, for a transfer or a deadline that begins.
+func (p *Pacer) time() int64 {
+	if !p.used.Load() {
+		p.used.Store(true)
+		if p.resting.CompareAndSwap(true, false) {
+			p.wake <- struct{}{}
+		}
+	}
+	return p.now.Load()
 }
 
 // transfer is a blocking read or write in progress.
@@ -208,7 +251,7 @@ func (p *Pacer) Begin(x *Exchange, w http.ResponseWriter, r *http.Request) {
 }
 
 // Within sets the time from now within which the whole body must arrive.
-func (x *Exchange) Within(d time.Duration) { x.until = x.pacer.now.Load() + int64(d/tick) + 1 }
+func (x *Exchange) Within(d time.Duration) { x.until = x.pacer.time() + int64(d/tick) + 1 }
 
 // Holder owns resources that other requests could use while a response is stalled.
 type Holder interface {
@@ -273,7 +316,7 @@ func (x *Exchange) write(b []byte, left int) (int, error) {
 
 func (x *Exchange) start(left int) {
 	t := &x.writing
-	t.began, t.bytes = x.pacer.now.Load(), int64(left)
+	t.began, t.bytes = x.pacer.time(), int64(left)
 	x.pacer.begin(t)
 }
 
@@ -327,7 +370,7 @@ func (b *body) Read(to []byte) (int, error) {
 	t := &b.x.reading
 	if !b.began {
 		b.began = true
-		t.began = b.x.pacer.now.Load()
+		t.began = b.x.pacer.time()
 	}
 	b.x.pacer.begin(t)
 	n, err := b.from.Read(to)
