@@ -38,17 +38,19 @@ type config struct {
 	reads, writes  int
 	requestTimeout time.Duration
 	shutdownDelay  time.Duration
-	goawayChance   float64
-	watchTimeout   time.Duration
-	watchHistory   time.Duration
-	feedBytes      int
-	audit          audit.Settings
-	hiddenMetrics  string
-	addresses      addressConfig
-	connections    connect.Settings
-	extensions     extensions.Settings
-	profiling      bool
-	copiedBytes    int64
+	// shutdownTimeout bounds the end of requests after shutdownDelay.
+	shutdownTimeout time.Duration
+	goawayChance    float64
+	watchTimeout    time.Duration
+	watchHistory    time.Duration
+	feedBytes       int
+	audit           audit.Settings
+	hiddenMetrics   string
+	addresses       addressConfig
+	connections     connect.Settings
+	extensions      extensions.Settings
+	profiling       bool
+	copiedBytes     int64
 }
 
 // Service returns the front door. It offers HTTPS to clients and no contract to other
@@ -75,6 +77,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.IntVar(&c.writes, "max-mutating-requests-inflight", 200, "maximum number of concurrent writes; further ones are queued fairly by user")
 	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "timeout of requests other than watches")
 	fs.DurationVar(&c.shutdownDelay, "shutdown-delay-duration", 0, "how long to keep serving after SIGTERM, while /readyz fails")
+	fs.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long requests may take to end after --shutdown-delay-duration, before their connections are closed")
 	fs.Float64Var(&c.goawayChance, "goaway-chance", 0, "fraction of HTTP/2 requests, 0 to 0.02, after which the client is asked to open a new connection, which spreads clients over all front doors behind a load balancer; 0 for one front door")
 	fs.DurationVar(&c.watchTimeout, "min-request-timeout", 30*time.Minute, "minimum duration of watches that set no timeout")
 	fs.DurationVar(&c.watchHistory, "feed-history", 5*time.Minute, "how long the front door keeps changes in memory")
@@ -101,6 +104,9 @@ func (c *config) check(n *run.Node) error {
 	}
 	if !(c.goawayChance >= 0 && c.goawayChance <= maxGoawayChance) { // NaN is neither
 		return run.Usagef("--goaway-chance: %v is not between 0 and %v", c.goawayChance, maxGoawayChance)
+	}
+	if c.shutdownTimeout < 0 {
+		return run.Usagef("--shutdown-timeout: %v is negative", c.shutdownTimeout)
 	}
 	if c.maxStreams < 0 || c.maxStreams > math.MaxInt32 {
 		return run.Usagef("--http2-max-streams-per-connection: %d is not between 0 and %d", c.maxStreams, math.MaxInt32)
@@ -152,9 +158,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	n.OnStop(func(ctx context.Context) {
 		d.drain() // end watches and connections, so that Shutdown does not wait for them
 		d.connections.Close(ctx)
-		if server.Shutdown(ctx) != nil {
-			_ = server.Close()
-		}
+		shutDown(ctx, server, c.shutdownTimeout)
 	})
 	n.Log.Info("serving", "url", "https://"+listener.Addr().String(), "vocabulary", n.Vocabulary.Name, "emulated", n.Release)
 	return nil
