@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"runtime"
 	"strconv"
 	"sync"
@@ -74,10 +75,9 @@ func (c *Clients) New(config Config) *Client {
 	case config.Identity.Err != nil:
 		client.err = config.Identity.Err
 	case config.URL != nil:
-		client.url = *config.URL
-		at, err := url.Parse(client.url)
+		at, err := url.Parse(*config.URL)
 		if client.err = err; err == nil {
-			to.address = at.Host
+			to.address, client.url = at.Host, cleaned(at)
 		}
 	case s != nil:
 		client.url, to.service, to.address = s.url(), true, s.Namespace+"/"+net.JoinHostPort(s.Name, strconv.Itoa(int(s.port())))
@@ -96,6 +96,14 @@ func (c *Clients) New(config Config) *Client {
 		client.client.Transport = config.Identity.Wrap(transport)
 	}
 	return client
+}
+
+// cleaned returns a URL without empty segments in its path, as Kubernetes calls it: many servers
+// answer others with a redirect, which is not followed.
+func cleaned(u *url.URL) string {
+	clean := *u
+	clean.Path, clean.RawPath = path.Join("/", u.Path), ""
+	return clean.String()
 }
 
 // transport returns the connections to a target.

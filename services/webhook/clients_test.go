@@ -97,6 +97,20 @@ func TestClientsShareConnections(t *testing.T) {
 	}
 }
 
+// TestPaths: a webhook is called at its path without empty segments.
+func TestPaths(t *testing.T) {
+	var called atomic.Value
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		called.Store(r.URL.EscapedPath())
+		empty(w, r)
+	})
+	for given, want := range map[string]string{"": "/", "/a/b": "/a/b", "//validate": "/validate", "/a//b/": "/a/b", "/a%20b": "/a%20b"} {
+		if err := post(t, webhook.NewClients(webhook.Settings{}).New(s.at(given))); err != nil || called.Load() != want {
+			t.Errorf("%q: %v, called at %v", given, err, called.Load())
+		}
+	}
+}
+
 // TestAnswersAreBounded: no redirect is followed, no large answer is read, and no slow one is
 // awaited.
 func TestAnswersAreBounded(t *testing.T) {
