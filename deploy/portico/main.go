@@ -6,27 +6,15 @@ package main
 import (
 	"context"
 	"os"
-	"slices"
-	"strings"
 
-	"github.com/portico-platform/portico/admission"
-	"github.com/portico-platform/portico/authn"
-	"github.com/portico-platform/portico/authz"
-	csrsigner "github.com/portico-platform/portico/csr-signer"
 	"github.com/portico-platform/portico/deploy/internal/admissionproject"
+	"github.com/portico-platform/portico/deploy/internal/allinone"
 	"github.com/portico-platform/portico/deploy/internal/backup"
 	"github.com/portico-platform/portico/deploy/internal/doctor"
 	"github.com/portico-platform/portico/deploy/internal/home"
 	"github.com/portico-platform/portico/deploy/internal/hook"
 	"github.com/portico-platform/portico/deploy/internal/pki"
-	"github.com/portico-platform/portico/frontdoor"
-	"github.com/portico-platform/portico/lifecycle"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/store"
-	etcd "github.com/portico-platform/portico/store/embedded"
-	tokencleaner "github.com/portico-platform/portico/token-cleaner"
-	watchhub "github.com/portico-platform/portico/watch-hub"
-	nats "github.com/portico-platform/portico/watch-hub/embedded"
 )
 
 func main() {
@@ -50,25 +38,8 @@ func main() {
 
 // app lists the services in the order of their start; they stop in reverse order.
 func app(args []string) run.App {
-	services := []run.Service{home.Service()}
-	if !given(args, "--etcd-servers") {
-		services = append(services, etcd.Service())
-	}
-	if !given(args, "--nats-url") {
-		services = append(services, nats.Service())
-	}
-	services = append(services,
-		store.Service(),
-		watchhub.Service(),
-		authn.Service(),
-		authz.Service(),
-		admission.Service(),
-		frontdoor.Service(),
-		csrsigner.Service(),
-		tokencleaner.Service(),
-		lifecycle.Service(),
-		home.Welcome(),
-	)
+	services := append([]run.Service{allinone.Home()}, allinone.Services(args)...)
+	services = append(append(services, allinone.Workers()...), home.Welcome())
 	return run.App{
 		Name: "portico",
 		About: "A cluster API service: typed resources over HTTPS, stored in etcd, watched over NATS. " +
@@ -78,11 +49,4 @@ func app(args []string) run.App {
 			"admission new writes the project of an admission service: portico pki --help, portico backup --help, portico doctor --help, portico admission --help.",
 		Services: services,
 	}
-}
-
-// given reports whether a flag is among the arguments.
-func given(args []string, flag string) bool {
-	return slices.ContainsFunc(args, func(arg string) bool {
-		return arg == flag || strings.HasPrefix(arg, flag+"=")
-	})
 }

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
 const (
@@ -64,6 +65,9 @@ type Config struct {
 	// QuotaBytes bounds the database, and ReserveBytes is the free disk space that writes
 	// other than deletions require. Zero values select defaults.
 	QuotaBytes, ReserveBytes int64
+	// NoSync leaves it to the system when writes reach the disk: data is lost if the machine
+	// stops. It is for tests.
+	NoSync bool
 }
 
 // Open starts an etcd member and returns when it serves requests. It returns an error if
@@ -80,6 +84,9 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	lock, err := takeLock(dir + ".lock")
 	if err != nil {
 		return nil, err
+	}
+	if c.NoSync {
+		smallSegments()
 	}
 	etcd, err := embed.StartEtcd(config(dir, c))
 	if err != nil {
@@ -115,6 +122,10 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	return nil, errors.Join(fmt.Errorf("etcd in %s did not become ready: %w", dir, err), s.Close())
 }
 
+// smallSegments makes etcd preallocate 4 MB instead of 64 MB twice for its write-ahead log,
+// which takes longer than the rest of its start where files are in memory.
+var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 4 << 20 })
+
 // takeLock locks the data directory. It returns an error if another process has locked it,
 // while etcd's own locks would block without a timeout.
 func takeLock(file string) (*fileutil.LockedFile, error) {
@@ -139,6 +150,7 @@ func config(dir string, own Config) *embed.Config {
 	c.TickMs, c.ElectionMs = tickMs, electionMs
 	c.QuotaBackendBytes, c.MaxRequestBytes = own.QuotaBytes+own.QuotaBytes/8+quotaSlack, maxRequestBytes
 	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEntries, catchUpEntries
+	c.UnsafeNoFsync = own.NoSync
 	// The watch hub compacts by age: etcd must not compact on its own.
 	c.AutoCompactionRetention = "0"
 	c.WatchProgressNotifyInterval = time.Minute

@@ -26,6 +26,7 @@ func Service() run.Service {
 		Flags: func(fs *pflag.FlagSet) {
 			fs.String("data-dir", "./portico-data", "data directory of this process; etcd's data is in its subdirectory etcd")
 			fs.Int64("quota-backend-bytes", defaultQuota, "maximum size of etcd's database in bytes; beyond it only deletions are accepted")
+			fs.Bool("unsafe-no-fsync", false, "do not wait until writes are on disk, for tests: data is lost when the machine stops")
 			fs.Int64("disk-reserve-bytes", defaultReserve, "bytes to keep free on the disk of the data directory; with less, only deletions are accepted")
 		},
 		Start: start,
@@ -41,6 +42,7 @@ func start(ctx context.Context, n *run.Node) error {
 		return run.Usagef("--data-dir must not be empty")
 	}
 	config := Config{Dir: dir, Log: n.Log}
+	config.NoSync, _ = n.Flags.GetBool("unsafe-no-fsync")
 	config.QuotaBytes, _ = n.Flags.GetInt64("quota-backend-bytes")
 	config.ReserveBytes, _ = n.Flags.GetInt64("disk-reserve-bytes")
 	if config.QuotaBytes <= 0 || config.ReserveBytes <= 0 {

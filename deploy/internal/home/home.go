@@ -49,6 +49,7 @@ func start(_ context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
+	h.noSync, _ = n.Flags.GetBool("unsafe-no-fsync") // a flag of the embedded etcd
 	if err := h.checkVocabulary(n.Vocabulary.Name); err != nil {
 		return err
 	}
@@ -69,7 +70,11 @@ func start(_ context.Context, n *run.Node) error {
 }
 
 // home is an opened data folder.
-type home struct{ dir string }
+type home struct {
+	dir string
+	// noSync leaves it to the system when files reach the disk.
+	noSync bool
+}
 
 // open creates the folder if necessary; only its owner may read it.
 func open(dir string) (*home, error) {
@@ -153,7 +158,10 @@ func (h *home) write(name string, content []byte) error {
 		return err
 	}
 	_, err = f.Write(content)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if !h.noSync {
+		err = errors.Join(err, f.Sync())
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(temporary, h.path(name))
