@@ -32,6 +32,7 @@ func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (servi
 	for _, m := range a.methods {
 		result, err := m.Authenticate(ctx, c)
 		if err == nil {
+			result.Credential.Method = m.Name()
 			return a.complete(result, c)
 		}
 		if errors.Is(err, method.ErrNone) {

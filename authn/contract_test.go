@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/portico-platform/portico/authn"
 	"github.com/portico-platform/portico/services"
@@ -79,12 +80,50 @@ func TestSeveralTokenFiles(t *testing.T) {
 	}
 }
 
+// TestTokenFilesAreReloaded replaces a file while it is in use, also by one with an error, which
+// changes nothing.
+func TestTokenFilesAreReloaded(t *testing.T) {
+	file := tokens(t, "one,jane,1", "two,joe,2")
+	a := started(t, "--token-auth-file="+file)
+	ask := func(token string) (services.Authentication, error) {
+		return a.Authenticate(t.Context(), services.Credentials{BearerToken: token})
+	}
+	before, err := ask("one")
+	if err != nil || before.Credential.Source == "" || before.Credential.Method != "token-file" || before.CacheFor > time.Second {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	replace := func(lines ...string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace("three,jim,3", "not a token")
+	replace("two,joe,2,ops")
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		_, err := ask("one")
+		two, errOfTwo := ask("two")
+		if errOfTwo != nil {
+			t.Fatal(errOfTwo)
+		}
+		if services.IsReason(err, services.ReasonUnauthorized) && len(two.User.Groups) == 2 && two.Credential.Source != before.Credential.Source {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("one: %v, two: %+v", err, two)
+		}
+	}
+}
+
 func TestClientCertificates(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
 	a := started(t, "--client-ca-file="+ca.file)
 	got, err := a.Authenticate(t.Context(), services.Credentials{Certificates: ca.client(t, "jane", "ops")})
 	if err != nil || got.User.Name != "jane" || strings.Join(got.User.Groups, " ") != "ops system:authenticated" {
 		t.Errorf("got %+v, %v", got, err)
+	}
+	if c := got.Credential; c.Serial == "" || c.KeyID == "" || !c.Expires.After(time.Now()) || c.Method != "client-certificate" {
+		t.Errorf("the trace is %+v", c)
 	}
 	_, err = a.Authenticate(t.Context(), services.Credentials{Certificates: other.client(t, "jane")})
 	if !services.IsReason(err, services.ReasonUnauthorized) {

@@ -74,7 +74,7 @@ func tokenFiles(_ context.Context, n *run.Node, _ func() time.Time) (method.Meth
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	m, err := method.NewTokenFile(paths)
+	m, err := method.NewTokenFile(paths, n.Log)
 	if err != nil {
 		return nil, run.Usagef("--token-auth-file: %v", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/portico-platform/portico/services/resource"
 )
 
 // Authn authenticates requests (section "Authentication"). It is modeled on
@@ -27,6 +29,9 @@ type Credentials struct {
 	Headers map[string][]string
 	// Audiences are the audiences that the token must be for; empty means this API.
 	Audiences []string
+	// NotOlderThan is a revision: what authn reads of the store includes every change through
+	// it. 0 is any state.
+	NotOlderThan int64
 }
 
 // Authentication is the result of Authenticate.
@@ -43,6 +48,35 @@ type Authentication struct {
 	// WarnAfter is when the client should have replaced its token, which is still valid, in
 	// whole seconds; zero if there is no such time.
 	WarnAfter time.Time
+	// Credential is what the result depends on.
+	Credential Credential
+}
+
+// Credential is the trace of accepted credentials: what they are known by, and what ends
+// them. It holds no secret.
+type Credential struct {
+	// Method is the name of the method that accepted them; empty for anonymous requests.
+	Method string
+	// Expires is when they end, and Issued when they were issued, in whole seconds; zero if
+	// never, or not known.
+	Expires, Issued time.Time
+	// TokenID is the claim jti of a token. Serial is the serial number of a certificate, in
+	// lower-case hexadecimal.
+	TokenID, Serial string
+	// KeyID is the subject key ID of a certificate in lower-case hexadecimal, or the ID of the
+	// key that a token is signed with.
+	KeyID string
+	// Objects end them when they are deleted or changed.
+	Objects []BoundObject
+	// Source identifies the content of the files that the result was read from: it is right
+	// for as long as authn returns the same for other credentials of these files.
+	Source string
+}
+
+// BoundObject is a stored object that credentials are bound to.
+type BoundObject struct {
+	Key resource.Key
+	UID string // empty for any
 }
 
 // UserInfo identifies a user: the attributes of section "Authentication".

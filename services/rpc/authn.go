@@ -23,7 +23,7 @@ func RegisterAuthn(s grpc.ServiceRegistrar, impl services.Authn) {
 func (s authnServer) Authenticate(ctx context.Context, m *pb.Credentials) (*pb.Authentication, error) {
 	a, err := s.impl.Authenticate(ctx, services.Credentials{
 		Certificates: m.GetCertificates(), BearerToken: string(m.GetBearerToken()),
-		Headers: headersIn(m.GetHeaders()), Audiences: m.GetAudiences(),
+		Headers: headersIn(m.GetHeaders()), Audiences: m.GetAudiences(), NotOlderThan: m.GetNotOlderThan(),
 	})
 	if err != nil {
 		return nil, errorOut(err)
@@ -31,6 +31,7 @@ func (s authnServer) Authenticate(ctx context.Context, m *pb.Credentials) (*pb.A
 	return &pb.Authentication{
 		User: userOut(a.User), Audiences: a.Audiences,
 		CacheFor: durationpb.New(a.CacheFor), ProxyHeaders: a.ProxyHeaders, WarnAfter: secondsOut(a.WarnAfter),
+		Credential: credentialOut(a.Credential),
 	}, nil
 }
 
@@ -43,7 +44,7 @@ func NewAuthn(c grpc.ClientConnInterface) services.Authn {
 func (c authnClient) Authenticate(ctx context.Context, r services.Credentials) (services.Authentication, error) {
 	m, err := c.peer.Authenticate(ctx, &pb.Credentials{
 		Certificates: r.Certificates, BearerToken: []byte(r.BearerToken),
-		Headers: headersOut(r.Headers), Audiences: r.Audiences,
+		Headers: headersOut(r.Headers), Audiences: r.Audiences, NotOlderThan: r.NotOlderThan,
 	})
 	if err != nil {
 		return services.Authentication{}, errorIn(ctx, "authn", err)
@@ -54,7 +55,28 @@ func (c authnClient) Authenticate(ctx context.Context, r services.Credentials) (
 	return services.Authentication{
 		User: userIn(m.GetUser()), Audiences: m.GetAudiences(),
 		CacheFor: m.GetCacheFor().AsDuration(), ProxyHeaders: m.GetProxyHeaders(), WarnAfter: secondsIn(m.GetWarnAfter()),
+		Credential: credentialIn(m.GetCredential()),
 	}, nil
+}
+
+func credentialOut(c services.Credential) *pb.Credential {
+	return &pb.Credential{
+		Method: c.Method, Expires: secondsOut(c.Expires), Issued: secondsOut(c.Issued),
+		TokenId: c.TokenID, Serial: c.Serial, KeyId: c.KeyID, Source: c.Source,
+		Objects: each(c.Objects, func(o services.BoundObject) *pb.BoundObject {
+			return &pb.BoundObject{Key: keyOut(o.Key), Uid: o.UID}
+		}),
+	}
+}
+
+func credentialIn(m *pb.Credential) services.Credential {
+	return services.Credential{
+		Method: m.GetMethod(), Expires: secondsIn(m.GetExpires()), Issued: secondsIn(m.GetIssued()),
+		TokenID: m.GetTokenId(), Serial: m.GetSerial(), KeyID: m.GetKeyId(), Source: m.GetSource(),
+		Objects: each(m.GetObjects(), func(o *pb.BoundObject) services.BoundObject {
+			return services.BoundObject{Key: keyIn(o.GetKey()), UID: o.GetUid()}
+		}),
+	}
 }
 
 func secondsOut(t time.Time) int64 {

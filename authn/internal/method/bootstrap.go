@@ -48,7 +48,8 @@ func (m *Bootstrap) Authenticate(ctx context.Context, c services.Credentials) (s
 		return services.Authentication{}, ErrNone
 	}
 	id, secret := parts[1], parts[2]
-	stored, err := readObject(ctx, m.store, coreKey("secrets", m.namespace, "bootstrap-token-"+id), services.MostRecent)
+	key := coreKey("secrets", m.namespace, "bootstrap-token-"+id)
+	stored, err := readObject(ctx, m.store, key, services.Read{Mode: services.MostRecent})
 	if services.IsReason(err, services.ReasonNotFound) {
 		return services.Authentication{}, ErrNone
 	}
@@ -68,7 +69,11 @@ func (m *Bootstrap) Authenticate(ctx context.Context, c services.Credentials) (s
 		}
 		groups = append(groups, group)
 	}
-	return services.Authentication{User: services.UserInfo{Name: userBootstrap + id, Groups: groups}}, nil
+	credential := services.Credential{TokenID: id, Objects: []services.BoundObject{{Key: key, UID: stored.Metadata.UID}}}
+	if expires, err := time.Parse(time.RFC3339, string(stored.Data["expiration"])); err == nil {
+		credential.Expires = expires
+	}
+	return services.Authentication{User: services.UserInfo{Name: userBootstrap + id, Groups: groups}, Credential: credential}, nil
 }
 
 // check returns why a stored token does not authenticate, nil if it does.

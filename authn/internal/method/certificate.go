@@ -2,7 +2,10 @@ package method
 
 import (
 	"context"
+	"crypto/sha1" //nolint:gosec // of key IDs
 	"crypto/x509"
+	"encoding/asn1"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -48,8 +51,31 @@ func (m *Certificate) Authenticate(_ context.Context, c services.Credentials) (s
 	}
 	return services.Authentication{
 		User:     services.UserInfo{Name: leaf.Subject.CommonName, Groups: leaf.Subject.Organization},
-		CacheFor: min(certificateFor, leaf.NotAfter.Sub(m.now())),
+		CacheFor: min(certificateFor, leaf.NotAfter.Sub(m.now())), Credential: traceOf(leaf),
 	}, nil
+}
+
+// traceOf returns what a verified certificate depends on.
+func traceOf(leaf *x509.Certificate) services.Credential {
+	return services.Credential{Expires: leaf.NotAfter, Issued: leaf.NotBefore, Serial: leaf.SerialNumber.Text(16), KeyID: keyID(leaf)}
+}
+
+// keyID returns the subject key ID of a certificate in lower-case hexadecimal: that of the
+// certificate, or the SHA-1 digest of its public key, which authorities use by default (RFC
+// 5280 section 4.2.1.2).
+func keyID(leaf *x509.Certificate) string {
+	if len(leaf.SubjectKeyId) > 0 {
+		return hex.EncodeToString(leaf.SubjectKeyId)
+	}
+	var key struct {
+		Algorithm asn1.RawValue
+		Bits      asn1.BitString
+	}
+	if _, err := asn1.Unmarshal(leaf.RawSubjectPublicKeyInfo, &key); err != nil {
+		return ""
+	}
+	digest := sha1.Sum(key.Bits.Bytes) //nolint:gosec // an identifier and no protection
+	return hex.EncodeToString(digest[:])
 }
 
 // verifyClient verifies a DER chain, leaf first, for client authentication and returns its

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -86,11 +87,11 @@ func FuzzTokenFile(f *testing.F) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		m, err := NewTokenFile([]string{path})
+		m, err := NewTokenFile([]string{path}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return
 		}
-		for _, user := range m.users {
+		for _, user := range m.files.Now().users {
 			if user.Name == "" {
 				t.Errorf("%q has a user without a name", content)
 			}

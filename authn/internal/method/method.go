@@ -18,8 +18,8 @@ type Method interface {
 	// Name is for logs.
 	Name() string
 
-	// Authenticate returns the user of the credentials, and those of the requested
-	// audiences that they are valid for; none means the audiences of this API. The error is
+	// Authenticate returns the user of the credentials, what they depend on, and those of the
+	// requested audiences that they are valid for; none means the audiences of this API. The error is
 	// ErrNone if there are no credentials for this method, and any other error if they are
 	// invalid or could not be checked.
 	Authenticate(ctx context.Context, c services.Credentials) (services.Authentication, error)

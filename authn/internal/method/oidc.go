@@ -155,7 +155,10 @@ func (m *OIDC) Authenticate(ctx context.Context, c services.Credentials) (servic
 	if err != nil {
 		return services.Authentication{}, err
 	}
-	return services.Authentication{User: user, CacheFor: max(0, min(oidcFor, token.Expiry.Sub(m.now())))}, nil
+	credential := services.Credential{Expires: token.Expiry, Issued: token.IssuedAt}
+	_ = json.Unmarshal(claims["jti"], &credential.TokenID) // optional
+	credential.KeyID = keyOf(c.BearerToken)
+	return services.Authentication{User: user, CacheFor: max(0, min(oidcFor, token.Expiry.Sub(m.now()))), Credential: credential}, nil
 }
 
 // skew is the tolerated clock skew of the issuer.
@@ -181,6 +184,15 @@ func (m *OIDC) issued(bearer string) bool {
 	}
 	var claims jwt.Claims
 	return token.UnsafeClaimsWithoutVerification(&claims) == nil && claims.Issuer == m.config.IssuerURL
+}
+
+// keyOf returns the ID of the key that a verified token is signed with.
+func keyOf(bearer string) string {
+	token, err := jwt.ParseSigned(bearer, signatures)
+	if err != nil || len(token.Headers) == 0 {
+		return ""
+	}
+	return token.Headers[0].KeyID
 }
 
 // user returns the user of verified claims.

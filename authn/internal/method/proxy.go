@@ -54,7 +54,7 @@ func (m *Proxy) Authenticate(_ context.Context, c services.Credentials) (service
 	if len(m.config.AllowedNames) > 0 && !slices.Contains(m.config.AllowedNames, leaf.Subject.CommonName) {
 		return services.Authentication{}, ErrNone
 	}
-	var result services.Authentication
+	result := services.Authentication{Credential: traceOf(leaf)}
 	for _, name := range m.config.UserHeaders {
 		values := c.Headers[textproto.CanonicalMIMEHeaderKey(name)]
 		if len(values) > 0 && values[0] != "" {

@@ -16,8 +16,9 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// serviceAccountFor bounds how long the result for a token may be cached, and so how long
-// a deleted token is still accepted.
+// serviceAccountFor bounds how long the result for a token may be cached. The front door
+// also follows the objects that the token is bound to, so this bounds how long a deleted
+// token is accepted while it learns of no changes.
 const serviceAccountFor = 5 * time.Second
 
 // ServiceAccountConfig holds the keys, issuer and audiences of service account tokens.
@@ -104,10 +105,13 @@ func (m *ServiceAccount) Authenticate(ctx context.Context, c services.Credential
 	if !a.legacy && !meant {
 		return services.Authentication{}, fmt.Errorf("the token is for %q", standard.Audience)
 	}
-	if err := m.checkBound(ctx, a, c.BearerToken); err != nil {
+	objects, err := m.checkBound(ctx, a, c)
+	if err != nil {
 		return services.Authentication{}, err
 	}
-	result := services.Authentication{User: m.user(a), Audiences: valid, CacheFor: serviceAccountFor}
+	result := services.Authentication{User: m.user(a), Audiences: valid, CacheFor: serviceAccountFor,
+		Credential: services.Credential{TokenID: standard.ID, KeyID: token.Headers[0].KeyID, Objects: objects,
+			Expires: timeOf(standard.Expiry), Issued: timeOf(standard.IssuedAt)}}
 	if a.WarnAfter != nil && !a.legacy {
 		result.WarnAfter = a.WarnAfter.Time()
 	}
@@ -157,38 +161,47 @@ func (m *ServiceAccount) user(a account) services.UserInfo {
 	return user
 }
 
-// checkBound checks that the account and the objects that the token is bound to still
-// exist with the same UID. A Secret must still hold this token.
-func (m *ServiceAccount) checkBound(ctx context.Context, a account, token string) error {
-	if m.config.Store == nil {
-		return nil
+// timeOf returns the time of a claim; zero if there is none.
+func timeOf(d *jwt.NumericDate) time.Time {
+	if d == nil {
+		return time.Time{}
 	}
-	bound := []struct {
+	return d.Time()
+}
+
+// checkBound checks that the account and the objects that the token is bound to still
+// exist with the same UID, and returns them. A Secret must still hold this token.
+func (m *ServiceAccount) checkBound(ctx context.Context, a account, c services.Credentials) ([]services.BoundObject, error) {
+	if m.config.Store == nil {
+		return nil, nil
+	}
+	var found []services.BoundObject
+	for _, b := range []struct {
 		resource string
 		named
-	}{{"serviceaccounts", a.ServiceAccount}, {"pods", a.Pod}, {"secrets", a.Secret}}
-	for _, b := range bound {
+	}{{"serviceaccounts", a.ServiceAccount}, {"pods", a.Pod}, {"secrets", a.Secret}} {
 		if b.Name == "" {
 			continue
 		}
 		key := coreKey(b.resource, a.Namespace, b.Name)
-		object, err := readObject(ctx, m.config.Store, key, services.AnyRevision)
+		object, err := readObject(ctx, m.config.Store, key, anyState(c))
 		if services.IsReason(err, services.ReasonNotFound) {
 			// The object may be newer than the cached state, so only the newest one rejects.
-			object, err = readObject(ctx, m.config.Store, key, services.MostRecent)
+			object, err = readObject(ctx, m.config.Store, key, services.Read{Mode: services.MostRecent})
 		}
 		switch {
 		case err != nil:
-			return err
+			return nil, err
 		case object.Metadata.DeletionTimestamp != nil:
-			return fmt.Errorf("%s is being deleted", key)
+			return nil, fmt.Errorf("%s is being deleted", key)
 		case b.UID != "" && b.UID != object.Metadata.UID:
-			return fmt.Errorf("%s is another one now", key)
-		case a.legacy && b.resource == "secrets" && string(object.Data["token"]) != token:
-			return fmt.Errorf("%s does not hold the token any more", key)
+			return nil, fmt.Errorf("%s is another one now", key)
+		case a.legacy && b.resource == "secrets" && string(object.Data["token"]) != c.BearerToken:
+			return nil, fmt.Errorf("%s does not hold the token any more", key)
 		}
+		found = append(found, services.BoundObject{Key: key, UID: object.Metadata.UID})
 	}
-	return nil
+	return found, nil
 }
 
 var _ Method = (*ServiceAccount)(nil)

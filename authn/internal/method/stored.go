@@ -25,9 +25,9 @@ func coreKey(kind, namespace, name string) resource.Key {
 	return resource.Key{GroupResource: resource.GroupResource{Resource: kind}, Namespace: namespace, Name: name}
 }
 
-func readObject(ctx context.Context, store services.Reader, key resource.Key, mode services.ReadMode) (storedObject, error) {
+func readObject(ctx context.Context, store services.Reader, key resource.Key, read services.Read) (storedObject, error) {
 	var object storedObject
-	stored, err := store.Get(ctx, services.GetRequest{Key: key, Read: services.Read{Mode: mode}})
+	stored, err := store.Get(ctx, services.GetRequest{Key: key, Read: read})
 	if err != nil {
 		return object, err
 	}
@@ -35,4 +35,12 @@ func readObject(ctx context.Context, store services.Reader, key resource.Key, mo
 		return object, fmt.Errorf("reading %s: %w", stored.Key, err)
 	}
 	return object, nil
+}
+
+// anyState returns the cheapest read that the credentials allow.
+func anyState(c services.Credentials) services.Read {
+	if c.NotOlderThan > 0 {
+		return services.Read{Mode: services.NotOlderThan, Revision: c.NotOlderThan}
+	}
+	return services.Read{Mode: services.AnyRevision}
 }

@@ -1,48 +1,69 @@
 package method
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/csv"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/reload"
 )
 
-// tokenFileFor bounds how long the result for a static token may be cached: tokens never
-// expire, and the files are read only at start.
-const tokenFileFor = 5 * time.Minute
+const (
+	// tokenFileFor bounds how long the result for a static token may be cached.
+	tokenFileFor = time.Second
+	// tokenFileEvery is how often the files are read, while tokens are checked.
+	tokenFileEvery = 250 * time.Millisecond
+)
 
-// TokenFile authenticates the tokens of static files (section "Authentication"). It keeps
-// only hashes, so that the time of a lookup reveals nothing about a token.
+// TokenFile authenticates the tokens of static files (section "Authentication"), which are
+// read again when they are replaced. It keeps only hashes, so that the time of a lookup
+// reveals nothing about a token.
 type TokenFile struct {
-	users map[[sha256.Size]byte]services.UserInfo
+	files *reload.Files[*staticTokens]
+}
+
+// staticTokens is the content of the files.
+type staticTokens struct {
+	users  map[[sha256.Size]byte]services.UserInfo
+	source string // identifies the content
 }
 
 // NewTokenFile reads CSV files with the columns token, user name, uid and,
-// optionally, a cell of comma-separated groups. Errors name file and line.
-func NewTokenFile(paths []string) (*TokenFile, error) {
-	m := &TokenFile{users: map[[sha256.Size]byte]services.UserInfo{}}
-	for _, path := range paths {
-		if err := m.read(path); err != nil {
+// optionally, a cell of comma-separated groups. Errors name file and line. Files with errors
+// that replace them are not used.
+func NewTokenFile(paths []string, log *slog.Logger) (*TokenFile, error) {
+	files, err := reload.Open(reload.Config[*staticTokens]{What: "static tokens", Paths: paths, Every: tokenFileEvery, Log: log,
+		Parse: func(content [][]byte) (*staticTokens, error) { return parseTokens(paths, content) }})
+	if err != nil {
+		return nil, err
+	}
+	return &TokenFile{files}, nil
+}
+
+func parseTokens(paths []string, content [][]byte) (*staticTokens, error) {
+	tokens, digest := &staticTokens{users: map[[sha256.Size]byte]services.UserInfo{}}, sha256.New()
+	for i, text := range content {
+		one := sha256.Sum256(text)
+		digest.Write(one[:])
+		if err := tokens.read(paths[i], text); err != nil {
 			return nil, err
 		}
 	}
-	return m, nil
+	tokens.source = hex.EncodeToString(digest.Sum(nil))
+	return tokens, nil
 }
 
-func (m *TokenFile) read(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	lines := csv.NewReader(file)
+func (m *staticTokens) read(path string, text []byte) error {
+	lines := csv.NewReader(bytes.NewReader(text))
 	lines.FieldsPerRecord = -1
 	lines.TrimLeadingSpace = true
 	for {
@@ -64,7 +85,7 @@ func (m *TokenFile) read(path string) error {
 	}
 }
 
-func (m *TokenFile) add(record []string) error {
+func (m *staticTokens) add(record []string) error {
 	for i, cell := range record {
 		record[i] = strings.TrimSpace(cell)
 	}
@@ -102,11 +123,12 @@ func (m *TokenFile) Authenticate(_ context.Context, c services.Credentials) (ser
 	if c.BearerToken == "" {
 		return services.Authentication{}, ErrNone
 	}
-	user, known := m.users[sha256.Sum256([]byte(c.BearerToken))]
+	tokens := m.files.Get()
+	user, known := tokens.users[sha256.Sum256([]byte(c.BearerToken))]
 	if !known {
 		return services.Authentication{}, ErrNone
 	}
-	return services.Authentication{User: user, CacheFor: tokenFileFor}, nil
+	return services.Authentication{User: user, CacheFor: tokenFileFor, Credential: services.Credential{Source: tokens.source}}, nil
 }
 
 var _ Method = (*TokenFile)(nil)

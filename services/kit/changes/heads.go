@@ -16,7 +16,13 @@ type Heads struct {
 	source Source
 	store  services.Reader
 	types  []head
+	seen   []Observer
 }
+
+// Observer is called with the changes of one type that end at a revision, oldest first. A call
+// without changes means that any object of the type may have changed through the revision.
+// It must not block.
+type Observer func(revision int64, list []services.Change)
 
 // head is the newest change of one type: unknown while the type is not followed.
 type head struct {
@@ -35,6 +41,9 @@ func NewHeads(source Source, store services.Reader, types ...resource.GroupResou
 	}
 	return h
 }
+
+// Observe adds an observer. It must be called before the loops run.
+func (h *Heads) Observe(o Observer) { h.seen = append(h.seen, o) }
 
 // Loops returns what keeps the heads up to date, each until its context ends.
 func (h *Heads) Loops() (loops []func(context.Context) error) {
@@ -79,14 +88,22 @@ func (t *head) follow(ctx context.Context, h *Heads) bool {
 		return false
 	}
 	defer stream.Close()
-	t.revision.Store(now)
+	t.set(h, now, nil)
 	for {
 		batch, err := stream.Next(ctx)
 		if err != nil {
 			return true
 		}
 		if n := len(batch.Changes); n > 0 {
-			t.revision.Store(batch.Changes[n-1].Object.Revision)
+			t.set(h, batch.Changes[n-1].Object.Revision, batch.Changes)
 		}
+	}
+}
+
+// set sets the head first, so that an observer finds what it is told of.
+func (t *head) set(h *Heads, revision int64, list []services.Change) {
+	t.revision.Store(revision)
+	for _, see := range h.seen {
+		see(revision, list)
 	}
 }

@@ -1948,6 +1948,7 @@ type Credentials struct {
 	BearerToken   []byte                 `protobuf:"bytes,2,opt,name=bearer_token,json=bearerToken,proto3" json:"bearer_token,omitempty"`
 	Headers       []*Header              `protobuf:"bytes,3,rep,name=headers,proto3" json:"headers,omitempty"`
 	Audiences     []string               `protobuf:"bytes,4,rep,name=audiences,proto3" json:"audiences,omitempty"`
+	NotOlderThan  int64                  `protobuf:"varint,5,opt,name=not_older_than,json=notOlderThan,proto3" json:"not_older_than,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2010,6 +2011,13 @@ func (x *Credentials) GetAudiences() []string {
 	return nil
 }
 
+func (x *Credentials) GetNotOlderThan() int64 {
+	if x != nil {
+		return x.NotOlderThan
+	}
+	return 0
+}
+
 type Header struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2069,6 +2077,7 @@ type Authentication struct {
 	CacheFor      *durationpb.Duration   `protobuf:"bytes,3,opt,name=cache_for,json=cacheFor,proto3" json:"cache_for,omitempty"`
 	ProxyHeaders  []string               `protobuf:"bytes,4,rep,name=proxy_headers,json=proxyHeaders,proto3" json:"proxy_headers,omitempty"`
 	WarnAfter     int64                  `protobuf:"varint,5,opt,name=warn_after,json=warnAfter,proto3" json:"warn_after,omitempty"` // seconds since 1970; 0: never
+	Credential    *Credential            `protobuf:"bytes,6,opt,name=credential,proto3" json:"credential,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2138,6 +2147,165 @@ func (x *Authentication) GetWarnAfter() int64 {
 	return 0
 }
 
+func (x *Authentication) GetCredential() *Credential {
+	if x != nil {
+		return x.Credential
+	}
+	return nil
+}
+
+type Credential struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Method        string                 `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"`
+	Expires       int64                  `protobuf:"varint,2,opt,name=expires,proto3" json:"expires,omitempty"` // seconds since 1970; 0: never
+	Issued        int64                  `protobuf:"varint,3,opt,name=issued,proto3" json:"issued,omitempty"`   // seconds since 1970; 0: not known
+	TokenId       string                 `protobuf:"bytes,4,opt,name=token_id,json=tokenId,proto3" json:"token_id,omitempty"`
+	Serial        string                 `protobuf:"bytes,5,opt,name=serial,proto3" json:"serial,omitempty"`
+	KeyId         string                 `protobuf:"bytes,6,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	Objects       []*BoundObject         `protobuf:"bytes,7,rep,name=objects,proto3" json:"objects,omitempty"`
+	Source        string                 `protobuf:"bytes,8,opt,name=source,proto3" json:"source,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Credential) Reset() {
+	*x = Credential{}
+	mi := &file_portico_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Credential) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Credential) ProtoMessage() {}
+
+func (x *Credential) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Credential.ProtoReflect.Descriptor instead.
+func (*Credential) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Credential) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *Credential) GetExpires() int64 {
+	if x != nil {
+		return x.Expires
+	}
+	return 0
+}
+
+func (x *Credential) GetIssued() int64 {
+	if x != nil {
+		return x.Issued
+	}
+	return 0
+}
+
+func (x *Credential) GetTokenId() string {
+	if x != nil {
+		return x.TokenId
+	}
+	return ""
+}
+
+func (x *Credential) GetSerial() string {
+	if x != nil {
+		return x.Serial
+	}
+	return ""
+}
+
+func (x *Credential) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *Credential) GetObjects() []*BoundObject {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+func (x *Credential) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+type BoundObject struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Uid           string                 `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoundObject) Reset() {
+	*x = BoundObject{}
+	mi := &file_portico_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoundObject) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoundObject) ProtoMessage() {}
+
+func (x *BoundObject) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoundObject.ProtoReflect.Descriptor instead.
+func (*BoundObject) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *BoundObject) GetKey() *Key {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *BoundObject) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
 type UserInfo struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2150,7 +2318,7 @@ type UserInfo struct {
 
 func (x *UserInfo) Reset() {
 	*x = UserInfo{}
-	mi := &file_portico_proto_msgTypes[31]
+	mi := &file_portico_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2162,7 +2330,7 @@ func (x *UserInfo) String() string {
 func (*UserInfo) ProtoMessage() {}
 
 func (x *UserInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[31]
+	mi := &file_portico_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2175,7 +2343,7 @@ func (x *UserInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserInfo.ProtoReflect.Descriptor instead.
 func (*UserInfo) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{31}
+	return file_portico_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UserInfo) GetName() string {
@@ -2215,7 +2383,7 @@ type Values struct {
 
 func (x *Values) Reset() {
 	*x = Values{}
-	mi := &file_portico_proto_msgTypes[32]
+	mi := &file_portico_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2227,7 +2395,7 @@ func (x *Values) String() string {
 func (*Values) ProtoMessage() {}
 
 func (x *Values) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[32]
+	mi := &file_portico_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2240,7 +2408,7 @@ func (x *Values) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Values.ProtoReflect.Descriptor instead.
 func (*Values) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{32}
+	return file_portico_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Values) GetValues() []string {
@@ -2267,7 +2435,7 @@ type Attributes struct {
 
 func (x *Attributes) Reset() {
 	*x = Attributes{}
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2279,7 +2447,7 @@ func (x *Attributes) String() string {
 func (*Attributes) ProtoMessage() {}
 
 func (x *Attributes) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[33]
+	mi := &file_portico_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2292,7 +2460,7 @@ func (x *Attributes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attributes.ProtoReflect.Descriptor instead.
 func (*Attributes) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{33}
+	return file_portico_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Attributes) GetUser() *UserInfo {
@@ -2372,7 +2540,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_portico_proto_msgTypes[34]
+	mi := &file_portico_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2384,7 +2552,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[34]
+	mi := &file_portico_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2397,7 +2565,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{34}
+	return file_portico_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Decision) GetAllowed() bool {
@@ -2452,7 +2620,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_portico_proto_msgTypes[35]
+	mi := &file_portico_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2464,7 +2632,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[35]
+	mi := &file_portico_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2477,7 +2645,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{35}
+	return file_portico_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RulesRequest) GetUser() *UserInfo {
@@ -2506,7 +2674,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_portico_proto_msgTypes[36]
+	mi := &file_portico_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2518,7 +2686,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[36]
+	mi := &file_portico_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2531,7 +2699,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{36}
+	return file_portico_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RulesResponse) GetResource() []*ResourceRule {
@@ -2574,7 +2742,7 @@ type ResourceRule struct {
 
 func (x *ResourceRule) Reset() {
 	*x = ResourceRule{}
-	mi := &file_portico_proto_msgTypes[37]
+	mi := &file_portico_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2586,7 +2754,7 @@ func (x *ResourceRule) String() string {
 func (*ResourceRule) ProtoMessage() {}
 
 func (x *ResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[37]
+	mi := &file_portico_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2599,7 +2767,7 @@ func (x *ResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceRule.ProtoReflect.Descriptor instead.
 func (*ResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{37}
+	return file_portico_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ResourceRule) GetVerbs() []string {
@@ -2640,7 +2808,7 @@ type NonResourceRule struct {
 
 func (x *NonResourceRule) Reset() {
 	*x = NonResourceRule{}
-	mi := &file_portico_proto_msgTypes[38]
+	mi := &file_portico_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2652,7 +2820,7 @@ func (x *NonResourceRule) String() string {
 func (*NonResourceRule) ProtoMessage() {}
 
 func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[38]
+	mi := &file_portico_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2665,7 +2833,7 @@ func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NonResourceRule.ProtoReflect.Descriptor instead.
 func (*NonResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{38}
+	return file_portico_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *NonResourceRule) GetVerbs() []string {
@@ -2697,7 +2865,7 @@ type ReviewInput struct {
 
 func (x *ReviewInput) Reset() {
 	*x = ReviewInput{}
-	mi := &file_portico_proto_msgTypes[39]
+	mi := &file_portico_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +2877,7 @@ func (x *ReviewInput) String() string {
 func (*ReviewInput) ProtoMessage() {}
 
 func (x *ReviewInput) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[39]
+	mi := &file_portico_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +2890,7 @@ func (x *ReviewInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewInput.ProtoReflect.Descriptor instead.
 func (*ReviewInput) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{39}
+	return file_portico_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReviewInput) GetInput() isReviewInput_Input {
@@ -2809,7 +2977,7 @@ type ReviewOutput struct {
 
 func (x *ReviewOutput) Reset() {
 	*x = ReviewOutput{}
-	mi := &file_portico_proto_msgTypes[40]
+	mi := &file_portico_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2821,7 +2989,7 @@ func (x *ReviewOutput) String() string {
 func (*ReviewOutput) ProtoMessage() {}
 
 func (x *ReviewOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[40]
+	mi := &file_portico_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2834,7 +3002,7 @@ func (x *ReviewOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewOutput.ProtoReflect.Descriptor instead.
 func (*ReviewOutput) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{40}
+	return file_portico_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ReviewOutput) GetOutput() isReviewOutput_Output {
@@ -2888,7 +3056,7 @@ type Conversion struct {
 
 func (x *Conversion) Reset() {
 	*x = Conversion{}
-	mi := &file_portico_proto_msgTypes[41]
+	mi := &file_portico_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2900,7 +3068,7 @@ func (x *Conversion) String() string {
 func (*Conversion) ProtoMessage() {}
 
 func (x *Conversion) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[41]
+	mi := &file_portico_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2913,7 +3081,7 @@ func (x *Conversion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conversion.ProtoReflect.Descriptor instead.
 func (*Conversion) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{41}
+	return file_portico_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Conversion) GetObject() []byte {
@@ -2944,7 +3112,7 @@ type ServedType struct {
 
 func (x *ServedType) Reset() {
 	*x = ServedType{}
-	mi := &file_portico_proto_msgTypes[42]
+	mi := &file_portico_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2956,7 +3124,7 @@ func (x *ServedType) String() string {
 func (*ServedType) ProtoMessage() {}
 
 func (x *ServedType) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[42]
+	mi := &file_portico_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2969,7 +3137,7 @@ func (x *ServedType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedType.ProtoReflect.Descriptor instead.
 func (*ServedType) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{42}
+	return file_portico_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ServedType) GetGroup() string {
@@ -3043,7 +3211,7 @@ type AdmissionRequest struct {
 
 func (x *AdmissionRequest) Reset() {
 	*x = AdmissionRequest{}
-	mi := &file_portico_proto_msgTypes[43]
+	mi := &file_portico_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3055,7 +3223,7 @@ func (x *AdmissionRequest) String() string {
 func (*AdmissionRequest) ProtoMessage() {}
 
 func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[43]
+	mi := &file_portico_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3068,7 +3236,7 @@ func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequest.ProtoReflect.Descriptor instead.
 func (*AdmissionRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{43}
+	return file_portico_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *AdmissionRequest) GetUid() string {
@@ -3223,7 +3391,7 @@ type OwnerType struct {
 
 func (x *OwnerType) Reset() {
 	*x = OwnerType{}
-	mi := &file_portico_proto_msgTypes[44]
+	mi := &file_portico_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3235,7 +3403,7 @@ func (x *OwnerType) String() string {
 func (*OwnerType) ProtoMessage() {}
 
 func (x *OwnerType) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[44]
+	mi := &file_portico_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3248,7 +3416,7 @@ func (x *OwnerType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerType.ProtoReflect.Descriptor instead.
 func (*OwnerType) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{44}
+	return file_portico_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *OwnerType) GetApiVersion() string {
@@ -3296,7 +3464,7 @@ type AdmissionResponse struct {
 
 func (x *AdmissionResponse) Reset() {
 	*x = AdmissionResponse{}
-	mi := &file_portico_proto_msgTypes[45]
+	mi := &file_portico_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3308,7 +3476,7 @@ func (x *AdmissionResponse) String() string {
 func (*AdmissionResponse) ProtoMessage() {}
 
 func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[45]
+	mi := &file_portico_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3321,7 +3489,7 @@ func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResponse.ProtoReflect.Descriptor instead.
 func (*AdmissionResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{45}
+	return file_portico_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AdmissionResponse) GetObject() []byte {
@@ -3383,7 +3551,7 @@ type Timing struct {
 
 func (x *Timing) Reset() {
 	*x = Timing{}
-	mi := &file_portico_proto_msgTypes[46]
+	mi := &file_portico_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3395,7 +3563,7 @@ func (x *Timing) String() string {
 func (*Timing) ProtoMessage() {}
 
 func (x *Timing) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[46]
+	mi := &file_portico_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3408,7 +3576,7 @@ func (x *Timing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timing.ProtoReflect.Descriptor instead.
 func (*Timing) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{46}
+	return file_portico_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Timing) GetName() string {
@@ -3434,7 +3602,7 @@ type AdmissionRequests struct {
 
 func (x *AdmissionRequests) Reset() {
 	*x = AdmissionRequests{}
-	mi := &file_portico_proto_msgTypes[47]
+	mi := &file_portico_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3446,7 +3614,7 @@ func (x *AdmissionRequests) String() string {
 func (*AdmissionRequests) ProtoMessage() {}
 
 func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[47]
+	mi := &file_portico_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3459,7 +3627,7 @@ func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequests.ProtoReflect.Descriptor instead.
 func (*AdmissionRequests) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{47}
+	return file_portico_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AdmissionRequests) GetRequests() []*AdmissionRequest {
@@ -3479,7 +3647,7 @@ type AdmissionResults struct {
 
 func (x *AdmissionResults) Reset() {
 	*x = AdmissionResults{}
-	mi := &file_portico_proto_msgTypes[48]
+	mi := &file_portico_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3491,7 +3659,7 @@ func (x *AdmissionResults) String() string {
 func (*AdmissionResults) ProtoMessage() {}
 
 func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[48]
+	mi := &file_portico_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3504,7 +3672,7 @@ func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResults.ProtoReflect.Descriptor instead.
 func (*AdmissionResults) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{48}
+	return file_portico_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AdmissionResults) GetResults() []*AdmissionResult {
@@ -3525,7 +3693,7 @@ type AdmissionResult struct {
 
 func (x *AdmissionResult) Reset() {
 	*x = AdmissionResult{}
-	mi := &file_portico_proto_msgTypes[49]
+	mi := &file_portico_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3537,7 +3705,7 @@ func (x *AdmissionResult) String() string {
 func (*AdmissionResult) ProtoMessage() {}
 
 func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[49]
+	mi := &file_portico_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3550,7 +3718,7 @@ func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResult.ProtoReflect.Descriptor instead.
 func (*AdmissionResult) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{49}
+	return file_portico_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AdmissionResult) GetUid() string {
@@ -3721,22 +3889,39 @@ const file_portico_proto_rawDesc = "" +
 	"\achanges\x18\x02 \x01(\fR\achanges\x12\x1a\n" +
 	"\bprogress\x18\x03 \x01(\fR\bprogress\x12\x16\n" +
 	"\x06public\x18\x04 \x01(\fR\x06public\x125\n" +
-	"\blifetime\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\blifetime\"\xa0\x01\n" +
+	"\blifetime\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\blifetime\"\xc6\x01\n" +
 	"\vCredentials\x12\"\n" +
 	"\fcertificates\x18\x01 \x03(\fR\fcertificates\x12!\n" +
 	"\fbearer_token\x18\x02 \x01(\fR\vbearerToken\x12,\n" +
 	"\aheaders\x18\x03 \x03(\v2\x12.portico.v1.HeaderR\aheaders\x12\x1c\n" +
-	"\taudiences\x18\x04 \x03(\tR\taudiences\"4\n" +
+	"\taudiences\x18\x04 \x03(\tR\taudiences\x12$\n" +
+	"\x0enot_older_than\x18\x05 \x01(\x03R\fnotOlderThan\"4\n" +
 	"\x06Header\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06values\x18\x02 \x03(\fR\x06values\"\xd4\x01\n" +
+	"\x06values\x18\x02 \x03(\fR\x06values\"\x8c\x02\n" +
 	"\x0eAuthentication\x12(\n" +
 	"\x04user\x18\x01 \x01(\v2\x14.portico.v1.UserInfoR\x04user\x12\x1c\n" +
 	"\taudiences\x18\x02 \x03(\tR\taudiences\x126\n" +
 	"\tcache_for\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bcacheFor\x12#\n" +
 	"\rproxy_headers\x18\x04 \x03(\tR\fproxyHeaders\x12\x1d\n" +
 	"\n" +
-	"warn_after\x18\x05 \x01(\x03R\twarnAfter\"\xcd\x01\n" +
+	"warn_after\x18\x05 \x01(\x03R\twarnAfter\x126\n" +
+	"\n" +
+	"credential\x18\x06 \x01(\v2\x16.portico.v1.CredentialR\n" +
+	"credential\"\xeb\x01\n" +
+	"\n" +
+	"Credential\x12\x16\n" +
+	"\x06method\x18\x01 \x01(\tR\x06method\x12\x18\n" +
+	"\aexpires\x18\x02 \x01(\x03R\aexpires\x12\x16\n" +
+	"\x06issued\x18\x03 \x01(\x03R\x06issued\x12\x19\n" +
+	"\btoken_id\x18\x04 \x01(\tR\atokenId\x12\x16\n" +
+	"\x06serial\x18\x05 \x01(\tR\x06serial\x12\x15\n" +
+	"\x06key_id\x18\x06 \x01(\tR\x05keyId\x121\n" +
+	"\aobjects\x18\a \x03(\v2\x17.portico.v1.BoundObjectR\aobjects\x12\x16\n" +
+	"\x06source\x18\b \x01(\tR\x06source\"B\n" +
+	"\vBoundObject\x12!\n" +
+	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x10\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\"\xcd\x01\n" +
 	"\bUserInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x16\n" +
@@ -3910,7 +4095,7 @@ func file_portico_proto_rawDescGZIP() []byte {
 }
 
 var file_portico_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_portico_proto_goTypes = []any{
 	(ReadMode)(0),               // 0: portico.v1.ReadMode
 	(ChangeType)(0),             // 1: portico.v1.ChangeType
@@ -3945,44 +4130,46 @@ var file_portico_proto_goTypes = []any{
 	(*Credentials)(nil),         // 30: portico.v1.Credentials
 	(*Header)(nil),              // 31: portico.v1.Header
 	(*Authentication)(nil),      // 32: portico.v1.Authentication
-	(*UserInfo)(nil),            // 33: portico.v1.UserInfo
-	(*Values)(nil),              // 34: portico.v1.Values
-	(*Attributes)(nil),          // 35: portico.v1.Attributes
-	(*Decision)(nil),            // 36: portico.v1.Decision
-	(*RulesRequest)(nil),        // 37: portico.v1.RulesRequest
-	(*RulesResponse)(nil),       // 38: portico.v1.RulesResponse
-	(*ResourceRule)(nil),        // 39: portico.v1.ResourceRule
-	(*NonResourceRule)(nil),     // 40: portico.v1.NonResourceRule
-	(*ReviewInput)(nil),         // 41: portico.v1.ReviewInput
-	(*ReviewOutput)(nil),        // 42: portico.v1.ReviewOutput
-	(*Conversion)(nil),          // 43: portico.v1.Conversion
-	(*ServedType)(nil),          // 44: portico.v1.ServedType
-	(*AdmissionRequest)(nil),    // 45: portico.v1.AdmissionRequest
-	(*OwnerType)(nil),           // 46: portico.v1.OwnerType
-	(*AdmissionResponse)(nil),   // 47: portico.v1.AdmissionResponse
-	(*Timing)(nil),              // 48: portico.v1.Timing
-	(*AdmissionRequests)(nil),   // 49: portico.v1.AdmissionRequests
-	(*AdmissionResults)(nil),    // 50: portico.v1.AdmissionResults
-	(*AdmissionResult)(nil),     // 51: portico.v1.AdmissionResult
-	nil,                         // 52: portico.v1.Object.LabelsEntry
-	nil,                         // 53: portico.v1.Object.FieldsEntry
-	nil,                         // 54: portico.v1.Content.LabelsEntry
-	nil,                         // 55: portico.v1.Content.FieldsEntry
-	nil,                         // 56: portico.v1.Change.OldLabelsEntry
-	nil,                         // 57: portico.v1.Change.OldFieldsEntry
-	nil,                         // 58: portico.v1.UserInfo.ExtraEntry
-	nil,                         // 59: portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	(*durationpb.Duration)(nil), // 60: google.protobuf.Duration
+	(*Credential)(nil),          // 33: portico.v1.Credential
+	(*BoundObject)(nil),         // 34: portico.v1.BoundObject
+	(*UserInfo)(nil),            // 35: portico.v1.UserInfo
+	(*Values)(nil),              // 36: portico.v1.Values
+	(*Attributes)(nil),          // 37: portico.v1.Attributes
+	(*Decision)(nil),            // 38: portico.v1.Decision
+	(*RulesRequest)(nil),        // 39: portico.v1.RulesRequest
+	(*RulesResponse)(nil),       // 40: portico.v1.RulesResponse
+	(*ResourceRule)(nil),        // 41: portico.v1.ResourceRule
+	(*NonResourceRule)(nil),     // 42: portico.v1.NonResourceRule
+	(*ReviewInput)(nil),         // 43: portico.v1.ReviewInput
+	(*ReviewOutput)(nil),        // 44: portico.v1.ReviewOutput
+	(*Conversion)(nil),          // 45: portico.v1.Conversion
+	(*ServedType)(nil),          // 46: portico.v1.ServedType
+	(*AdmissionRequest)(nil),    // 47: portico.v1.AdmissionRequest
+	(*OwnerType)(nil),           // 48: portico.v1.OwnerType
+	(*AdmissionResponse)(nil),   // 49: portico.v1.AdmissionResponse
+	(*Timing)(nil),              // 50: portico.v1.Timing
+	(*AdmissionRequests)(nil),   // 51: portico.v1.AdmissionRequests
+	(*AdmissionResults)(nil),    // 52: portico.v1.AdmissionResults
+	(*AdmissionResult)(nil),     // 53: portico.v1.AdmissionResult
+	nil,                         // 54: portico.v1.Object.LabelsEntry
+	nil,                         // 55: portico.v1.Object.FieldsEntry
+	nil,                         // 56: portico.v1.Content.LabelsEntry
+	nil,                         // 57: portico.v1.Content.FieldsEntry
+	nil,                         // 58: portico.v1.Change.OldLabelsEntry
+	nil,                         // 59: portico.v1.Change.OldFieldsEntry
+	nil,                         // 60: portico.v1.UserInfo.ExtraEntry
+	nil,                         // 61: portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	(*durationpb.Duration)(nil), // 62: google.protobuf.Duration
 }
 var file_portico_proto_depIdxs = []int32{
 	3,  // 0: portico.v1.Status.details:type_name -> portico.v1.StatusDetails
 	4,  // 1: portico.v1.StatusDetails.causes:type_name -> portico.v1.StatusCause
 	0,  // 2: portico.v1.Read.mode:type_name -> portico.v1.ReadMode
 	6,  // 3: portico.v1.Object.key:type_name -> portico.v1.Key
-	52, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
-	53, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
-	54, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
-	55, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
+	54, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
+	55, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
+	56, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
+	57, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
 	6,  // 8: portico.v1.GetRequest.key:type_name -> portico.v1.Key
 	7,  // 9: portico.v1.GetRequest.read:type_name -> portico.v1.Read
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
@@ -4003,79 +4190,82 @@ var file_portico_proto_depIdxs = []int32{
 	17, // 25: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
 	1,  // 26: portico.v1.Change.type:type_name -> portico.v1.ChangeType
 	8,  // 27: portico.v1.Change.object:type_name -> portico.v1.Object
-	56, // 28: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	57, // 29: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	58, // 28: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	59, // 29: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
 	24, // 30: portico.v1.Progress.heads:type_name -> portico.v1.Head
 	5,  // 31: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
 	5,  // 32: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
 	22, // 33: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
 	5,  // 34: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
 	29, // 35: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
-	60, // 36: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
+	62, // 36: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
 	31, // 37: portico.v1.Credentials.headers:type_name -> portico.v1.Header
-	33, // 38: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	60, // 39: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
-	58, // 40: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
-	33, // 41: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
-	33, // 42: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
-	39, // 43: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
-	40, // 44: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
-	45, // 45: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
-	45, // 46: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
-	2,  // 47: portico.v1.ReviewInput.failure:type_name -> portico.v1.Status
-	43, // 48: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
-	47, // 49: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
-	44, // 50: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
-	33, // 51: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	46, // 52: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
-	44, // 53: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
-	59, // 54: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	2,  // 55: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
-	48, // 56: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
-	60, // 57: portico.v1.Timing.took:type_name -> google.protobuf.Duration
-	45, // 58: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
-	51, // 59: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
-	47, // 60: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
-	34, // 61: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 62: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 63: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 64: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	18, // 65: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	20, // 66: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	21, // 67: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	15, // 68: portico.v1.Store.Heads:input_type -> portico.v1.HeadsRequest
-	25, // 69: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	27, // 70: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
-	30, // 71: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	35, // 72: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	37, // 73: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	45, // 74: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	45, // 75: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	41, // 76: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
-	49, // 77: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
-	49, // 78: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
-	8,  // 79: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 80: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 81: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 82: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 83: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 84: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	16, // 85: portico.v1.Store.Heads:output_type -> portico.v1.HeadsResponse
-	26, // 86: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	28, // 87: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
-	32, // 88: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	36, // 89: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	38, // 90: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	47, // 91: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	47, // 92: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	42, // 93: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
-	50, // 94: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
-	50, // 95: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
-	79, // [79:96] is the sub-list for method output_type
-	62, // [62:79] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	35, // 38: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
+	62, // 39: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	33, // 40: portico.v1.Authentication.credential:type_name -> portico.v1.Credential
+	34, // 41: portico.v1.Credential.objects:type_name -> portico.v1.BoundObject
+	6,  // 42: portico.v1.BoundObject.key:type_name -> portico.v1.Key
+	60, // 43: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	35, // 44: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
+	35, // 45: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
+	41, // 46: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
+	42, // 47: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
+	47, // 48: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
+	47, // 49: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
+	2,  // 50: portico.v1.ReviewInput.failure:type_name -> portico.v1.Status
+	45, // 51: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
+	49, // 52: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
+	46, // 53: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
+	35, // 54: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
+	48, // 55: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
+	46, // 56: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
+	61, // 57: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	2,  // 58: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
+	50, // 59: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
+	62, // 60: portico.v1.Timing.took:type_name -> google.protobuf.Duration
+	47, // 61: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
+	53, // 62: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
+	49, // 63: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
+	36, // 64: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 65: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 66: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 67: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	18, // 68: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	20, // 69: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	21, // 70: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	15, // 71: portico.v1.Store.Heads:input_type -> portico.v1.HeadsRequest
+	25, // 72: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	27, // 73: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
+	30, // 74: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	37, // 75: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	39, // 76: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	47, // 77: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	47, // 78: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	43, // 79: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
+	51, // 80: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
+	51, // 81: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
+	8,  // 82: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 83: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 84: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 85: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 86: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 87: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	16, // 88: portico.v1.Store.Heads:output_type -> portico.v1.HeadsResponse
+	26, // 89: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	28, // 90: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
+	32, // 91: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	38, // 92: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	40, // 93: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	49, // 94: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	49, // 95: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	44, // 96: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
+	52, // 97: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
+	52, // 98: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
+	82, // [82:99] is the sub-list for method output_type
+	65, // [65:82] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }
@@ -4083,13 +4273,13 @@ func file_portico_proto_init() {
 	if File_portico_proto != nil {
 		return
 	}
-	file_portico_proto_msgTypes[39].OneofWrappers = []any{
+	file_portico_proto_msgTypes[41].OneofWrappers = []any{
 		(*ReviewInput_Mutate)(nil),
 		(*ReviewInput_Validate)(nil),
 		(*ReviewInput_Converted)(nil),
 		(*ReviewInput_Failure)(nil),
 	}
-	file_portico_proto_msgTypes[40].OneofWrappers = []any{
+	file_portico_proto_msgTypes[42].OneofWrappers = []any{
 		(*ReviewOutput_Convert)(nil),
 		(*ReviewOutput_Response)(nil),
 	}
@@ -4099,7 +4289,7 @@ func file_portico_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_portico_proto_rawDesc), len(file_portico_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   58,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   6,
 		},
