@@ -25,7 +25,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/authfilters"
 	"github.com/portico-platform/portico/frontdoor/internal/http/browsers"
 	"github.com/portico-platform/portico/frontdoor/internal/http/compression"
-	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -39,10 +38,6 @@ import (
 )
 
 const (
-	// seatWait is how long a request may wait for a seat.
-	seatWait = 30 * time.Second
-	// requestMemory bounds the total bytes of request bodies and stalled responses.
-	requestMemory = 256 << 20
 	// A body must begin within bodyGrace and then arrive at bodyRate bytes per
 	// second. The client must accept each piece of a response within answerStall.
 	bodyGrace   = 10 * time.Second
@@ -159,14 +154,9 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if d.audit.Log, d.audit.Policy, err = c.audit.Open(n); err != nil {
 		return nil, err
 	}
-	d.access = &authfilters.Control{Authn: b.Authn, Authz: b.Decisions, Identities: authfilters.NewIdentities(), Vocabulary: n.Vocabulary, Log: n.Log,
-		Reads: inflight.New(c.reads, seatWait), Writes: inflight.New(c.writes, seatWait),
-		Connections: inflight.New(c.connections.Inflight, seatWait), Memory: inflight.NewBytes(requestMemory),
-		HealthOpened: make(chan struct{}, 1)}
-	inflight.Register(n.Metrics, map[string]*inflight.Limiter{"readOnly": d.access.Reads, "mutating": d.access.Writes, "connect": d.access.Connections}, d.access.Memory)
+	d.access = c.newAccess(n, b)
 	d.pacer = pace.New(pace.Config{Grace: bodyGrace, Rate: bodyRate, Stall: answerStall, Metrics: n.Metrics})
 	n.Go("watching over slow clients", d.pacer.Run)
-	n.Go("access to health checks", d.access.FollowHealth)
 	assigner, err := c.addresses.assigner(n, b.Store)
 	if err != nil {
 		return nil, err

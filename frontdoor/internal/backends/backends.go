@@ -25,6 +25,8 @@ type Services struct {
 	Store, Direct services.Store
 	// Decisions is Authz for the requests of clients. Its decisions may be cached.
 	Decisions services.Authz
+
+	policy *changes.Heads // roles and bindings
 }
 
 // Connect connects to the services, in this process or in others. copied bounds the bytes of
@@ -51,14 +53,15 @@ func Connect(ctx context.Context, n *run.Node, copied int64) (s Services, err er
 		n.Go("copies of resource types", kept.Run)
 		s.Store = kept
 	}
+	s.policy = s.heads(n, inGroup("rbac.authorization.", "clusterroles", "roles", "clusterrolebindings", "rolebindings"))
 	if !contract.Authz.Local(n) {
-		policy := s.heads(n, "roles and bindings", inGroup("rbac.authorization.", "clusterroles", "roles", "clusterrolebindings", "rolebindings"))
-		s.Decisions = NewDecisions(s.Authz, policy.Unchanged)
+		s.Decisions = NewDecisions(s.Authz, s.policy.Unchanged)
 	}
 	if !contract.Admission.Local(n) {
-		configuring := s.heads(n, "webhooks, policies and admission services", append(
+		configuring := s.heads(n, append(
 			inGroup("admissionregistration.", "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies"),
 			inGroup(admissionservice.Group, admissionservice.Resource)...))
+		follow(n, "webhooks, policies and admission services", configuring)
 		s.Admission = NewAdmission(s.Admission, configuring.Unchanged)
 	}
 	return s, nil
@@ -72,14 +75,27 @@ func inGroup(group string, resources ...string) (types []resource.GroupResource)
 	return types
 }
 
-// heads follows resource types in short form.
-func (s Services) heads(n *run.Node, what string, types []resource.GroupResource) *changes.Heads {
+// heads returns heads of resource types in short form, which are not followed yet.
+func (s Services) heads(n *run.Node, types []resource.GroupResource) *changes.Heads {
 	for i := range types {
 		types[i].Group = n.Vocabulary.Group(types[i].Group)
 	}
-	followed := changes.NewHeads(s.Changes, s.Direct, types...)
-	for _, loop := range followed.Loops() {
+	return changes.NewHeads(s.Changes, s.Direct, types...)
+}
+
+// follow begins to follow.
+func follow(n *run.Node, what string, heads *changes.Heads, observers ...changes.Observer) {
+	for _, o := range observers {
+		heads.Observe(o)
+	}
+	for _, loop := range heads.Loops() {
 		n.Go("following changes of "+what, loop)
 	}
-	return followed
+}
+
+// Follow begins to follow roles and bindings, and the types that credentials are bound to. It
+// must be called once.
+func (s Services) Follow(n *run.Node, policy changes.Observer, bound ...changes.Observer) {
+	follow(n, "roles and bindings", s.policy, policy)
+	follow(n, "what credentials are bound to", s.heads(n, inGroup("", "secrets", "serviceaccounts", "pods")), bound...)
 }

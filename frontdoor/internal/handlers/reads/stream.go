@@ -22,7 +22,7 @@ type stream interface {
 	end()
 }
 
-// openStream returns the stream for a request. ctx ends when the client disconnects.
+// openStream returns the stream for a request. ctx must not end before the stream does.
 func openStream(ctx context.Context, w http.ResponseWriter, r *http.Request) stream {
 	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return &socket{ctx: ctx, w: w, r: r}

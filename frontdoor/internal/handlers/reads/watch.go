@@ -64,7 +64,7 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	h.open.Add(1)
 	defer h.open.Add(-1)
 	encoder := h.Codec.Encoder(form, r.Type)
-	x := &watching{Handlers: h, r: r, options: o, form: form, encoder: encoder, frames: encoder.Events(), out: openStream(r.Context(), w, r.Request)}
+	x := &watching{Handlers: h, r: r, options: o, form: form, encoder: encoder, frames: encoder.Events(), out: openStream(context.WithoutCancel(r.Context()), w, r.Request)}
 	defer x.out.end()
 	return x.serve(ctx)
 }
@@ -85,6 +85,9 @@ func watchSelector(r *request.Request, o *request.ReadOptions) (resource.Selecto
 func (x *watching) serve(ctx context.Context) error {
 	after, err := x.start(ctx)
 	if err != nil {
+		if why := x.r.Withdrawn(); why != nil {
+			err = why
+		}
 		if x.begun {
 			return x.fail(err)
 		}
@@ -170,10 +173,13 @@ func (x *watching) follow(ctx context.Context, watcher *feed.Watcher) error {
 		events, err := watcher.Next(wait)
 		cancel()
 		switch {
+		case x.r.Context().Err() != nil:
+			if why := x.r.Withdrawn(); why != nil {
+				return x.fail(why) // before any event
+			}
+			return nil
 		case err == nil:
 			err = x.send(events)
-		case x.r.Context().Err() != nil:
-			return nil
 		case ctx.Err() != nil:
 			return x.finish(watcher)
 		case errors.Is(err, context.DeadlineExceeded) && x.options.Bookmarks:

@@ -5,6 +5,7 @@
 package authfilters
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
+	"github.com/portico-platform/portico/frontdoor/internal/http/live"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -30,8 +32,10 @@ type Control struct {
 	Authz      services.Authz
 	Vocabulary vocabulary.Vocabulary
 	Log        *slog.Logger
-	// Identities caches the responses of Authn.
-	Identities *Identities
+	// Identities is Authn for the requests of clients. Its responses may be cached.
+	Identities services.Authn
+	// LongRunning are the long-running requests in progress.
+	LongRunning *live.Requests
 	// Reads, Writes and Connections limit concurrent requests, and Memory the bytes that
 	// they hold.
 	Reads, Writes, Connections *inflight.Limiter
@@ -51,9 +55,12 @@ func (c *Control) Authenticated(next request.Handler) request.Handler {
 				credentials.Certificates = append(credentials.Certificates, cert.Raw)
 			}
 		}
-		a, err := c.Identities.authenticate(r.Context(), c.Authn, credentials)
+		a, err := c.Identities.Authenticate(r.Context(), credentials)
 		if err != nil {
 			return err
+		}
+		if r.LongRunning() {
+			r.Live = live.NewRequest(credentials, a)
 		}
 		// Later stages and backends that the request is forwarded to must not see
 		// credentials.
@@ -208,11 +215,11 @@ func (c *Control) Impersonated(next request.Handler) request.Handler {
 		}
 		for _, q := range im.questions(c.Vocabulary.Group("authentication.")) {
 			q.User = r.Caller
-			if err := c.Allow(r, q); err != nil {
+			if err := c.require(r, q, true); err != nil {
 				return err
 			}
 		}
-		r.User = im.identity()
+		r.User, r.Impersonated = im.identity(), true
 		for name := range r.Header {
 			if strings.HasPrefix(name, "Impersonate-") {
 				r.Header.Del(name)
@@ -264,28 +271,62 @@ func (c *Control) Limited(next request.Handler) request.Handler {
 // Authorized authorizes the request (section "Authorization notes").
 func (c *Control) Authorized(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
-		if err := c.Allow(r, r.Attributes()); err != nil {
+		if err := c.require(r, r.Attributes(), !r.Impersonated); err != nil {
 			return err
 		}
 		return next(w, r)
 	}
 }
 
-// Allow returns Forbidden (403) if authz does not allow the attributes.
-func (c *Control) Allow(r *request.Request, a services.Attributes) error {
-	decision, err := c.Authz.Authorize(r.Context(), a)
-	if err != nil {
+// Registered makes a long-running request end when its caller may no longer make it. The
+// context of the request then ends, and its cause is the Status.
+func (c *Control) Registered(next request.Handler) request.Handler {
+	return func(w http.ResponseWriter, r *request.Request) error {
+		if r.Live == nil {
+			return next(w, r)
+		}
+		unregistered := r.Request
+		ctx, end := context.WithCancelCause(r.Context())
+		defer end(nil)
+		r.Request = r.WithContext(ctx)
+		c.LongRunning.Open(r.Live, end)
+		defer c.LongRunning.Close(r.Live)
+		err := next(w, r)
+		if why := r.Withdrawn(); why != nil && err != nil {
+			err = why
+		}
+		r.Request = unregistered
 		return err
 	}
-	if decision.Allowed {
-		return nil
-	}
-	c.Log.DebugContext(r.Context(), "forbidden", "user", a.User.Name, "verb", a.Verb, "resource", a.Resource, "path", a.Path, "reason", decision.Reason)
-	return forbidden(a, decision)
 }
 
-// forbidden returns the error of a denied request, with the message of kube-apiserver.
-func forbidden(a services.Attributes, decision services.Decision) *services.Status {
+// require is Allow for what a request needs for as long as it runs. own is true if the user is
+// the authenticated one.
+func (c *Control) require(r *request.Request, a services.Attributes, own bool) error {
+	decision, err := c.allow(r, a)
+	if err == nil && r.Live != nil {
+		r.Live.Allowed(a, decision, own)
+	}
+	return err
+}
+
+// Allow returns Forbidden (403) if authz does not allow the attributes.
+func (c *Control) Allow(r *request.Request, a services.Attributes) error {
+	_, err := c.allow(r, a)
+	return err
+}
+
+func (c *Control) allow(r *request.Request, a services.Attributes) (services.Decision, error) {
+	decision, err := c.Authz.Authorize(r.Context(), a)
+	if err != nil || decision.Allowed {
+		return decision, err
+	}
+	c.Log.DebugContext(r.Context(), "forbidden", "user", a.User.Name, "verb", a.Verb, "resource", a.Resource, "path", a.Path, "reason", decision.Reason)
+	return decision, Forbidden(a, decision)
+}
+
+// Forbidden returns the error of a denied request, with the message of kube-apiserver.
+func Forbidden(a services.Attributes, decision services.Decision) *services.Status {
 	if a.Path != "" {
 		return &services.Status{Code: http.StatusForbidden, Reason: services.ReasonForbidden, Details: &services.StatusDetails{},
 			Message: "forbidden: User \"" + a.User.Name + "\" cannot " + a.Verb + " path \"" + a.Path + "\""}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/live"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -32,8 +33,8 @@ func TestStaleTokens(t *testing.T) {
 		"not yet": {time.Now().Add(time.Hour), ""},
 		"stale":   {time.Now().Add(-time.Hour), "subject: system:serviceaccount:a:b, seconds after warning threshold: 36"},
 	} {
-		control := &Control{Vocabulary: vocabulary.K8s(), Identities: NewIdentities(),
-			Authn: answering{User: services.UserInfo{Name: "system:serviceaccount:a:b"}, CacheFor: time.Minute, WarnAfter: c.after}}
+		control := &Control{Vocabulary: vocabulary.K8s(), Identities: live.NewIdentities(
+			answering{User: services.UserInfo{Name: "system:serviceaccount:a:b"}, CacheFor: time.Minute, WarnAfter: c.after})}
 		for range 2 {
 			r := &request.Request{Request: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), Audit: &audit.Record{}}
 			r.Header.Set("Authorization", "Bearer token")

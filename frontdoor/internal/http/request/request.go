@@ -5,6 +5,8 @@
 package request
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
+	"github.com/portico-platform/portico/frontdoor/internal/http/live"
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -47,8 +50,11 @@ type Request struct {
 
 	// User is the user after impersonation; Caller is the authenticated user.
 	User, Caller services.UserInfo
-	Audit        *audit.Record
-	Trace        *Trace
+	Impersonated bool
+	// Live has what was decided about a long-running request; nil for others.
+	Live  *live.Request
+	Audit *audit.Record
+	Trace *Trace
 	// Health is true for the path of a health check.
 	Health bool
 
@@ -86,6 +92,16 @@ func (r *Request) Underway(status int) {
 	if r.Started != nil {
 		r.Started(status)
 	}
+}
+
+// Withdrawn returns the Status with which a long-running request must end, because its caller
+// may no longer make it; nil while that is not so.
+func (r *Request) Withdrawn() error {
+	var why *services.Status
+	if errors.As(context.Cause(r.Context()), &why) {
+		return why
+	}
+	return nil
 }
 
 // Begin is called when the response of a connection begins. The connection keeps its
