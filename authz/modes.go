@@ -112,6 +112,7 @@ func (c chain) Authorize(ctx context.Context, a services.Attributes) (services.D
 		}
 		none.Revision, none.AnyName = min(none.Revision, d.Revision), none.AnyName && d.AnyName
 		none.Reason = join(none.Reason, d.Reason)
+		none.Miss = join(none.Miss, d.Miss)
 		none.EvaluationError = join(none.EvaluationError, d.EvaluationError)
 	}
 	return none, errors.Join(failures...)

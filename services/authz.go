@@ -44,6 +44,10 @@ type Decision struct {
 	Revision int64
 	// AnyName means that the decision is the same for every Name.
 	AnyName bool
+	// Rule is the rule that allowed the request. Miss is the rule that came closest to it, if
+	// none did, with what of the request it does not cover. Both are for administrators: the
+	// user must not see them.
+	Rule, Miss string
 }
 
 // RulesRequest requests the rules of a user in a namespace.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
@@ -77,4 +78,30 @@ func modes(t *testing.T, c *cluster.Cluster) {
 	expect("by the file", as("alice", "x", s.in("v1", "configmaps")), http.StatusOK)
 	expect("not in the file", as("alice", "x", s.in("v1", "secrets")), http.StatusForbidden)
 	expect("by a role", as("jane", "system:masters", s.in("v1", "secrets")), http.StatusOK)
+	reasons(t, c)
+}
+
+// reasons asks why a user may do something, or may not.
+func reasons(t *testing.T, c *cluster.Cluster) {
+	rbac, group := c.Vocabulary.Group("rbac.authorization."), c.Vocabulary.Group("authorization.")
+	ok(t, c, post("/apis/"+rbac+"/v1/clusterroles", `{"metadata":{"name":"explained"},"rules":[{"apiGroups":[""],"resources":["nodes"],"verbs":["get"]}]}`))
+	ok(t, c, post("/apis/"+rbac+"/v1/clusterrolebindings", `{"metadata":{"name":"explained"},"roleRef":{"apiGroup":"`+rbac+`","kind":"ClusterRole","name":"explained"},"subjects":[{"kind":"User","name":"ella"}]}`))
+	const allowed = `RBAC: allowed by ClusterRoleBinding "explained" of ClusterRole "explained" to User "ella"`
+	const rule = "verbs [get] on resources [nodes] in groups []"
+	for query, want := range map[string]struct{ get, delete string }{
+		"":              {allowed, "No policy matched."},
+		"?explain=true": {allowed + ", by the rule: " + rule, `No policy matched., nearest miss: ClusterRoleBinding "explained" of ClusterRole "explained" to User "ella": ` + rule + " does not cover the verb"},
+	} {
+		for verb, reason := range map[string]string{"get": want.get, "delete": want.delete} {
+			var review struct{ Status struct{ Reason string } }
+			ok(t, c, post("/apis/"+group+"/v1/subjectaccessreviews"+query, `{"spec":{"user":"ella","resourceAttributes":{"verb":"`+verb+`","resource":"nodes"}}}`)).Decode(t, &review)
+			if review.Status.Reason != reason {
+				t.Errorf("%s%s: %q, want %q", verb, query, review.Status.Reason, reason)
+			}
+		}
+	}
+	refused := c.Ask(t, cluster.Request{Method: http.MethodDelete, Path: "/api/v1/nodes/n", Header: http.Header{"Impersonate-User": {"ella"}}})
+	if refused.Code != http.StatusForbidden || strings.Contains(refused.Body, "explained") {
+		t.Errorf("the refused user learns: %d %s", refused.Code, refused.Body)
+	}
 }

@@ -28,7 +28,7 @@ func (s authzServer) Authorize(ctx context.Context, m *pb.Attributes) (*pb.Decis
 		return nil, errorOut(err)
 	}
 	return &pb.Decision{Allowed: d.Allowed, Denied: d.Denied, Reason: d.Reason, EvaluationError: d.EvaluationError,
-		Revision: d.Revision, AnyName: d.AnyName}, nil
+		Revision: d.Revision, AnyName: d.AnyName, Rule: d.Rule, Miss: d.Miss}, nil
 }
 
 func (s authzServer) Rules(ctx context.Context, m *pb.RulesRequest) (*pb.RulesResponse, error) {
@@ -68,7 +68,7 @@ func (c authzClient) Authorize(ctx context.Context, a services.Attributes) (serv
 	return services.Decision{
 		Allowed: m.GetAllowed(), Denied: m.GetDenied(),
 		Reason: m.GetReason(), EvaluationError: m.GetEvaluationError(),
-		Revision: m.GetRevision(), AnyName: m.GetAnyName(),
+		Revision: m.GetRevision(), AnyName: m.GetAnyName(), Rule: m.GetRule(), Miss: m.GetMiss(),
 	}, nil
 }
 

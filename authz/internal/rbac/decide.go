@@ -18,12 +18,15 @@ func (x *Index) Authorize(a services.Attributes) services.Decision {
 		}
 		for i := range rules {
 			if rules[i].allows(&q) {
-				decision = services.Decision{Allowed: true, Reason: g.reason, AnyName: len(rules[i].ResourceNames) == 0}
+				decision = services.Decision{Allowed: true, Reason: g.reason, AnyName: len(rules[i].ResourceNames) == 0, Rule: rules[i].String()}
 				return false
 			}
 		}
 		return true
 	})
+	if !decision.Allowed {
+		decision.Miss = x.nearest(&q)
+	}
 	return decision
 }
 

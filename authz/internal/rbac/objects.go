@@ -20,6 +20,8 @@ type Rule struct {
 	Resources       []string `json:"resources"`
 	ResourceNames   []string `json:"resourceNames"`
 	NonResourceURLs []string `json:"nonResourceURLs"`
+
+	text string // see String
 }
 
 // Role is the part of a Role or ClusterRole that decides.
@@ -41,6 +43,9 @@ func ParseRole(o services.Object) (*Role, error) {
 	}
 	if err := json.Unmarshal(o.JSON, &stored); err != nil {
 		return nil, err
+	}
+	for i := range stored.Rules {
+		stored.Rules[i].text = stored.Rules[i].describe()
 	}
 	role := &Role{ref: Ref{o.Key.Namespace, o.Key.Name}, labels: o.Labels, rules: stored.Rules}
 	for i := range stored.AggregationRule.ClusterRoleSelectors {

@@ -2,7 +2,9 @@ package rbac
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 
@@ -146,5 +148,44 @@ func BenchmarkAuthorize(b *testing.B) {
 		if !x.Authorize(ask).Allowed {
 			b.Fatal("refused")
 		}
+	}
+}
+
+// TestExplanations: a decision names the rule that allowed the request, or the one that came
+// closest to it, with its binding and role.
+func TestExplanations(t *testing.T) {
+	x := compiled(t, testRoles, testBindings)
+	jane := services.UserInfo{Name: "jane"}
+	for name, c := range map[string]struct {
+		ask        services.Attributes
+		rule, miss string
+	}{
+		"allowed":        {services.Attributes{User: jane, Verb: "get", Resource: "pods"}, "verbs [get list] on resources [pods */scale] in groups []", ""},
+		"another verb":   {services.Attributes{User: jane, Verb: "delete", Resource: "pods"}, "", `ClusterRoleBinding "1" of ClusterRole "pods" to User "jane": verbs [get list] on resources [pods */scale] in groups [] does not cover the verb`},
+		"another group":  {services.Attributes{User: jane, Verb: "get", Group: "apps", Resource: "pods"}, "", `ClusterRoleBinding "1" of ClusterRole "pods" to User "jane": verbs [get list] on resources [pods */scale] in groups [] does not cover the API group`},
+		"another name":   {services.Attributes{User: jane, Verb: "update", Resource: "configmaps", Name: "yours"}, "", `ClusterRoleBinding "4" of ClusterRole "one" to User "jane": verbs [update] on resources [configmaps] in groups [*] named [mine] does not cover the name`},
+		"name and verb":  {services.Attributes{User: jane, Verb: "get", Resource: "configmaps", Name: "yours"}, "", `ClusterRoleBinding "4" of ClusterRole "one" to User "jane": verbs [update] on resources [configmaps] in groups [*] named [mine] does not cover the verb and the name`},
+		"nothing near":   {services.Attributes{User: jane, Verb: "get", Resource: "nodes"}, "", ""},
+		"of others":      {services.Attributes{User: services.UserInfo{Name: "nobody"}, Verb: "delete", Resource: "pods"}, "", ""},
+		"path":           {services.Attributes{User: jane, Verb: "post", Path: "/version"}, "", `ClusterRoleBinding "5" of ClusterRole "paths" to Group "*": verbs [get] on paths [/healthz/* /version] does not cover the verb`},
+		"another path":   {services.Attributes{User: jane, Verb: "get", Path: "/metrics"}, "", ""},
+		"its namespace":  {services.Attributes{User: jane, Verb: "get", Resource: "pods", Subresource: "log", Namespace: "a"}, "verbs [*] on resources [pods/log] in groups []", ""},
+		"not its own ns": {services.Attributes{User: jane, Verb: "get", Resource: "pods", Subresource: "log", Namespace: "b"}, "", ""},
+	} {
+		d := x.Authorize(c.ask)
+		if d.Rule != c.rule || d.Miss != c.miss || d.Allowed != (c.rule != "") {
+			t.Errorf("%s: allowed: %v, rule: %q, miss: %q", name, d.Allowed, d.Rule, d.Miss)
+		}
+	}
+}
+
+// TestLongRulesAreCutShort: whoever writes a role does not choose the size of decisions.
+func TestLongRulesAreCutShort(t *testing.T) {
+	role, err := ParseRole(stored(t, `{metadata: {name: r}, rules: [{apiGroups: [""], resources: [pods], verbs: [get, "`+strings.Repeat("ü", 10_000)+`"]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := role.rules[0].String(); len(text) > maxRuleText+3 || !utf8.ValidString(text) {
+		t.Errorf("%d bytes", len(text))
 	}
 }

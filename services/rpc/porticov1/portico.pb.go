@@ -2534,6 +2534,8 @@ type Decision struct {
 	EvaluationError string                 `protobuf:"bytes,4,opt,name=evaluation_error,json=evaluationError,proto3" json:"evaluation_error,omitempty"`
 	Revision        int64                  `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
 	AnyName         bool                   `protobuf:"varint,6,opt,name=any_name,json=anyName,proto3" json:"any_name,omitempty"`
+	Rule            string                 `protobuf:"bytes,7,opt,name=rule,proto3" json:"rule,omitempty"`
+	Miss            string                 `protobuf:"bytes,8,opt,name=miss,proto3" json:"miss,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2608,6 +2610,20 @@ func (x *Decision) GetAnyName() bool {
 		return x.AnyName
 	}
 	return false
+}
+
+func (x *Decision) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *Decision) GetMiss() string {
+	if x != nil {
+		return x.Miss
+	}
+	return ""
 }
 
 type RulesRequest struct {
@@ -3943,14 +3959,16 @@ const file_portico_proto_rawDesc = "" +
 	"\bresource\x18\x06 \x01(\tR\bresource\x12 \n" +
 	"\vsubresource\x18\a \x01(\tR\vsubresource\x12\x1c\n" +
 	"\tnamespace\x18\b \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\t \x01(\tR\x04name\"\xb6\x01\n" +
+	"\x04name\x18\t \x01(\tR\x04name\"\xde\x01\n" +
 	"\bDecision\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x16\n" +
 	"\x06denied\x18\x02 \x01(\bR\x06denied\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12)\n" +
 	"\x10evaluation_error\x18\x04 \x01(\tR\x0fevaluationError\x12\x1a\n" +
 	"\brevision\x18\x05 \x01(\x03R\brevision\x12\x19\n" +
-	"\bany_name\x18\x06 \x01(\bR\aanyName\"V\n" +
+	"\bany_name\x18\x06 \x01(\bR\aanyName\x12\x12\n" +
+	"\x04rule\x18\a \x01(\tR\x04rule\x12\x12\n" +
+	"\x04miss\x18\b \x01(\tR\x04miss\"V\n" +
 	"\fRulesRequest\x12(\n" +
 	"\x04user\x18\x01 \x01(\v2\x14.portico.v1.UserInfoR\x04user\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"\xd0\x01\n" +

@@ -245,7 +245,28 @@ func (h *Handlers) reviewSubjectAccess(r *request.Request, raw []byte) (question
 		extra[key] = values
 	}
 	user := services.UserInfo{Name: spec.User, UID: spec.UID, Groups: spec.Groups, Extra: extra}
-	return func(ctx context.Context) (any, error) { return h.accessStatus(ctx, user, spec.SubjectAccessReviewSpec) }, nil
+	explain := request.BoolOption(r.Query, "explain")
+	return func(ctx context.Context) (any, error) {
+		status, decision, err := h.accessStatus(ctx, user, spec.SubjectAccessReviewSpec)
+		if explain {
+			status.Reason = explained(decision)
+		}
+		return status, err
+	}, nil
+}
+
+// explained returns the reason of a decision with the rule that allowed the request, or came
+// closest to it. It is for callers who may ask about others.
+func explained(d services.Decision) string {
+	switch {
+	case d.Rule != "":
+		return d.Reason + ", by the rule: " + d.Rule
+	case d.Miss != "" && d.Reason != "":
+		return d.Reason + ", nearest miss: " + d.Miss
+	case d.Miss != "":
+		return "nearest miss: " + d.Miss
+	}
+	return d.Reason
 }
 
 func (h *Handlers) reviewSelfAccess(r *request.Request, raw []byte) (question, error) {
@@ -256,11 +277,14 @@ func (h *Handlers) reviewSelfAccess(r *request.Request, raw []byte) (question, e
 	if err := checkAccess(r, raw, spec); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) (any, error) { return h.accessStatus(ctx, r.User, spec) }, nil
+	return func(ctx context.Context) (any, error) {
+		status, _, err := h.accessStatus(ctx, r.User, spec)
+		return status, err
+	}, nil
 }
 
 // accessStatus authorizes the request that an access review describes.
-func (h *Handlers) accessStatus(ctx context.Context, user services.UserInfo, spec authorizationv1.SubjectAccessReviewSpec) (any, error) {
+func (h *Handlers) accessStatus(ctx context.Context, user services.UserInfo, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, services.Decision, error) {
 	a := services.Attributes{User: user}
 	if res, path := spec.ResourceAttributes, spec.NonResourceAttributes; path != nil {
 		a.Verb, a.Path = path.Verb, path.Path
@@ -269,11 +293,8 @@ func (h *Handlers) accessStatus(ctx context.Context, user services.UserInfo, spe
 		a.Namespace, a.Name = res.Namespace, res.Name
 	}
 	decision, err := h.Authz.Authorize(ctx, a)
-	if err != nil {
-		return nil, err
-	}
 	return authorizationv1.SubjectAccessReviewStatus{Allowed: decision.Allowed, Denied: decision.Denied,
-		Reason: decision.Reason, EvaluationError: decision.EvaluationError}, nil
+		Reason: decision.Reason, EvaluationError: decision.EvaluationError}, decision, err
 }
 
 func (h *Handlers) reviewSelfRules(r *request.Request, raw []byte) (question, error) {

@@ -32,7 +32,23 @@ type Record struct {
 
 	mu          sync.Mutex
 	annotations map[string]string
+	decided     string // the group of the annotations about the decision; empty if there is none
+	decision    services.Decision
 }
+
+// Decided sets the annotations about the decision of authz: in a group, as Kubernetes does, and
+// in that of the suite the rule that allowed the request, or came closest to it.
+func (a *Record) Decided(group string, d services.Decision) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.decided, a.decision = group, d
+}
+
+// ruleAnnotation and missAnnotation are the keys of the suite's own annotations.
+const (
+	ruleAnnotation = "authorization.portico.dev/rule"
+	missAnnotation = "authorization.portico.dev/nearest-miss"
+)
 
 // Annotate adds an annotation. Values must not be confidential.
 func (a *Record) Annotate(key, value string) {
@@ -48,7 +64,21 @@ func (a *Record) Annotate(key, value string) {
 func (a *Record) Annotations() map[string]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return maps.Clone(a.annotations)
+	if a.decided == "" {
+		return maps.Clone(a.annotations)
+	}
+	all := map[string]string{a.decided + "/decision": "forbid", a.decided + "/reason": a.decision.Reason}
+	if a.decision.Allowed {
+		all[a.decided+"/decision"] = "allow"
+	}
+	if a.decision.Rule != "" {
+		all[ruleAnnotation] = a.decision.Rule
+	}
+	if a.decision.Miss != "" {
+		all[missAnnotation] = a.decision.Miss
+	}
+	maps.Copy(all, a.annotations)
+	return all
 }
 
 // Log writes events; nil writes nothing.

@@ -2,12 +2,14 @@ package audit_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/services"
 )
 
 // TestSources: addresses are logged without ports, those of the request's headers first.
@@ -27,6 +29,26 @@ func TestSources(t *testing.T) {
 		var event struct{ SourceIPs []string }
 		if err := json.Unmarshal([]byte(line.String()), &event); err != nil || !slices.Equal(event.SourceIPs, want) {
 			t.Errorf("%.40q: got %q, want %q (%v)", forwarded, event.SourceIPs, want, err)
+		}
+	}
+}
+
+// TestDecisionsAreAnnotated: the record has the decision of authz and its reason, also if it is
+// empty, and only then the rule or the nearest miss.
+func TestDecisionsAreAnnotated(t *testing.T) {
+	const group = "authorization.example"
+	for _, c := range []struct {
+		decision services.Decision
+		want     map[string]string
+	}{
+		{services.Decision{Allowed: true, Reason: "r", Rule: "verbs"}, map[string]string{group + "/decision": "allow", group + "/reason": "r", "authorization.portico.dev/rule": "verbs", "a": "b"}},
+		{services.Decision{Miss: "almost"}, map[string]string{group + "/decision": "forbid", group + "/reason": "", "authorization.portico.dev/nearest-miss": "almost", "a": "b"}},
+	} {
+		var r audit.Record
+		r.Annotate("a", "b")
+		r.Decided(group, c.decision)
+		if got := r.Annotations(); !maps.Equal(got, c.want) {
+			t.Errorf("got %v, want %v", got, c.want)
 		}
 	}
 }

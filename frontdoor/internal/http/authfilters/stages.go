@@ -304,6 +304,9 @@ func (c *Control) Registered(next request.Handler) request.Handler {
 // the authenticated one.
 func (c *Control) require(r *request.Request, a services.Attributes, own bool) error {
 	decision, err := c.allow(r, a)
+	if r.Audit != nil && (err == nil || services.IsReason(err, services.ReasonForbidden)) {
+		r.Audit.Decided(c.Vocabulary.Group("authorization."), decision)
+	}
 	if err == nil && r.Live != nil {
 		r.Live.Allowed(a, decision, own)
 	}
