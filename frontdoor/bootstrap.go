@@ -27,6 +27,13 @@ func (d *door) createDefaults(ctx context.Context) error {
 	}
 	e := d.types.Load().engine
 	stored := map[resource.GroupResource]map[resource.Key]bool{}
+	var deleted map[resource.Key]bool
+	if err := d.answered(ctx, func() (err error) {
+		deleted, err = bootstrap.Deleted(ctx, d.store, d.vocabulary, d.release)
+		return err
+	}); err != nil {
+		return err
+	}
 	for _, object := range objects {
 		t, ok := e.Types.ByAPIVersion(tree.Text(object, "apiVersion"), tree.Text(object, "kind"))
 		if !ok {
@@ -37,7 +44,7 @@ func (d *door) createDefaults(ctx context.Context) error {
 			if stored[key.GroupResource] == nil {
 				stored[key.GroupResource], err = d.keys(ctx, key.GroupResource)
 			}
-			if err != nil || stored[key.GroupResource][key] {
+			if err != nil || stored[key.GroupResource][key] || deleted[key] {
 				return err
 			}
 			return d.writes.Create(ctx, e, t, object)

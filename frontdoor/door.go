@@ -199,6 +199,9 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if err := c.followExtensions(ctx, n, b, d); err != nil {
 		return nil, err
 	}
+	if err := d.followFairness(ctx, n, b); err != nil {
+		return nil, err
+	}
 	return d, d.restoreDefaults(n, b)
 }
 
@@ -219,5 +222,5 @@ func (c *config) newReads(ctx context.Context, n *run.Node, b backends.Services,
 	return reads.New(reads.Config{Store: b.Store, Codec: codec, Tokens: tokens, Vocabulary: n.Vocabulary,
 		Feeds: feed.New(following, feed.Config{Source: b.Changes, Head: b.Store.Revision,
 			Bytes: c.feedBytes, Age: c.watchHistory}),
-		TokenLifetime: c.watchHistory, WatchTimeout: c.watchTimeout, Draining: draining}), nil
+		TokenLifetime: c.watchHistory, WatchTimeout: c.watchTimeout, Draining: draining, Costs: d.access.Costs}), nil
 }

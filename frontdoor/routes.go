@@ -26,6 +26,9 @@ func (d *door) routes(n *run.Node, profiling bool) http.Handler {
 	for path, document := range issuer.Documents(d.actions.Tokens) {
 		r.Get(path, failing(document))
 	}
+	for path, dump := range d.fairnessDumps() {
+		r.Get(path, dump)
+	}
 	if profiling {
 		r.Get("/debug/pprof", http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently).ServeHTTP)
 		r.Get("/debug/pprof/*", pprof.Index)

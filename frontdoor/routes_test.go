@@ -9,6 +9,8 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
+	"github.com/portico-platform/portico/frontdoor/internal/http/authfilters"
+	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
@@ -23,7 +25,7 @@ func TestRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{actions: &subresources.Handlers{}}
+	d := &door{actions: &subresources.Handlers{}, access: &authfilters.Control{Shares: fairness.New(fairness.Config{Seats: 1})}}
 	d.types.Store(&knowledge{documents: discovery.New(discovery.Options{Catalogue: types, Vocabulary: vocabulary.K8s(), Version: discovery.Version(release.V121)})})
 	health := &run.Health{}
 	health.Add(run.Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
@@ -64,6 +66,11 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/debug/pprof/", 200, false},
 		{"GET", "/debug/pprof/cmdline", 404, false},
 		{"GET", "/debug/other", 404, false},
+		{"GET", "/debug/api_priority_and_fairness/dump_priority_levels", 200, false},
+		{"GET", "/debug/api_priority_and_fairness/dump_queues", 200, false},
+		{"GET", "/debug/api_priority_and_fairness/dump_requests", 200, false},
+		{"POST", "/debug/api_priority_and_fairness/dump_requests", 405, true},
+		{"GET", "/debug/api_priority_and_fairness/", 404, false},
 		{"GET", "/.well-known/openid-configuration", 404, false},
 		{"GET", "/nowhere", 404, false},
 		{"POST", "/nowhere", 404, false},

@@ -35,6 +35,7 @@ type config struct {
 	maxStreams     int
 	runtimeConfig  []string
 	featureGates   map[string]string
+	fairness       bool
 	reads, writes  int
 	requestTimeout time.Duration
 	shutdownDelay  time.Duration
@@ -73,8 +74,9 @@ func (c *config) register(fs *pflag.FlagSet) {
 	webhooks.Flags(fs)
 	fs.StringSliceVar(&c.runtimeConfig, "runtime-config", nil, "group versions to enable or disable, such as batch/v1beta1=false; also api/all, api/ga, api/beta, api/alpha")
 	fs.StringToStringVar(&c.featureGates, "feature-gates", nil, "features to turn on or off, as in ServerSideApply=false")
-	fs.IntVar(&c.reads, "max-requests-inflight", 400, "maximum number of concurrent reads; further ones are queued fairly by user")
-	fs.IntVar(&c.writes, "max-mutating-requests-inflight", 200, "maximum number of concurrent writes; further ones are queued fairly by user")
+	fs.BoolVar(&c.fairness, "enable-priority-and-fairness", true, "divide requests by FlowSchemas and PriorityLevelConfigurations; else reads and writes have limits of their own, which users share")
+	fs.IntVar(&c.reads, "max-requests-inflight", 400, "maximum number of concurrent reads; with --enable-priority-and-fairness the sum of both numbers is that of all requests of all front doors")
+	fs.IntVar(&c.writes, "max-mutating-requests-inflight", 200, "maximum number of concurrent writes; see --max-requests-inflight")
 	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "timeout of requests other than watches")
 	fs.DurationVar(&c.shutdownDelay, "shutdown-delay-duration", 0, "how long to keep serving after SIGTERM, while /readyz fails")
 	fs.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long requests may take to end after --shutdown-delay-duration, before their connections are closed")
@@ -107,6 +109,9 @@ func (c *config) check(n *run.Node) error {
 	}
 	if c.shutdownTimeout < 0 {
 		return run.Usagef("--shutdown-timeout: %v is negative", c.shutdownTimeout)
+	}
+	if c.reads < 1 || c.writes < 1 {
+		return run.Usagef("--max-requests-inflight and --max-mutating-requests-inflight: %d and %d must both be positive", c.reads, c.writes)
 	}
 	if c.maxStreams < 0 || c.maxStreams > math.MaxInt32 {
 		return run.Usagef("--http2-max-streams-per-connection: %d is not between 0 and %d", c.maxStreams, math.MaxInt32)

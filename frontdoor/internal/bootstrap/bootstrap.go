@@ -21,11 +21,15 @@ func Objects(v vocabulary.Vocabulary, r release.Release) ([]map[string]any, erro
 	if err != nil {
 		return nil, err
 	}
-	flows, err := fairness(v, r)
+	fair, err := Fairness(v, r)
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(objects, roles, priorityClasses(v), flows), nil
+	objects = slices.Concat(objects, roles, priorityClasses(v))
+	for _, f := range fair {
+		objects = append(objects, f.Object)
+	}
+	return objects, nil
 }
 
 func namespaces(v vocabulary.Vocabulary) []map[string]any {

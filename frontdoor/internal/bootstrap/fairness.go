@@ -3,6 +3,7 @@ package bootstrap
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -17,15 +18,48 @@ var shares []byte
 // level is a priority level. One without shares is exempt; one without queues rejects
 // requests that exceed its concurrency.
 type level struct {
-	Name   string `json:"name"`
-	Shares int64  `json:"shares"`
-	Queues int64  `json:"queues"`
-	Hand   int64  `json:"hand"`
+	kept
+	Shares   int64 `json:"shares"`
+	Lendable int64 `json:"lendable"`
+	Queues   int64 `json:"queues"`
+	Hand     int64 `json:"hand"`
+}
+
+// kept is what levels and flows have in common.
+type kept struct {
+	Name      string `json:"name"`
+	Mandatory bool   `json:"mandatory"`
+	// Since and Until are the first and the last release with the object; "" for any.
+	Since string `json:"since"`
+	Until string `json:"until"`
+}
+
+// in reports whether a release has the object.
+func (k kept) in(r release.Release) (bool, error) {
+	for name, ok := range map[string]func(release.Release) bool{
+		k.Since: func(since release.Release) bool { return !r.Before(since) },
+		k.Until: func(until release.Release) bool { return !until.Before(r) },
+	} {
+		if name == "" {
+			continue
+		}
+		other, err := release.Of(name)
+		if err != nil || !ok(other) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Fair is a default object of fair shares.
+type Fair struct {
+	Object    map[string]any
+	Mandatory bool
 }
 
 // flow assigns requests to a level.
 type flow struct {
-	Name       string `json:"name"`
+	kept
 	Level      string `json:"level"`
 	Precedence int64  `json:"precedence"`
 	// By is the flow distinguisher.
@@ -36,17 +70,33 @@ type flow struct {
 	// leader election locks are used.
 	Paths []string `json:"paths"`
 	Locks string   `json:"locks"`
+	// Nodes is true for the requests by which nodes report that they work.
+	Nodes bool `json:"nodes"`
 }
 
 // queueLength is the maximum number of requests in one queue.
 const queueLength = 50
 
 // stable is the first release with version v1 of these kinds, where shares have another
-// name.
-var stable, _ = release.Of("1.29")
+// name, levels lend seats, and leader election uses Leases only. updated is the first one that
+// updates the objects, by an annotation.
+var (
+	stable, _  = release.Of("1.29")
+	updated, _ = release.Of("1.22")
+)
 
-// fairness returns the priority levels and then the flow schemas of a release.
-func fairness(v vocabulary.Vocabulary, r release.Release) ([]map[string]any, error) {
+// AutoUpdate returns the annotation by which a release updates FlowSchemas and
+// PriorityLevelConfigurations, or does not; "" for releases that never do.
+func AutoUpdate(v vocabulary.Vocabulary, r release.Release) string {
+	if r.Before(updated) {
+		return ""
+	}
+	return v.Qualified("apf", "autoupdate-spec")
+}
+
+// Fairness returns the priority levels and flow schemas of a release. The last one is the exempt level,
+// whose existence shows that all have been created.
+func Fairness(v vocabulary.Vocabulary, r release.Release) ([]Fair, error) {
 	var all struct {
 		Levels []level `json:"levels"`
 		Flows  []flow  `json:"flows"`
@@ -54,42 +104,88 @@ func fairness(v vocabulary.Vocabulary, r release.Release) ([]map[string]any, err
 	if err := yaml.UnmarshalStrict([]byte(resolver(v).Replace(string(shares))), &all); err != nil {
 		return nil, fmt.Errorf("fairness.yaml: %w", err)
 	}
-	version, named := "v1", "nominalConcurrencyShares"
-	if r.Before(stable) {
-		version, named = "v1beta1", "assuredConcurrencyShares"
-	}
-	object := func(kind, name string, spec map[string]any) map[string]any {
-		return map[string]any{"apiVersion": v.Group("flowcontrol.apiserver.") + "/" + version, "kind": kind,
-			"metadata": map[string]any{"name": name}, "spec": spec}
-	}
-	var objects []map[string]any
+	made := func(kind string, spec map[string]any) object { return object{v, r, kind, spec} }
+	var levels, flows, last []Fair
 	for _, l := range all.Levels {
-		objects = append(objects, object("PriorityLevelConfiguration", l.Name, l.spec(named)))
+		if err := l.add(&levels, made("PriorityLevelConfiguration", l.spec(r))); err != nil {
+			return nil, err
+		}
 	}
 	for _, f := range all.Flows {
-		spec, err := f.spec(v)
+		spec, err := f.spec(v, r)
 		if err != nil {
 			return nil, fmt.Errorf("fairness.yaml: %s: %w", f.Name, err)
 		}
-		objects = append(objects, object("FlowSchema", f.Name, spec))
+		if err := f.add(&flows, made("FlowSchema", spec)); err != nil {
+			return nil, err
+		}
 	}
-	return objects, nil
+	suggested := func(all []Fair) (some []Fair) {
+		for _, f := range all {
+			if f.Mandatory {
+				last = append(last, f)
+			} else {
+				some = append(some, f)
+			}
+		}
+		return some
+	}
+	objects := slices.Concat(suggested(flows), suggested(levels))
+	slices.Reverse(last)
+	return append(objects, last...), nil
 }
 
-func (l level) spec(shares string) map[string]any {
+// object is an object without its name.
+type object struct {
+	vocabulary vocabulary.Vocabulary
+	release    release.Release
+	kind       string
+	spec       map[string]any
+}
+
+// add appends the object if the release has it.
+func (k kept) add(to *[]Fair, o object) error {
+	has, err := k.in(o.release)
+	if err != nil || !has {
+		return err
+	}
+	version := "v1"
+	if o.release.Before(stable) {
+		version = "v1beta1"
+	}
+	metadata := map[string]any{"name": k.Name}
+	if annotation := AutoUpdate(o.vocabulary, o.release); annotation != "" {
+		metadata["annotations"] = map[string]any{annotation: "true"}
+	}
+	*to = append(*to, Fair{map[string]any{"apiVersion": o.vocabulary.Group("flowcontrol.apiserver.") + "/" + version, "kind": o.kind,
+		"metadata": metadata, "spec": o.spec}, k.Mandatory})
+	return nil
+}
+
+func (l level) spec(r release.Release) map[string]any {
+	older := r.Before(stable)
 	if l.Shares == 0 {
-		return map[string]any{"type": "Exempt"}
+		spec := map[string]any{"type": "Exempt"}
+		if !older {
+			spec["exempt"] = map[string]any{"nominalConcurrencyShares": int64(0), "lendablePercent": int64(0)}
+		}
+		return spec
 	}
 	response := map[string]any{"type": "Reject"}
 	if l.Queues > 0 {
 		response = map[string]any{"type": "Queue", "queuing": map[string]any{
 			"queues": l.Queues, "handSize": l.Hand, "queueLengthLimit": int64(queueLength)}}
 	}
-	return map[string]any{"type": "Limited", "limited": map[string]any{
-		shares: l.Shares, "limitResponse": response}}
+	limited := map[string]any{"limitResponse": response}
+	if older {
+		limited["assuredConcurrencyShares"] = l.Shares
+	} else {
+		limited["nominalConcurrencyShares"], limited["lendablePercent"] = l.Shares, l.Lendable
+	}
+	return map[string]any{"type": "Limited", "limited": limited}
 }
 
-func (f flow) spec(v vocabulary.Vocabulary) (map[string]any, error) {
+func (f flow) spec(v vocabulary.Vocabulary, r release.Release) (map[string]any, error) {
 	subjects := make([]any, len(f.Of))
 	for i, who := range f.Of {
 		switch what, name, _ := strings.Cut(who, " "); what {
@@ -103,7 +199,7 @@ func (f flow) spec(v vocabulary.Vocabulary) (map[string]any, error) {
 			return nil, fmt.Errorf("%q is neither group, user nor account", who)
 		}
 	}
-	rules := f.requests(v)
+	rules := f.requests(v, r)
 	rules["subjects"] = subjects
 	spec := map[string]any{"matchingPrecedence": f.Precedence, "rules": []any{rules},
 		"priorityLevelConfiguration": map[string]any{"name": f.Level}}
@@ -114,7 +210,7 @@ func (f flow) spec(v vocabulary.Vocabulary) (map[string]any, error) {
 }
 
 // requests returns the rules for the requests of a flow.
-func (f flow) requests(v vocabulary.Vocabulary) map[string]any {
+func (f flow) requests(v vocabulary.Vocabulary, r release.Release) map[string]any {
 	every := []any{"*"}
 	resources := func(group, resources, verbs, namespaces []any) map[string]any {
 		return map[string]any{"apiGroups": group, "resources": resources, "verbs": verbs, "namespaces": namespaces}
@@ -124,9 +220,15 @@ func (f flow) requests(v vocabulary.Vocabulary) map[string]any {
 		return map[string]any{"nonResourceRules": []any{map[string]any{"verbs": []any{"get"}, "nonResourceURLs": anys(f.Paths)}}}
 	case f.Locks != "":
 		verbs := []any{"get", "create", "update"}
-		return map[string]any{"resourceRules": []any{
-			resources([]any{""}, []any{"endpoints", "configmaps"}, verbs, []any{f.Locks}),
-			resources([]any{v.Group("coordination.")}, []any{"leases"}, verbs, every)}}
+		rules := []any{resources([]any{v.Group("coordination.")}, []any{"leases"}, verbs, every)}
+		if r.Before(stable) {
+			rules = append([]any{resources([]any{""}, []any{"endpoints", "configmaps"}, verbs, []any{f.Locks})}, rules...)
+		}
+		return map[string]any{"resourceRules": rules}
+	case f.Nodes:
+		nodes := resources([]any{""}, []any{"nodes", "nodes/status"}, every, every)
+		nodes["clusterScope"] = true
+		return map[string]any{"resourceRules": []any{nodes, resources([]any{v.Group("coordination.")}, []any{"leases"}, every, every)}}
 	}
 	whole := resources(every, every, every, every)
 	whole["clusterScope"] = true

@@ -42,7 +42,9 @@ type Config struct {
 	// ClusterIP is the preferred cluster IP of the Service. If another Service has it,
 	// any other one is assigned.
 	ClusterIP string
-	Log       *slog.Logger
+	// Counted is called with the number of running front doors.
+	Counted func(int)
+	Log     *slog.Logger
 }
 
 // Keeper maintains the Service.
@@ -85,7 +87,9 @@ func (k *Keeper) pass(ctx context.Context) error {
 		return err
 	}
 	if !k.Self.valid() {
-		return nil
+		alive, err := k.peers.alive(ctx, k.now())
+		k.Counted(len(alive) + 1)
+		return err
 	}
 	if err := k.peers.renew(ctx, k.Self, k.now()); err != nil {
 		return err
@@ -94,6 +98,7 @@ func (k *Keeper) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	k.Counted(len(alive))
 	return k.advertise(ctx, alive)
 }
 

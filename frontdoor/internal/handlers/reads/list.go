@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
@@ -20,7 +21,25 @@ type Listing struct {
 	store  services.Reader
 	query  services.ListRequest
 	page   services.Page
-	single bool // the client requests a single page
+	single bool   // the client requests a single page
+	first  string // the key after which the first page begins
+	costs  *fairness.Costs
+	read   measure
+}
+
+// measure counts the objects of a collection that are read.
+type measure struct{ objects, bytes int64 }
+
+func (m *measure) add(o *services.Object) {
+	m.objects++
+	m.bytes += int64(len(o.JSON))
+}
+
+// record records the size of a collection that was read completely.
+func (m measure) record(costs *fairness.Costs, q services.ListRequest) {
+	if q.LabelSelector == "" && q.FieldSelector == "" {
+		costs.Measured(q.GroupResource, q.Namespace, m.objects, m.bytes)
+	}
 }
 
 // Open parses the request and reads the first page.
@@ -37,7 +56,7 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	if err != nil {
 		return nil, continuable(err, o)
 	}
-	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: h.Store, query: query, page: page, single: o.Limit > 0}
+	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: h.Store, query: query, page: page, single: o.Limit > 0, first: query.After, costs: h.Costs}
 	if l.single && page.Next != "" {
 		l.Meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: page.Next, List: listDigest(r, o), Issued: issued})
 		if page.Remaining >= 0 {
@@ -50,8 +69,17 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 // Pages calls visit with each page of objects, in order, until it returns an error.
 func (l *Listing) Pages(ctx context.Context, visit func([]services.Object) error) error {
 	for {
-		if err := visit(l.page.Objects); err != nil || l.single || l.page.Next == "" {
+		for i := range l.page.Objects {
+			l.read.add(&l.page.Objects[i])
+		}
+		if err := visit(l.page.Objects); err != nil {
 			return err
+		}
+		if l.page.Next == "" && l.first == "" {
+			l.read.record(l.costs, l.query)
+		}
+		if l.single || l.page.Next == "" {
+			return nil
 		}
 		var err error
 		l.query = l.page.Following(l.query)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
+	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
@@ -30,6 +31,8 @@ type Config struct {
 	WatchTimeout time.Duration
 	// Draining is cancelled when watches must end.
 	Draining context.Context
+	// Costs records how large collections are; nil for none.
+	Costs *fairness.Costs
 }
 
 // Handlers serve reads.

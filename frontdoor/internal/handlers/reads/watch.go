@@ -126,11 +126,7 @@ func (x *watching) begin() error {
 // after.
 func (x *watching) start(ctx context.Context) (int64, error) {
 	o := x.options
-	synthetic := !o.HasVersion || o.Revision == 0
-	if o.InitialEvents != nil {
-		synthetic = *o.InitialEvents
-	}
-	if !synthetic {
+	if !o.Synthetic() {
 		if o.Revision == 0 {
 			return x.Store.Revision(ctx)
 		}
@@ -138,7 +134,9 @@ func (x *watching) start(ctx context.Context) (int64, error) {
 	}
 	r := services.ListRequest{GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Read: o.GetRead(),
 		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
+	var read measure
 	after, err := services.ForEach(ctx, x.Store, r, func(object services.Object) error {
+		read.add(&object)
 		if err := x.begin(); err != nil {
 			return err
 		}
@@ -152,6 +150,9 @@ func (x *watching) start(ctx context.Context) (int64, error) {
 		}
 		return x.write()
 	})
+	if err == nil {
+		read.record(x.Costs, r)
+	}
 	if err == nil && o.InitialEvents != nil && o.Bookmarks {
 		x.buffer, err = x.frames.Bookmark(x.buffer, after, map[string]string{x.Vocabulary.InitialEventsEnd: "true"})
 	}

@@ -19,6 +19,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validation"
 
+	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/frontdoor/internal/http/live"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
@@ -36,8 +37,11 @@ type Control struct {
 	Identities services.Authn
 	// LongRunning are the long-running requests in progress.
 	LongRunning *live.Requests
-	// Reads, Writes and Connections limit concurrent requests, and Memory the bytes that
-	// they hold.
+	// Shares divides concurrent requests between priority levels, and Costs knows how much lists
+	// read. Without Shares, Reads and Writes limit them. Connections limits connections, and Memory
+	// the bytes that requests hold.
+	Shares                     *fairness.Shares
+	Costs                      *fairness.Costs
 	Reads, Writes, Connections *inflight.Limiter
 	Memory                     *inflight.Bytes
 	// HealthOpened wakes FollowHealth; its capacity is one.
@@ -234,36 +238,6 @@ func (c *Control) Impersonated(next request.Handler) request.Handler {
 func (c *Control) Received(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		r.Receive(w, c.Memory)
-		return next(w, r)
-	}
-}
-
-// Limited gives each user a fair share of the seats. Reads, writes, connections and each
-// extension have separate limiters. A watch returns its seat once its response has started,
-// a stalled response continues without one, and a connection keeps its seat until it ends.
-func (c *Control) Limited(next request.Handler) request.Handler {
-	return func(w http.ResponseWriter, r *request.Request) error {
-		if r.Health {
-			return next(w, r) // health checks must work under load
-		}
-		seats := c.Reads
-		switch r.Verb {
-		case "create", "update", "patch", "delete", "deletecollection":
-			seats = c.Writes
-		}
-		switch {
-		case r.ExtensionSeats != nil:
-			seats = r.ExtensionSeats
-		case r.Connects():
-			seats = c.Connections
-		}
-		if err := seats.Acquire(r.Context(), r.Requester(), &r.Seat); err != nil {
-			return err
-		}
-		defer r.Seat.Release()
-		if r.Exchange != nil {
-			r.Exchange.Tell(r)
-		}
 		return next(w, r)
 	}
 }

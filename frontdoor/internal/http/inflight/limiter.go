@@ -1,5 +1,6 @@
-// Package inflight shares limited resources between users: seats (concurrent requests) and
-// the memory of request bodies. While there are free seats, a request gets one at once;
+// Package inflight shares limited resources between users: the seats of connections and of
+// extensions, those of reads and writes without priority levels (package fairness), and the memory of
+// request bodies. While there are free seats, a request gets one at once;
 // otherwise users are served in turn, so that a user with many requests delays only its own.
 // No user may hold all seats, some are reserved for the control plane, and administrators
 // never wait. It serves "Limits" of the specification, which leaves rate limits open.

@@ -2,23 +2,30 @@ package inflight
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Register registers metrics of limiters, by the kind of their requests, and of the
-// memory of bodies.
-func Register(registry *prometheus.Registry, limiters map[string]*Limiter, bytes *Bytes) {
-	for kind, l := range limiters {
+// Counts are the requests of one kind: those that are served, wait, and are served without a seat,
+// and all that have been refused.
+type Counts struct{ Served, Waiting, Stalled, Refused int64 }
+
+// Counts returns the counts of a limiter.
+func (l *Limiter) Counts() Counts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Counts{int64(l.taken) + l.exempt.Load(), int64(l.waiting), int64(l.stalled), l.refused.Load()}
+}
+
+// Register registers metrics of requests, by their kind, and of the memory of bodies.
+func Register(registry *prometheus.Registry, kinds map[string]func() Counts, bytes *Bytes) {
+	for kind, counts := range kinds {
 		labels := prometheus.Labels{"request_kind": kind}
-		gauge := func(name, help string, value func() int) {
-			registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 {
-				l.mu.Lock()
-				defer l.mu.Unlock()
-				return float64(value())
-			}))
+		gauge := func(name, help string, value func(Counts) int64) {
+			registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels},
+				func() float64 { return float64(value(counts())) }))
 		}
-		gauge("apiserver_current_inflight_requests", "Requests that are being served.", func() int { return l.taken + int(l.exempt.Load()) })
-		gauge("apiserver_current_inqueue_requests", "Requests that wait for a seat.", func() int { return l.waiting })
-		gauge("apiserver_stalled_requests", "Requests without a seat whose clients are slow to read.", func() int { return l.stalled })
+		gauge("apiserver_current_inflight_requests", "Requests that are being served.", func(c Counts) int64 { return c.Served })
+		gauge("apiserver_current_inqueue_requests", "Requests that wait for a seat.", func(c Counts) int64 { return c.Waiting })
+		gauge("apiserver_stalled_requests", "Requests without a seat whose clients are slow to read.", func(c Counts) int64 { return c.Stalled })
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "apiserver_dropped_requests_total",
-			Help: "Requests refused because no seat became free in time.", ConstLabels: labels}, func() float64 { return float64(l.refused.Load()) }))
+			Help: "Requests refused because no seat became free in time.", ConstLabels: labels}, func() float64 { return float64(counts().Refused) }))
 	}
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "apiserver_request_bytes_held",
 		Help: "Bytes of request bodies and stalled responses in memory."}, func() float64 {

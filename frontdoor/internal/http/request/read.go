@@ -196,6 +196,14 @@ func BoolOption(q url.Values, name string) bool {
 	return q.Has(name) && q.Get(name) != "0" && !strings.EqualFold(q.Get(name), "false")
 }
 
+// Synthetic reports whether a watch begins with the existing objects.
+func (o ReadOptions) Synthetic() bool {
+	if o.InitialEvents != nil {
+		return *o.InitialEvents
+	}
+	return !o.HasVersion || o.Revision == 0
+}
+
 // GetRead implements the "Get" table of section "Read consistency".
 func (o ReadOptions) GetRead() services.Read {
 	switch {

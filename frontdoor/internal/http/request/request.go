@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/frontdoor/internal/http/live"
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
@@ -62,9 +63,11 @@ type Request struct {
 	Exchange *pace.Exchange
 	// Started is called when the response of a connection or a watch has begun. It may be nil.
 	Started func(status int)
-	// Seat is the request's slot in the concurrency limiter. Memory holds the bytes of
-	// its body and of a stalled response.
+	// Seat is the request's slot in a concurrency limiter, and Share what it has of its priority
+	// level; at most one of them is in use. Memory holds the bytes of its body and of a stalled
+	// response.
 	Seat   inflight.Seat
+	Share  fairness.Seat
 	Memory inflight.Hold
 	// ExtensionSeats limits the requests to the extension that serves this one; nil if none
 	// does.
@@ -80,15 +83,16 @@ type Request struct {
 // Stalled implements pace.Holder: a stalled response releases its seat and is charged to
 // the user's memory.
 func (r *Request) Stalled(left int64) bool {
-	return r.Seat.Stall() && r.Memory.Grow(r.memory, r.Requester(), int(left)+overhead)
+	return r.Seat.Stall() && r.Share.Stall() && r.Memory.Grow(r.memory, r.Requester(), int(left)+overhead)
 }
 
-// Underway returns the seat of a watch once its response has started.
+// Underway returns the seats of a watch once its response has started.
 func (r *Request) Underway(status int) {
 	if r.Exchange != nil {
 		r.Exchange.Tell(nil)
 	}
 	r.Seat.Release()
+	r.Share.Release()
 	if r.Started != nil {
 		r.Started(status)
 	}
@@ -162,6 +166,16 @@ func (r *Request) Key() resource.Key {
 
 // Attributes returns the attributes for authorization (section "Authorization notes").
 func (r *Request) Attributes() services.Attributes {
+	a := r.Kind()
+	if a.Path == "" {
+		a.Name = r.selected()
+	}
+	return a
+}
+
+// Kind returns the attributes by which FlowSchemas classify the request. Its name is that of the
+// path.
+func (r *Request) Kind() services.Attributes {
 	a := services.Attributes{User: r.User, Verb: r.Verb}
 	switch {
 	case r.Type != nil:
@@ -172,7 +186,7 @@ func (r *Request) Attributes() services.Attributes {
 		a.Path = r.URL.Path
 		return a
 	}
-	a.Namespace, a.Name = r.Namespace, r.selected()
+	a.Namespace, a.Name = r.Namespace, r.Name
 	if a.Group == "" && a.Resource == "namespaces" {
 		a.Namespace = r.Name // a namespace is in its own scope
 	}

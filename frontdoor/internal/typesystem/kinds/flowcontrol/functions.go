@@ -1,6 +1,5 @@
 // Package flowcontrol holds the functions of FlowSchemas and PriorityLevelConfigurations.
-// The objects are stored but have no effect on the limits of this service. It serves
-// "Resources and their fields" of the specification.
+// It serves "Resources and their fields" of the specification.
 package flowcontrol
 
 import (
