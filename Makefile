@@ -53,6 +53,10 @@ helm-cluster-test: build ## bring the pods of the chart to Ready with Kubernetes
 	GOWORK=off CGO_ENABLED=0 go -C deploy/kubectl build -trimpath -o ../../bin/kubectl .
 	GOWORK=off go -C deploy/helm/cluster test -count=1 -timeout 15m $(ARGS) ./...
 
+.PHONY: console-test
+console-test: build ## test the web console in Chromium (Debian's package chromium); ARGS="-args -screenshots $$PWD/docs/console" makes the pictures of docs/console
+	GOWORK=off go -C deploy/console test -count=1 -timeout 10m . $(ARGS)
+
 .PHONY: monitoring-test
 monitoring-test: ## parse the alerts and the dashboard, and compare them with the metrics of the suite
 	GOWORK=off go -C deploy/monitoring/test test -count=1 ./...

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/emulation"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/componentstatus"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/console"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/extensions"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
@@ -75,6 +76,7 @@ type door struct {
 
 	router     http.Handler // serves the paths that are no resources
 	browsers   *browsers.Headers
+	console    *console.Console
 	compressor compression.Compressor
 	pacer      *pace.Pacer
 	drain      context.CancelFunc // ends the watches
@@ -137,12 +139,16 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if err != nil {
 		return nil, err
 	}
+	pages, err := c.console.New(n.Vocabulary, discovery.Version(n.Release).GitVersion)
+	if err != nil {
+		return nil, err
+	}
 	b, err := backends.Connect(ctx, n, c.copiedBytes)
 	if err != nil {
 		return nil, err
 	}
 	d := &door{log: n.Log, vocabulary: n.Vocabulary, release: n.Release, tracer: n.Tracer, store: b.Store, admission: b.Admission,
-		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers,
+		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers, console: pages,
 		relearned: make(chan struct{}, 1)}
 	e, err := typesystem.New(types, typesystem.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.On(features.ServerSideApply), Features: g})
 	if err != nil {
@@ -150,7 +156,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	}
 	d.learn(e)
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
-	d.audit = auditing.Auditor{Text: codec.Text, StatusText: wire.StatusText, StatusOf: statusOf}
+	d.audit = auditing.Auditor{Text: codec.Text, StatusText: wire.StatusText, StatusOf: statusOf, Recent: &auditing.Recent{}}
 	if d.audit.Log, d.audit.Policy, err = c.audit.Open(n); err != nil {
 		return nil, err
 	}

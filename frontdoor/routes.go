@@ -29,6 +29,7 @@ func (d *door) routes(n *run.Node, profiling bool) http.Handler {
 	for path, dump := range d.fairnessDumps() {
 		r.Get(path, dump)
 	}
+	r.Get("/debug/portico/requests", failing(d.audit.Recent.Serve))
 	if profiling {
 		r.Get("/debug/pprof", http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently).ServeHTTP)
 		r.Get("/debug/pprof/*", pprof.Index)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/clienttrust"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/console"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/extensions"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
@@ -50,6 +51,7 @@ type config struct {
 	addresses       addressConfig
 	connections     connect.Settings
 	extensions      extensions.Settings
+	console         console.Settings
 	profiling       bool
 	copiedBytes     int64
 }
@@ -70,6 +72,7 @@ func Service() run.Service {
 func (c *config) register(fs *pflag.FlagSet) {
 	c.listener.Register(fs)
 	c.browsers.Register(fs)
+	c.console.Register(fs)
 	fs.IntVar(&c.maxStreams, "http2-max-streams-per-connection", 0, fmt.Sprintf("maximum number of concurrent requests of one HTTP/2 connection; 0 for %d", defaultStreams))
 	webhooks.Flags(fs)
 	fs.StringSliceVar(&c.runtimeConfig, "runtime-config", nil, "group versions to enable or disable, such as batch/v1beta1=false; also api/all, api/ga, api/beta, api/alpha")

@@ -14,6 +14,9 @@ import (
 // Auditor logs the requests of a front door.
 type Auditor struct {
 	Log *audit.Log // nil if audit logging is off
+	// Recent takes every request but answered health checks of anonymous clients; nil takes
+	// none.
+	Recent *Recent
 	// Policy returns the current policy; nil without --audit-policy-file.
 	Policy func() *audit.Policy
 	// Text returns a body of any kind as JSON, and StatusText a Status.
@@ -87,10 +90,13 @@ func (a *Auditor) write(r *request.Request, o audit.Outcome) {
 
 // complete logs the end of a request.
 func (a *Auditor) complete(w http.ResponseWriter, r *request.Request, err error) {
+	o := audit.Outcome{Stage: audit.ResponseComplete, Status: a.StatusOf(w, err)}
+	if a.Recent != nil && (r.Caller.Name != "" || o.Status >= http.StatusBadRequest) {
+		a.Recent.add(r, o.Status)
+	}
 	if a.Log == nil {
 		return
 	}
-	o := audit.Outcome{Stage: audit.ResponseComplete, Status: a.StatusOf(w, err)}
 	if a.Policy != nil && err != nil {
 		o.Failure = services.AsStatus(err)
 	}

@@ -1,0 +1,2 @@
+// Addresses of pages about types.
+export const listHref = (t) => `#/r/${t.group || 'core'}/${t.version}/${t.resource}`;

@@ -1,0 +1,50 @@
+// Certificates and tokens, those that expire next first.
+import { h, note, table } from '../dom.js';
+import { validity } from '../x509.js';
+import { getJSON, listPath } from '../api.js';
+
+const day = 86400000;
+
+export async function credentialsView({ main, types, signal }) {
+  main.replaceChildren(h('div', { class: 'bar' }, h('h1', {}, 'Certificates and tokens')));
+  for (const [title, read] of [['Issued certificates', certificates], ['Bootstrap tokens', bootstrapTokens]]) {
+    const section = h('section', {}, h('h2', {}, title));
+    main.append(section);
+    try {
+      const rows = (await read(types, signal)).sort((a, b) => (a.ends ?? Infinity) - (b.ends ?? Infinity));
+      section.append(table(title, [
+        ['Name', (r) => h('a', { href: r.href }, r.name)], ['For', (r) => r.what], ['State', (r) => r.state], ['Expires', (r) => expiry(r.ends)],
+      ], rows, 'None.'));
+    } catch (err) {
+      section.append(note(err.message, err.code === 403 ? 'warn' : 'bad'));
+    }
+  }
+}
+
+function expiry(ends) {
+  if (!ends) return h('span', { class: 'quiet' }, 'never');
+  const left = ends - Date.now();
+  return h('span', { class: left < 0 ? 'bad' : left < 30 * day ? 'warn' : '' }, `${new Date(ends).toLocaleString()} (${left < 0 ? 'expired' : `${Math.floor(left / day)} d`})`);
+}
+
+async function certificates(types, signal) {
+  const type = types.find((t) => t.resource === 'certificatesigningrequests');
+  if (!type) return [];
+  const { items } = await getJSON(`${listPath(type)}?limit=500`, { signal });
+  return items.map((o) => ({
+    name: o.metadata.name, href: `#/o/${type.group}/${type.version}/${type.resource}/-/${encodeURIComponent(o.metadata.name)}`,
+    what: `${o.spec.username}, ${o.spec.signerName}`, state: (o.status?.conditions ?? []).map((c) => c.type).join(', ') || 'Pending',
+    ends: o.status?.certificate ? validity(o.status.certificate)?.notAfter : undefined,
+  }));
+}
+
+// bootstrapTokens shows ids and expirations. The secret parts stay where they are.
+async function bootstrapTokens(types, signal) {
+  const type = types.find((t) => t.group === '' && t.resource === 'secrets');
+  if (!type) return [];
+  const { items } = await getJSON(`${listPath(type)}?limit=500`, { signal });
+  return items.filter((o) => /^bootstrap\..*\/token$/.test(o.type)).map((o) => ({
+    name: o.metadata.name, href: `#/o/core/v1/secrets/${encodeURIComponent(o.metadata.namespace)}/${encodeURIComponent(o.metadata.name)}`,
+    what: o.metadata.namespace, state: '', ends: o.data?.expiration ? Date.parse(atob(o.data.expiration)) : undefined,
+  }));
+}
