@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -30,6 +31,7 @@ var admissionServices = resource.GroupResource{Group: "extension.portico.dev", R
 // delegate is an admission service over gRPC and TLS. It answers as its functions do, and
 // allows what they leave open.
 type delegate struct {
+	name     string // in its certificate; "delegate" if empty
 	address  string
 	ca       []byte
 	server   *grpc.Server
@@ -79,7 +81,7 @@ func delegated(t *testing.T, d *delegate) *delegate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := authority.Issue(t.TempDir(), "delegate")
+	files, err := authority.Issue(t.TempDir(), cmp.Or(d.name, "delegate"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 // delegates returns the registry of admission services, with those of the file.
 func delegates(m *mirrors, e plugin.Environment, clients *remote.Clients) (*delegate.Registry, error) {
 	file, _ := m.node.Flags.GetString(servicesFile)
-	registry, err := delegate.NewRegistry(delegate.Config{File: file, Store: e.Store, Clients: clients, Certificate: m.node.ClientCertificate(),
+	registry, err := delegate.NewRegistry(delegate.Config{File: file, Store: e.Store, Clients: clients, Services: webhooks.Locator(m.node, m.store), Certificate: m.node.ClientCertificate(),
 		Expressions: e.Expressions, Vocabulary: e.Vocabulary, Log: e.Log})
 	if err != nil {
 		return nil, run.Usagef("--%s: %v", servicesFile, err)

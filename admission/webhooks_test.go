@@ -345,7 +345,7 @@ func TestWebhooksBehindServices(t *testing.T) {
 		"headless": "clusterIP: None", "named": "type: ExternalName, externalName: " + at.Hostname()} {
 		c.Put(t, core("services"), fmt.Sprintf(`{metadata: {name: %s, namespace: here}, spec: {%s, ports: [{port: %s}]}}`, name, spec, at.Port()))
 	}
-	for service, want := range map[string]string{"hook": "", "other": "not other.here.svc", "headless": "has no address", "named": "not named.here.svc"} {
+	for service, want := range map[string]string{"hook": "", "other": "not other.here.svc", "headless": "has no cluster IP", "named": "not named.here.svc"} {
 		configure(t, c, "validating", "a", s.hook("x", fmt.Sprintf("clientConfig: {service: {namespace: here, name: %s, port: %s, path: /x}, caBundle: %s}",
 			service, at.Port(), base64.StdEncoding.EncodeToString(ca))))
 		_, err := started(t, c).Validate(t.Context(), create("here"))

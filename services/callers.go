@@ -76,7 +76,8 @@ func Callers() map[string][]Caller {
 // that they mirror.
 func typesOfAdmission() (read, mirrored []resource.GroupResource) {
 	return []resource.GroupResource{
-			{Resource: "pods"}, {Resource: "services"}, {Resource: "nodes"}, {Resource: "configmaps"},
+			{Resource: "pods"}, {Resource: "nodes"}, {Resource: "configmaps"},
+			{Resource: "services"}, {Resource: "endpoints"}, {Group: "discovery.", Resource: "endpointslices"},
 			{Group: "rbac.authorization.", Resource: "roles"}, {Group: "rbac.authorization.", Resource: "clusterroles"},
 		}, []resource.GroupResource{
 			{Resource: "namespaces"}, {Resource: "serviceaccounts"}, {Resource: "limitranges"}, {Resource: "resourcequotas"},

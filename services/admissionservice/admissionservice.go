@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // The names of the type, the same in every vocabulary.
@@ -87,8 +88,9 @@ type Endpoint struct {
 type Service struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	Port      int32  `json:"port"`
-	Path      string `json:"path"` // for protocol webhook
+	// Port is a number or a name.
+	Port intstr.IntOrString `json:"port"`
+	Path string             `json:"path"` // for protocol webhook
 }
 
 // Trust is how a service proves who it is.

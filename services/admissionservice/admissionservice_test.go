@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/services/admissionservice"
@@ -45,7 +46,7 @@ func compile(expression string) error {
 
 func TestDefaults(t *testing.T) {
 	got := read(t, `{endpoint: {service: {namespace: a, name: b}}}`)
-	want := admissionservice.Spec{Protocol: "grpc", Endpoint: admissionservice.Endpoint{Service: &admissionservice.Service{Namespace: "a", Name: "b", Port: 443}},
+	want := admissionservice.Spec{Protocol: "grpc", Endpoint: admissionservice.Endpoint{Service: &admissionservice.Service{Namespace: "a", Name: "b", Port: intstr.FromInt32(443)}},
 		Phase: "Both", MatchPolicy: "Equivalent", FailurePolicy: "Fail", TimeoutSeconds: 5, BudgetPercent: 50, SideEffects: "None", Mode: "Enforce",
 		Rules: []admissionservice.Rule{{Operations: []string{"*"}, APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"pods"}, Scope: "*"}}}
 	if !reflect.DeepEqual(got, want) {
@@ -64,6 +65,7 @@ func TestProblems(t *testing.T) {
 		`{endpoint: {addresses: ["[::1]:1", "10.0.0.1:65535", "a:1"]}}`:                nil,
 		`{protocol: webhook, endpoint: {url: "https://a/b"}}`:                          nil,
 		`{protocol: webhook, endpoint: {service: {namespace: a, name: b, path: /c}}}`:  nil,
+		`{endpoint: {service: {namespace: a, name: b, port: https}}}`:                  nil,
 
 		`{protocol: http, phase: None, matchPolicy: a, failurePolicy: b, sideEffects: "", mode: Sometimes}`: {
 			"spec.protocol: unsupported", "spec.phase: unsupported", "spec.matchPolicy: unsupported", "spec.failurePolicy: unsupported",
@@ -80,6 +82,7 @@ func TestProblems(t *testing.T) {
 		`{protocol: webhook}`:                                         {"spec.endpoint.addresses: invalid"},
 		`{protocol: webhook, endpoint: {url: "http://a"}}`:            {"spec.endpoint.url: invalid"},
 		`{protocol: webhook, endpoint: {url: "https://u:p@a"}}`:       {"spec.endpoint.url: invalid"},
+		`{endpoint: {service: {namespace: a, name: b, port: a_b}}}`:   {"spec.endpoint.service.port: invalid value a_b"},
 		`{endpoint: {service: {path: /a, port: 0}}}`:                  {"service.namespace: required", "service.name: required", "service.port: invalid", "service.path: invalid"},
 		`{trust: {caBundle: bm9uZQ==, serverName: "a b"}}`:            {"spec.trust.serverName: invalid", "spec.trust.caBundle: invalid"},
 		`{matchConditions: [{name: a, expression: "a =="}, {name: a, expression: "b"}, {name: c}, {name: "-", expression: d}]}`: {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/services"
@@ -236,7 +237,13 @@ func (s *Service) check(p problems, protocol string) {
 			p.in(given.field).invalid(given.value, problem)
 		}
 	}
-	p.in("port").between(s.Port, 1, maxPort)
+	if s.Port.Type == intstr.Int {
+		p.in("port").between(s.Port.IntVal, 1, maxPort)
+	} else {
+		for _, problem := range validation.IsValidPortName(s.Port.StrVal) {
+			p.in("port").invalid(s.Port.StrVal, problem)
+		}
+	}
 	switch {
 	case s.Path != "" && protocol == GRPC:
 		p.in("path").invalid(s.Path, "is for protocol webhook")

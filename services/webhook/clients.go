@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"path"
 	"runtime"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -80,7 +79,8 @@ func (c *Clients) New(config Config) *Client {
 			to.address, client.url = at.Host, cleaned(at)
 		}
 	case s != nil:
-		client.url, to.service, to.address = s.url(), true, s.Namespace+"/"+net.JoinHostPort(s.Name, strconv.Itoa(int(s.port())))
+		r := s.reference()
+		client.url, to.service, to.address = s.url(), true, r.Namespace+"/"+net.JoinHostPort(r.Name, r.Port.String())
 	default:
 		client.err = errors.New("clientConfig has neither url nor service")
 	}
@@ -92,8 +92,11 @@ func (c *Clients) New(config Config) *Client {
 		return client
 	}
 	client.client.Transport = transport
+	if config.Service != nil {
+		client.client.Transport = &located{transport, c.settings.Find, config.Service.reference()}
+	}
 	if config.Identity.Wrap != nil {
-		client.client.Transport = config.Identity.Wrap(transport)
+		client.client.Transport = config.Identity.Wrap(client.client.Transport)
 	}
 	return client
 }
@@ -124,9 +127,12 @@ func (c *Clients) transport(to target, config Config) (*http.Transport, error) {
 			return nil, errors.New("clientConfig.caBundle contains no certificate")
 		}
 	}
+	if config.Service != nil && trust.ServerName == "" {
+		trust.ServerName = config.Service.reference().ServerName()
+	}
 	made := &http.Transport{
 		TLSClientConfig: trust, TLSHandshakeTimeout: dialWithin, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
-		DialContext: c.dialer(config.Service), IdleConnTimeout: idleFor, MaxIdleConnsPerHost: 16,
+		DialContext: c.dialer(), IdleConnTimeout: idleFor, MaxIdleConnsPerHost: 16,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: silentFor, PingTimeout: silentFor},
 	}
 	if config.Service == nil && len(c.settings.Deny) == 0 {
@@ -147,23 +153,14 @@ func (c *Clients) forget(to target, old weak.Pointer[http.Transport]) {
 	}
 }
 
-// dialer returns how to connect to a URL or a Service. Addresses are checked as they are
-// dialled, after names have been resolved.
-func (c *Clients) dialer(s *Service) func(ctx context.Context, network, address string) (net.Conn, error) {
+// dialer returns how to connect. Addresses are checked as they are dialled, after names have
+// been resolved.
+func (c *Clients) dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: dialWithin}
 	if len(c.settings.Deny) > 0 {
 		dialer.ControlContext = c.check
 	}
-	if s == nil {
-		return dialer.DialContext
-	}
-	return func(ctx context.Context, network, _ string) (net.Conn, error) {
-		address, err := c.settings.Find(ctx, s.Namespace, s.Name, s.port())
-		if err != nil {
-			return nil, err
-		}
-		return dialer.DialContext(ctx, network, address)
-	}
+	return dialer.DialContext
 }
 
 // check refuses the addresses of denied networks.
@@ -181,9 +178,4 @@ func (c *Clients) Check(address netip.Addr) error {
 		return fmt.Errorf("address not allowed: %s is in %s", endpoint.Plain(address), network)
 	}
 	return nil
-}
-
-// Find returns the host and port of a Service of the cluster.
-func (c *Clients) Find(ctx context.Context, namespace, name string, port int32) (string, error) {
-	return c.settings.Find(ctx, namespace, name, port)
 }

@@ -17,7 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -69,7 +72,7 @@ func TestClientsShareConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients := webhook.NewClients(webhook.Settings{Find: func(context.Context, string, string, int32) (string, error) { return at.Host, nil }})
+	clients := webhook.NewClients(webhook.Settings{Find: func(context.Context, locate.Reference) (string, error) { return at.Host, nil }})
 	first := clients.New(s.at("/a"))
 	for range 3 {
 		for _, c := range []*webhook.Client{first, clients.New(s.at("/b"))} {
@@ -90,7 +93,7 @@ func TestClientsShareConnections(t *testing.T) {
 	if n := s.connections.Load(); n != 2 {
 		t.Errorf("%d connections, want one more for another trust", n)
 	}
-	to := int32(port)
+	to := intstr.FromInt(port)
 	service := webhook.Config{Service: &webhook.Service{Namespace: "here", Name: "hook", Port: &to}, CABundle: s.ca}
 	if err := post(t, clients.New(service)); err == nil || !strings.Contains(err.Error(), "hook.here.svc") || s.connections.Load() != 3 {
 		t.Errorf("%v, %d connections", err, s.connections.Load())
@@ -155,7 +158,7 @@ func TestDeniedNetworks(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := "[::ffff:127.0.0.1]:" + at.Port()
-	clients := webhook.NewClients(webhook.Settings{Deny: networks, Find: func(context.Context, string, string, int32) (string, error) { return address, nil }})
+	clients := webhook.NewClients(webhook.Settings{Deny: networks, Find: func(context.Context, locate.Reference) (string, error) { return address, nil }})
 	named := "https://localhost:" + at.Port()
 	for name, c := range map[string]webhook.Config{"address": s.at(""), "name": {URL: &named, CABundle: s.ca},
 		"service": {Service: &webhook.Service{Namespace: "here", Name: "hook"}, CABundle: s.ca}} {

@@ -14,6 +14,10 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/portico-platform/portico/services/locate"
 )
 
 // servicePort is the default port of a service.
@@ -45,11 +49,12 @@ type Service struct {
 	Namespace string  `json:"namespace"`
 	Name      string  `json:"name"`
 	Path      *string `json:"path"`
-	Port      *int32  `json:"port"`
+	// Port is a number in objects of Kubernetes; the default is 443.
+	Port *intstr.IntOrString `json:"port"`
 }
 
-// Resolver returns the host and port of a service of the cluster.
-type Resolver func(ctx context.Context, namespace, name string, port int32) (address string, err error)
+// Resolver returns the host and port of a server of a Service.
+type Resolver func(ctx context.Context, r locate.Reference) (address string, err error)
 
 // Client calls one webhook.
 type Client struct {
@@ -67,16 +72,22 @@ type Caller struct {
 	Trace func(ctx context.Context, h http.Header)
 }
 
-func (s *Service) port() int32 {
+// reference returns what to look for in the cluster.
+func (s *Service) reference() locate.Reference {
+	r := locate.Reference{Namespace: s.Namespace, Name: s.Name, Port: intstr.FromInt32(servicePort)}
 	if s.Port != nil {
-		return *s.Port
+		r.Port = *s.Port
 	}
-	return servicePort
+	return r
 }
 
 // url uses the name in the service's certificate, whatever host it resolves to.
 func (s *Service) url() string {
-	url := fmt.Sprintf("https://%s.%s.svc:%d", s.Name, s.Namespace, s.port())
+	r := s.reference()
+	url := "https://" + r.ServerName()
+	if r.Port.Type == intstr.Int {
+		url += ":" + r.Port.String()
+	}
 	if s.Path != nil {
 		url += "/" + strings.TrimPrefix(*s.Path, "/")
 	}

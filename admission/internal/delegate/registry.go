@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/admissionservice"
 	"github.com/portico-platform/portico/services/kit/cel"
+	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
@@ -35,6 +36,7 @@ type Config struct {
 	// Store receives the status of services.
 	Store       services.Store
 	Clients     *webhook.Clients // for services that speak AdmissionReview, and for addresses
+	Services    locate.Locator   // finds the replicas of Services
 	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	Expressions *cel.Engine
 	Vocabulary  vocabulary.Vocabulary
@@ -226,7 +228,7 @@ func (g *Registry) start(d *Declared) *Service {
 	}
 	s.tally = &tally{}
 	s.pool = replicas.NewPool(replicas.Config{Name: d.Name, Protocol: d.Spec.Protocol, Endpoint: d.Spec.Endpoint, Trust: d.Spec.Trust,
-		Clients: g.config.Clients, Certificate: g.config.Certificate, Vocabulary: g.config.Vocabulary, Log: g.config.Log})
+		Clients: g.config.Clients, Services: g.config.Services, Certificate: g.config.Certificate, Vocabulary: g.config.Vocabulary, Log: g.config.Log})
 	return s
 }
 

@@ -19,12 +19,16 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run/breaker"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/rpc"
 )
 
 const (
-	// resolveEvery is how often names are resolved again, and retryEvery while that fails.
+	// resolveEvery is how often names are resolved again, lookEvery how often the endpoints of
+	// a Service are read, which costs no query of another system, and retryEvery is for both
+	// while they fail.
 	resolveEvery = 5 * time.Second
+	lookEvery    = 500 * time.Millisecond
 	retryEvery   = 500 * time.Millisecond
 	resolveIn    = 5 * time.Second
 )
@@ -36,8 +40,12 @@ const healthy = `{"loadBalancingConfig": [{"round_robin": {}}], "healthCheckConf
 
 // follow resolves the addresses of the endpoint until ctx ends.
 func (p *Pool) follow(ctx context.Context) {
+	every := resolveEvery
+	if p.config.Endpoint.Service != nil {
+		every = lookEvery
+	}
 	for first := true; ; first = false {
-		wait := resolveEvery
+		wait := every
 		if err := p.resolve(ctx); err != nil {
 			wait = retryEvery
 			p.mu.Lock()
@@ -80,12 +88,15 @@ func (p *Pool) resolve(ctx context.Context) error {
 		return nil
 	}
 	if s := p.config.Endpoint.Service; s != nil {
-		at, err := p.config.Clients.Find(ctx, s.Namespace, s.Name, s.Port)
+		r := locate.Reference{Namespace: s.Namespace, Name: s.Name, Port: s.Port}
+		replicas, err := p.config.Services.Replicas(ctx, r)
 		if err != nil {
 			return err
 		}
-		if err := add(at, s.Name+"."+s.Namespace+".svc"); err != nil {
-			return err
+		for _, at := range replicas {
+			if err := add(at, r.ServerName()); err != nil {
+				return err
+			}
 		}
 	}
 	for _, hostPort := range p.config.Endpoint.Addresses {

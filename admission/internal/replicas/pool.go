@@ -18,6 +18,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/admissionservice"
+	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
@@ -29,6 +30,9 @@ const (
 	maxInFlight = 256
 	// startFor is how long calls wait for the first connection.
 	startFor = 3 * time.Second
+	// retireWithin bounds how long calls keep a connection open that is not used for new ones.
+	retireWithin = 30 * time.Second
+	retireTick   = 50 * time.Millisecond
 )
 
 // Config is whom to ask, and as whom.
@@ -37,8 +41,10 @@ type Config struct {
 	Protocol string
 	Endpoint admissionservice.Endpoint
 	Trust    admissionservice.Trust
-	// Clients find Services of the cluster, and say which addresses may be reached.
+	// Clients say which addresses may be reached.
 	Clients *webhook.Clients
+	// Services find the replicas of a Service of the cluster.
+	Services locate.Locator
 	// Certificate is that of the process; nil if it has none. It is the only credential
 	// that a service receives.
 	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
@@ -109,7 +115,7 @@ func NewPool(c Config) *Pool {
 	return p
 }
 
-// Close closes the connections. Calls under way fail.
+// Close closes the connections, each when its calls have ended.
 func (p *Pool) Close() {
 	p.cancel()
 	p.set(nil)
@@ -125,7 +131,7 @@ func (p *Pool) set(addresses map[string]func() (target, error)) {
 			kept = append(kept, r)
 			delete(addresses, r.address)
 		} else {
-			r.target.close()
+			go r.retire()
 		}
 	}
 	for address, open := range addresses {
@@ -138,6 +144,23 @@ func (p *Pool) set(addresses map[string]func() (target, error)) {
 	}
 	slices.SortFunc(kept, func(a, b *replica) int { return cmp.Compare(a.address, b.address) })
 	p.replicas = kept
+}
+
+// retire closes the connection of a replica that gets no new calls: it may still be
+// answering those under way.
+func (r *replica) retire() {
+	late := time.After(retireWithin)
+	again := time.NewTicker(retireTick)
+	defer again.Stop()
+	for r.flying.Load() > 0 {
+		select {
+		case <-again.C:
+			continue
+		case <-late:
+		}
+		break
+	}
+	r.target.close()
 }
 
 var (

@@ -37,7 +37,7 @@ func newWebhookTarget(c Config) *webhookTarget {
 // webhookAddress is the URL without what may be secret in it.
 func (p *Pool) webhookAddress() string {
 	if s := p.config.Endpoint.Service; s != nil {
-		return fmt.Sprintf("%s.%s.svc:%d", s.Name, s.Namespace, s.Port)
+		return fmt.Sprintf("%s.%s.svc:%s", s.Name, s.Namespace, s.Port.String())
 	}
 	u, err := url.Parse(p.config.Endpoint.URL)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/portico-platform/portico/admission/internal/admissionreview"
 	"github.com/portico-platform/portico/admission/internal/match"
@@ -96,7 +97,11 @@ func newHook(configuration string, w *admissionregistrationv1.MutatingWebhook) (
 func clientConfig(c admissionregistrationv1.WebhookClientConfig) webhook.Config {
 	config := webhook.Config{URL: c.URL, CABundle: c.CABundle}
 	if s := c.Service; s != nil {
-		config.Service = &webhook.Service{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
+		config.Service = &webhook.Service{Namespace: s.Namespace, Name: s.Name, Path: s.Path}
+		if s.Port != nil {
+			port := intstr.FromInt32(*s.Port)
+			config.Service.Port = &port
+		}
 	}
 	return config
 }

@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
-	"strconv"
 
 	"github.com/portico-platform/portico/admission/internal/config"
 	"github.com/portico-platform/portico/services/kit/kubeconfig"
@@ -61,7 +60,7 @@ func (i Identities) of(c webhook.Config) webhook.Identity {
 	case c.Service != nil:
 		port := https
 		if c.Service.Port != nil {
-			port = strconv.Itoa(int(*c.Service.Port))
+			port = c.Service.Port.String()
 		}
 		return i(net.JoinHostPort(c.Service.Name+"."+c.Service.Namespace+".svc", port))
 	}

@@ -146,6 +146,9 @@ func Services(t *testing.T, c *cluster.Cluster) {
 	if refused := apply(`,"mode":"Canary","order":1.5`); refused.Code != http.StatusUnprocessableEntity && refused.Code != http.StatusBadRequest {
 		t.Errorf("a wrong type: %d %s", refused.Code, refused.Body)
 	}
+	if refused := apply(`,"endpoint":{"service":{"namespace":"a","name":"b","port":"no_name"}}`); refused.Code != http.StatusUnprocessableEntity || !strings.Contains(refused.Body, `"field":"spec.endpoint.service.port"`) {
+		t.Errorf("a wrong port: %d %s", refused.Code, refused.Body)
+	}
 	refused := apply(`,"mode":"Canary","matchConditions":[{"name":"a","expression":"object."}]`)
 	if refused.Code != http.StatusUnprocessableEntity || !strings.Contains(refused.Body, `"field":"spec.canaryPercent"`) || !strings.Contains(refused.Body, `"field":"spec.matchConditions[0].expression"`) {
 		t.Errorf("an invalid one: %d %s", refused.Code, refused.Body)
@@ -164,10 +167,34 @@ func Services(t *testing.T, c *cluster.Cluster) {
 	s.within(effect, "the shadow is not enforced", func() bool { return s.try("bad").Code < http.StatusMultipleChoices })
 	apply("")
 	s.within(effect, "it is enforced again", func() bool { return s.try("bad").Code == http.StatusForbidden })
+	s.byService(address, apply)
 	if gone := s.ask(http.MethodDelete, path+"/"+name, ""); gone.Code != http.StatusOK {
 		t.Fatalf("deleting it: %d %s", gone.Code, gone.Body)
 	}
 	s.within(effect, "the service is gone", func() bool { return s.try("bad").Code < http.StatusMultipleChoices })
+}
+
+// byService makes the AdmissionService refer to a Service, by the name of its port.
+func (s stage) byService(address string, apply func(more string) cluster.Answer) {
+	s.Helper()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		s.Fatal(err)
+	}
+	// Endpoints cannot be on this machine.
+	service := `{"apiVersion":"v1","kind":"Service","metadata":{"name":"labeller"},"spec":{"type":"ExternalName","externalName":"localhost","ports":[{"name":"admission","port":` + port + `}]}}`
+	if made := s.ask(http.MethodPost, "/api/v1/namespaces/"+s.namespace+"/services", service); made.Code >= http.StatusMultipleChoices {
+		s.Fatalf("the Service: %d %s", made.Code, made.Body)
+	}
+	reference := func(port string) string {
+		return fmt.Sprintf(`,"endpoint":{"service":{"namespace":%q,"name":"labeller","port":%q}}`, s.namespace, port)
+	}
+	if changed := apply(reference("other")); changed.Code != http.StatusOK {
+		s.Fatalf("a reference to a Service: %d %s", changed.Code, changed.Body)
+	}
+	s.within(effect, "a port that the Service does not have", func() bool { return s.try("good").Code == http.StatusInternalServerError })
+	apply(reference("admission"))
+	s.within(effect, "the service is found by a Service", func() bool { return s.try("bad").Code == http.StatusForbidden && s.try("good").Code < http.StatusMultipleChoices })
 }
 
 // answers checks warnings, timings, and a request that skips the service.

@@ -9,14 +9,19 @@ import (
 	"github.com/portico-platform/portico/services/endpoint"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
-const denied = "webhook-deny-cidrs"
+const (
+	denied  = "webhook-deny-cidrs"
+	routing = "enable-aggregator-routing"
+)
 
 // Flags registers the flags.
 func Flags(fs *pflag.FlagSet) {
 	fs.StringSlice(denied, nil, "networks that admission and conversion webhooks must not be in, such as those of the service's own machines; checked when a connection is made")
+	fs.Bool(routing, false, "send requests for webhooks and extensions of the API to endpoints of their service, not to its cluster IP")
 }
 
 // Clients returns the clients of a service, which resolve Services in the store. The error is
@@ -30,7 +35,13 @@ func Clients(n *run.Node, store services.Reader) (*webhook.Clients, error) {
 	if err != nil {
 		return nil, run.Usagef("--%s: %v", denied, err)
 	}
-	return webhook.NewClients(webhook.Settings{Caller: Caller(n.Service), Find: webhook.ClusterServices(store), Deny: networks}), nil
+	return webhook.NewClients(webhook.Settings{Caller: Caller(n.Service), Find: locate.NewCache(Locator(n, store)).One, Deny: networks}), nil
+}
+
+// Locator finds the servers of Services as the flags say.
+func Locator(n *run.Node, store services.Reader) locate.Locator {
+	endpoints, _ := n.Flags.GetBool(routing)
+	return locate.Locator{Store: store, Vocabulary: n.Vocabulary, Endpoints: endpoints}
 }
 
 // Caller is a service as a caller of webhooks.

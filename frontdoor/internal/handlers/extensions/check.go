@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -97,7 +98,7 @@ type schedule struct {
 
 // checked is what a check depends on.
 type checked struct {
-	service     reference
+	service     locate.Reference
 	authorities string
 	insecure    bool
 }
@@ -147,9 +148,9 @@ func (h *Handlers) check(ctx context.Context, x *extension) condition {
 }
 
 // checkService checks what the objects of the cluster say about a service.
-func (h *Handlers) checkService(ctx context.Context, r reference) condition {
-	var s service
-	switch err := h.locator().read(ctx, "services", r, &s); {
+func (h *Handlers) checkService(ctx context.Context, r locate.Reference) condition {
+	s, err := h.Services.Service(ctx, r)
+	switch {
 	case services.IsReason(err, services.ReasonNotFound):
 		return unavailable("ServiceNotFound", fmt.Sprintf("%s is not present", r))
 	case err != nil:
@@ -157,18 +158,18 @@ func (h *Handlers) checkService(ctx context.Context, r reference) condition {
 	case s.Spec.Type != "ClusterIP" && s.Spec.Type != "":
 		return passed
 	}
-	port, ok := s.portName(r.port)
+	port, ok := s.Find(r.Port)
 	if !ok {
-		return unavailable("ServicePortError", fmt.Sprintf("%s is not listening on port %d", r, r.port))
+		return unavailable("ServicePortError", fmt.Sprintf("%s is not listening on port %d", r, r.Port.IntVal))
 	}
-	var e endpoints
-	switch err := h.locator().read(ctx, "endpoints", r, &e); {
-	case services.IsReason(err, services.ReasonNotFound):
-		return unavailable("EndpointsNotFound", fmt.Sprintf("cannot find endpoints for %s", r))
+	ready, known, err := h.Services.Ready(ctx, r, port)
+	switch {
 	case err != nil:
 		return unknown("EndpointsAccessError", fmt.Sprintf("%s cannot be checked due to: %v", r, err))
-	case len(e.of(port)) == 0:
-		return unavailable("MissingEndpoints", fmt.Sprintf("endpoints for %s have no addresses with port name %q", r, port))
+	case !known:
+		return unavailable("EndpointsNotFound", fmt.Sprintf("cannot find endpoints for %s", r))
+	case len(ready) == 0:
+		return unavailable("MissingEndpoints", fmt.Sprintf("endpoints for %s have no addresses with port name %q", r, port.Name))
 	}
 	return passed
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/reload"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -42,8 +43,8 @@ type Config struct {
 	Engine func() *typesystem.Engine
 	// Identity is the client certificate of the front door; nil for none.
 	Identity *reload.Files[*tls.Certificate]
-	// Endpoints makes requests go to endpoints of a service, not to its cluster IP.
-	Endpoints bool
+	// Services find the servers of extensions.
+	Services locate.Locator
 	// Seats is the number of concurrent requests to one extension.
 	Seats int
 	// Hidden are the headers with which an authenticating proxy names users.
@@ -137,5 +138,3 @@ func (h *Handlers) identity() *tls.Certificate {
 	}
 	return h.Identity.Get()
 }
-
-func (h *Handlers) locator() locator { return locator{store: h.Store, endpoints: h.Endpoints} }

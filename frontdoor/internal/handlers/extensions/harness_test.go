@@ -29,6 +29,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
+	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -96,7 +97,7 @@ func newBench(t *testing.T, serve http.HandlerFunc) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.handlers = New(Config{Vocabulary: vocabulary.K8s(), Store: b.store, Source: cluster.Source(), Identity: identity, Seats: 4, Log: quiet,
+	b.handlers = New(Config{Vocabulary: vocabulary.K8s(), Store: b.store, Services: locate.Locator{Store: b.store, Vocabulary: vocabulary.K8s()}, Source: cluster.Source(), Identity: identity, Seats: 4, Log: quiet,
 		Writes: &writes.Handlers{Store: b.store}, Engine: func() *typesystem.Engine { return engine }, Hidden: []string{"X-First-User", "X-Ex-"},
 		Connections: &connect.Handlers{Store: b.store, Policy: policy, Transports: transports, Lifetime: time.Minute}})
 	ctx, stop := context.WithCancel(context.Background())

@@ -5,8 +5,11 @@ import (
 	"encoding/base64"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -21,26 +24,20 @@ type registration struct {
 	group, version string
 	// groupPriority and versionPriority order groups, and the versions of a group.
 	groupPriority, versionPriority int64
-	service                        reference
+	service                        locate.Reference
 	authorities                    string // PEM
 	insecure                       bool
 	// condition is the condition Available; its zero value is a missing one.
 	condition condition
 }
 
-// reference names the service of an extension.
-type reference struct {
-	namespace, name string
-	port            int64
-}
-
-func (r reference) String() string { return fmt.Sprintf("service/%s in %q", r.name, r.namespace) }
-
-// serverName is the name in the certificate of an extension.
-func (r reference) serverName() string { return r.name + "." + r.namespace + ".svc" }
-
 // groupVersion is the path segment of a group version.
 func (r registration) groupVersion() string { return r.group + "/" + r.version }
+
+// portOf returns the port of a service reference.
+func portOf(service map[string]any) intstr.IntOrString {
+	return intstr.FromInt32(int32(cmp.Or(tree.Number(service, "port"), servicePort))) //nolint:gosec // validated
+}
 
 // decode reads a stored APIService. It returns changes.ErrSkip for a local one that says
 // so.
@@ -61,7 +58,7 @@ func decode(o services.Object) (registration, error) {
 	return registration{
 		name: o.Key.Name, uid: tree.Text(object, "metadata", "uid"), local: service == nil, group: tree.Text(spec, "group"), version: tree.Text(spec, "version"),
 		groupPriority: tree.Number(spec, "groupPriorityMinimum"), versionPriority: tree.Number(spec, "versionPriority"),
-		service:     reference{tree.Text(service, "namespace"), tree.Text(service, "name"), cmp.Or(tree.Number(service, "port"), servicePort)},
+		service:     locate.Reference{Namespace: tree.Text(service, "namespace"), Name: tree.Text(service, "name"), Port: portOf(service)},
 		authorities: string(authorities), insecure: spec["insecureSkipTLSVerify"] == true,
 		condition: conditionOf(object),
 	}, nil

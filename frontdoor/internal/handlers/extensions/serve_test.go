@@ -211,7 +211,7 @@ func TestStreamsAndUpgrades(t *testing.T) {
 // the service, which need not have a cluster IP.
 func TestEndpoints(t *testing.T) {
 	b := newBench(t, echo)
-	b.handlers.Endpoints = true
+	b.handlers.Services.Endpoints = true
 	b.keep(resource.GroupResource{Resource: "services"}, "ns", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"ext","namespace":"ns","uid":"s"},
 		"spec":{"type":"ClusterIP","clusterIP":"None","ports":[{"name":"https","port":443}]}}`)
 	b.register("v1", "ext.example.com", func(spec map[string]any) { delete(spec["service"].(map[string]any), "port") })
@@ -221,7 +221,7 @@ func TestEndpoints(t *testing.T) {
 	if response, got := b.ask(http.MethodGet, "/apis/ext.example.com/v1/widgets", nil, ""); response.StatusCode != 200 {
 		t.Errorf("got %d %s", response.StatusCode, got)
 	}
-	b.handlers.Endpoints = false
+	b.handlers.Services.Endpoints = false
 	if response, got := b.ask(http.MethodGet, "/apis/ext.example.com/v1/widgets", nil, ""); response.StatusCode != 503 {
 		t.Errorf("without a cluster IP: got %d %s", response.StatusCode, got)
 	}

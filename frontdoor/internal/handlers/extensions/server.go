@@ -42,7 +42,7 @@ type trustKey struct {
 // over returns the transport to the extension. One for other authorities or with another
 // client certificate replaces it, so that connections with those before are not used again.
 func (x *extension) over() (*http.Transport, error) {
-	wanted := trustKey{x.service.serverName(), x.authorities, x.insecure, x.handlers.identity()}
+	wanted := trustKey{x.service.ServerName(), x.authorities, x.insecure, x.handlers.identity()}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.trust == wanted && (x.transport != nil || x.err != nil) {
@@ -81,7 +81,7 @@ func (x *extension) serve(w http.ResponseWriter, r *request.Request) error {
 
 // way returns the address of a server of the extension, and the transport to it.
 func (x *extension) way(ctx context.Context) (host string, over *http.Transport, err error) {
-	if host, err = x.handlers.locator().find(ctx, x.service); err != nil {
+	if host, err = x.handlers.Services.One(ctx, x.service); err != nil {
 		return "", nil, err
 	}
 	over, err = x.over()

@@ -11,7 +11,6 @@ import (
 // Settings are the flags of extensions.
 type Settings struct {
 	certificate, key string
-	endpoints        bool
 	seats            int
 }
 
@@ -19,7 +18,6 @@ type Settings struct {
 func (s *Settings) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.certificate, "proxy-client-cert-file", "", "client certificate by which extensions of the API know the front door (PEM); read again when it changes")
 	fs.StringVar(&s.key, "proxy-client-key-file", "", "private key for --proxy-client-cert-file (PEM)")
-	fs.BoolVar(&s.endpoints, "enable-aggregator-routing", false, "send requests for extensions of the API to endpoints of their service, not to its cluster IP")
 	fs.IntVar(&s.seats, "max-extension-requests-inflight", 100, "maximum number of concurrent requests to one extension of the API; further ones are queued fairly by user")
 	expiry.Flags(fs, expiry.Own, "proxy-client-cert-file")
 }
@@ -30,7 +28,7 @@ func (s *Settings) Apply(n *run.Node, c *Config) (err error) {
 	if s.seats < 1 {
 		return run.Usagef("--max-extension-requests-inflight must be positive")
 	}
-	c.Endpoints, c.Seats = s.endpoints, s.seats
+	c.Seats = s.seats
 	switch {
 	case (s.certificate == "") != (s.key == ""):
 		return run.Usagef("--proxy-client-cert-file and --proxy-client-key-file need each other")
