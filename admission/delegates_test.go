@@ -74,8 +74,9 @@ func (d *delegate) Validate(ctx context.Context, r services.AdmissionRequest) (s
 	return d.validate(ctx, r)
 }
 
-// delegated starts an admission service, until the end of the test.
-func delegated(t *testing.T, d *delegate) *delegate {
+// delegated starts an admission service, until the end of the test. more may register other
+// services with its server.
+func delegated(t *testing.T, d *delegate, more ...func(*delegate)) *delegate {
 	t.Helper()
 	authority, err := peertls.NewAuthority()
 	if err != nil {
@@ -99,6 +100,9 @@ func delegated(t *testing.T, d *delegate) *delegate {
 	d.address = listener.Addr().String()
 	d.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})))
 	rpc.RegisterAdmission(d.server, d)
+	for _, register := range more {
+		register(d)
+	}
 	d.health = health.NewServer()
 	healthpb.RegisterHealthServer(d.server, d.health)
 	go func() { _ = d.server.Serve(listener) }()

@@ -127,12 +127,16 @@ type Timing struct {
 // in one call. Requests of a batch are independent of each other.
 type AdmissionBatch interface {
 	// MutateBatch is Mutate for several requests. It returns one result for each, in any
-	// order. An error means that none was reviewed.
+	// order. An error means that none was reviewed; it is ErrNoBatch if batches are not
+	// offered.
 	MutateBatch(ctx context.Context, requests []AdmissionRequest) ([]AdmissionResult, error)
 
 	// ValidateBatch is Validate for several requests, with results as in MutateBatch.
 	ValidateBatch(ctx context.Context, requests []AdmissionRequest) ([]AdmissionResult, error)
 }
+
+// ErrNoBatch is the error of a batch to an admission service that does not offer them.
+var ErrNoBatch = errors.New("the admission service accepts no batches")
 
 // AdmissionResult is the result of one request of a batch.
 type AdmissionResult struct {

@@ -17,6 +17,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/rpc"
 )
 
@@ -101,6 +102,7 @@ func (s *Server) listenRPC() (err error) {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveEvery / 2, PermitWithoutStream: true}),
 	)
 	rpc.RegisterAdmission(s.rpc, s.admission)
+	rpc.RegisterAdmissionBatch(s.rpc, services.Batched(s.admission))
 	s.health = health.NewServer()
 	s.setHealth() // not serving, until Start has returned
 	healthpb.RegisterHealthServer(s.rpc, s.health)
@@ -189,7 +191,7 @@ func (s *Server) setHealth() {
 	if s.ready() != nil {
 		status = healthpb.HealthCheckResponse_NOT_SERVING
 	}
-	for _, name := range []string{"", "portico.v1.Admission"} {
+	for _, name := range []string{"", "portico.v1.Admission", "portico.v1.AdmissionBatch"} {
 		s.health.SetServingStatus(name, status)
 	}
 }

@@ -68,9 +68,11 @@ type Spec struct {
 	TimeoutSeconds    int32                 `json:"timeoutSeconds"`
 	// BudgetPercent is the share of the remaining time of the request that one call may
 	// take.
-	BudgetPercent int32  `json:"budgetPercent"`
-	SideEffects   string `json:"sideEffects"`
-	Mode          string `json:"mode"`
+	BudgetPercent int32 `json:"budgetPercent"`
+	// Batch is set if the service accepts several requests in one call.
+	Batch       *Batch `json:"batch"`
+	SideEffects string `json:"sideEffects"`
+	Mode        string `json:"mode"`
 	// CanaryPercent is the share of objects for which mode Canary enforces.
 	CanaryPercent *int32 `json:"canaryPercent"`
 }
@@ -82,6 +84,14 @@ type Endpoint struct {
 	// URL is for protocol webhook.
 	URL     string   `json:"url"`
 	Service *Service `json:"service"`
+}
+
+// Batch are the limits of calls with several requests.
+type Batch struct {
+	MaxRequests int32 `json:"maxRequests"`
+	// MaxDelayMilliseconds is how long a request may wait for others while a call is under
+	// way.
+	MaxDelayMilliseconds int32 `json:"maxDelayMilliseconds"`
 }
 
 // Service refers to a Service of the cluster.
@@ -131,6 +141,13 @@ func Complete(spec map[string]any) {
 	for _, item := range rules {
 		if rule, ok := item.(map[string]any); ok && rule["scope"] == nil {
 			rule["scope"] = "*"
+		}
+	}
+	if batch, ok := spec["batch"].(map[string]any); ok {
+		for field, value := range map[string]int64{"maxRequests": 16, "maxDelayMilliseconds": 5} {
+			if batch[field] == nil {
+				batch[field] = value
+			}
 		}
 	}
 	endpoint, _ := spec["endpoint"].(map[string]any)

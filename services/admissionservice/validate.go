@@ -26,6 +26,10 @@ const (
 	maxSeconds = 30
 	maxPercent = 100
 	maxPort    = 65535
+	// maxBatch bounds the requests of one call, and maxDelay how long one waits, in
+	// milliseconds.
+	maxBatch = 128
+	maxDelay = 100
 )
 
 // Problem is a mistake in one field.
@@ -111,6 +115,7 @@ func (s *Spec) Check(compile func(expression string) error) []Problem {
 	p.in("timeoutSeconds").between(s.TimeoutSeconds, 1, maxSeconds)
 	p.in("budgetPercent").between(s.BudgetPercent, 1, maxPercent)
 	s.checkCanary(p.in("canaryPercent"))
+	s.checkBatch(p.in("batch"))
 	s.checkEndpoint(p.in("endpoint"))
 	s.checkTrust(p.in("trust"))
 	checkSelector(p.in("namespaceSelector"), s.NamespaceSelector)
@@ -159,6 +164,17 @@ func (s *Spec) checkCanary(p problems) {
 		p.invalid(*s.CanaryPercent, "may only be set with mode Canary")
 	case s.CanaryPercent != nil:
 		p.between(*s.CanaryPercent, 0, maxPercent)
+	}
+}
+
+func (s *Spec) checkBatch(p problems) {
+	switch {
+	case s.Batch == nil:
+	case s.Protocol == Webhook:
+		p.invalid("", "is for protocol grpc")
+	default:
+		p.in("maxRequests").between(s.Batch.MaxRequests, 2, maxBatch)
+		p.in("maxDelayMilliseconds").between(s.Batch.MaxDelayMilliseconds, 1, maxDelay)
 	}
 }
 

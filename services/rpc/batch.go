@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/portico-platform/portico/services"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
@@ -37,7 +39,7 @@ func NewAdmissionBatch(c grpc.ClientConnInterface) services.AdmissionBatch {
 func (c batchClient) MutateBatch(ctx context.Context, requests []services.AdmissionRequest) ([]services.AdmissionResult, error) {
 	m, err := c.peer.Mutate(ctx, &pb.AdmissionRequests{Requests: each(requests, admissionRequestOut)})
 	if err != nil {
-		return nil, errorIn(ctx, "admission", err)
+		return nil, batchError(ctx, err)
 	}
 	return resultsIn(m), nil
 }
@@ -45,7 +47,7 @@ func (c batchClient) MutateBatch(ctx context.Context, requests []services.Admiss
 func (c batchClient) ValidateBatch(ctx context.Context, requests []services.AdmissionRequest) ([]services.AdmissionResult, error) {
 	m, err := c.peer.Validate(ctx, &pb.AdmissionRequests{Requests: each(requests, admissionRequestOut)})
 	if err != nil {
-		return nil, errorIn(ctx, "admission", err)
+		return nil, batchError(ctx, err)
 	}
 	results := resultsIn(m)
 	for i := range results {
@@ -54,6 +56,13 @@ func (c batchClient) ValidateBatch(ctx context.Context, requests []services.Admi
 		}
 	}
 	return results, nil
+}
+
+func batchError(ctx context.Context, err error) error {
+	if status.Code(err) == codes.Unimplemented {
+		return services.ErrNoBatch
+	}
+	return errorIn(ctx, "admission", err)
 }
 
 func resultsOut(results []services.AdmissionResult, err error) (*pb.AdmissionResults, error) {

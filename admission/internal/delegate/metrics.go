@@ -10,6 +10,7 @@ import (
 type metrics struct {
 	calls    *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	batches  *prometheus.HistogramVec
 	bypassed *prometheus.CounterVec
 	refused  prometheus.Counter
 	registry *Registry
@@ -21,6 +22,8 @@ func newMetrics(g *Registry) *metrics {
 			Help: "Calls of admission services, by phase, whether the answer is enforced, and verdict."}, []string{"service", "phase", "enforced", "verdict"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portico_admission_service_seconds",
 			Help: "Time to answer of admission services.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"service", "phase"}),
+		batches: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portico_admission_service_batch_requests",
+			Help: "Requests of a call of an admission service with several.", Buckets: prometheus.ExponentialBuckets(2, 2, 7)}, []string{"service"}),
 		bypassed: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portico_admission_service_bypass_total",
 			Help: "Requests to bypass an admission service, by outcome: bypassed or refused."}, []string{"service", "outcome"}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "portico_admission_services_file_refused_total",
@@ -42,6 +45,7 @@ func (m *metrics) forget(service string) {
 	by := prometheus.Labels{"service": service}
 	m.calls.DeletePartialMatch(by)
 	m.seconds.DeletePartialMatch(by)
+	m.batches.DeletePartialMatch(by)
 	m.bypassed.DeletePartialMatch(by)
 }
 
@@ -74,7 +78,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 }
 
 func (m *metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.calls, m.seconds, m.bypassed, m.refused}
+	return []prometheus.Collector{m.calls, m.seconds, m.batches, m.bypassed, m.refused}
 }
 
 func number(yes bool) float64 {

@@ -222,12 +222,13 @@ func (g *Registry) start(d *Declared) *Service {
 	}
 	s := &Service{Name: d.Name, Spec: d.Spec, rules: rulesOf(d)}
 	if running != nil && reflect.DeepEqual(running.Spec.Endpoint, d.Spec.Endpoint) && reflect.DeepEqual(running.Spec.Trust, d.Spec.Trust) &&
-		running.Spec.Protocol == d.Spec.Protocol {
+		reflect.DeepEqual(running.Spec.Batch, d.Spec.Batch) && running.Spec.Protocol == d.Spec.Protocol {
 		s.pool, s.tally = running.pool, running.tally
 		return s
 	}
 	s.tally = &tally{}
 	s.pool = replicas.NewPool(replicas.Config{Name: d.Name, Protocol: d.Spec.Protocol, Endpoint: d.Spec.Endpoint, Trust: d.Spec.Trust,
+		Batch: d.Spec.Batch, Batched: func(requests int) { g.metrics.batches.WithLabelValues(d.Name).Observe(float64(requests)) },
 		Clients: g.config.Clients, Services: g.config.Services, Certificate: g.config.Certificate, Vocabulary: g.config.Vocabulary, Log: g.config.Log})
 	return s
 }

@@ -121,6 +121,8 @@ type grpcTarget struct {
 	cancel context.CancelFunc
 	client services.Admission
 	name   string // of the service
+	// batches are by phase; nil if the service accepts none.
+	batches map[Phase]*batcher
 }
 
 // tlsConfig returns how to connect to a server of that name.
@@ -158,7 +160,22 @@ func (p *Pool) dial(address, serverName string) (target, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	conn.Connect()
 	go watch.Watch(ctx, conn)
-	return &grpcTarget{conn, cancel, rpc.NewAdmission(tracing.Conn(watch.Conn(conn))), p.config.Name}, nil
+	over := tracing.Conn(watch.Conn(conn))
+	t := &grpcTarget{conn: conn, cancel: cancel, client: rpc.NewAdmission(over), name: p.config.Name}
+	if p.config.Batch != nil {
+		t.batch(rpc.NewAdmissionBatch(over), p.config)
+	}
+	return t, nil
+}
+
+// batch makes the target send batches.
+func (t *grpcTarget) batch(client services.AdmissionBatch, c Config) {
+	t.batches = map[Phase]*batcher{}
+	for phase, call := range map[Phase]func(context.Context, []services.AdmissionRequest) ([]services.AdmissionResult, error){
+		Mutate: client.MutateBatch, Validate: client.ValidateBatch} {
+		t.batches[phase] = &batcher{name: c.Name, limits: *c.Batch, sent: c.Batched, call: call,
+			single: func(ctx context.Context, r services.AdmissionRequest) (Answer, error) { return t.single(ctx, phase, r) }}
+	}
 }
 
 func (t *grpcTarget) ready() bool { return t.conn.GetState() == connectivity.Ready }
@@ -168,8 +185,16 @@ func (t *grpcTarget) close() {
 	_ = t.conn.Close()
 }
 
-// ask implements target. A Status of the service with a code below 500 is a refusal.
-func (t *grpcTarget) ask(ctx context.Context, phase Phase, r services.AdmissionRequest) (Answer, error) {
+// ask implements target. A Status of the service with a code below 500 is a refusal. A trial
+// is not part of a batch, so that it says nothing but what it was made for.
+func (t *grpcTarget) ask(ctx context.Context, q question) (Answer, error) {
+	if b := t.batches[q.phase]; b != nil && !q.trial {
+		return b.ask(ctx, q.request)
+	}
+	return t.single(ctx, q.phase, q.request)
+}
+
+func (t *grpcTarget) single(ctx context.Context, phase Phase, r services.AdmissionRequest) (Answer, error) {
 	call := t.client.Validate
 	if phase == Mutate {
 		call = t.client.Mutate

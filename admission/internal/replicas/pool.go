@@ -41,6 +41,10 @@ type Config struct {
 	Protocol string
 	Endpoint admissionservice.Endpoint
 	Trust    admissionservice.Trust
+	// Batch are the limits of batches; nil for none. Batched is called with the number of
+	// requests of each one.
+	Batch   *admissionservice.Batch
+	Batched func(requests int)
 	// Clients say which addresses may be reached.
 	Clients *webhook.Clients
 	// Services find the replicas of a Service of the cluster.
@@ -74,7 +78,7 @@ type Answer struct {
 // target is one replica by its protocol. An error that is a *services.Status with code 503
 // or 504 is the lack of an answer, any other a wrong answer.
 type target interface {
-	ask(ctx context.Context, phase Phase, r services.AdmissionRequest) (Answer, error)
+	ask(ctx context.Context, q question) (Answer, error)
 	ready() bool
 	close()
 }
@@ -238,7 +242,7 @@ type question struct {
 func (r *replica) ask(ctx context.Context, q question) (Answer, error) {
 	r.flying.Add(1)
 	defer r.flying.Add(-1)
-	a, err := r.target.ask(ctx, q.phase, q.request)
+	a, err := r.target.ask(ctx, q)
 	how := answered
 	if err != nil {
 		text := err.Error()
@@ -263,7 +267,7 @@ func outcomeOf(ctx context.Context, err error) outcome {
 	status := services.AsStatus(err)
 	late := ctx.Err() != nil || status.Code == http.StatusGatewayTimeout
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled), !full && late:
+	case errors.Is(ctx.Err(), context.Canceled), !full && late, again(err):
 		return abandoned
 	case late, status.Code == http.StatusServiceUnavailable:
 		return unanswered

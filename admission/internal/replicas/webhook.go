@@ -52,7 +52,8 @@ func (t *webhookTarget) ready() bool { return true }
 func (t *webhookTarget) close() { t.idle() }
 
 // ask implements target.
-func (t *webhookTarget) ask(ctx context.Context, phase Phase, r services.AdmissionRequest) (Answer, error) {
+func (t *webhookTarget) ask(ctx context.Context, q question) (Answer, error) {
+	r := q.request
 	deadline, bounded := ctx.Deadline()
 	if !bounded {
 		return Answer{}, errors.New("the call has no deadline")
@@ -68,7 +69,7 @@ func (t *webhookTarget) ask(ctx context.Context, phase Phase, r services.Admissi
 		return a, nil
 	case len(reply.Patch) == 0:
 		return a, nil
-	case phase == Validate:
+	case q.phase == Validate:
 		return Answer{}, errors.New("it patches the object when it is asked to validate")
 	}
 	if a.Object, err = admissionreview.Patched(ctx, r.Object, reply.Patch); err != nil {

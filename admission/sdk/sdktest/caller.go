@@ -142,5 +142,11 @@ func (s served) dial(t testing.TB) services.Admission {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return rpc.NewAdmission(conn)
+	return client{rpc.NewAdmission(conn), rpc.NewAdmissionBatch(conn)}
+}
+
+// client calls a service, also with batches.
+type client struct {
+	services.Admission
+	services.AdmissionBatch
 }

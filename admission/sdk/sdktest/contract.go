@@ -27,7 +27,8 @@ func Contract(t *testing.T, open func(t *testing.T) sdk.Service, example Example
 }
 
 // Protocol checks an implementation of the contract in any language: a client of package
-// services/rpc that is connected to it.
+// services/rpc that is connected to it. If the client is also one of AdmissionBatch, and the
+// service offers batches, they are checked too.
 func Protocol(t *testing.T, a services.Admission, example Example) {
 	s := &suite{a, example, append(example.Admitted[:len(example.Admitted):len(example.Admitted)], example.Refused...)}
 	if len(s.all) == 0 {
@@ -51,6 +52,7 @@ func Protocol(t *testing.T, a services.Admission, example Example) {
 		{"a deadline ends the review", s.deadline},
 		{"a cancelled review does no harm", s.cancelled},
 		{"concurrent reviews are decided alike", s.concurrent},
+		{"a batch is decided as its requests alone", s.batches},
 	} {
 		t.Run(check.name, check.run)
 	}

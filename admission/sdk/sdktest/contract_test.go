@@ -29,6 +29,25 @@ func (lying) Validate(_ context.Context, r sdk.Request) (services.AdmissionRespo
 	return services.AdmissionResponse{Object: r.Object}, nil
 }
 
+// mixing answers the requests of a batch in their order, whatever their uids are, and always
+// admits the first one.
+type mixing struct{ services.Admission }
+
+func (m mixing) MutateBatch(ctx context.Context, requests []sdk.Request) (results []services.AdmissionResult, err error) {
+	for i, r := range requests {
+		result := services.AdmissionResult{UID: r.UID}
+		if i > 0 {
+			result.Response, result.Err = m.Mutate(ctx, r)
+		}
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+func (m mixing) ValidateBatch(ctx context.Context, requests []sdk.Request) ([]services.AdmissionResult, error) {
+	return m.MutateBatch(ctx, requests)
+}
+
 // bad returns services that violate the contract, by the check that finds it.
 func bad() map[string]func() services.Admission {
 	of := func(mutate, validate sdk.Handler) func() services.Admission {
@@ -80,6 +99,15 @@ func bad() map[string]func() services.Admission {
 		"examples are decided as expected": of(nil, func(_ context.Context, r *sdk.Review) error {
 			return r.Forbid("nothing passes")
 		}),
+		"a batch is decided as its requests alone": func() services.Admission {
+			label := func(_ context.Context, r *sdk.Review) error {
+				if r.Resource != "configmaps" || r.Operation != sdk.Create {
+					return nil
+				}
+				return r.Set("yes", "metadata", "labels", "seen")
+			}
+			return mixing{sdk.Admission(sdk.Service{Name: "bad", Mutate: label}, sdk.DefaultOptions())}
+		},
 		"validating changes nothing": func() services.Admission { return lying{} },
 	}
 }
