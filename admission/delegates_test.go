@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -34,6 +35,7 @@ type delegate struct {
 	name     string // in its certificate; "delegate" if empty
 	address  string
 	ca       []byte
+	clients  *x509.CertPool // of the certificates that callers need; nil if they need none
 	server   *grpc.Server
 	health   *health.Server
 	mutate   func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error)
@@ -98,7 +100,11 @@ func delegated(t *testing.T, d *delegate, more ...func(*delegate)) *delegate {
 		t.Fatal(err)
 	}
 	d.address = listener.Addr().String()
-	d.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})))
+	secured := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if d.clients != nil {
+		secured.ClientAuth, secured.ClientCAs = tls.RequireAndVerifyClientCert, d.clients
+	}
+	d.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(secured)))
 	rpc.RegisterAdmission(d.server, d)
 	for _, register := range more {
 		register(d)

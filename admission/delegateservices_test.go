@@ -62,7 +62,7 @@ func TestServiceReferences(t *testing.T) {
 		t.Errorf("not balanced: %d, %d", ones, twos)
 	}
 	slice(t, c, "one", one.address, false)
-	until(t, "only the other one is asked", func() bool { ones, _ := ask(1); return ones == 0 })
+	until(t, "only the other one is asked", func() bool { ones, _ := ask(5); return ones == 0 })
 	if ones, twos := ask(5); ones != 0 || twos != 10 {
 		t.Errorf("with the other endpoint: %d, %d", ones, twos)
 	}

@@ -53,6 +53,10 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	if err != nil {
 		return e, err
 	}
+	own, err := clientCertificate(n)
+	if err != nil {
+		return e, err
+	}
 	e.Namespaces = mirror(&m, "", "namespaces", namespaces.Parser(v))
 	e.StorageClasses = mirror(&m, "storage.", "storageclasses", plugin.StorageClassParser(v))
 	e.IngressClasses = mirror(&m, "networking.", "ingressclasses", plugin.IngressClassParser(v))
@@ -64,9 +68,9 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	if slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == "PodSecurityPolicy" }) {
 		e.PodPolicies = mirror(&m, "policy", "podsecuritypolicies", podsecurity.Parse)
 	}
-	mutating := mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(v, clients, c.MutatingAs))
-	validating := mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(v, clients, c.ValidatingAs))
-	if e.Delegates, err = delegates(&m, e, clients); err != nil {
+	mutating := mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(v, clients, own.known(c.MutatingAs)))
+	validating := mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(v, clients, own.known(c.ValidatingAs)))
+	if e.Delegates, err = delegates(&m, e, clients, own); err != nil {
 		return e, err
 	}
 	delegated := mirrorOf(&m, resource.GroupResource{Group: admissionservice.Group, Resource: admissionservice.Resource}, e.Delegates.Parse, e.Delegates.Changed)
@@ -95,9 +99,9 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 }
 
 // delegates returns the registry of admission services, with those of the file.
-func delegates(m *mirrors, e plugin.Environment, clients *remote.Clients) (*delegate.Registry, error) {
+func delegates(m *mirrors, e plugin.Environment, clients *remote.Clients, own certificate) (*delegate.Registry, error) {
 	file, _ := m.node.Flags.GetString(servicesFile)
-	registry, err := delegate.NewRegistry(delegate.Config{File: file, Store: e.Store, Clients: clients, Services: webhooks.Locator(m.node, m.store), Certificate: m.node.ClientCertificate(),
+	registry, err := delegate.NewRegistry(delegate.Config{File: file, Store: e.Store, Clients: clients, Services: webhooks.Locator(m.node, m.store), Certificate: own.orProcess(m.node),
 		Expressions: e.Expressions, Vocabulary: e.Vocabulary, Log: e.Log})
 	if err != nil {
 		return nil, run.Usagef("--%s: %v", servicesFile, err)

@@ -3,6 +3,9 @@ package admission_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
@@ -122,6 +126,68 @@ func TestWebhookIdentitiesAreRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "plugins[0].configuration: kubeConfigFile") {
 				t.Errorf("%s: %v, want %q", path, err, want)
 			}
+		}
+	}
+}
+
+// TestClientCertificate: webhooks and admission services that ask for a certificate of its
+// authority see that of --admission-client-cert-file; those that the configuration of
+// webhooks names, or that trust another authority, do not.
+func TestClientCertificate(t *testing.T) {
+	authority, err := peertls.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := authority.Issue(t.TempDir(), "admission")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := serveVisitors(t, files.CA)
+	server := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: own.Certificate().Raw})
+	other := filepath.Join(t.TempDir(), "other.crt")
+	if err := os.WriteFile(other, server, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	foreign := serveVisitors(t, other)
+	config := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(config, []byte("apiVersion: v1\nkind: Config\nusers: [{name: '*', user: {token: secret}}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	strict := &delegate{clients: x509.NewCertPool()}
+	trusted, err := os.ReadFile(files.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict.clients.AppendCertsFromPEM(trusted)
+	delegated(t, strict)
+	c := cluster(t)
+	configure(t, c, "mutating", "a", own.hook("mutating"), foreign.hook("mutating"))
+	configure(t, c, "validating", "a", own.hook("validating"))
+	strict.declare(t, c, "strict")
+	declare(t, c, "reviews", `"protocol":"webhook"`, fmt.Sprintf(`"endpoint":{"url":"%s/service"},"trust":{"caBundle":%q}`, own.URL, base64.StdEncoding.EncodeToString(server)))
+	flags := []string{"--admission-client-cert-file=" + files.Cert, "--admission-client-key-file=" + files.Key}
+	a := started(t, c, append(flags, configuration(t, `
+- {name: ValidatingAdmissionWebhook, configuration: {apiVersion: apiserver.config.platform.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: `+config+`}}
+`))...)
+	for _, ask := range []review{a.Mutate, a.Validate} {
+		if _, err := ask(t.Context(), named("c")); err != nil {
+			t.Error(err)
+		}
+	}
+	for path, want := range map[string]string{"mutating": "certificate of ", "service": "certificate of ", "validating": "Bearer secret"} {
+		if got := own.seen[path]; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: the server saw %q, want %q", path, got, want)
+		}
+	}
+	if got := foreign.seen["mutating"]; got != "" {
+		t.Errorf("a server that trusts another authority saw %q", got)
+	}
+	if len(strict.requests()) != 2 {
+		t.Error("a service that needs a certificate was not asked")
+	}
+	for _, wrong := range [][]string{flags[:1], {flags[0], "--admission-client-key-file=/missing"}} {
+		if _, err := start(t, c, wrong...); !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), "--admission-client-key-file") {
+			t.Errorf("%q: %v", wrong, err)
 		}
 	}
 }

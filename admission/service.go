@@ -43,6 +43,7 @@ func flags(fs *pflag.FlagSet) {
 	fs.String("admission-control-config-file", "", "`file` with an AdmissionConfiguration, which configures admission plugins")
 	fs.String(servicesFile, "", "`file` with AdmissionServices as YAML documents, which are asked beside those of the API; read again when it changes")
 	webhooks.Flags(fs)
+	clientFlags(fs)
 	fs.Int64("default-not-ready-toleration-seconds", 300, "tolerationSeconds for nodes that are not ready, for pods that set none")
 	fs.Int64("default-unreachable-toleration-seconds", 300, "tolerationSeconds for nodes that are unreachable, for pods that set none")
 }

@@ -38,8 +38,8 @@ type hook struct {
 
 func (h *hook) key() string { return h.configuration + "/" + h.name }
 
-// Parser returns a parser of stored configurations. Identities are the client credentials for
-// each webhook.
+// Parser returns a parser of stored configurations, for webhooks that admission is known to by
+// an identity.
 func Parser(v vocabulary.Vocabulary, clients *webhook.Clients, identities Identities) func(services.Object) (Configuration, error) {
 	return func(o services.Object) (Configuration, error) {
 		var stored struct {

@@ -41,6 +41,21 @@ func ParseIdentities(d config.Document) (Identities, error) {
 	return identities, nil
 }
 
+// Or returns identities for which admission is other to the webhooks that the configuration
+// says nothing about.
+func (i Identities) Or(other webhook.Identity) Identities {
+	return func(hostPort string) webhook.Identity {
+		if i == nil {
+			return other
+		}
+		known := i(hostPort)
+		if known.TLS == nil && known.Wrap == nil && known.Err == nil {
+			return other
+		}
+		return known
+	}
+}
+
 // of returns the identity for a client configuration.
 func (i Identities) of(c webhook.Config) webhook.Identity {
 	if i == nil {

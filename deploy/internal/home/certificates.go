@@ -27,7 +27,13 @@ const (
 	signingCert, signingKey = "pki/signing-ca.crt", "pki/signing-ca.key"
 	proxyCACert, proxyCAKey = "pki/front-proxy-ca.crt", "pki/front-proxy-ca.key"
 	proxyCert, proxyKey     = "pki/front-proxy-client.crt", "pki/front-proxy-client.key"
+
+	admissionCACert, admissionCAKey = "pki/admission-ca.crt", "pki/admission-ca.key"
+	admissionCert, admissionKey     = "pki/admission-client.crt", "pki/admission-client.key"
 )
+
+// admissionName is the name of admission in its client certificate, as between processes.
+const admissionName = "admission"
 
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
@@ -65,9 +71,15 @@ func (h *home) makeCertificates(hosts []string) error {
 	if err != nil {
 		return err
 	}
+	// Admission services and webhooks trust this authority: it signs only admission.
+	admissions, err := h.authority("portico-admission-ca", admissionCACert, admissionCAKey)
+	if err != nil {
+		return err
+	}
 	return errors.Join(
 		h.keep(leaf{servingCert, servingKey, servers, "portico", hosts, x509.ExtKeyUsageServerAuth}),
 		h.keep(leaf{proxyCert, proxyKey, proxies, proxyName, nil, x509.ExtKeyUsageClientAuth}),
+		h.keep(leaf{admissionCert, admissionKey, admissions, admissionName, []string{admissionName}, x509.ExtKeyUsageClientAuth}),
 	)
 }
 

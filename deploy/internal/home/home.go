@@ -1,7 +1,7 @@
 // Package home creates the data folder of the all-in-one at its first start: a certificate
 // authority, a serving certificate, a certificate authority for certificate signing
 // requests, a front-proxy authority with the client certificate by which extensions of the
-// API know the front door, tokens, and client configurations for the administrator and the
+// API know the front door, the same for admission to admission services and webhooks, tokens, and client configurations for the administrator and the
 // workers. The file names become the defaults of the corresponding flags of the other services.
 //
 // It defines the files of a secured service on one machine. It never overwrites an existing
@@ -109,7 +109,7 @@ func (h *home) checkVocabulary(name string) error {
 // is made at the first start alone, and what clients have copies of.
 func Files() []string {
 	return []string{vocabularyFile, caCert, caKey, servingCert, servingKey, signingCert, signingKey,
-		proxyCACert, proxyCAKey, proxyCert, proxyKey, tokenFile, adminToken, adminConfig, workersConfig}
+		proxyCACert, proxyCAKey, proxyCert, proxyKey, admissionCACert, admissionCAKey, admissionCert, admissionKey, tokenFile, adminToken, adminConfig, workersConfig}
 }
 
 // setFlags points the other services to the files, as far as the user has not
@@ -133,7 +133,19 @@ func (h *home) setFlags(n *run.Node) error {
 			errs = append(errs, f.Value.Set(h.path(name)))
 		}
 	}
-	return errors.Join(append(errs, h.setProxyFlags(n))...)
+	return errors.Join(append(errs, h.setProxyFlags(n), h.setAdmissionFlags(n))...)
+}
+
+// setAdmissionFlags gives admission its client certificate, unless the user has set one of
+// the two flags.
+func (h *home) setAdmissionFlags(n *run.Node) error {
+	const certFlag, keyFlag = "admission-client-cert-file", "admission-client-key-file"
+	for _, flag := range []string{certFlag, keyFlag} {
+		if f := n.Flags.Lookup(flag); f != nil && f.Changed {
+			return nil
+		}
+	}
+	return errors.Join(n.Default(certFlag, h.path(admissionCert)), n.Default(keyFlag, h.path(admissionKey)))
 }
 
 // readOrMake returns the content of a file, and creates the file if it is missing. The file

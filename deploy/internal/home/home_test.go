@@ -31,7 +31,8 @@ func neighbour(seen *pflag.FlagSet) run.Service {
 			fs.String("kubeconfig", "", "")
 			fs.StringSlice("token-auth-file", nil, "")
 			fs.StringArray("service-account-key-file", nil, "")
-			for _, name := range []string{"proxy-client-cert-file", "proxy-client-key-file", "requestheader-client-ca-file"} {
+			for _, name := range []string{"proxy-client-cert-file", "proxy-client-key-file", "requestheader-client-ca-file",
+				"admission-client-cert-file", "admission-client-key-file"} {
 				fs.String(name, "", "")
 			}
 			for _, name := range []string{"requestheader-allowed-names", "requestheader-username-headers", "requestheader-group-headers", "requestheader-extra-headers-prefix"} {

@@ -22,7 +22,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/outbound"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
-	"github.com/portico-platform/portico/frontdoor/internal/http/keypair"
+	"github.com/portico-platform/portico/services/kit/keypair"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"

@@ -3,7 +3,7 @@ package extensions
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/portico-platform/portico/frontdoor/internal/http/keypair"
+	"github.com/portico-platform/portico/services/kit/keypair"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
 )

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/portico-platform/portico/frontdoor/internal/http/keypair"
+	"github.com/portico-platform/portico/services/kit/keypair"
 	"github.com/portico-platform/portico/services/reload"
 )
 

@@ -1,5 +1,6 @@
 // Package keypair reads a certificate with its private key, and reads them again when their
-// files change: the serving certificate and the client certificate for extensions.
+// files change: the serving certificate of the front door, and the client certificates for
+// extensions, admission services and webhooks.
 package keypair
 
 import (
