@@ -70,7 +70,7 @@ func run(ctx context.Context, s *settings) error {
 		}
 		defer os.RemoveAll(s.work)
 	}
-	portico, err := start(ctx, servers.StartPortico, s.portico, s.work)
+	portico, err := start(ctx, servers.StartPortico121, s.portico, s.work)
 	defer portico.stop()
 	if err != nil {
 		return err

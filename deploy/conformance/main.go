@@ -34,7 +34,7 @@ func main() {
 	flag.StringVar(&r.list, "passing", "deploy/conformance/passing.txt", "the list of checks that pass")
 	flag.StringVar(&r.pattern, "run", "", "run only the checks that match this regular expression")
 	flag.BoolVar(&r.update, "update", false, "add newly passing checks to the list")
-	apis := flag.String("apis", "platform,k8s,k8s@1.36", "the APIs to check: vocabularies, and the emulated version if it is not the default")
+	apis := flag.String("apis", "platform,k8s,k8s@1.21", "the APIs to check: vocabularies, and the emulated version if it is not the default")
 	flag.Parse()
 	if err := r.run(strings.Split(*apis, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)

@@ -13,6 +13,8 @@ import (
 type Vocabulary struct {
 	// Name is the value of --vocabulary.
 	Name string
+	// Release is the default of --emulated-version, for example 1.21.
+	Release string
 	// Protobuf is the media type of the Protobuf envelope.
 	Protobuf string
 	// Extension is the prefix of schema extensions, as in x-platform-list-type.
@@ -83,7 +85,7 @@ type Behaviour struct {
 // Platform is the neutral vocabulary of the specification, the default.
 func Platform() Vocabulary {
 	return Vocabulary{
-		Name: "platform", Protobuf: "application/vnd.platform.protobuf", Extension: "x-platform-",
+		Name: "platform", Release: "1.21", Protobuf: "application/vnd.platform.protobuf", Extension: "x-platform-",
 		NamespaceFinalizer: "platform", ApprovalCondition: "PlatformAPIApprovalPolicyConformant", InitialEventsEnd: "platform.io/initial-events-end",
 		TokenIssuer: "https://platform.default.svc", LegacyTokenIssuer: "platform/serviceaccount", APIService: "platform",
 		Domain: "platform.io", NodeAgent: "nodeagent", Definitions: "io.platform.", groupSuffix: ".platform.io", namespacePrefix: "platform-", domainSuffix: ".platform.io",
@@ -98,7 +100,7 @@ func Platform() Vocabulary {
 // K8s is the vocabulary of Kubernetes, for stock clients.
 func K8s() Vocabulary {
 	return Vocabulary{
-		Name: "k8s", Protobuf: "application/vnd.kubernetes.protobuf", Extension: "x-kubernetes-",
+		Name: "k8s", Release: "1.36", Protobuf: "application/vnd.kubernetes.protobuf", Extension: "x-kubernetes-",
 		NamespaceFinalizer: "kubernetes", ApprovalCondition: "KubernetesAPIApprovalPolicyConformant", InitialEventsEnd: "k8s.io/initial-events-end",
 		TokenIssuer: "https://kubernetes.default.svc", LegacyTokenIssuer: "kubernetes/serviceaccount", APIService: "kubernetes",
 		Domain: "kubernetes.io", NodeAgent: "kubelet", Definitions: "io.k8s.", groupSuffix: ".k8s.io", namespacePrefix: "kube-", domainSuffix: ".kubernetes.io",

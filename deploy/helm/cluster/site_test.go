@@ -84,7 +84,7 @@ func start(t *testing.T) *site {
 	}
 	_, port, _ := net.SplitHostPort(freeAddress(t))
 	s.kubeconfig = filepath.Join(s.dir, "kubeconfig")
-	s.run(t, "portico", "--data-dir="+s.dir, "--vocabulary=k8s", "--bind-address=127.0.0.1", "--secure-port="+port, "--log-level=warn",
+	s.run(t, "portico", "--data-dir="+s.dir, "--vocabulary=k8s", "--emulated-version=1.21", "--bind-address=127.0.0.1", "--secure-port="+port, "--log-level=warn",
 		"--kubelet-certificate-authority="+s.nodeFile("crt"), "--kubelet-preferred-address-types=InternalIP", "--connect-allow-cidrs=127.0.0.1/32")
 	eventually(t, "Portico is ready", func() (err error) {
 		if s.config, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil {

@@ -38,15 +38,22 @@ type Server struct {
 
 // StartPortico starts the all-in-one with its data and its log in the folder work. The
 // caller has to wait until it is ready, and has to stop the result, also after an error.
-func StartPortico(program, work string) (*Server, error) {
+func StartPortico(program, work string) (*Server, error) { return startPortico(program, work) }
+
+// StartPortico121 is StartPortico with the API of Kubernetes 1.21.
+func StartPortico121(program, work string) (*Server, error) {
+	return startPortico(program, work, "--emulated-version=1.21")
+}
+
+func startPortico(program, work string, flags ...string) (*Server, error) {
 	address, tokens, err := home(work, "portico")
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{Name: "portico", URL: "https://" + address}
 	host, port, _ := net.SplitHostPort(address)
-	return s, s.spawn(work, program, "--vocabulary=k8s", "--data-dir="+filepath.Join(work, "portico"), "--bind-address="+host, "--secure-port="+port,
-		"--token-auth-file="+tokens, "--disable-admission-plugins=ServiceAccount", withoutWorkers)
+	return s, s.spawn(work, program, append(flags, "--vocabulary=k8s", "--data-dir="+filepath.Join(work, "portico"), "--bind-address="+host, "--secure-port="+port,
+		"--token-auth-file="+tokens, "--disable-admission-plugins=ServiceAccount", withoutWorkers)...)
 }
 
 // StartPeer starts the reference server and its etcd from the programs apiserver and etcd in

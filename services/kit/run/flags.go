@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -63,7 +64,7 @@ func newSettings(all *pflag.FlagSet) (*settings, error) {
 	if s.vocabulary, err = vocabulary.Parse(s.text("vocabulary")); err != nil {
 		return nil, Usagef("--vocabulary: %v", err)
 	}
-	if s.release, err = release.Parse(s.text("emulated-version")); err != nil {
+	if s.release, err = release.Parse(cmp.Or(s.text("emulated-version"), s.vocabulary.Release)); err != nil {
 		return nil, Usagef("--emulated-version: %v", err)
 	}
 	var level slog.Level
@@ -116,7 +117,7 @@ func anywhere() *pflag.FlagSet {
 	fs := pflag.NewFlagSet("anywhere", pflag.ContinueOnError)
 	fs.BoolP("help", "h", false, "print this and exit")
 	fs.String("vocabulary", "platform", "vocabulary of API `names`: platform (the specification's) or k8s (stock clients'); fixed for the life of the data")
-	fs.String("emulated-version", release.V121.String(), "`release` of Kubernetes whose API is served: 1.21 or 1.36; the same for all processes")
+	fs.String("emulated-version", "", "`release` of Kubernetes whose API is served, the same for all processes: 1.21 or 1.36. Empty: 1.21 with --vocabulary=platform, 1.36 with k8s")
 	fs.String("log-level", "info", "minimum `level` to log: debug, info, warn or error")
 	fs.String("log-format", "text", "`format` of log lines, on standard error: text or json")
 	fs.Bool("memory-release", true, "return unused memory to the system when the process is idle, which costs a garbage collection after a burst")

@@ -213,3 +213,22 @@ func TestDefaultsYieldToTheUser(t *testing.T) {
 	}
 	start(t, app(service), "--given=user")
 }
+
+func TestTheEmulatedReleaseFollowsFromTheVocabulary(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                 "1.21",
+		"--vocabulary=k8s": "1.36",
+		"--vocabulary=k8s --emulated-version=1.21": "1.21",
+		"--emulated-version=1.36":                  "1.36",
+		"--vocabulary=k8s --emulated-version=":     "1.36",
+	} {
+		var got string
+		start(t, app(run.Service{Name: "a", Start: func(_ context.Context, n *run.Node) error { got = n.Release.String(); return nil }}), strings.Fields(args)...)
+		if got != want {
+			t.Errorf("%q: %s, want %s", args, got, want)
+		}
+	}
+	if _, err := run.Start(t.Context(), app(), []string{"--vocabulary=k8s", "--emulated-version=1.30"}); !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), "--emulated-version") {
+		t.Errorf("1.30: %v", err)
+	}
+}

@@ -27,6 +27,9 @@ lifecycle:     {values: lifecycle, worker: true}
 {{- $name := include "portico.fullname" $root -}}
 {{- $seeds := ne $root.Values.pki.mode "certManager" -}}
 - --vocabulary={{ $root.Values.vocabulary }}
+{{- with $root.Values.emulatedVersion }}
+- --emulated-version={{ . }}
+{{- end }}
 - --log-level={{ $root.Values.log.level }}
 - --log-format={{ $root.Values.log.format }}
 - --status-address=:8080
