@@ -44,7 +44,7 @@ func generate(file, folder string) error {
 	report := filepath.Join(os.TempDir(), filepath.Base(header.Name())+".report")
 	defer os.Remove(report)
 	err = run(append([]string{"tool", "openapi-gen", "--output-dir", "openapi", "--output-pkg", manifest.Module + "/openapi",
-		"--output-file", "zz_generated.go", "--go-header-file", header.Name(), "--report-filename", report}, append(m.Packages, m.Shared...)...)...)
+		"--output-file", "zz_generated.go", "--go-header-file", header.Name(), "--report-filename", report}, append(m.All(), m.Shared...)...)...)
 	if err != nil {
 		return fmt.Errorf("generating definitions: %w", err)
 	}

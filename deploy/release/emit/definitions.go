@@ -23,7 +23,7 @@ const pointer = "#/definitions/"
 
 // readDefinitions returns the schemas of all types that the resources need, in the form of
 // OpenAPI 2.
-func readDefinitions(types []*resource) (map[string]spec.Schema, error) {
+func readDefinitions(types []*resource, optional map[string][]string) (map[string]spec.Schema, error) {
 	generated := openapi.GetOpenAPIDefinitions(func(name string) spec.Ref { return spec.MustCreateRef(pointer + modelOf(name)) })
 	found := map[string]spec.Schema{}
 	for name, d := range generated {
@@ -33,7 +33,7 @@ func readDefinitions(types []*resource) (map[string]spec.Schema, error) {
 		}
 		found[modelOf(name)] = withoutZeroDefaults(s)
 	}
-	for gvk, name := range kindsOf(types) {
+	for gvk, name := range kindsOf(types, optional) {
 		s, ok := found[name]
 		if !ok {
 			continue
@@ -59,8 +59,9 @@ func modelOf(name string) string {
 	return name
 }
 
-// kindsOf returns the definitions of all registered kinds of the resources' versions.
-func kindsOf(types []*resource) map[schema.GroupVersionKind]string {
+// kindsOf returns the definitions of all registered kinds of the resources' versions, but for
+// those that optional versions no longer have.
+func kindsOf(types []*resource, optional map[string][]string) map[schema.GroupVersionKind]string {
 	versions := map[schema.GroupVersion]bool{{Version: "v1"}: true}
 	for _, t := range types {
 		versions[schema.GroupVersion{Group: t.group, Version: t.version}] = true
@@ -73,6 +74,10 @@ func kindsOf(types []*resource) map[schema.GroupVersionKind]string {
 	}
 	found := map[schema.GroupVersionKind]string{}
 	for gvk, t := range all.AllKnownTypes() {
+		only, isOptional := optional[t.PkgPath()]
+		if isOptional && !slices.Contains(only, strings.TrimSuffix(gvk.Kind, "List")) {
+			continue
+		}
 		if versions[gvk.GroupVersion()] {
 			found[gvk] = definitionOf(t.PkgPath(), t.Name())
 		}

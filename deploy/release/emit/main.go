@@ -24,7 +24,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	definitions, err := readDefinitions(types)
+	definitions, err := readDefinitions(types, m.Optional)
 	if err != nil {
 		log.Fatal(err)
 	}

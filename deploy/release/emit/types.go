@@ -43,7 +43,7 @@ var all = []string{"create", "delete", "deletecollection", "get", "list", "patch
 // parse returns the resource types and the gated fields of the packages.
 func parse(m manifest.Manifest) ([]*resource, gates, error) {
 	p := parser.New()
-	if err := p.LoadPackages(append(slices.Clone(m.Packages), m.Shared...)...); err != nil {
+	if err := p.LoadPackages(append(m.All(), m.Shared...)...); err != nil {
 		return nil, nil, err
 	}
 	universe, err := p.NewUniverse()
@@ -57,7 +57,7 @@ func parse(m manifest.Manifest) ([]*resource, gates, error) {
 	plural := namer.NewAllLowercasePluralNamer(plurals)
 	var found []*resource
 	gated := gates{}
-	for _, name := range m.Packages {
+	for _, name := range m.All() {
 		pkg := universe[name]
 		if pkg == nil || len(pkg.Types) == 0 {
 			return nil, nil, fmt.Errorf("no package %s", name)
@@ -73,7 +73,7 @@ func parse(m manifest.Manifest) ([]*resource, gates, error) {
 			}
 			gated.add(definitionOf(name, typeName), t, m.Gates)
 			r := resourceOf(t, m)
-			if r == nil {
+			if only := m.Optional[name]; r == nil || only != nil && !slices.Contains(only, typeName) {
 				continue
 			}
 			r.group, r.version, r.kind, r.plural, r.definition = group, path.Base(name), typeName, plural.Name(t), definitionOf(name, typeName)

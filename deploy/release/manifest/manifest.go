@@ -2,7 +2,9 @@
 package manifest
 
 import (
+	"maps"
 	"os"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 )
@@ -14,6 +16,9 @@ const Module = "github.com/portico-platform/portico/deploy/release"
 type Manifest struct {
 	// Packages are the Go packages of the served group versions.
 	Packages []string `json:"packages"`
+	// Optional are the packages of group versions that are not served by default, and their
+	// kinds in this release.
+	Optional map[string][]string `json:"optional"`
 	// Shared are packages whose types the others refer to.
 	Shared []string `json:"shared"`
 	// Plurals are irregular plurals by kind.
@@ -47,4 +52,9 @@ func Read(file string) (m Manifest, err error) {
 		err = yaml.UnmarshalStrict(content, &m)
 	}
 	return m, err
+}
+
+// All returns the packages of all group versions.
+func (m Manifest) All() []string {
+	return append(slices.Clone(m.Packages), slices.Sorted(maps.Keys(m.Optional))...)
 }

@@ -114,7 +114,7 @@ func New(o Options) (*Catalogue, error) {
 	}
 	c.stored = described.store(surface.Types)
 	c.reserved = c.reserve(surface.Types)
-	served := slices.DeleteFunc(surface.Types, func(t *Type) bool { return !o.RuntimeConfig.serves(t) })
+	served := slices.DeleteFunc(described.available(surface.Types), func(t *Type) bool { return !o.RuntimeConfig.serves(t, o.Release) })
 	c.order = described.groups
 	c.index(served)
 	c.converter = sync.OnceValues(func() (managedfields.TypeConverter, error) {

@@ -41,6 +41,14 @@ func readKinds(o Options) (*described, error) {
 	return d, nil
 }
 
+// available removes the types of kinds that need a feature that is off.
+func (d *described) available(types []*Type) []*Type {
+	return slices.DeleteFunc(types, func(t *Type) bool {
+		k := d.kinds[t.GroupResource()]
+		return k != nil && k.Feature != "" && d.feature != nil && !d.feature(k.Feature)
+	})
+}
+
 // complete adds the contents of the files to the types. It returns an error for a file of a
 // type that does not exist.
 func (d *described) complete(types []*Type) error {

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/portico-platform/portico/services/release"
@@ -48,5 +49,44 @@ func TestReleases(t *testing.T) {
 		if slices.Contains(served, "resource./v1") || slices.Contains(served, "autoscaling/v2") {
 			t.Errorf("1.21 serves later versions: %q", served)
 		}
+	}
+}
+
+// TestOptionalVersions checks which beta and alpha versions of 1.36 are served on request.
+func TestOptionalVersions(t *testing.T) {
+	for setting, want := range map[string][]string{
+		"api/beta=true": {"admissionregistration./v1beta1/mutatingadmissionpolicies", "certificates./v1beta1/clustertrustbundles",
+			"coordination./v1beta1/leasecandidates", "networking./v1beta1/servicecidrs", "resource./v1beta1/resourceslices", "resource./v1beta2/devicetaintrules",
+			"storage./v1beta1/volumeattributesclasses", "storagemigration./v1beta1/storageversionmigrations"},
+		"api/alpha=true":                        {"admissionregistration./v1alpha1/mutatingadmissionpolicies", "resource./v1alpha3/devicetaintrules"},
+		"networking.k8s.io/v1beta1":             {"networking./v1beta1/ipaddresses"},
+		"resource.k8s.io/v1beta1/deviceclasses": {"resource./v1beta1/deviceclasses"},
+	} {
+		config, err := ParseRuntimeConfig(setting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := New(Options{Vocabulary: vocabulary.K8s(), Release: release.V136, RuntimeConfig: config})
+		if err != nil {
+			t.Errorf("%s: %v", setting, err)
+			continue
+		}
+		for _, name := range want {
+			part := strings.Split(name, "/")
+			if ty, ok := c.Lookup(vocabulary.K8s().Group(part[0]), part[1], part[2]); !ok || ty.Schema == nil || ty.Stored == nil {
+				t.Errorf("%s: %s is not served: %+v", setting, name, ty)
+			}
+		}
+		if _, ok := c.Lookup("networking.k8s.io", "v1beta1", "ingresses"); ok {
+			t.Errorf("%s: ingresses in v1beta1 are served", setting)
+		}
+	}
+	off := func(name string) bool { return name != "ClusterTrustBundle" }
+	c, err := New(Options{Vocabulary: vocabulary.K8s(), Release: release.V136, RuntimeConfig: RuntimeConfig{"api/beta": true}, Feature: off})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.Lookup("certificates.k8s.io", "v1beta1", "clustertrustbundles"); ok {
+		t.Error("ClusterTrustBundles are served without their feature")
 	}
 }

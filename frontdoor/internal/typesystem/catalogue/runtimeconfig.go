@@ -6,12 +6,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/portico-platform/portico/services/release"
 )
 
 // RuntimeConfig selects the served group versions: the values of --runtime-config by key
 // (section "Groups and paths"). Keys are api/all, api/ga, api/beta, api/alpha,
 // <group>/<version> (api/v1 or v1 for the core group) and <group>/<version>/<resource>. The
-// zero value serves all but alpha versions.
+// zero value serves all but alpha versions, and from betasOff on all but alpha and beta
+// versions.
 type RuntimeConfig map[string]bool
 
 // ParseRuntimeConfig parses the values of the flag: each may hold several settings,
@@ -50,15 +53,24 @@ func stability(version string) string {
 	return "api/ga"
 }
 
+// betasOff is the first release that serves no beta version unless a flag enables it.
+var betasOff, _ = release.Of("1.24")
+
 // serves reports whether a type is served; the most specific key takes precedence.
-func (c RuntimeConfig) serves(t *Type) bool {
+func (c RuntimeConfig) serves(t *Type, r release.Release) bool {
 	version := configKey(t)
 	for _, key := range []string{version + "/" + t.Resource, version, stability(t.Version), "api/all"} {
 		if value, ok := c[key]; ok {
 			return value
 		}
 	}
-	return stability(t.Version) != "api/alpha"
+	switch stability(t.Version) {
+	case "api/alpha":
+		return false
+	case "api/beta":
+		return r.Before(betasOff)
+	}
+	return true
 }
 
 // check returns an error for a key that matches no type.

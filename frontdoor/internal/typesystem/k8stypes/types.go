@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,8 +22,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	batchv1beta1 "k8s.io/api/batch/v1beta1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
 	coordinationv1beta1 "k8s.io/api/coordination/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -43,11 +46,15 @@ import (
 	rbacv1alpha1 "k8s.io/api/rbac/v1alpha1"
 	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
 	storagev1beta1 "k8s.io/api/storage/v1beta1"
+	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,6 +73,7 @@ var Types = sync.OnceValue(func() *runtime.Scheme {
 	for _, add := range []func(*runtime.Scheme) error{
 		metav1.AddMetaToScheme, metav1beta1.AddMetaToScheme,
 		admissionregistrationv1.AddToScheme,
+		admissionregistrationv1alpha1.AddToScheme,
 		admissionregistrationv1beta1.AddToScheme,
 		apiextensionsv1.AddToScheme,
 		apiextensionsv1beta1.AddToScheme,
@@ -82,8 +90,10 @@ var Types = sync.OnceValue(func() *runtime.Scheme {
 		batchv1.AddToScheme,
 		batchv1beta1.AddToScheme,
 		certificatesv1.AddToScheme,
+		certificatesv1alpha1.AddToScheme,
 		certificatesv1beta1.AddToScheme,
 		coordinationv1.AddToScheme,
+		coordinationv1alpha2.AddToScheme,
 		coordinationv1beta1.AddToScheme,
 		corev1.AddToScheme,
 		discoveryv1.AddToScheme,
@@ -104,11 +114,15 @@ var Types = sync.OnceValue(func() *runtime.Scheme {
 		rbacv1alpha1.AddToScheme,
 		rbacv1beta1.AddToScheme,
 		resourcev1.AddToScheme,
+		resourcev1alpha3.AddToScheme,
+		resourcev1beta1.AddToScheme,
+		resourcev1beta2.AddToScheme,
 		schedulingv1.AddToScheme,
 		schedulingv1beta1.AddToScheme,
 		storagev1.AddToScheme,
 		storagev1alpha1.AddToScheme,
 		storagev1beta1.AddToScheme,
+		storagemigrationv1beta1.AddToScheme,
 	} {
 		if err := add(types); err != nil {
 			panic(err) // two packages register one kind: a mistake in this list

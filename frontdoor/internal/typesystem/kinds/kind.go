@@ -23,6 +23,9 @@ type Kind struct {
 	Introduced string `json:"introduced"`
 	Removed    string `json:"removed"`
 
+	// Feature is the feature gate without which the kind is not served; "" for none.
+	Feature string `json:"feature"`
+
 	Singular   string   `json:"singular"`
 	ShortNames []string `json:"shortNames"`
 	Categories []string `json:"categories"`
@@ -103,6 +106,7 @@ const (
 	NameSubdomain   NameRule = "subdomain"    // RFC 1123 subdomain, the default
 	NameLabel       NameRule = "label"        // RFC 1123 label
 	NameLabel1035   NameRule = "label1035"    // RFC 1035 label (services)
+	NameConfigKey   NameRule = "config-key"   // the key of a ConfigMap (lease candidates)
 	NamePathSegment NameRule = "path-segment" // anything but . .. / % (roles and bindings)
 )
 
@@ -113,6 +117,8 @@ func (r NameRule) Format() format.Format {
 		return validation.IsDNS1123Label
 	case NameLabel1035:
 		return validation.IsDNS1035Label
+	case NameConfigKey:
+		return validation.IsConfigMapKey
 	case NamePathSegment:
 		return format.PathSegment
 	}

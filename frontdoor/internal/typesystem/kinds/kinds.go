@@ -41,6 +41,9 @@ type Group struct {
 	Group    string           `json:"group"`
 	Priority int64            `json:"priority"`
 	Versions map[string]int64 `json:"versions"`
+	// Alike are the versions whose rules those of the key have, by definitions of the same name,
+	// unless they have rules of their own, from release 1.24 on.
+	Alike map[string]string `json:"alike"`
 }
 
 // Read returns the content of the files. They are read once: all callers share the set and

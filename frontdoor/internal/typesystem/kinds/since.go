@@ -5,10 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 )
+
+// alikeSince is the first release in which beta versions are optional, and take their rules from
+// the version that is served.
+const alikeSince = "1.24"
 
 // In returns the rules of a release by definition: those of the files with the changes of
 // this release and of earlier ones. It does not modify the set.
@@ -16,6 +21,20 @@ func (s *Set) In(r release.Release) map[string]*Rules {
 	found := make(map[string]*Rules, len(s.Definitions))
 	for name, rules := range s.Definitions {
 		found[name] = rules.in(r)
+	}
+	if before(r, alikeSince) {
+		return found // the files have the rules of all its versions
+	}
+	for _, group := range s.Groups {
+		short, _, _ := strings.Cut(group.Group, ".")
+		for version, same := range group.Alike {
+			for name := range s.Definitions {
+				kind, ok := strings.CutPrefix(name, short+"."+same+".")
+				if alike := short + "." + version + "." + kind; ok && found[alike] == nil {
+					found[alike] = found[name]
+				}
+			}
+		}
 	}
 	return found
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/autoscaling"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/batch"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/certificates"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/coordination"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/compute"
@@ -35,6 +36,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/resource"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/scheduling"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/storage"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/storagemigration"
 )
 
 // Read returns the built-in kinds with resolved functions. All callers share the set and
@@ -63,6 +65,6 @@ func Cells() (map[string]cell.Func, map[string]cell.RowFunc) {
 // tables are the functions of all folders.
 var tables = [...]kinds.Functions{
 	meta.Functions, core.Functions, pods.Functions, compute.Functions, podtable.Functions, services.Functions, volumes.Functions, apps.Functions, batch.Functions, autoscaling.Functions, authorization.Functions,
-	networking.Functions, node.Functions, discovery.Functions, policy.Functions, rbac.Functions, certificates.Functions, scheduling.Functions, events.Functions,
-	flowcontrol.Functions, storage.Functions, resource.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions, extension.Functions,
+	networking.Functions, node.Functions, discovery.Functions, policy.Functions, rbac.Functions, certificates.Functions, coordination.Functions, scheduling.Functions, events.Functions,
+	flowcontrol.Functions, storage.Functions, storagemigration.Functions, resource.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions, extension.Functions,
 }

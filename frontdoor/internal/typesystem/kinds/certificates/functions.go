@@ -12,6 +12,8 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
+		"bundleCertificates":   bundleCertificates,
+		"bundleName":           bundleName,
 		"certificateStatus":    certificateStatus,
 		"oldCertificateStatus": oldCertificateStatus,
 		"signerOfV1":           signerOfV1,

@@ -12,4 +12,12 @@ var Functions = kinds.Functions{
 	Cells: map[string]cell.Func{
 		"showClaimState": showClaimState,
 	},
+	Convert: map[string]kinds.ConvertFunc{
+		"claimFromV1beta1":    claimFromV1beta1,
+		"claimToV1beta1":      claimToV1beta1,
+		"sliceFromV1beta1":    sliceFromV1beta1,
+		"sliceToV1beta1":      sliceToV1beta1,
+		"templateFromV1beta1": templateFromV1beta1,
+		"templateToV1beta1":   templateToV1beta1,
+	},
 }

@@ -48,6 +48,7 @@ var formats = map[string]Format{
 	"domain-path":         domainPath,
 	"http-header":         validation.IsHTTPHeaderName,
 	"iscsi-name":          iscsiName,
+	"pool-name":           poolName,
 	"no-backsteps":        noBacksteps,
 	"not-negative":        func(value string) []string { return quantity(value, 0, "must be greater than or equal to 0") },
 	"path-or-star":        pathOrStar,

@@ -68,6 +68,19 @@ func iscsiName(value string) []string {
 	return nil
 }
 
+// poolName is a path of subdomains.
+func poolName(value string) []string {
+	if len(value) > validation.DNS1123SubdomainMaxLength {
+		return []string{validation.MaxLenError(validation.DNS1123SubdomainMaxLength)}
+	}
+	for part := range strings.SplitSeq(value, "/") {
+		if problems := validation.IsDNS1123Subdomain(part); len(problems) > 0 {
+			return problems
+		}
+	}
+	return nil
+}
+
 // noBacksteps is a path without "..".
 func noBacksteps(value string) []string {
 	for part := range strings.SplitSeq(value, "/") {
