@@ -41,7 +41,7 @@ func TestMetrics(t *testing.T) {
 		s.start(t, p)
 	}
 	c := s.connect(t, "frontdoor")
-	ok(t, c, cluster.Request{Path: "/apis/batch/v1beta1/cronjobs"}) // a deprecated one
+	ok(t, c, cluster.Request{Path: "/api/v1/endpoints"}) // a deprecated type
 	ok(t, c, cluster.Request{Path: "/api/v1/pods"})
 	address, err := loopback.FreeAddress()
 	if err != nil {

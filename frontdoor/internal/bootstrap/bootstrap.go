@@ -17,7 +17,7 @@ import (
 // of the vocabulary. The caller may modify them.
 func Objects(v vocabulary.Vocabulary, r release.Release) ([]map[string]any, error) {
 	objects := namespaces(v)
-	roles, err := policy(v)
+	roles, err := policy(v, r)
 	if err != nil {
 		return nil, err
 	}

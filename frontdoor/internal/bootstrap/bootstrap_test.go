@@ -3,6 +3,7 @@ package bootstrap_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,8 +13,12 @@ import (
 )
 
 func TestObjectsAreWholeAndUnique(t *testing.T) {
-	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
-		objects, err := bootstrap.Objects(v, release.V121)
+	for i, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s(), vocabulary.Platform(), vocabulary.K8s()} {
+		r := release.V121
+		if i >= 2 {
+			r = release.V136
+		}
+		objects, err := bootstrap.Objects(v, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,6 +74,46 @@ func TestRolesGather(t *testing.T) {
 			if got, err := json.Marshal(o["aggregationRule"]); err != nil || string(got) != want {
 				t.Errorf("%s, %v; want %s", got, err, want)
 			}
+		}
+	}
+}
+
+// TestRolesOfReleases: roles and rules follow the release.
+func TestRolesOfReleases(t *testing.T) {
+	allowed := func(r release.Release, role, verb, resource string) bool {
+		objects, err := bootstrap.Objects(vocabulary.K8s(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if o["kind"] != "ClusterRole" || o["metadata"].(map[string]any)["name"] != role {
+				continue
+			}
+			for _, rule := range o["rules"].([]any) {
+				rule := rule.(map[string]any)
+				resources, _ := rule["resources"].([]any)
+				verbs, _ := rule["verbs"].([]any)
+				if slices.Contains(resources, any(resource)) && slices.Contains(verbs, any(verb)) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for _, x := range []struct {
+		role, verb, resource string
+		in121, in136         bool
+	}{
+		{"system:aggregate-to-edit", "create", "endpoints", true, false},
+		{"system:aggregate-to-edit", "create", "resourceclaims", false, true},
+		{"system:aggregate-to-edit", "create", "configmaps", true, true},
+		{"system:controller:resource-claim-controller", "create", "resourceclaims", false, true},
+		{"system:controller:persistent-volume-binder", "get", "secrets", true, false},
+		{"system:kube-scheduler", "patch", "resourceclaims/binding", false, true},
+		{"system:controller:statefulset-controller", "update", "pods/finalizers", false, true},
+	} {
+		if in121, in136 := allowed(release.V121, x.role, x.verb, x.resource), allowed(release.V136, x.role, x.verb, x.resource); in121 != x.in121 || in136 != x.in136 {
+			t.Errorf("%s may %s %s: %v at 1.21, %v at 1.36", x.role, x.verb, x.resource, in121, in136)
 		}
 	}
 }

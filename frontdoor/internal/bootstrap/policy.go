@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -33,6 +34,34 @@ type entry struct {
 	Gathers string   `json:"gathers"`
 	PartOf  []string `json:"partOf"`
 	Rules   []rule   `json:"rules"`
+	lifetime
+}
+
+// lifetime holds the first release that has a role or a rule, and the first one without it;
+// "" for all of them.
+type lifetime struct {
+	Since string `json:"since"`
+	Until string `json:"until"`
+}
+
+// in reports whether a release has the role or the rule. An error is a mistake in a file.
+func (l lifetime) in(r release.Release) (bool, error) {
+	for _, bound := range []struct {
+		name string
+		has  bool
+	}{{l.Since, true}, {l.Until, false}} {
+		if bound.name == "" {
+			continue
+		}
+		named, err := release.Of(bound.name)
+		if err != nil {
+			return false, err
+		}
+		if r.Before(named) == bound.has {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 type rule struct {
@@ -41,10 +70,31 @@ type rule struct {
 	Names     []string `json:"names"`
 	Paths     []string `json:"paths"`
 	Verbs     []string `json:"verbs"`
+	lifetime
 }
 
-// policy returns all roles and then all bindings.
-func policy(v vocabulary.Vocabulary) ([]map[string]any, error) {
+// of returns the entry as a release has it; nil if the release does not have it.
+func (e *entry) of(r release.Release) (*entry, error) {
+	has, err := e.in(r)
+	if err != nil || !has {
+		return nil, err
+	}
+	own := *e
+	own.Rules = nil
+	for _, rule := range e.Rules {
+		has, err := rule.in(r)
+		if err != nil {
+			return nil, err
+		}
+		if has {
+			own.Rules = append(own.Rules, rule)
+		}
+	}
+	return &own, nil
+}
+
+// policy returns all roles of a release and then all bindings.
+func policy(v vocabulary.Vocabulary, r release.Release) ([]map[string]any, error) {
 	paths, err := fs.Glob(files, "policy/*.yaml")
 	if err != nil {
 		return nil, err
@@ -60,7 +110,14 @@ func policy(v vocabulary.Vocabulary) ([]map[string]any, error) {
 		if err := yaml.UnmarshalStrict([]byte(names.Replace(string(content))), &entries); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		for _, e := range entries {
+		for i := range entries {
+			e, err := entries[i].of(r)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", file, entries[i].Role, err)
+			}
+			if e == nil {
+				continue
+			}
 			roles = append(roles, e.object(v))
 			if len(e.To) == 0 && e.Binding == "" {
 				continue
