@@ -167,6 +167,6 @@ func (p *validating) compile(e *cel.Engine) *programs {
 	for _, a := range p.spec.AuditAnnotations {
 		annotations = append(annotations, a.ValueExpression)
 	}
-	return &programs{conditions: c.Conditions(conditions), validations: c.Conditions(validations),
-		messages: c.Messages(messages), annotations: c.Annotations(annotations)}
+	return &programs{conditions: c.Expressions(cel.Condition, conditions), validations: c.Expressions(cel.Condition, validations),
+		messages: c.Expressions(cel.Message, messages), annotations: c.Expressions(cel.Annotation, annotations)}
 }

@@ -9,8 +9,10 @@ import (
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
+	"k8s.io/apiserver/pkg/cel/mutation"
 )
 
 // always returns the release since which the variables exist: they are never hidden.
@@ -38,6 +40,11 @@ func declarations(v variables) ([]cel.EnvOption, []*apiservercel.DeclType) {
 			cel.Variable(admissioncel.RequestResourceAuthorizerVarName, library.ResourceCheckType))
 	}
 	return options, []*apiservercel.DeclType{request, namespace}
+}
+
+// patchTypes adds the types Object and JSONPatch. They have to be added last.
+func patchTypes(env *cel.Env) (*cel.Env, error) {
+	return env.Extend(common.ResolverEnvOption(&mutation.DynamicTypeResolver{}), library.JSONPatch())
 }
 
 // compile compiles an expression.

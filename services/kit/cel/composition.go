@@ -26,7 +26,13 @@ type Composition struct {
 	params   bool
 
 	mu   sync.Mutex
-	envs map[variables]*cel.Env
+	envs map[composed]*cel.Env
+}
+
+// composed identifies an environment of a composition.
+type composed struct {
+	variables variables
+	kind      environment.Type
 }
 
 // Compose compiles variables. They and the expressions may use params if the policy has a
@@ -52,12 +58,17 @@ func (e *Engine) compose(list []Variable, params bool) (*Composition, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Composition{compiler: compiler, params: params, envs: map[variables]*cel.Env{}}
+	c := &Composition{compiler: compiler, params: params, envs: map[composed]*cel.Env{}}
 	compiler.Compiler = c
 	for _, v := range list {
-		compiler.CompileAndStoreVariable(named{expression{source: v.Expression, outputs: []*cel.Type{cel.AnyType}}, v.Name}, c.declared(true), environment.StoredExpressions)
+		c.declare(v, environment.StoredExpressions)
 	}
 	return c, nil
+}
+
+// declare compiles a variable for the expressions that are compiled afterwards.
+func (c *Composition) declare(v Variable, kind environment.Type) admissioncel.CompilationResult {
+	return c.compiler.CompileAndStoreVariable(named{expression{source: v.Expression, outputs: []*cel.Type{cel.AnyType}}, v.Name}, c.declared(true), kind)
 }
 
 // named is an expression with the name of a variable.
@@ -74,19 +85,23 @@ func (c *Composition) declared(authorizer bool) admissioncel.OptionalVariableDec
 
 // CompileCELExpression implements admissioncel.Compiler.
 func (c *Composition) CompileCELExpression(x admissioncel.ExpressionAccessor, o admissioncel.OptionalVariableDeclarations, kind environment.Type) admissioncel.CompilationResult {
-	plain := expression{source: x.GetExpression(), outputs: x.ReturnTypes()}
-	env, err := c.environment(variables{params: o.HasParams, authorizer: o.HasAuthorizer}, kind)
+	return c.compile(expression{source: x.GetExpression(), outputs: x.ReturnTypes()}, variables{params: o.HasParams, authorizer: o.HasAuthorizer}, kind)
+}
+
+func (c *Composition) compile(x expression, v variables, kind environment.Type) admissioncel.CompilationResult {
+	env, err := c.environment(v, kind)
 	if err != nil {
-		return uncompiled(plain, apiservercel.ErrorTypeInternal, err.Error(), nil)
+		return uncompiled(x, apiservercel.ErrorTypeInternal, err.Error(), nil)
 	}
-	return compileIn(env, plain)
+	return compileIn(env, x)
 }
 
 // environment returns the environment with the variables of the policy and of admission.
 func (c *Composition) environment(v variables, kind environment.Type) (*cel.Env, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known, ok := c.envs[v]; ok {
+	key := composed{v, kind}
+	if known, ok := c.envs[key]; ok {
 		return known, nil
 	}
 	base, err := c.compiler.Env(kind)
@@ -101,10 +116,13 @@ func (c *Composition) environment(v variables, kind environment.Type) (*cel.Env,
 		return nil, err
 	}
 	made, err := base.Extend(append(options, more...)...)
+	if err == nil && v.patch {
+		made, err = patchTypes(made)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("declaring the variables of a policy: %w", err)
 	}
-	c.envs[v] = made
+	c.envs[key] = made
 	return made, nil
 }
 
@@ -130,27 +148,12 @@ const (
 	TypeNull   = "null_type"
 )
 
-// Conditions compiles expressions that are true or false.
-func (c *Composition) Conditions(sources []string) Expressions {
-	return c.expressions(sources, true, cel.BoolType)
-}
-
-// Messages compiles expressions that are strings, and may not use authorizer. An empty one
-// has an empty result.
-func (c *Composition) Messages(sources []string) Expressions {
-	return c.expressions(sources, false, cel.StringType)
-}
-
-// Annotations compiles expressions that are strings or null.
-func (c *Composition) Annotations(sources []string) Expressions {
-	return c.expressions(sources, true, cel.StringType, cel.NullType)
-}
-
-func (c *Composition) expressions(sources []string, authorizer bool, outputs ...*cel.Type) Expressions {
+// Expressions compiles expressions of one use. An empty one has an empty result.
+func (c *Composition) Expressions(use Use, sources []string) Expressions {
 	x := Expressions{compiler: c.compiler, programs: make([]admissioncel.CompilationResult, len(sources))}
 	for i, source := range sources {
 		if source != "" {
-			x.programs[i] = c.CompileCELExpression(expression{source, outputs}, c.declared(authorizer), environment.StoredExpressions)
+			x.programs[i] = c.compile(expression{source, use.outputs()}, use.variables(c.params), environment.StoredExpressions)
 		}
 	}
 	return x

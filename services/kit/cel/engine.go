@@ -57,6 +57,8 @@ func (e *Engine) Base() *environment.EnvSet {
 // namespaceObject.
 type variables struct {
 	params, authorizer bool
+	// patch adds the types Object and JSONPatch.
+	patch bool
 }
 
 // environment returns the environment with some variables.

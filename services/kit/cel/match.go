@@ -8,7 +8,6 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	admissioncel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
 )
 
 // MatchCondition is a condition that requests must meet. It may use the variables object,
@@ -50,15 +49,6 @@ func met(results []admissioncel.EvaluationResult) (bool, error) {
 		}
 	}
 	return len(failures) == 0, utilerrors.NewAggregate(failures)
-}
-
-// CheckMatch returns why a new condition cannot be used, in the words of the original; nil
-// if it can.
-func (e *Engine) CheckMatch(source string) error {
-	if result := e.compile(condition(source), matchVariables(), environment.NewExpressions); result.Error != nil {
-		return result.Error
-	}
-	return nil
 }
 
 func matchVariables() variables { return variables{authorizer: true} }

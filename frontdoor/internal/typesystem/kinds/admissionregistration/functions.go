@@ -16,10 +16,17 @@ var Functions = kinds.Functions{
 		"showParamRef":  showParamRef,
 	},
 	Checks: map[string]rules.CheckFunc{
+		"mutatingBinding":    mutatingBinding,
+		"mutatingPolicy":     mutatingPolicy,
+		"paramKind":          paramKind,
+		"resourceNames":      resourceNames,
 		"resourceWildcards":  resourceWildcards,
 		"reviewVersions":     reviewVersions,
 		"reviewVersionsOnce": reviewVersionsOnce,
+		"validatingPolicy":   validatingPolicy,
+		"validationActions":  validationActions,
 		"wildcardAlone":      wildcardAlone,
 		"webhookAddress":     webhookAddress,
+		"webhookConditions":  webhookConditions,
 	},
 }
