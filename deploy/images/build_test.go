@@ -7,6 +7,7 @@ import (
 	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,12 +15,15 @@ import (
 	"testing"
 )
 
-// TestReproducible builds a service twice, the second time from a copy of the source in
+// programs are those that TestReproducible builds. All are built in the same way.
+var programs = flag.String("programs", "probe", "the programs to build twice, with commas between them")
+
+// TestReproducible builds programs twice, the second time from a copy of the source in
 // another folder and with an empty build cache: the binaries are identical, static and
-// contain no build paths.
+// contain no build paths. By default it builds the smallest program.
 func TestReproducible(t *testing.T) {
 	if testing.Short() {
-		t.Skip("compiles a service and the standard library")
+		t.Skip("compiles a program and the standard library")
 	}
 	here, err := filepath.Abs("../..")
 	if err != nil {
@@ -27,11 +31,18 @@ func TestReproducible(t *testing.T) {
 	}
 	elsewhere := t.TempDir()
 	copySource(t, here, elsewhere)
-	first, second := built(t, here), built(t, elsewhere, "GOCACHE="+t.TempDir())
+	cache := "GOCACHE=" + t.TempDir()
+	for name := range strings.SplitSeq(*programs, ",") {
+		t.Run(name, func(t *testing.T) { reproduce(t, name, here, elsewhere, cache) })
+	}
+}
+
+func reproduce(t *testing.T, name, here, elsewhere, cache string) {
+	first, second := built(t, here, name), built(t, elsewhere, name, cache)
 	if sha256.Sum256(first) != sha256.Sum256(second) {
 		t.Error("the same source has given two binaries")
 	}
-	if !bytes.Equal(bill(t, here), bill(t, elsewhere)) {
+	if !bytes.Equal(bill(t, here, name), bill(t, elsewhere, name)) {
 		t.Error("the same source has given two bills of materials")
 	}
 	for _, path := range []string{here, elsewhere} {
@@ -75,25 +86,25 @@ func copySource(t *testing.T, from, to string) {
 	}
 }
 
-// built builds the binary of the store's image and returns it.
-func built(t *testing.T, dir string, env ...string) []byte {
+// built builds the binary of an image and returns it.
+func built(t *testing.T, dir, name string, env ...string) []byte {
 	t.Helper()
-	command := exec.Command(filepath.Join(dir, "deploy/images/build"), "store")
+	command := exec.Command(filepath.Join(dir, "deploy/images/build"), name)
 	command.Env = append(append(os.Environ(), "BINARIES_ONLY=1", "VERSION=v0.0.0"), env...)
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	content, err := os.ReadFile(filepath.Join(dir, "bin/images/store/root/program"))
+	content, err := os.ReadFile(filepath.Join(dir, "bin/images", name, "root/program"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return content
 }
 
-// bill returns the bill of materials of the store's image.
-func bill(t *testing.T, dir string) []byte {
+// bill returns the bill of materials of an image.
+func bill(t *testing.T, dir, name string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(dir, "bin/images/store/root/sbom.cdx.json"))
+	content, err := os.ReadFile(filepath.Join(dir, "bin/images", name, "root/sbom.cdx.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,14 +123,14 @@ func TestBillOfMaterials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := built(t, root)
+	program := built(t, root, "store")
 	var bom struct {
 		BOMFormat   string
 		SpecVersion string
 		Metadata    struct{ Component component }
 		Components  []component
 	}
-	if err := json.Unmarshal(bill(t, root), &bom); err != nil || bom.BOMFormat != "CycloneDX" || bom.SpecVersion == "" {
+	if err := json.Unmarshal(bill(t, root, "store"), &bom); err != nil || bom.BOMFormat != "CycloneDX" || bom.SpecVersion == "" {
 		t.Fatalf("%+v, %v", bom, err)
 	}
 	sum := sha256.Sum256(program)
