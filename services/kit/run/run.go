@@ -44,14 +44,17 @@ func (e usageError) Is(target error) bool { return target == ErrUsage }
 // Main runs the app with the process's arguments until a signal, and exits: with 0 after
 // SIGTERM, SIGINT or --help, 1 after a failure, 2 after a usage error. A second signal ends
 // the process at once.
-func Main(app App) {
+func Main(app App) { MainOf(app, os.Args[1:]) }
+
+// MainOf is Main with other arguments than the process's.
+func MainOf(app App, args []string) {
 	if pool, err := buffers.NewPool(); err == nil { // before any connection is made
 		experimental.SetDefaultBufferPool(pool)
 	}
 	dns.SetMinResolutionInterval(2 * time.Second) // replicas with new addresses are found soon
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, cancel)
-	os.Exit(exitStatus(app.Name, Run(ctx, app, os.Args[1:])))
+	os.Exit(exitStatus(app.Name, Run(ctx, app, args)))
 }
 
 func exitStatus(name string, err error) int {
