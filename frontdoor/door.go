@@ -27,6 +27,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/browsers"
 	"github.com/portico-platform/portico/frontdoor/internal/http/compression"
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
+	"github.com/portico-platform/portico/frontdoor/internal/http/requestmetrics"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
@@ -51,7 +52,7 @@ type door struct {
 	log        *slog.Logger
 	vocabulary vocabulary.Vocabulary
 	release    release.Release
-	metrics    *requestMetrics
+	metrics    *requestmetrics.Metrics
 	tracer     *tracing.Tracer
 	audit      auditing.Auditor
 	store      services.Store
@@ -112,7 +113,7 @@ func (d *door) learn(e *typesystem.Engine) {
 		for _, version := range group.Versions {
 			for _, t := range version.Types {
 				if _, ok := e.Types.Lookup(t.Group, t.Version, t.Resource); !ok {
-					d.metrics.forget(t)
+					d.metrics.Forget(t)
 				}
 			}
 		}
@@ -182,7 +183,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	}
 	d.components = &componentstatus.Handlers{Health: n.Health, Codec: codec}
 	d.review = &reviews.Handlers{Authn: b.Authn, Authz: b.Authz, Admission: b.Admission, Codec: codec, Vocabulary: n.Vocabulary}
-	d.metrics = newRequestMetrics(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) + float64(d.connections.Open()) })
+	d.metrics = requestmetrics.New(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) + float64(d.connections.Open()) })
 	d.router = d.routes(n, c.profiling)
 	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
 		_, err := b.Store.Revision(ctx)

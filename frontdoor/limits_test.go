@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/http/requestmetrics"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/patches"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
@@ -23,7 +24,7 @@ import (
 // incremented when a request exceeds it.
 func TestLimitsAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	d := &door{log: slog.New(slog.DiscardHandler), vocabulary: vocabulary.K8s(), metrics: newRequestMetrics(registry, func() float64 { return 0 })}
+	d := &door{log: slog.New(slog.DiscardHandler), vocabulary: vocabulary.K8s(), metrics: requestmetrics.New(registry, func() float64 { return 0 })}
 	counted := func() map[string]int {
 		families, err := registry.Gather()
 		if err != nil {

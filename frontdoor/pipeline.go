@@ -155,10 +155,10 @@ func (d *door) recovered(next request.Handler) request.Handler {
 				err = errors.New("the server panicked while serving this request")
 			}
 			if err != nil {
-				d.metrics.limits.Count(err)
+				d.metrics.Limits.Count(err)
 				d.renderError(a, r, err)
 			}
-			d.metrics.observe(r, a, time.Since(started))
+			d.metrics.Observe(r, a.status, time.Since(started))
 		}()
 		return next(a, r)
 	}

@@ -1,4 +1,4 @@
-package frontdoor
+package requestmetrics
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 // TestSeriesGoWithTheirTypes: the series of deleted types are dropped.
 func TestSeriesGoWithTheirTypes(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m := newRequestMetrics(registry, func() float64 { return 0 })
+	m := New(registry, func() float64 { return 0 })
 	count := func() (n int) {
 		families, err := registry.Gather()
 		if err != nil {
@@ -24,16 +24,16 @@ func TestSeriesGoWithTheirTypes(t *testing.T) {
 		}
 		return n
 	}
-	m.observe(&request.Request{Verb: "get", Type: &catalogue.Type{Group: "g", Version: "v1", Resource: "stay"}}, &answer{status: 200}, time.Second)
+	m.Observe(&request.Request{Verb: "get", Type: &catalogue.Type{Group: "g", Version: "v1", Resource: "stay"}}, 200, time.Second)
 	before := count()
 	gone := &catalogue.Type{Group: "g", Version: "v1", Resource: "go"}
 	for _, status := range []int{200, 404, 5000, 6000} { // a webhook may return any status
-		m.observe(&request.Request{Verb: "get", Type: gone}, &answer{status: status}, time.Second)
+		m.Observe(&request.Request{Verb: "get", Type: gone}, status, time.Second)
 	}
 	if got := count(); got != before+4 {
 		t.Errorf("%d series for one type, want 4", got-before)
 	}
-	m.forget(gone)
+	m.Forget(gone)
 	if got := count(); got != before {
 		t.Errorf("%d series are left", got-before)
 	}
