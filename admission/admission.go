@@ -36,7 +36,9 @@ func (c *chain) Mutate(ctx context.Context, request services.AdmissionRequest) (
 	if err != nil {
 		return response, err
 	}
-	response.Unconcerned = c.unconcerned(r)
+	if request.Remembers {
+		response.Unconcerned = c.unconcerned(r)
+	}
 	if !request.AndValidate || response.Object != nil || c.needsFinal(r) {
 		return response, nil
 	}

@@ -16,6 +16,7 @@ type sound struct {
 }
 
 func (s sound) Mutate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
+	r.Remembers = true
 	got, err := s.Admission.Mutate(ctx, r)
 	if err == nil && got.Unconcerned > 0 {
 		if got.Object != nil {

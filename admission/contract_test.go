@@ -437,7 +437,7 @@ func started(t *testing.T, c *fake.Cluster, args ...string) services.Admission {
 	return sound{a, t}
 }
 
-func start(t *testing.T, c *fake.Cluster, args ...string) (services.Admission, error) {
+func start(t testing.TB, c *fake.Cluster, args ...string) (services.Admission, error) {
 	t.Helper()
 	authz := run.Service{Name: "authz", Offers: []run.Dependency{contract.Authz}, Start: func(_ context.Context, n *run.Node) error {
 		contract.Authz.Offer(n, allow{})

@@ -126,13 +126,13 @@ func (d *delegate) declare(t *testing.T, c *fake.Cluster, name string, fields ..
 	}, fields...)...)
 }
 
-func declare(t *testing.T, c *fake.Cluster, name string, fields ...string) {
+func declare(t testing.TB, c *fake.Cluster, name string, fields ...string) {
 	t.Helper()
 	c.Put(t, admissionServices, declaration(t, name, fields...))
 }
 
 // declaration returns an AdmissionService as JSON.
-func declaration(t *testing.T, name string, fields ...string) string {
+func declaration(t testing.TB, name string, fields ...string) string {
 	t.Helper()
 	spec := map[string]any{}
 	for _, f := range append([]string{`"sideEffects":"None"`, `"rules":[{"operations":["*"],"apiGroups":["*"],"apiVersions":["*"],"resources":["configmaps"]}]`}, fields...) {

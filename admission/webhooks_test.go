@@ -101,7 +101,7 @@ func (s *remote) hook(name string, more ...string) string {
 }
 
 // configure stores webhooks under a kind: mutating or validating.
-func configure(t *testing.T, c *fake.Cluster, kind, name string, hooks ...string) {
+func configure(t testing.TB, c *fake.Cluster, kind, name string, hooks ...string) {
 	t.Helper()
 	c.Put(t, resource.GroupResource{Group: "admissionregistration.platform.io", Resource: kind + "webhookconfigurations"},
 		fmt.Sprintf("{metadata: {name: %s}, webhooks: [%s]}", name, strings.Join(hooks, ", ")))

@@ -72,6 +72,9 @@ type AdmissionRequest struct {
 	// AndValidate lets Mutate also validate an object that it does not change, for a caller
 	// that has nothing else to do in between. Admission may ignore it; see Validated.
 	AndValidate bool
+	// Remembers means that the caller uses Unconcerned of the response. The transport sets it,
+	// since a call in one process costs less than finding that out.
+	Remembers bool
 }
 
 // ErrNoConverter is the error of a review that needs the Converter of its request, which
@@ -110,10 +113,11 @@ type AdmissionResponse struct {
 	Timings []Timing
 	// Validated means that Mutate has validated the object: Validate must not be called.
 	Validated bool
-	// Unconcerned is set by Mutate when neither a plugin nor a webhook is concerned with
-	// requests of the same operation, group, version, resource, subresource and scope (with or
-	// without a namespace), whatever their objects: they need no review for as long as no
-	// configuration of webhooks has changed after this revision. 0 means that they do.
+	// Unconcerned is set by Mutate of a request that Remembers when neither a plugin nor a
+	// webhook is concerned with requests of the same operation, group, version, resource,
+	// subresource and scope (with or without a namespace), whatever their objects: they need
+	// no review for as long as no configuration of webhooks has changed after this revision.
+	// 0 means that they do.
 	Unconcerned int64
 }
 

@@ -91,13 +91,15 @@ func ownerTypesIn(types []*pb.OwnerType) []services.OwnerType {
 	return in
 }
 
+// admissionRequestIn returns a request from another process, where a call costs so much that
+// its caller remembers what concerns nobody.
 func admissionRequestIn(m *pb.AdmissionRequest) services.AdmissionRequest {
 	return services.AdmissionRequest{
 		UID: m.GetUid(), Operation: services.Operation(m.GetOperation()),
 		Group: m.GetGroup(), Version: m.GetVersion(), Kind: m.GetKind(), Resource: m.GetResource(), Subresource: m.GetSubresource(),
 		KindGroup: m.GetKindGroup(), KindVersion: m.GetKindVersion(), Namespace: m.GetNamespace(), Name: m.GetName(), User: userIn(m.GetUser()),
 		Object: m.GetObject(), OldObject: m.GetOldObject(), Options: m.GetOptions(), DryRun: m.GetDryRun(),
-		OwnerTypes: ownerTypesIn(m.GetOwnerTypes()), Served: each(m.GetServed(), servedTypeIn), Bypass: m.GetBypass(), AndValidate: m.GetAndValidate(),
+		OwnerTypes: ownerTypesIn(m.GetOwnerTypes()), Served: each(m.GetServed(), servedTypeIn), Bypass: m.GetBypass(), AndValidate: m.GetAndValidate(), Remembers: true,
 	}
 }
 
