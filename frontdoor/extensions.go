@@ -29,6 +29,9 @@ func (c *config) followExtensions(ctx context.Context, n *run.Node, b backends.S
 	d.learning.Lock()
 	d.extensions = extensions.New(config)
 	d.learning.Unlock()
+	if err := n.Metrics.Register(d.extensions.Metrics()); err != nil {
+		return err
+	}
 	n.Go("following extensions", d.extensions.Follow)
 	select {
 	case <-d.extensions.Ready():

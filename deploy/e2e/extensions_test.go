@@ -259,6 +259,9 @@ func (x *extension) rights(t *testing.T) {
 }
 
 func (x *extension) metrics(t *testing.T) {
+	if all := ok(t, x.Cluster, cluster.Request{Path: "/metrics"}).Body; !strings.Contains(all, `aggregator_unavailable_apiservice{name="v1.extension.example.com"} 0`) {
+		t.Error("/metrics lacks the availability of the extension")
+	}
 	ok(t, x.Cluster, post("/api/v1/nodes", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"status":{"capacity":{"cpu":"1","memory":"1Gi"},"allocatable":{"cpu":"1","memory":"1Gi"}}}`))
 	eventually(t, "the metrics are available", func() bool {
 		return x.Ask(t, cluster.Request{Path: "/apis/metrics.k8s.io/v1beta1/nodes"}).Code == http.StatusOK

@@ -240,6 +240,7 @@ func (h *Handlers) report(ctx context.Context, x *extension, c condition) error 
 	}
 	if err == nil {
 		h.Log.Info("extension checked", "name", x.name, "available", c.status, "reason", c.reason, "message", c.message)
+		h.metrics.observe(x, c)
 		x.mu.Lock()
 		x.reported = h.now()
 		x.mu.Unlock()

@@ -2,17 +2,41 @@ package extensions
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
+
+// metrics returns the metrics of the extensions, with the values of their labels.
+func (b *bench) metrics() (text string) {
+	b.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(b.handlers.Metrics())
+	families, err := registry.Gather()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			text += fmt.Sprintf("%s{%s} %v\n", f.GetName(), strings.Join(labels, ","), m.GetGauge().GetValue()+m.GetCounter().GetValue())
+		}
+	}
+	return text
+}
 
 // TestConditions: each state of the service and its servers has its reason.
 func TestConditions(t *testing.T) {
@@ -58,7 +82,19 @@ func TestConditions(t *testing.T) {
 		if got := b.check("v1", "ext.example.com"); got.status != c.status || got.reason != c.reason {
 			t.Errorf("got %v, want %s %s", got, c.status, c.reason)
 		}
+		down := "0"
+		if c.status != "True" {
+			down = "1"
+		}
+		if got := b.metrics(); !strings.Contains(got, `aggregator_unavailable_apiservice{v1.ext.example.com} `+down+"\n") {
+			t.Errorf("%s: metrics\n%s", c.reason, got)
+		}
 	}
+	if got := b.metrics(); !strings.Contains(got, "aggregator_unavailable_apiservice_total{v1.ext.example.com,FailedDiscoveryCheck} 2\n") || strings.Contains(got, "ServiceNotFound") {
+		t.Errorf("metrics\n%s", got)
+	}
+	b.remove(resource.Key{GroupResource: b.handlers.resource(), Name: "v1.ext.example.com"})
+	b.until("its metrics are gone", func() bool { return b.metrics() == "" })
 }
 
 // TestWhoIsTrusted: an extension has to have a certificate for its service of an authority

@@ -55,8 +55,9 @@ type Config struct {
 // Handlers serve the extensions.
 type Handlers struct {
 	Config
-	mirror *changes.Mirror[registration]
-	table  atomic.Pointer[table]
+	mirror  *changes.Mirror[registration]
+	table   atomic.Pointer[table]
+	metrics *metrics
 	// changed holds a signal after the extensions have changed.
 	changed chan struct{}
 	now     func() time.Time
@@ -69,6 +70,7 @@ type table map[[2]string]*extension
 func New(c Config) *Handlers {
 	h := &Handlers{Config: c, changed: make(chan struct{}, 1), now: time.Now}
 	h.table.Store(&table{})
+	h.metrics = newMetrics(h)
 	h.mirror = changes.NewMirror(changes.MirrorConfig[registration]{Source: c.Source, Store: c.Store, Log: c.Log,
 		GroupResource: h.resource(), Decode: decode, Changed: func() { h.learn(h.mirror.List("")) }})
 	return h
@@ -103,6 +105,7 @@ func (h *Handlers) learn(registered []registration) {
 	for id, old := range before {
 		if now := after[id]; now == nil || now.kept != old.kept {
 			old.forget()
+			h.metrics.forget(old.name)
 		}
 	}
 	h.signal()
