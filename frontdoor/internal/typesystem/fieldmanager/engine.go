@@ -25,11 +25,14 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/fields"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/limit"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // Types is the part of the catalogue that an engine needs.
 type Types interface {
+	// Release returns the release whose types these are.
+	Release() release.Release
 	// Converter returns the converter that has the fields and list types of every kind.
 	Converter() (managedfields.TypeConverter, error)
 	// Definitions returns the schemas by name.

@@ -53,7 +53,7 @@ func (e *Engine) blankOf(t *catalogue.Type) map[string]any {
 	if t.Custom || t.Schema == nil {
 		return emptyOf(t)
 	}
-	if blank := k8stypes.Empty(e.Vocabulary, schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}); blank != nil {
+	if blank := k8stypes.Empty(e.Vocabulary, e.Types.Release(), schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}); blank != nil {
 		e.prune(blank, t.Schema)
 		return blank
 	}

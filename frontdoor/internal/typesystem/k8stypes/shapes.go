@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/portico-platform/portico/services/release"
 )
 
 // Fields is a set of JSON names of fields.
@@ -23,10 +25,19 @@ type Shape struct {
 	Structs Fields
 	// Null are the lists, maps, times and single values that are null when they are absent.
 	Null Fields
+	// OmitZero are those of Null that releases from OmitsZero on omit instead.
+	OmitZero Fields
 	// Stated are the strings, and the integers or strings, whose empty value differs from
 	// an absent one.
 	Stated Fields
 }
+
+// zeroOmitted is the first release that knows omitzero.
+var zeroOmitted, _ = release.Of("1.34")
+
+// OmitsZero reports whether a release omits times that are not set and are marked so, where
+// earlier ones write null.
+func OmitsZero(r release.Release) bool { return !r.Before(zeroOmitted) }
 
 // Shapes returns the shapes of all types by the last three parts of their definition names
 // (core.v1.PodSpec).
@@ -52,7 +63,7 @@ func collect(t reflect.Type, found map[string]Shape) {
 	if _, known := found[name]; known || opaque(t) {
 		return
 	}
-	found[name] = Shape{Fields{}, Fields{}, Fields{}, Fields{}}
+	found[name] = Shape{Fields{}, Fields{}, Fields{}, Fields{}, Fields{}}
 	note(t, found[name])
 	for i := range t.NumField() {
 		collect(t.Field(i).Type, found)
@@ -72,8 +83,9 @@ func note(t reflect.Type, shape Shape) {
 				note(f.Type, shape)
 			case !opaque(f.Type):
 				shape.Structs[name] = true
-			case isTime(f.Type): // omitempty does not omit a struct, and omitzero is newer than 1.21
+			case isTime(f.Type): // omitempty does not omit a struct
 				shape.Null[name] = true
+				shape.OmitZero[name] = strings.Contains(options, "omitzero")
 			}
 		case reflect.String, reflect.Bool, reflect.Int32, reflect.Int64:
 			if name != "" && strings.Contains(options, "omitempty") {

@@ -80,7 +80,7 @@ func (e *Engine) compileDefinition(definition string) *node {
 		return n
 	}
 	e.fill(n, s, e.rules[short])
-	n.applyShape(k8stypes.Shapes()[short], short)
+	n.applyShape(k8stypes.Shapes()[short], short, k8stypes.OmitsZero(e.release))
 	if short == "meta.v1.MicroTime" {
 		n.kind = microTime
 	}
@@ -91,7 +91,7 @@ func (e *Engine) compileDefinition(definition string) *node {
 // that are omitted or null, and structs that are always present. Required numbers and
 // booleans of a status default to zero, required strings of a condition to "". Structs with
 // required fields are left out when they are absent, apart from those in alwaysPresent.
-func (n *node) applyShape(shape k8stypes.Shape, definition string) {
+func (n *node) applyShape(shape k8stypes.Shape, definition string, omitsZero bool) {
 	for name := range shape.OmitEmpty {
 		if f := n.fields[name]; f != nil {
 			f.omitEmpty = true
@@ -108,7 +108,7 @@ func (n *node) applyShape(shape k8stypes.Shape, definition string) {
 		}
 	}
 	for name := range shape.Null {
-		if f := n.fields[name]; f != nil && f.kind != object {
+		if f := n.fields[name]; f != nil && f.kind != object && !(omitsZero && shape.OmitZero[name]) {
 			n.null = append(n.null, name)
 		}
 	}

@@ -21,6 +21,7 @@ func TestLaterRules(t *testing.T) {
 		"job replacement":   {"batch/v1/jobs", `spec: {podReplacementPolicy: TerminatingOrFailed, podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: A}]}]}, ` + template + `}`, `spec.podReplacementPolicy: Unsupported value: "TerminatingOrFailed"`},
 		"job rule":          {"batch/v1/jobs", `spec: {podFailurePolicy: {rules: [{action: Perhaps}]}, ` + template + `}`, "spec.podFailurePolicy.rules[0].action: Unsupported value"},
 		"service":           {"v1/services", `spec: {clusterIP: None, ports: [{port: 80}]}`, "internalTrafficPolicy: Cluster"},
+		"template time":     {"apps/v1/deployments", `spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}, creationTimestamp: null}, spec: {containers: [{name: a, image: b}]}}}`, "-creationTimestamp"},
 		"external service":  {"v1/services", `spec: {type: ExternalName, externalName: a}`, "-internalTrafficPolicy"},
 		"stateful set":      {"apps/v1/statefulsets", `spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}`, "whenDeleted: Retain"},
 		"sidecar":           {"v1/pods", `spec: {containers: [{name: a, image: b}], initContainers: [{name: c, image: d, livenessProbe: {grpc: {port: 1}}}]}`, "spec.initContainers[0].livenessProbe: Forbidden"},
