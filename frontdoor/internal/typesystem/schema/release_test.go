@@ -21,6 +21,20 @@ func TestLaterRules(t *testing.T) {
 		"job replacement":   {"batch/v1/jobs", `spec: {podReplacementPolicy: TerminatingOrFailed, podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: A}]}]}, ` + template + `}`, `spec.podReplacementPolicy: Unsupported value: "TerminatingOrFailed"`},
 		"job rule":          {"batch/v1/jobs", `spec: {podFailurePolicy: {rules: [{action: Perhaps}]}, ` + template + `}`, "spec.podFailurePolicy.rules[0].action: Unsupported value"},
 		"service":           {"v1/services", `spec: {clusterIP: None, ports: [{port: 80}]}`, "internalTrafficPolicy: Cluster"},
+		"job exit codes":    {"batch/v1/jobs", `spec: {podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: In, values: [0, 2, 1]}}]}, ` + template + `}`, "values: Invalid value: [0,2,1]: must be ordered\nspec.podFailurePolicy.rules[0].onExitCodes.values[0]: Invalid value: 0: must not be 0 for the In operator"},
+		"job container":     {"batch/v1/jobs", `spec: {podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {containerName: x, operator: In, values: [1]}}]}, ` + template + `}`, "onExitCodes.containerName: Invalid value: \"x\": must be one of the container or initContainer names in the pod template"},
+		"job fail index":    {"batch/v1/jobs", `spec: {podFailurePolicy: {rules: [{action: FailIndex, onExitCodes: {operator: In, values: [1]}}]}, ` + template + `}`, "rules[0].action: Invalid value: \"FailIndex\": requires the backoffLimitPerIndex to be set"},
+		"job failed":        {"batch/v1/jobs", `spec: {completionMode: Indexed, completions: 2, backoffLimitPerIndex: 1, maxFailedIndexes: 3, ` + template + `}`, "spec.maxFailedIndexes: Invalid value: 3: must be less than or equal to completions"},
+		"job many":          {"batch/v1/jobs", `spec: {completionMode: Indexed, completions: 100001, parallelism: 10001, backoffLimitPerIndex: 1, ` + template + `}`, "spec.maxFailedIndexes: Required value: must be specified when completions is above 100000"},
+		"job success":       {"batch/v1/jobs", `spec: {completionMode: Indexed, completions: 5, successPolicy: {rules: [{succeededIndexes: "1,3-4", succeededCount: 4}]}, ` + template + `}`, "must be less than or equal to 3 (the number of indexes in the specified succeededIndexes field)"},
+		"job no success":    {"batch/v1/jobs", `spec: {completionMode: Indexed, completions: 5, successPolicy: {rules: [{}]}, ` + template + `}`, "spec.successPolicy.rules[0]: Required value: at least one of succeededCount or succeededIndexes must be specified"},
+		"job indexes":       {"batch/v1/jobs", `spec: {completionMode: Indexed, completions: 5, successPolicy: {rules: [{succeededIndexes: "3,1"}]}, ` + template + `}`, "error parsing succeededIndexes: non-increasing order, previous: 3, current: 1"},
+		"job interval":      {"batch/v1/jobs", `spec: {completionMode: Indexed, completions: 5, successPolicy: {rules: [{succeededIndexes: "1-9"}]}, ` + template + `}`, `error parsing succeededIndexes: too large index: "9"`},
+		"cron zone":         {"batch/v1/cronjobs", `spec: {schedule: "1 * * * *", timeZone: Europe/Nowhere, jobTemplate: {spec: {` + template + `}}}`, "spec.timeZone: Invalid value: \"Europe/Nowhere\": unknown time zone Europe/Nowhere"},
+		"cron good zone":    {"batch/v1/cronjobs", `spec: {schedule: "1 * * * *", timeZone: Europe/Berlin, jobTemplate: {spec: {` + template + `}}}`, "-spec.timeZone"},
+		"cron path":         {"batch/v1/cronjobs", `spec: {schedule: "1 * * * *", timeZone: ../etc/passwd, jobTemplate: {spec: {` + template + `}}}`, "unknown time zone ../etc/passwd"},
+		"cron local":        {"batch/v1/cronjobs", `spec: {schedule: "1 * * * *", timeZone: local, jobTemplate: {spec: {` + template + `}}}`, "timeZone must be an explicit time zone"},
+		"cron TZ":           {"batch/v1/cronjobs", `spec: {schedule: "TZ=UTC 1 * * * *", jobTemplate: {spec: {` + template + `}}}`, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"},
 		"template time":     {"apps/v1/deployments", `spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}, creationTimestamp: null}, spec: {containers: [{name: a, image: b}]}}}`, "-creationTimestamp"},
 		"external service":  {"v1/services", `spec: {type: ExternalName, externalName: a}`, "-internalTrafficPolicy"},
 		"stateful set":      {"apps/v1/statefulsets", `spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}`, "whenDeleted: Retain"},
@@ -72,6 +86,39 @@ func TestLaterRules(t *testing.T) {
 		}
 		if without, not := strings.CutPrefix(c.want, "-"); strings.Contains(got, without) == not {
 			t.Errorf("%s: want %q in\n%s", name, c.want, got)
+		}
+	}
+}
+
+// TestLaterChanges checks which changes of stored objects release 1.36 rejects.
+func TestLaterChanges(t *testing.T) {
+	types, engine := newEngineOf(t, release.V136)
+	const job = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}, `
+	const pods = `template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: a, image: b}]`
+	for name, c := range map[string]struct{ ty, before, after, want string }{
+		"suspended job": {"batch/v1/jobs", job + `suspend: true, ` + pods + `}}}`, job + `suspend: true, ` + pods + `, nodeSelector: {c: d}, affinity: {nodeAffinity: {}}}}}`, ""},
+		"running job":   {"batch/v1/jobs", job + `suspend: false, ` + pods + `}}}`, job + `suspend: false, ` + pods + `, nodeSelector: {c: d}}}}`, "spec.template: Invalid value"},
+		"other image":   {"batch/v1/jobs", job + `suspend: true, ` + pods + `}}}`, job + `suspend: true, template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: a, image: c}]}}}`, "spec.template: Invalid value"},
+		"managed by":    {"batch/v1/jobs", job + `managedBy: example.com/a, ` + pods + `}}}`, job + `managedBy: example.com/b, ` + pods + `}}}`, "spec.managedBy: Invalid value"},
+		"kept time zone": {"batch/v1/cronjobs", `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedule: "1 * * * *", timeZone: Gone/Zone, jobTemplate: {spec: {` + pods + `}}}}}`,
+			`metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedule: "2 * * * *", timeZone: Gone/Zone, jobTemplate: {spec: {` + pods + `}}}}}`, ""},
+	} {
+		parts := strings.Split(c.ty, "/")
+		ty, ok := types.Lookup(parts[0], parts[1], parts[2])
+		if !ok {
+			t.Fatalf("no type %s", c.ty)
+		}
+		before, after := decode(t, "{"+c.before+"}"), decode(t, "{"+c.after+"}")
+		for _, object := range []map[string]any{before, after} {
+			if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		switch err := engine.Validate(t.Context(), ty, after, before); {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
 }

@@ -34,19 +34,6 @@ func backoffPerIndex(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// backoffOfIndexes checks that only Jobs with indexes have limits per index.
-func backoffOfIndexes(c *rules.Check, spec, _ map[string]any, at *field.Path) {
-	if spec["backoffLimitPerIndex"] != nil && spec["completionMode"] != "Indexed" {
-		c.Invalid(at.Field("backoffLimitPerIndex"), spec["backoffLimitPerIndex"], "requires indexed completion mode")
-	}
-	if spec["maxFailedIndexes"] != nil && spec["backoffLimitPerIndex"] == nil {
-		c.Required(at.Field("backoffLimitPerIndex"), "when maxFailedIndexes is specified")
-	}
-	if spec["successPolicy"] != nil && spec["completionMode"] != "Indexed" {
-		c.Invalid(at.Field("successPolicy"), spec["successPolicy"], "requires indexed completion mode")
-	}
-}
-
 // replacementFitsFailures checks that a Job with a failure policy replaces only pods that
 // have failed.
 func replacementFitsFailures(c *rules.Check, spec, _ map[string]any, at *field.Path) {
@@ -58,5 +45,46 @@ func replacementFitsFailures(c *rules.Check, spec, _ map[string]any, at *field.P
 	}
 	if restart := rules.Text(rules.Object(spec, "template", "spec"), "restartPolicy"); restart != "Never" {
 		c.Invalid(at.Field("template").Field("spec").Field("restartPolicy"), restart, `only "Never" is supported when podFailurePolicy is specified`)
+	}
+}
+
+// failureRules checks the rules of a failure policy against the rest of the Job.
+func failureRules(c *rules.Check, spec, _ map[string]any, at *field.Path) {
+	names := map[string]bool{}
+	for _, list := range [...]string{"containers", "initContainers"} {
+		for _, container := range rules.Objects(rules.Object(spec, "template", "spec"), list) {
+			names[rules.Text(container, "name")] = true
+		}
+	}
+	for i, rule := range rules.Objects(rules.Object(spec, "podFailurePolicy"), "rules") {
+		where := at.Field("podFailurePolicy").Field("rules").Item(i)
+		if rule["action"] == "FailIndex" && spec["backoffLimitPerIndex"] == nil {
+			c.Invalid(where.Field("action"), rule["action"], "requires the backoffLimitPerIndex to be set")
+		}
+		codes := rules.Object(rule, "onExitCodes")
+		if codes == nil {
+			continue
+		}
+		where = where.Field("onExitCodes")
+		if name := codes["containerName"]; name != nil && !names[rules.Text(codes, "containerName")] {
+			c.Invalid(where.Field("containerName"), name, "must be one of the container or initContainer names in the pod template")
+		}
+		exitCodes(c, codes, where.Field("values"))
+	}
+}
+
+// exitCodes checks that exit codes are in order, and that success is no failure.
+func exitCodes(c *rules.Check, codes map[string]any, at *field.Path) {
+	values, _ := codes["values"].([]any)
+	ordered, before := true, int64(math.MinInt64)
+	for i, value := range values {
+		code, _ := value.(int64)
+		if code == 0 && codes["operator"] == "In" {
+			c.Invalid(at.Item(i), code, "must not be 0 for the In operator")
+		}
+		ordered, before = ordered && before <= code, code
+	}
+	if !ordered {
+		c.Invalid(at, values, "must be ordered")
 	}
 }

@@ -11,6 +11,9 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
+		"failureRules":            failureRules,
+		"scheduleZone":            scheduleZone,
+		"successOfIndexes":        successOfIndexes,
 		"backoffOfIndexes":        backoffOfIndexes,
 		"replacementFitsFailures": replacementFitsFailures,
 		"cronJobName":             cronJobName,

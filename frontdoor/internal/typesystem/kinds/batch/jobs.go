@@ -83,21 +83,6 @@ func indexedJob(c *rules.Check, spec, _ map[string]any, at *field.Path) {
 	}
 }
 
-// jobChanges checks the immutable fields of a Job. The job template of a CronJob is
-// mutable.
-func jobChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
-	spec, before := rules.Object(m, "spec"), rules.Object(old, "spec")
-	immutable := []string{"completions", "selector", "template", "completionMode"}
-	if spec["completionMode"] == "Indexed" && !c.Release.Before(labelsQualified) && rules.Same(spec["completions"], spec["parallelism"]) {
-		immutable = immutable[1:] // an indexed Job may be scaled
-	}
-	for _, name := range immutable {
-		if old != nil && !rules.Same(spec[name], before[name]) {
-			c.Invalid(at.Field("spec").Field(name), spec[name], "field is immutable")
-		}
-	}
-}
-
 // noJobSelector checks that a job template has no selector: the Jobs of a CronJob get
 // generated ones.
 func noJobSelector(c *rules.Check, m, _ map[string]any, at *field.Path) {

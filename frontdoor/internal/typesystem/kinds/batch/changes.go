@@ -1,0 +1,101 @@
+package batch
+
+import (
+	"maps"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+// The releases from which a suspended Job may change where its pods run, and what they need.
+var (
+	placementMutable, _ = release.Of("1.27")
+	resourcesMutable, _ = release.Of("1.36")
+)
+
+// jobChanges checks the immutable fields of a Job. The job template of a CronJob is
+// mutable.
+func jobChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if old == nil {
+		return
+	}
+	spec, before, at := rules.Object(m, "spec"), rules.Object(old, "spec"), at.Field("spec")
+	immutable := []string{"completions", "selector", "completionMode"}
+	if !c.Release.Before(labelsQualified) {
+		immutable = append(immutable, "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+		if spec["completionMode"] == "Indexed" && rules.Same(spec["completions"], spec["parallelism"]) {
+			immutable = immutable[1:] // an indexed Job may be scaled
+		}
+	}
+	for _, name := range immutable {
+		if !rules.Same(spec[name], before[name]) {
+			c.Invalid(at.Field(name), spec[name], "field is immutable")
+		}
+	}
+	if !rules.Same(spec["template"], allowed(c, m, old)) {
+		c.Invalid(at.Field("template"), spec["template"], "field is immutable")
+	}
+}
+
+// allowed returns the former template of a Job, with those parts of the new one that may
+// change while the Job is suspended.
+func allowed(c *rules.Check, job, old map[string]any) any {
+	was := rules.Object(old, "spec", "template")
+	suspended := rules.Object(old, "spec")["suspend"] == true
+	if !suspended || was == nil || c.Release.Before(placementMutable) {
+		return rules.Object(old, "spec")["template"]
+	}
+	template, _ := tree.Copy(was).(map[string]any)
+	now, spec := rules.Object(job, "spec", "template"), tree.Object(template, "spec")
+	next := rules.Object(now, "spec")
+	if rules.Object(old, "status")["startTime"] == nil || c.On("MutableSchedulingDirectivesForSuspendedJobs") && !c.Release.Before(resourcesMutable) {
+		for _, name := range [...]string{"nodeSelector", "tolerations", "schedulingGates"} {
+			take(spec, next, name)
+		}
+		metadata, given := tree.Object(template, "metadata"), rules.Object(now, "metadata")
+		take(metadata, given, "labels")
+		take(metadata, given, "annotations")
+		nodeAffinity(spec, next)
+	}
+	if !c.Release.Before(resourcesMutable) && c.On("MutablePodResourcesForSuspendedJobs") {
+		for _, list := range [...]string{"containers", "initContainers"} {
+			resources(rules.Objects(spec, list), rules.Objects(next, list))
+		}
+	}
+	return template
+}
+
+// take sets a member to that of another object.
+func take(m, from map[string]any, name string) {
+	delete(m, name)
+	if value, ok := from[name]; ok {
+		m[name] = value
+	}
+}
+
+// nodeAffinity takes over the affinity to nodes, but not that to pods.
+func nodeAffinity(spec, next map[string]any) {
+	affinity := maps.Clone(rules.Object(spec, "affinity"))
+	if affinity == nil {
+		affinity = map[string]any{}
+	}
+	take(affinity, rules.Object(next, "affinity"), "nodeAffinity")
+	delete(spec, "affinity")
+	if len(affinity) > 0 || next["affinity"] != nil {
+		spec["affinity"] = affinity
+	}
+}
+
+// resources takes over the resources of containers that have the same names and order.
+func resources(containers, next []map[string]any) {
+	if len(containers) != len(next) {
+		return
+	}
+	for i := range containers {
+		if containers[i]["name"] == next[i]["name"] {
+			take(containers[i], next[i], "resources")
+		}
+	}
+}
