@@ -80,6 +80,9 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 		policies := mirror(&m, "admissionregistration.", "validatingadmissionpolicies", policy.ParseValidating)
 		e.Policies, configuring = policies, append(configuring, policies)
 		e.PolicyBindings = mirror(&m, "admissionregistration.", "validatingadmissionpolicybindings", policy.ParseBinding)
+		mutations := mirror(&m, "admissionregistration.", "mutatingadmissionpolicies", policy.ParseMutating)
+		e.Mutations, configuring = mutations, append(configuring, mutations)
+		e.MutationBindings = mirror(&m, "admissionregistration.", "mutatingadmissionpolicybindings", policy.ParseBinding)
 		e.CustomTypes = mirror(&m, "apiextensions.", "customresourcedefinitions", policy.ParseCustom)
 	}
 	e.Configured = func() int64 {

@@ -21,6 +21,10 @@ type versioned struct {
 	err   error
 }
 
+func (v *versioned) Merge(context.Context, []byte, []byte, services.ServedType) ([]byte, error) {
+	return nil, errors.New("nothing is merged")
+}
+
 func (v *versioned) Convert(_ context.Context, object []byte, to services.ServedType) ([]byte, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -63,7 +63,7 @@ type AdmissionRequest struct {
 	// that of the request among them. Front doors of earlier releases send none.
 	Served []ServedType
 	// Converter converts the objects between the types in Served. If it is nil and one
-	// has to be converted, the error is ErrNoConverter; the call can then be repeated with a
+	// has to be converted or merged, the error is ErrNoConverter; the call can then be repeated with a
 	// converter.
 	Converter Converter
 	// Bypass names the admission services that the caller asks to skip. Admission checks
@@ -88,10 +88,17 @@ type ServedType struct {
 	KindGroup, KindVersion, Kind string
 }
 
-// Converter converts the objects of one request.
+// Converter converts and merges the objects of one request: it knows their types, which
+// admission does not.
 type Converter interface {
 	// Convert returns an object of the request, as JSON, in the version of a type of Served.
 	Convert(ctx context.Context, object []byte, to ServedType) ([]byte, error)
+
+	// Merge returns an object of the request with an apply configuration merged into it, by
+	// the list types of the object's type. Both are JSON in the version of a type of Served.
+	// The error is a BadRequest if the configuration does not fit the type or sets an atomic
+	// list or map.
+	Merge(ctx context.Context, object, configuration []byte, of ServedType) ([]byte, error)
 }
 
 // OwnerType maps a kind to its resource type.

@@ -87,6 +87,8 @@ func typesOfAdmission() (read, mirrored []resource.GroupResource) {
 			{Group: "admissionregistration.", Resource: "validatingwebhookconfigurations"},
 			{Group: "admissionregistration.", Resource: "validatingadmissionpolicies"},
 			{Group: "admissionregistration.", Resource: "validatingadmissionpolicybindings"},
+			{Group: "admissionregistration.", Resource: "mutatingadmissionpolicies"},
+			{Group: "admissionregistration.", Resource: "mutatingadmissionpolicybindings"},
 			{Group: "apiextensions.", Resource: "customresourcedefinitions"},
 			{Group: "extension.portico.dev", Resource: "admissionservices"},
 		}

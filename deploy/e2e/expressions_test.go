@@ -107,8 +107,41 @@ func TestExpressions(t *testing.T) {
 	if err := configMap("small", `{size: "3"}`); err != nil {
 		t.Error(err)
 	}
+	testMutatingPolicy(t, client, put, namespace)
 	eventually(t, "the webhook is called", func() bool {
 		err := configMap("asked", `{}`)
 		return err != nil && strings.Contains(err.Error(), "failed calling webhook")
+	})
+}
+
+// testMutatingPolicy has a policy that merges a container and labels into pods.
+func testMutatingPolicy(t *testing.T, client dynamic.Interface, put func(group, version, resource, in, text string) error, namespace string) {
+	t.Helper()
+	const expression = "Object{metadata: Object.metadata{labels: {'policy': request.userInfo.username}}, spec: Object.spec{containers: [Object.spec.containers{name: 'side', image: 'side:1'}]}}"
+	const patch = "[JSONPatch{op: 'add', path: '/metadata/annotations', value: {'name': object.metadata.labels.policy}}]"
+	const policy = `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: sides}, spec: {reinvocationPolicy: IfNeeded,
+		matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]},
+		mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "` + expression + `"}}, {patchType: JSONPatch, jsonPatch: {expression: "` + patch + `"}}]}}`
+	if err := put("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies", "", strings.Replace(policy, "Object{metadata", "Thing{metadata", 1)); err == nil ||
+		!strings.Contains(err.Error(), "spec.mutations[0].applyConfiguration.expression: Invalid value") {
+		t.Errorf("a wrong policy: %v", err)
+	}
+	for resource, text := range map[string]string{"mutatingadmissionpolicies": policy,
+		"mutatingadmissionpolicybindings": `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: sides}, spec: {policyName: sides}}`} {
+		if err := put("admissionregistration.k8s.io", "v1", resource, "", text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the policy applies", func() bool {
+		name := "pod-" + strings.ToLower(time.Now().Format("150405.000000000"))
+		if err := put("", "v1", "pods", namespace, "{apiVersion: v1, kind: Pod, metadata: {name: "+name+"}, spec: {containers: [{name: main, image: a}]}}"); err != nil {
+			return false // the account of the namespace may be missing
+		}
+		pod, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
+		return len(containers) == 2 && pod.GetLabels()["policy"] != "" && pod.GetAnnotations()["name"] == pod.GetLabels()["policy"]
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 
@@ -116,6 +117,11 @@ func Unprocessable(why string) *services.Status {
 	return &services.Status{Code: http.StatusUnprocessableEntity, Reason: services.ReasonInvalid,
 		Message: "the server rejected our request due to an error in our request",
 		Details: &services.StatusDetails{Causes: []services.StatusCause{{Message: why}}}}
+}
+
+// TestFailed reports whether an error of Apply is a test operation that has failed.
+func TestFailed(err error) bool {
+	return err != nil && strings.HasSuffix(Why(err), jsonpatch.ErrTestFailed.Error())
 }
 
 // Why returns the cause in an error of Apply, empty if it has none.

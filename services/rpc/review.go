@@ -37,7 +37,7 @@ func serveReview(impl services.Admission, stream grpc.BidiStreamingServer[pb.Rev
 	return stream.Send(&pb.ReviewOutput{Output: &pb.ReviewOutput_Response{Response: answer}})
 }
 
-// remoteConverter asks the caller of a review to convert, one object at a time.
+// remoteConverter asks the caller of a review to convert and merge, one object at a time.
 type remoteConverter struct {
 	mu     sync.Mutex
 	stream grpc.BidiStreamingServer[pb.ReviewInput, pb.ReviewOutput]
@@ -45,10 +45,20 @@ type remoteConverter struct {
 
 // Convert implements services.Converter.
 func (c *remoteConverter) Convert(ctx context.Context, object []byte, to services.ServedType) ([]byte, error) {
+	return c.ask(ctx, &pb.ReviewOutput{Output: &pb.ReviewOutput_Convert{Convert: &pb.Conversion{Object: object, To: servedTypeOut(to)}}})
+}
+
+// Merge implements services.Converter. A caller of an earlier release ends the review.
+func (c *remoteConverter) Merge(ctx context.Context, object, configuration []byte, of services.ServedType) ([]byte, error) {
+	question := &pb.Merging{Object: object, Configuration: configuration, Of: servedTypeOut(of)}
+	return c.ask(ctx, &pb.ReviewOutput{Output: &pb.ReviewOutput_Merge{Merge: question}})
+}
+
+// ask sends a question to the caller and returns its answer.
+func (c *remoteConverter) ask(ctx context.Context, question *pb.ReviewOutput) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	question := &pb.ReviewOutput_Convert{Convert: &pb.Conversion{Object: object, To: servedTypeOut(to)}}
-	if err := c.stream.Send(&pb.ReviewOutput{Output: question}); err != nil {
+	if err := c.stream.Send(question); err != nil {
 		return nil, errorIn(ctx, "front door", err)
 	}
 	m, err := c.stream.Recv()
@@ -64,10 +74,10 @@ func (c *remoteConverter) Convert(ctx context.Context, object []byte, to service
 	case *pb.ReviewInput_Failure:
 		return nil, statusIn(m.GetFailure())
 	}
-	return nil, faultf("front door: it has not answered a conversion")
+	return nil, faultf("front door: it has not answered a question")
 }
 
-// review calls Review and makes the conversions that admission asks for.
+// review calls Review, and converts and merges what admission asks for.
 func (c admissionClient) review(ctx context.Context, request *pb.ReviewInput, converter services.Converter) (*pb.AdmissionResponse, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,15 +94,21 @@ func (c admissionClient) review(ctx context.Context, request *pb.ReviewInput, co
 		if err != nil {
 			return nil, err
 		}
-		convert := m.GetConvert()
-		if convert == nil {
-			if m.GetResponse() == nil {
-				return nil, status.Error(codes.Internal, "a review has ended without a response")
-			}
+		var converted []byte
+		switch {
+		case m.GetConvert() != nil:
+			q := m.GetConvert()
+			converted, err = converter.Convert(ctx, q.GetObject(), servedTypeIn(q.GetTo()))
+		case m.GetMerge() != nil:
+			q := m.GetMerge()
+			converted, err = converter.Merge(ctx, q.GetObject(), q.GetConfiguration(), servedTypeIn(q.GetOf()))
+		case m.GetResponse() == nil:
+			return nil, status.Error(codes.Internal, "a review has ended without a response")
+		default:
 			return m.GetResponse(), nil
 		}
 		var result pb.ReviewInput
-		if converted, err := converter.Convert(ctx, convert.GetObject(), servedTypeIn(convert.GetTo())); err != nil {
+		if err != nil {
 			result.Input = &pb.ReviewInput_Failure{Failure: statusOut(services.AsStatus(err))}
 		} else {
 			result.Input = &pb.ReviewInput_Converted{Converted: converted}

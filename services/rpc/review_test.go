@@ -11,7 +11,7 @@ import (
 	"github.com/portico-platform/portico/services/rpc"
 )
 
-// converting is an admission that has the object converted, and returns the result.
+// converting is an admission that has the object converted, and the options merged into it.
 type converting struct{ calls int }
 
 func (c *converting) Mutate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
@@ -26,7 +26,11 @@ func (c *converting) Mutate(ctx context.Context, r services.AdmissionRequest) (s
 			return services.AdmissionResponse{Warnings: []string{"not converted"}}, err
 		}
 	}
-	return services.AdmissionResponse{Object: object}, nil
+	if len(r.Options) == 0 {
+		return services.AdmissionResponse{Object: object}, nil
+	}
+	object, err := r.Converter.Merge(ctx, object, r.Options, r.Served[0])
+	return services.AdmissionResponse{Object: object}, err
 }
 
 func (c *converting) Validate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
@@ -42,6 +46,10 @@ func (a appending) Convert(_ context.Context, object []byte, to services.ServedT
 	return append(append([]byte{}, object...), to.Version...), a.err
 }
 
+func (a appending) Merge(_ context.Context, object, configuration []byte, of services.ServedType) ([]byte, error) {
+	return []byte(string(object) + "+" + string(configuration) + "@" + of.Version), nil
+}
+
 // TestConversionsOfReviews: over gRPC, admission has objects converted by the caller, and only a
 // request that needs it is sent twice.
 func TestConversionsOfReviews(t *testing.T) {
@@ -55,6 +63,11 @@ func TestConversionsOfReviews(t *testing.T) {
 	if got, err = admission.Validate(t.Context(), request); err != nil || got.Object != nil || impl.calls != 4 {
 		t.Errorf("%s, %v, %d calls", got.Object, err, impl.calls)
 	}
+	request.Options = []byte("c")
+	if got, err = admission.Mutate(t.Context(), request); err != nil || string(got.Object) != "xab+c@a" {
+		t.Errorf("merged: %s, %v", got.Object, err)
+	}
+	request.Options = nil
 	full := services.AsStatus(services.Invalid("apps", "Deployment", "web", []services.StatusCause{{Field: "spec"}}))
 	request.Converter = appending{err: full}
 	for _, ask := range []func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error){admission.Mutate, admission.Validate} {
@@ -80,6 +93,10 @@ func TestReviewsEndWithTheirCaller(t *testing.T) {
 
 // leaving is a converter that ends the request.
 type leaving struct{ cancel context.CancelFunc }
+
+func (l leaving) Merge(ctx context.Context, _, _ []byte, of services.ServedType) ([]byte, error) {
+	return l.Convert(ctx, nil, of)
+}
 
 func (l leaving) Convert(ctx context.Context, _ []byte, _ services.ServedType) ([]byte, error) {
 	l.cancel()

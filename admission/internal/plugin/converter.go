@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/portico-platform/portico/admission/internal/delegate"
+	"github.com/portico-platform/portico/admission/internal/policy"
 	"github.com/portico-platform/portico/admission/internal/replicas"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/admission/internal/webhook"
@@ -15,10 +16,11 @@ import (
 type converter struct {
 	webhooks webhook.Webhooks
 	services *delegate.Plugin
+	policies *policy.Mutator // nil before release 1.36
 }
 
 func (c converter) mutate(_ context.Context, r *review.Review) error {
-	if c.webhooks.NeedsConverter(c.webhooks.Mutating, r) || c.services.NeedsConverter(replicas.Mutate, r) {
+	if c.webhooks.NeedsConverter(c.webhooks.Mutating, r) || c.services.NeedsConverter(replicas.Mutate, r) || c.policies != nil && c.policies.NeedsConverter(r) {
 		return services.ErrNoConverter
 	}
 	return nil

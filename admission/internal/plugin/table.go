@@ -51,9 +51,11 @@ type Environment struct {
 	Quotas          review.Collection[quota.Quota]
 	PodPolicies     review.Collection[podsecurity.Policy] // nil when the plugin is off
 	// Policies and their bindings; nil before release 1.36, which has them.
-	Policies       review.Collection[policy.Validating]
-	PolicyBindings review.Collection[policy.Binding]
-	CustomTypes    review.Collection[policy.Custom]
+	Policies         review.Collection[policy.Validating]
+	PolicyBindings   review.Collection[policy.Binding]
+	Mutations        review.Collection[policy.Mutating]
+	MutationBindings review.Collection[policy.Binding]
+	CustomTypes      review.Collection[policy.Custom]
 	// Release is the emulated release.
 	Release release.Release
 	// Delegates are the admission services.
@@ -115,6 +117,7 @@ func Table(e Environment) []Plugin {
 	csr := certificates{authz: e.Authz, group: v.Group("certificates."), clientSigner: v.Signers.Client}
 	priorities := priority{classes: e.PriorityClasses, store: e.Store, group: v.Group("scheduling.")}
 	granting := grants{authz: e.Authz, store: e.Store, group: v.Group("rbac.authorization.")}
+	converts := converter{webhooks, delegated, e.mutator(known.Labels)}
 	table := []Plugin{
 		{Name: "grants", Always: true, Concerns: inGroup(granting.group), Validate: granting.validate},
 		{Name: "AlwaysAdmit", Deprecated: true},
@@ -147,21 +150,37 @@ func Table(e Environment) []Plugin {
 		{Name: "CertificateSubjectRestriction", Default: true, Concerns: inGroup(csr.group), Validate: csr.subject},
 		{Name: "DefaultIngressClass", Default: true, Concerns: either(about(ingress.groups[0], "ingresses"), about(ingress.groups[1], "ingresses")), Mutate: ingress.mutate},
 		{Name: "DenyServiceExternalIPs", Validate: optional.DenyServiceExternalIPs},
-		{Name: "converter", Always: true, Concerns: none, Mutate: converter{webhooks, delegated}.mutate, Validate: converter{webhooks, delegated}.validate},
+		{Name: "converter", Always: true, Concerns: none, Mutate: converts.mutate, Validate: converts.validate},
 		{Name: "AdmissionServices", Default: true, Final: true, Concerns: delegated.Concerns, Mutate: delegated.Mutate, Validate: delegated.Validate},
 		{Name: "MutatingAdmissionWebhook", Default: true, Concerns: webhooks.MutatingConcerns, Mutate: webhooks.Mutate},
 		{Name: "ValidatingAdmissionWebhook", Default: true, Final: true, Concerns: webhooks.ValidatingConcerns, Validate: webhooks.Validate},
 		{Name: "AlwaysDeny", Deprecated: true, Validate: alwaysDeny},
 	}
-	if !e.Release.Before(release.V136) {
-		policies := policy.New(policy.Config{Policies: e.Policies, Bindings: e.PolicyBindings, Custom: e.CustomTypes, Store: e.Store,
-			Labels: known.Labels, Expressions: e.Expressions, Vocabulary: v})
-		table = slices.Insert(table, len(table)-2, Plugin{Name: "ValidatingAdmissionPolicy", Default: true, Final: true, Concerns: policies.Concerns, Validate: policies.Validate})
+	if converts.policies != nil {
+		table = e.insertPolicies(table, converts.policies)
 	}
 	if v.Behaviour.DenyEscalatingExec {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})
 	}
 	return append(table, Plugin{Name: "ResourceQuota", Default: true, Concerns: usage.Concerns, Validate: usage.New(e.Quotas, e.Store, quota.NewCounter(v), e.Config.Limited).Validate})
+}
+
+// mutator returns the plugin of mutating policies, nil before release 1.36.
+func (e Environment) mutator(labels match.Labels) *policy.Mutator {
+	if e.Release.Before(release.V136) {
+		return nil
+	}
+	return policy.NewMutator(policy.MutatorConfig{Policies: e.Mutations, Bindings: e.MutationBindings, Custom: e.CustomTypes, Store: e.Store,
+		Labels: labels, Expressions: e.Expressions, Vocabulary: e.Vocabulary})
+}
+
+// insertPolicies inserts the plugins of policies before those of webhooks.
+func (e Environment) insertPolicies(table []Plugin, mutator *policy.Mutator) []Plugin {
+	policies := policy.New(policy.Config{Policies: e.Policies, Bindings: e.PolicyBindings, Custom: e.CustomTypes, Store: e.Store,
+		Labels: mutator.Labels, Expressions: e.Expressions, Vocabulary: e.Vocabulary})
+	at := func(name string) int { return slices.IndexFunc(table, func(p Plugin) bool { return p.Name == name }) }
+	table = slices.Insert(table, at("MutatingAdmissionWebhook"), Plugin{Name: "MutatingAdmissionPolicy", Default: true, Concerns: mutator.Concerns, Mutate: mutator.Mutate})
+	return slices.Insert(table, at("ValidatingAdmissionWebhook"), Plugin{Name: "ValidatingAdmissionPolicy", Default: true, Final: true, Concerns: policies.Concerns, Validate: policies.Validate})
 }
 
 // StorageClassParser returns a parser of stored StorageClasses.

@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
@@ -33,8 +31,7 @@ type validating struct {
 	// namespace is set if an expression uses namespaceObject.
 	namespace bool
 
-	mu       sync.Mutex // held while compiling
-	programs atomic.Pointer[programs]
+	programs compiled[programs]
 }
 
 // ParseValidating parses a stored ValidatingAdmissionPolicy.
@@ -57,16 +54,16 @@ func (p *validating) ignores() bool {
 	return p.spec.FailurePolicy != nil && *p.spec.FailurePolicy == admissionregistrationv1.Ignore
 }
 
-// Binding is a stored ValidatingAdmissionPolicyBinding.
+// Binding is a stored binding of a policy of either kind.
 type Binding struct{ *binding }
 
 type binding struct {
 	name     string
-	spec     admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec
-	criteria *criteria // nil matches what the policy matches
+	spec     admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec // of the other kind: without actions
+	criteria *criteria                                                    // nil matches what the policy matches
 }
 
-// ParseBinding parses a stored ValidatingAdmissionPolicyBinding.
+// ParseBinding parses a stored binding of either kind.
 func ParseBinding(o services.Object) (Binding, error) {
 	var stored admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	b := &binding{name: o.Key.Name}
@@ -149,24 +146,39 @@ type programs struct {
 
 // compile compiles the expressions of a policy.
 func (p *validating) compile(e *cel.Engine) *programs {
-	var variables []cel.Variable
-	for _, v := range p.spec.Variables {
-		variables = append(variables, cel.Variable(v))
-	}
-	c, err := e.Compose(variables, p.spec.ParamKind != nil)
+	c, err := compose(e, p.spec.Variables, p.spec.ParamKind)
 	if err != nil {
-		return &programs{err: fmt.Errorf("compiling the variables: %w", err)}
+		return &programs{err: err}
 	}
-	var conditions, validations, messages, annotations []string
-	for _, m := range p.spec.MatchConditions {
-		conditions = append(conditions, m.Expression)
-	}
+	var validations, messages, annotations []string
 	for _, v := range p.spec.Validations {
 		validations, messages = append(validations, v.Expression), append(messages, v.MessageExpression)
 	}
 	for _, a := range p.spec.AuditAnnotations {
 		annotations = append(annotations, a.ValueExpression)
 	}
-	return &programs{conditions: c.Expressions(cel.Condition, conditions), validations: c.Expressions(cel.Condition, validations),
+	return &programs{conditions: conditionsOf(c, p.spec.MatchConditions), validations: c.Expressions(cel.Condition, validations),
 		messages: c.Expressions(cel.Message, messages), annotations: c.Expressions(cel.Annotation, annotations)}
+}
+
+// compose compiles the variables of a policy.
+func compose(e *cel.Engine, list []admissionregistrationv1.Variable, kind *admissionregistrationv1.ParamKind) (*cel.Composition, error) {
+	var variables []cel.Variable
+	for _, v := range list {
+		variables = append(variables, cel.Variable(v))
+	}
+	c, err := e.Compose(variables, kind != nil)
+	if err != nil {
+		return nil, fmt.Errorf("compiling the variables: %w", err)
+	}
+	return c, nil
+}
+
+// conditionsOf compiles the match conditions of a policy.
+func conditionsOf(c *cel.Composition, list []admissionregistrationv1.MatchCondition) cel.Expressions {
+	var sources []string
+	for _, m := range list {
+		sources = append(sources, m.Expression)
+	}
+	return c.Expressions(cel.Condition, sources)
 }

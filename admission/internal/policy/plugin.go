@@ -33,11 +33,11 @@ type Config struct {
 // Plugin applies ValidatingAdmissionPolicies.
 type Plugin struct {
 	Config
-	compiled *cache
+	compiled *cache[programs]
 }
 
 // New returns the plugin.
-func New(c Config) *Plugin { return &Plugin{c, newCache(c.Expressions, maxCompiled)} }
+func New(c Config) *Plugin { return &Plugin{c, newCache[programs](c.Expressions, maxCompiled)} }
 
 // request is a request while policies are applied to it.
 type request struct {
@@ -76,11 +76,13 @@ func (p *Plugin) Concerns(r *review.Review) bool {
 
 // exempt reports whether policies do not apply to a request: to themselves, and to reviews
 // of access.
-func (p *Plugin) exempt(r *review.Review) bool {
+func (p *Plugin) exempt(r *review.Review) bool { return exempt(p.Vocabulary, r) }
+
+func exempt(v vocabulary.Vocabulary, r *review.Review) bool {
 	switch r.Group {
-	case p.Vocabulary.Group("admissionregistration."):
+	case v.Group("admissionregistration."):
 		return strings.HasPrefix(r.Resource, "validatingadmissionpolic") || strings.HasPrefix(r.Resource, "mutatingadmissionpolic")
-	case p.Vocabulary.Group("authentication."), p.Vocabulary.Group("authorization."):
+	case v.Group("authentication."), v.Group("authorization."):
 		return strings.HasSuffix(r.Resource, "reviews")
 	}
 	return false
@@ -162,7 +164,7 @@ func (q *request) bind(ctx context.Context, p *validating, b *binding, as servic
 		}
 	}
 	for _, bound.Params = range params {
-		v, err := p.decide(ctx, q.plugin.compiled.programs(p), evaluated, bound)
+		v, err := p.decide(ctx, q.plugin.compiled.get(&p.programs, p.compile), evaluated, bound)
 		if err != nil {
 			return services.AsStatus(err)
 		}

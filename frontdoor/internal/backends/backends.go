@@ -59,7 +59,7 @@ func Connect(ctx context.Context, n *run.Node, copied int64) (s Services, err er
 	}
 	if !contract.Admission.Local(n) {
 		configuring := s.heads(n, append(
-			inGroup("admissionregistration.", "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies"),
+			inGroup("admissionregistration.", "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies", "mutatingadmissionpolicies"),
 			inGroup(admissionservice.Group, admissionservice.Resource)...))
 		follow(n, "webhooks, policies and admission services", configuring)
 		s.Admission = NewAdmission(s.Admission, configuring.Unchanged)

@@ -2986,6 +2986,7 @@ type ReviewOutput struct {
 	//
 	//	*ReviewOutput_Convert
 	//	*ReviewOutput_Response
+	//	*ReviewOutput_Merge
 	Output        isReviewOutput_Output `protobuf_oneof:"output"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3046,6 +3047,15 @@ func (x *ReviewOutput) GetResponse() *AdmissionResponse {
 	return nil
 }
 
+func (x *ReviewOutput) GetMerge() *Merging {
+	if x != nil {
+		if x, ok := x.Output.(*ReviewOutput_Merge); ok {
+			return x.Merge
+		}
+	}
+	return nil
+}
+
 type isReviewOutput_Output interface {
 	isReviewOutput_Output()
 }
@@ -3058,9 +3068,75 @@ type ReviewOutput_Response struct {
 	Response *AdmissionResponse `protobuf:"bytes,2,opt,name=response,proto3,oneof"`
 }
 
+type ReviewOutput_Merge struct {
+	Merge *Merging `protobuf:"bytes,3,opt,name=merge,proto3,oneof"`
+}
+
 func (*ReviewOutput_Convert) isReviewOutput_Output() {}
 
 func (*ReviewOutput_Response) isReviewOutput_Output() {}
+
+func (*ReviewOutput_Merge) isReviewOutput_Output() {}
+
+type Merging struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Object        []byte                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	Configuration []byte                 `protobuf:"bytes,2,opt,name=configuration,proto3" json:"configuration,omitempty"`
+	Of            *ServedType            `protobuf:"bytes,3,opt,name=of,proto3" json:"of,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Merging) Reset() {
+	*x = Merging{}
+	mi := &file_portico_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Merging) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Merging) ProtoMessage() {}
+
+func (x *Merging) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Merging.ProtoReflect.Descriptor instead.
+func (*Merging) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Merging) GetObject() []byte {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
+func (x *Merging) GetConfiguration() []byte {
+	if x != nil {
+		return x.Configuration
+	}
+	return nil
+}
+
+func (x *Merging) GetOf() *ServedType {
+	if x != nil {
+		return x.Of
+	}
+	return nil
+}
 
 type Conversion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3072,7 +3148,7 @@ type Conversion struct {
 
 func (x *Conversion) Reset() {
 	*x = Conversion{}
-	mi := &file_portico_proto_msgTypes[43]
+	mi := &file_portico_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3084,7 +3160,7 @@ func (x *Conversion) String() string {
 func (*Conversion) ProtoMessage() {}
 
 func (x *Conversion) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[43]
+	mi := &file_portico_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3097,7 +3173,7 @@ func (x *Conversion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conversion.ProtoReflect.Descriptor instead.
 func (*Conversion) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{43}
+	return file_portico_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Conversion) GetObject() []byte {
@@ -3128,7 +3204,7 @@ type ServedType struct {
 
 func (x *ServedType) Reset() {
 	*x = ServedType{}
-	mi := &file_portico_proto_msgTypes[44]
+	mi := &file_portico_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +3216,7 @@ func (x *ServedType) String() string {
 func (*ServedType) ProtoMessage() {}
 
 func (x *ServedType) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[44]
+	mi := &file_portico_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +3229,7 @@ func (x *ServedType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedType.ProtoReflect.Descriptor instead.
 func (*ServedType) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{44}
+	return file_portico_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ServedType) GetGroup() string {
@@ -3227,7 +3303,7 @@ type AdmissionRequest struct {
 
 func (x *AdmissionRequest) Reset() {
 	*x = AdmissionRequest{}
-	mi := &file_portico_proto_msgTypes[45]
+	mi := &file_portico_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3239,7 +3315,7 @@ func (x *AdmissionRequest) String() string {
 func (*AdmissionRequest) ProtoMessage() {}
 
 func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[45]
+	mi := &file_portico_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3252,7 +3328,7 @@ func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequest.ProtoReflect.Descriptor instead.
 func (*AdmissionRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{45}
+	return file_portico_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AdmissionRequest) GetUid() string {
@@ -3407,7 +3483,7 @@ type OwnerType struct {
 
 func (x *OwnerType) Reset() {
 	*x = OwnerType{}
-	mi := &file_portico_proto_msgTypes[46]
+	mi := &file_portico_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3419,7 +3495,7 @@ func (x *OwnerType) String() string {
 func (*OwnerType) ProtoMessage() {}
 
 func (x *OwnerType) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[46]
+	mi := &file_portico_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3432,7 +3508,7 @@ func (x *OwnerType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerType.ProtoReflect.Descriptor instead.
 func (*OwnerType) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{46}
+	return file_portico_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *OwnerType) GetApiVersion() string {
@@ -3480,7 +3556,7 @@ type AdmissionResponse struct {
 
 func (x *AdmissionResponse) Reset() {
 	*x = AdmissionResponse{}
-	mi := &file_portico_proto_msgTypes[47]
+	mi := &file_portico_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3492,7 +3568,7 @@ func (x *AdmissionResponse) String() string {
 func (*AdmissionResponse) ProtoMessage() {}
 
 func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[47]
+	mi := &file_portico_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3505,7 +3581,7 @@ func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResponse.ProtoReflect.Descriptor instead.
 func (*AdmissionResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{47}
+	return file_portico_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AdmissionResponse) GetObject() []byte {
@@ -3567,7 +3643,7 @@ type Timing struct {
 
 func (x *Timing) Reset() {
 	*x = Timing{}
-	mi := &file_portico_proto_msgTypes[48]
+	mi := &file_portico_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3579,7 +3655,7 @@ func (x *Timing) String() string {
 func (*Timing) ProtoMessage() {}
 
 func (x *Timing) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[48]
+	mi := &file_portico_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3592,7 +3668,7 @@ func (x *Timing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timing.ProtoReflect.Descriptor instead.
 func (*Timing) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{48}
+	return file_portico_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Timing) GetName() string {
@@ -3618,7 +3694,7 @@ type AdmissionRequests struct {
 
 func (x *AdmissionRequests) Reset() {
 	*x = AdmissionRequests{}
-	mi := &file_portico_proto_msgTypes[49]
+	mi := &file_portico_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3630,7 +3706,7 @@ func (x *AdmissionRequests) String() string {
 func (*AdmissionRequests) ProtoMessage() {}
 
 func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[49]
+	mi := &file_portico_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3643,7 +3719,7 @@ func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequests.ProtoReflect.Descriptor instead.
 func (*AdmissionRequests) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{49}
+	return file_portico_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AdmissionRequests) GetRequests() []*AdmissionRequest {
@@ -3663,7 +3739,7 @@ type AdmissionResults struct {
 
 func (x *AdmissionResults) Reset() {
 	*x = AdmissionResults{}
-	mi := &file_portico_proto_msgTypes[50]
+	mi := &file_portico_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3675,7 +3751,7 @@ func (x *AdmissionResults) String() string {
 func (*AdmissionResults) ProtoMessage() {}
 
 func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[50]
+	mi := &file_portico_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3688,7 +3764,7 @@ func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResults.ProtoReflect.Descriptor instead.
 func (*AdmissionResults) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{50}
+	return file_portico_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AdmissionResults) GetResults() []*AdmissionResult {
@@ -3709,7 +3785,7 @@ type AdmissionResult struct {
 
 func (x *AdmissionResult) Reset() {
 	*x = AdmissionResult{}
-	mi := &file_portico_proto_msgTypes[51]
+	mi := &file_portico_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3721,7 +3797,7 @@ func (x *AdmissionResult) String() string {
 func (*AdmissionResult) ProtoMessage() {}
 
 func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[51]
+	mi := &file_portico_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3734,7 +3810,7 @@ func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResult.ProtoReflect.Descriptor instead.
 func (*AdmissionResult) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{51}
+	return file_portico_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AdmissionResult) GetUid() string {
@@ -3993,11 +4069,16 @@ const file_portico_proto_rawDesc = "" +
 	"\bvalidate\x18\x02 \x01(\v2\x1c.portico.v1.AdmissionRequestH\x00R\bvalidate\x12\x1e\n" +
 	"\tconverted\x18\x03 \x01(\fH\x00R\tconverted\x12.\n" +
 	"\afailure\x18\x04 \x01(\v2\x12.portico.v1.StatusH\x00R\afailureB\a\n" +
-	"\x05input\"\x89\x01\n" +
+	"\x05input\"\xb6\x01\n" +
 	"\fReviewOutput\x122\n" +
 	"\aconvert\x18\x01 \x01(\v2\x16.portico.v1.ConversionH\x00R\aconvert\x12;\n" +
-	"\bresponse\x18\x02 \x01(\v2\x1d.portico.v1.AdmissionResponseH\x00R\bresponseB\b\n" +
-	"\x06output\"L\n" +
+	"\bresponse\x18\x02 \x01(\v2\x1d.portico.v1.AdmissionResponseH\x00R\bresponse\x12+\n" +
+	"\x05merge\x18\x03 \x01(\v2\x13.portico.v1.MergingH\x00R\x05mergeB\b\n" +
+	"\x06output\"o\n" +
+	"\aMerging\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\fR\x06object\x12$\n" +
+	"\rconfiguration\x18\x02 \x01(\fR\rconfiguration\x12&\n" +
+	"\x02of\x18\x03 \x01(\v2\x16.portico.v1.ServedTypeR\x02of\"L\n" +
 	"\n" +
 	"Conversion\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\fR\x06object\x12&\n" +
@@ -4113,7 +4194,7 @@ func file_portico_proto_rawDescGZIP() []byte {
 }
 
 var file_portico_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_portico_proto_goTypes = []any{
 	(ReadMode)(0),               // 0: portico.v1.ReadMode
 	(ChangeType)(0),             // 1: portico.v1.ChangeType
@@ -4160,34 +4241,35 @@ var file_portico_proto_goTypes = []any{
 	(*NonResourceRule)(nil),     // 42: portico.v1.NonResourceRule
 	(*ReviewInput)(nil),         // 43: portico.v1.ReviewInput
 	(*ReviewOutput)(nil),        // 44: portico.v1.ReviewOutput
-	(*Conversion)(nil),          // 45: portico.v1.Conversion
-	(*ServedType)(nil),          // 46: portico.v1.ServedType
-	(*AdmissionRequest)(nil),    // 47: portico.v1.AdmissionRequest
-	(*OwnerType)(nil),           // 48: portico.v1.OwnerType
-	(*AdmissionResponse)(nil),   // 49: portico.v1.AdmissionResponse
-	(*Timing)(nil),              // 50: portico.v1.Timing
-	(*AdmissionRequests)(nil),   // 51: portico.v1.AdmissionRequests
-	(*AdmissionResults)(nil),    // 52: portico.v1.AdmissionResults
-	(*AdmissionResult)(nil),     // 53: portico.v1.AdmissionResult
-	nil,                         // 54: portico.v1.Object.LabelsEntry
-	nil,                         // 55: portico.v1.Object.FieldsEntry
-	nil,                         // 56: portico.v1.Content.LabelsEntry
-	nil,                         // 57: portico.v1.Content.FieldsEntry
-	nil,                         // 58: portico.v1.Change.OldLabelsEntry
-	nil,                         // 59: portico.v1.Change.OldFieldsEntry
-	nil,                         // 60: portico.v1.UserInfo.ExtraEntry
-	nil,                         // 61: portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	(*durationpb.Duration)(nil), // 62: google.protobuf.Duration
+	(*Merging)(nil),             // 45: portico.v1.Merging
+	(*Conversion)(nil),          // 46: portico.v1.Conversion
+	(*ServedType)(nil),          // 47: portico.v1.ServedType
+	(*AdmissionRequest)(nil),    // 48: portico.v1.AdmissionRequest
+	(*OwnerType)(nil),           // 49: portico.v1.OwnerType
+	(*AdmissionResponse)(nil),   // 50: portico.v1.AdmissionResponse
+	(*Timing)(nil),              // 51: portico.v1.Timing
+	(*AdmissionRequests)(nil),   // 52: portico.v1.AdmissionRequests
+	(*AdmissionResults)(nil),    // 53: portico.v1.AdmissionResults
+	(*AdmissionResult)(nil),     // 54: portico.v1.AdmissionResult
+	nil,                         // 55: portico.v1.Object.LabelsEntry
+	nil,                         // 56: portico.v1.Object.FieldsEntry
+	nil,                         // 57: portico.v1.Content.LabelsEntry
+	nil,                         // 58: portico.v1.Content.FieldsEntry
+	nil,                         // 59: portico.v1.Change.OldLabelsEntry
+	nil,                         // 60: portico.v1.Change.OldFieldsEntry
+	nil,                         // 61: portico.v1.UserInfo.ExtraEntry
+	nil,                         // 62: portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	(*durationpb.Duration)(nil), // 63: google.protobuf.Duration
 }
 var file_portico_proto_depIdxs = []int32{
 	3,  // 0: portico.v1.Status.details:type_name -> portico.v1.StatusDetails
 	4,  // 1: portico.v1.StatusDetails.causes:type_name -> portico.v1.StatusCause
 	0,  // 2: portico.v1.Read.mode:type_name -> portico.v1.ReadMode
 	6,  // 3: portico.v1.Object.key:type_name -> portico.v1.Key
-	54, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
-	55, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
-	56, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
-	57, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
+	55, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
+	56, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
+	57, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
+	58, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
 	6,  // 8: portico.v1.GetRequest.key:type_name -> portico.v1.Key
 	7,  // 9: portico.v1.GetRequest.read:type_name -> portico.v1.Read
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
@@ -4208,82 +4290,84 @@ var file_portico_proto_depIdxs = []int32{
 	17, // 25: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
 	1,  // 26: portico.v1.Change.type:type_name -> portico.v1.ChangeType
 	8,  // 27: portico.v1.Change.object:type_name -> portico.v1.Object
-	58, // 28: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	59, // 29: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	59, // 28: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	60, // 29: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
 	24, // 30: portico.v1.Progress.heads:type_name -> portico.v1.Head
 	5,  // 31: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
 	5,  // 32: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
 	22, // 33: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
 	5,  // 34: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
 	29, // 35: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
-	62, // 36: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
+	63, // 36: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
 	31, // 37: portico.v1.Credentials.headers:type_name -> portico.v1.Header
 	35, // 38: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	62, // 39: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	63, // 39: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
 	33, // 40: portico.v1.Authentication.credential:type_name -> portico.v1.Credential
 	34, // 41: portico.v1.Credential.objects:type_name -> portico.v1.BoundObject
 	6,  // 42: portico.v1.BoundObject.key:type_name -> portico.v1.Key
-	60, // 43: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	61, // 43: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
 	35, // 44: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
 	35, // 45: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
 	41, // 46: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
 	42, // 47: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
-	47, // 48: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
-	47, // 49: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
+	48, // 48: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
+	48, // 49: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
 	2,  // 50: portico.v1.ReviewInput.failure:type_name -> portico.v1.Status
-	45, // 51: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
-	49, // 52: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
-	46, // 53: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
-	35, // 54: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	48, // 55: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
-	46, // 56: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
-	61, // 57: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	2,  // 58: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
-	50, // 59: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
-	62, // 60: portico.v1.Timing.took:type_name -> google.protobuf.Duration
-	47, // 61: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
-	53, // 62: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
-	49, // 63: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
-	36, // 64: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 65: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 66: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 67: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	18, // 68: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	20, // 69: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	21, // 70: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	15, // 71: portico.v1.Store.Heads:input_type -> portico.v1.HeadsRequest
-	25, // 72: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	27, // 73: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
-	30, // 74: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	37, // 75: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	39, // 76: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	47, // 77: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	47, // 78: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	43, // 79: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
-	51, // 80: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
-	51, // 81: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
-	8,  // 82: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 83: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 84: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 85: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 86: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 87: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	16, // 88: portico.v1.Store.Heads:output_type -> portico.v1.HeadsResponse
-	26, // 89: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	28, // 90: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
-	32, // 91: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	38, // 92: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	40, // 93: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	49, // 94: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	49, // 95: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	44, // 96: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
-	52, // 97: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
-	52, // 98: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
-	82, // [82:99] is the sub-list for method output_type
-	65, // [65:82] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	46, // 51: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
+	50, // 52: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
+	45, // 53: portico.v1.ReviewOutput.merge:type_name -> portico.v1.Merging
+	47, // 54: portico.v1.Merging.of:type_name -> portico.v1.ServedType
+	47, // 55: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
+	35, // 56: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
+	49, // 57: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
+	47, // 58: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
+	62, // 59: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	2,  // 60: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
+	51, // 61: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
+	63, // 62: portico.v1.Timing.took:type_name -> google.protobuf.Duration
+	48, // 63: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
+	54, // 64: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
+	50, // 65: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
+	36, // 66: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 67: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 68: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 69: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	18, // 70: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	20, // 71: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	21, // 72: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	15, // 73: portico.v1.Store.Heads:input_type -> portico.v1.HeadsRequest
+	25, // 74: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	27, // 75: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
+	30, // 76: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	37, // 77: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	39, // 78: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	48, // 79: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	48, // 80: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	43, // 81: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
+	52, // 82: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
+	52, // 83: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
+	8,  // 84: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 85: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 86: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 87: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 88: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 89: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	16, // 90: portico.v1.Store.Heads:output_type -> portico.v1.HeadsResponse
+	26, // 91: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	28, // 92: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
+	32, // 93: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	38, // 94: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	40, // 95: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	50, // 96: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	50, // 97: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	44, // 98: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
+	53, // 99: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
+	53, // 100: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
+	84, // [84:101] is the sub-list for method output_type
+	67, // [67:84] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }
@@ -4300,6 +4384,7 @@ func file_portico_proto_init() {
 	file_portico_proto_msgTypes[42].OneofWrappers = []any{
 		(*ReviewOutput_Convert)(nil),
 		(*ReviewOutput_Response)(nil),
+		(*ReviewOutput_Merge)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4307,7 +4392,7 @@ func file_portico_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_portico_proto_rawDesc), len(file_portico_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   60,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   6,
 		},

@@ -96,12 +96,9 @@ func (c *Call) Review(s Subject) *Review {
 	review := &Review{call: c, question: services.AdmissionRequest{Operation: s.Operation,
 		Group: r.Type.Group, Version: r.Type.Version, Resource: r.Type.Resource, Subresource: r.SubresourceName(),
 		Kind: s.Type.Kind, KindGroup: s.Type.Group, KindVersion: s.Type.Version, Namespace: s.Namespace, Name: s.Name,
-		User: r.User, OldObject: s.Old, Options: c.options(s.Operation, r.Engine.MetaGroup()), DryRun: c.dryRun, Served: served(r)}}
+		User: r.User, OldObject: s.Old, Options: c.options(s.Operation, r.Engine.MetaGroup()), DryRun: c.dryRun, Served: served(r), Converter: converter{r}}}
 	if r.Request != nil {
 		review.question.Bypass = bypassed(r.Header)
-	}
-	if len(review.question.Served) > 1 {
-		review.question.Converter = converter{r}
 	}
 	return review
 }

@@ -92,7 +92,7 @@ func TestQuestions(t *testing.T) {
 			if len(a.requests) != 2 || a.requests[0].UID == "" || a.requests[0].UID == a.requests[1].UID {
 				t.Fatalf("requests %+v", a.requests)
 			}
-			want.UID = a.requests[0].UID
+			want.UID, want.Converter = a.requests[0].UID, converter{r}
 			if !reflect.DeepEqual(a.requests[0], want) {
 				t.Errorf("requests %+v, want %+v", a.requests[0], want)
 			}

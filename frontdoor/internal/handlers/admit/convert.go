@@ -5,6 +5,8 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/merging"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -31,27 +33,59 @@ func served(r *request.Request) []services.ServedType {
 	return types
 }
 
-// converter converts the objects of a request between the types that serve them.
+// converter converts the objects of a request between the types that serve them, and merges
+// apply configurations into them.
 type converter struct{ request *request.Request }
 
 // Convert implements services.Converter. An object of another type is a BadRequest.
 func (c converter) Convert(ctx context.Context, object []byte, to services.ServedType) ([]byte, error) {
-	r := c.request
-	decoded, err := tree.Decode(object)
+	decoded, _, err := c.decode(object)
 	if err != nil {
-		return nil, services.BadRequest("the object is not JSON: %v", err)
+		return nil, err
 	}
-	apiVersion, kind := tree.Text(decoded, "apiVersion"), tree.Text(decoded, "kind")
-	if from, ok := r.Engine.Types.ByAPIVersion(apiVersion, kind); !ok || from.Key != r.Type.Key {
-		return nil, services.BadRequest("%s, Kind=%s is not served as %s.%s", apiVersion, kind, r.Type.Resource, r.Type.Group)
+	target, ok := c.request.Engine.Types.Lookup(to.Group, to.Version, to.Resource)
+	if !ok || target.Key != c.request.Type.Key {
+		return nil, services.BadRequest("%s of %s/%s does not serve %s.%s", to.Resource, to.Group, to.Version, c.request.Type.Resource, c.request.Type.Group)
 	}
-	target, ok := r.Engine.Types.Lookup(to.Group, to.Version, to.Resource)
-	if !ok || target.Key != r.Type.Key {
-		return nil, services.BadRequest("%s of %s/%s does not serve %s.%s", to.Resource, to.Group, to.Version, r.Type.Resource, r.Type.Group)
-	}
-	converted, err := r.Engine.Versions.Convert(ctx, decoded, target)
+	converted, err := c.request.Engine.Versions.Convert(ctx, decoded, target)
 	if err != nil {
 		return nil, err
 	}
 	return tree.Encode(converted)
+}
+
+// decode decodes an object of the request, and returns its type. An object of another type is
+// a BadRequest.
+func (c converter) decode(object []byte) (map[string]any, *catalogue.Type, error) {
+	decoded, err := tree.Decode(object)
+	if err != nil {
+		return nil, nil, services.BadRequest("the object is not JSON: %v", err)
+	}
+	apiVersion, kind := tree.Text(decoded, "apiVersion"), tree.Text(decoded, "kind")
+	t, ok := c.request.Engine.Types.ByAPIVersion(apiVersion, kind)
+	if !ok || t.Key != c.request.Type.Key {
+		return nil, nil, services.BadRequest("%s, Kind=%s is not served as %s.%s", apiVersion, kind, c.request.Type.Resource, c.request.Type.Group)
+	}
+	return decoded, t, nil
+}
+
+// Merge implements services.Converter. The configuration has the apiVersion and kind of the
+// object.
+func (c converter) Merge(_ context.Context, object, configuration []byte, _ services.ServedType) ([]byte, error) {
+	decoded, t, err := c.decode(object)
+	if err != nil {
+		return nil, err
+	}
+	config, err := tree.Decode(configuration)
+	if err != nil {
+		return nil, services.BadRequest("the apply configuration is not JSON: %v", err)
+	}
+	for _, field := range []string{"apiVersion", "kind"} {
+		config[field] = decoded[field]
+	}
+	merged, err := merging.Merge(c.request.Engine.Merge, t, decoded, config)
+	if err != nil {
+		return nil, err
+	}
+	return tree.Encode(merged)
 }

@@ -48,7 +48,7 @@ func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[st
 	}
 	visible, later := live, []hidden.Field(nil)
 	if !r.Type.Custom {
-		visible, later = hidden.Take(live, r.Type.Schema, e.definition)
+		visible, later = hidden.Take(live, r.Type.Schema, e.Definition)
 	}
 	merged, fields, err := e.applyTyped(r, visible, config, o)
 	if err != nil {
@@ -121,11 +121,11 @@ func (e *Engine) adopt(r PatchRequest, o owners) error {
 // applyTyped returns the merged object, nil when it equals the live one, and the fields of
 // all managers.
 func (e *Engine) applyTyped(r PatchRequest, live, config map[string]any, o owners) (*typed.TypedValue, fieldpath.ManagedFields, error) {
-	configTyped, err := e.typed(config)
+	configTyped, err := e.Typed(config)
 	if err != nil {
 		return nil, nil, untyped(config, err)
 	}
-	liveTyped, err := e.typed(live, typed.AllowDuplicates)
+	liveTyped, err := e.Typed(live, typed.AllowDuplicates)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -121,9 +121,9 @@ func affordable(value any, left *int) bool {
 	return true
 }
 
-// typed returns the object as a typed value of the field-set library, without
+// Typed returns the object as a typed value of the field-set library, without
 // managedFields, which no manager owns.
-func (e *Engine) typed(object map[string]any, o ...typed.ValidationOptions) (*typed.TypedValue, error) {
+func (e *Engine) Typed(object map[string]any, o ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	left := maxSiblings
 	if !affordable(object, &left) {
 		return nil, tooManyFields()
@@ -166,7 +166,7 @@ func (v versions) Convert(object *typed.TypedValue, version fieldpath.APIVersion
 	if err != nil {
 		return nil, err
 	}
-	converted, err := v.engine.typed(to, typed.AllowDuplicates)
+	converted, err := v.engine.Typed(to, typed.AllowDuplicates)
 	if err != nil {
 		return nil, errors.Join(catalogue.ErrNoVersion, err)
 	}

@@ -33,7 +33,7 @@ func (e *Engine) of(t *catalogue.Type) *knowledge {
 		return known
 	}
 	known = &knowledge{blank: e.blankOf(t)}
-	if empty, err := e.typed(emptyOf(t)); err == nil {
+	if empty, err := e.Typed(emptyOf(t)); err == nil {
 		known.fields = fields.Compile(empty.Schema(), empty.TypeRef())
 	}
 	e.mu.Lock()
@@ -71,7 +71,7 @@ func (e *Engine) prune(object map[string]any, s *spec.Schema) {
 			continue
 		}
 		if below, ok := value.(map[string]any); ok {
-			e.prune(below, e.definition(field))
+			e.prune(below, e.Definition(field))
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (e *Engine) prune(object map[string]any, s *spec.Schema) {
 func (e *Engine) always(s *spec.Schema, whole bool) map[string]any {
 	there := map[string]any{}
 	for name := range s.Properties {
-		field := e.definition(s.Properties[name])
+		field := e.Definition(s.Properties[name])
 		required := slices.Contains(s.Required, name)
 		switch {
 		case field == nil || !required && !whole:
@@ -96,7 +96,7 @@ func (e *Engine) always(s *spec.Schema, whole bool) map[string]any {
 }
 
 // definition resolves the reference of a field; nil when its target does not exist.
-func (e *Engine) definition(s spec.Schema) *spec.Schema {
+func (e *Engine) Definition(s spec.Schema) *spec.Schema {
 	if len(s.AllOf) == 1 {
 		s = s.AllOf[0]
 	}

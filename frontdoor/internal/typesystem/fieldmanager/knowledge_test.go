@@ -19,7 +19,7 @@ func TestBlankFits(t *testing.T) {
 					if known.fields == nil {
 						continue
 					}
-					if _, err := b.typed(known.blank); err != nil {
+					if _, err := b.Typed(known.blank); err != nil {
 						t.Errorf("%s %s: %v", ty.APIVersion(), ty.Kind, err)
 					}
 				}

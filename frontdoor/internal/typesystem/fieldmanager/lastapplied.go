@@ -48,7 +48,7 @@ func (e *Engine) lastApplied(r PatchRequest, live *typed.TypedValue) *fieldpath.
 	if err != nil || tree.Text(config, "apiVersion") != r.Type.APIVersion() {
 		return nil
 	}
-	last, err := e.typed(config)
+	last, err := e.Typed(config)
 	if err != nil {
 		return nil
 	}

@@ -129,14 +129,14 @@ func (e *Engine) update(c Change, o owners) (fieldpath.ManagedFields, error) {
 	}
 	given := c.New
 	if !c.Type.Custom { // hidden fields have no owner
-		live, _ = hidden.Take(live, c.Type.Schema, e.definition)
-		given, _ = hidden.Take(given, c.Type.Schema, e.definition)
+		live, _ = hidden.Take(live, c.Type.Schema, e.Definition)
+		given, _ = hidden.Take(given, c.Type.Schema, e.Definition)
 	}
-	liveTyped, err := e.typed(live, typed.AllowDuplicates)
+	liveTyped, err := e.Typed(live, typed.AllowDuplicates)
 	if err != nil {
 		return nil, err
 	}
-	newTyped, err := e.typed(given, typed.AllowDuplicates)
+	newTyped, err := e.Typed(given, typed.AllowDuplicates)
 	if err != nil {
 		return nil, err
 	}
