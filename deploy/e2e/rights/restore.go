@@ -32,11 +32,11 @@ func Defaults(t *testing.T, c *cluster.Cluster) {
 		return c.Ask(t, cluster.Request{Path: s.names.Replace("/api/v1/namespaces/$id/serviceaccounts/default")}).Code == http.StatusOK
 	})
 	worked := s.object("/api/v1/namespaces/$id/serviceaccounts/default")["metadata"].(map[string]any)["uid"]
-	started := time.Now()
 	for path := range before {
 		s.do(c, "DELETE "+path, "", 0)
 	}
 	s.do(c, "DELETE /api/v1/namespaces/$id/serviceaccounts/default", "", 0)
+	started := time.Now()
 	s.await("all are there again", func() bool {
 		now := map[string]string{}
 		for _, list := range lists {
@@ -49,7 +49,7 @@ func Defaults(t *testing.T, c *cluster.Cluster) {
 		}
 		return true
 	})
-	t.Logf("%d roles and bindings were restored %v after the first was deleted", len(before), time.Since(started).Round(time.Millisecond))
+	t.Logf("%d roles and bindings were restored %v after the last was deleted", len(before), time.Since(started).Round(time.Millisecond))
 	s.await("a worker makes the default account again", func() bool {
 		answer := c.Ask(t, cluster.Request{Path: s.names.Replace("/api/v1/namespaces/$id/serviceaccounts/default")})
 		var account struct{ Metadata struct{ UID string } }
