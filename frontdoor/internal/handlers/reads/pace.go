@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -13,30 +14,60 @@ const (
 	// flushing their connections.
 	flushShare  = 0.3
 	longestPace = 50 * time.Millisecond
+	// leastPace is the shortest pause.
+	leastPace = time.Millisecond
 )
 
-// pace pauses between two flushes of a watch, so that changes are batched and all watches
-// together stay within flushShare: there is no pause for a few watches, and about ten
-// milliseconds for a thousand. All pauses end at the same times, so that frames of watches
-// that share a connection are sent together.
-func (h *Handlers) pace(ctx context.Context) {
-	pause := pauseFor(h.open.Load(), h.flushCost.get(), runtime.GOMAXPROCS(0))
-	if pause < time.Millisecond {
+// pacer pauses watches after a flush, so that changes are batched when the flushes of all
+// watches use more than flushShare of the CPU. It sums what they cost: a few watches, or
+// many that are rarely flushed, never pause. All pauses end at the same time, with one
+// timer, so that frames of watches that share a connection are sent together.
+type pacer struct {
+	cost costEstimate
+
+	mu sync.Mutex
+	// debt is the CPU time of flushes beyond the share, as of counted.
+	debt    time.Duration
+	counted time.Time
+	end     chan struct{} // closed at the end of the current pause; nil if there is none
+}
+
+// pause waits for the end of the pause after a flush, if there is one, or for ctx.
+func (p *pacer) pause(ctx context.Context) {
+	end := p.spend(time.Now(), p.cost.get(), runtime.GOMAXPROCS(0))
+	if end == nil {
 		return
 	}
-	now := time.Now()
-	timer := time.NewTimer(now.Truncate(pause).Add(pause).Sub(now))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-end:
 	case <-ctx.Done():
 	}
 }
 
-// pauseFor returns the pause with which the flushes of this number of watches use
-// flushShare of the cores.
-func pauseFor(watches int64, cost time.Duration, cores int) time.Duration {
-	return min(time.Duration(float64(watches)*float64(cost)/(flushShare*float64(cores))), longestPace)
+// spend counts a flush. It returns the end of the pause that follows; nil for none.
+func (p *pacer) spend(now time.Time, cost time.Duration, cores int) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	share := flushShare * float64(cores)
+	repaid := time.Duration(float64(now.Sub(p.counted)) * share)
+	p.debt, p.counted = max(0, p.debt-repaid)+cost, now
+	p.debt = min(p.debt, time.Duration(float64(longestPace)*share))
+	if p.end != nil {
+		return p.end
+	}
+	pause := time.Duration(float64(p.debt) / share)
+	if pause < leastPace {
+		return nil
+	}
+	end := make(chan struct{})
+	p.end = end
+	time.AfterFunc(pause, func() {
+		p.mu.Lock()
+		p.end = nil
+		p.mu.Unlock()
+		close(end)
+	})
+	return end
 }
 
 const (

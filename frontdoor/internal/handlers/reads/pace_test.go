@@ -8,23 +8,50 @@ import (
 	"time"
 )
 
-func TestPauseFor(t *testing.T) {
+// TestPauses flushes a number of watches every ten milliseconds, for a second, and
+// expects the share of the CPU that all flushes use, and the longest pause.
+func TestPauses(t *testing.T) {
 	for _, c := range []struct {
-		watches int64
+		what    string
+		watches int
 		cost    time.Duration
 		cores   int
-		want    time.Duration
+		paced   bool
+		longest time.Duration
 	}{
-		{0, firstCost, 2, 0},
-		{10, firstCost, 2, 233 * time.Microsecond},
-		{1000, firstCost, 2, 23333 * time.Microsecond},
-		{1000, firstCost / 2, 2, 11666 * time.Microsecond}, // a faster machine
-		{1000, firstCost, 4, 11666 * time.Microsecond},     // a larger one
-		{100_000, firstCost, 2, longestPace},
+		{"a few watches", 10, firstCost, 2, false, 0},
+		{"many watches on a large machine", 1000, firstCost, 8, false, leastPace * 5},
+		{"many watches", 1000, firstCost, 2, true, 30 * time.Millisecond},
+		{"many watches on a faster machine", 1000, firstCost / 2, 2, true, 15 * time.Millisecond},
+		{"too many watches", 10_000, firstCost, 2, true, longestPace},
 	} {
-		if got := pauseFor(c.watches, c.cost, c.cores); got.Truncate(time.Microsecond) != c.want {
-			t.Errorf("%d watches, %s each, %d cores: got %s, want %s", c.watches, c.cost, c.cores, got, c.want)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			var p pacer
+			flushes, longest := 0, time.Duration(0)
+			start := time.Now()
+			for time.Since(start) < time.Second {
+				var end <-chan struct{}
+				for range c.watches {
+					flushes++
+					end = p.spend(time.Now(), c.cost, c.cores)
+				}
+				before := time.Now()
+				if end != nil {
+					<-end
+				}
+				longest = max(longest, time.Since(before))
+				if rest := 10*time.Millisecond - time.Since(before); rest > 0 {
+					<-time.After(rest) // until the next change
+				}
+			}
+			used := float64(flushes) * float64(c.cost) / float64(time.Second) / float64(c.cores)
+			if used > 2*flushShare && c.longest < longestPace {
+				t.Errorf("%s: flushes use %.2f of the CPU", c.what, used)
+			}
+			if longest > c.longest || c.paced && longest < leastPace {
+				t.Errorf("%s: a pause of %s, want at most %s", c.what, longest, c.longest)
+			}
+		})
 	}
 }
 
@@ -63,26 +90,43 @@ func TestCostEstimate(t *testing.T) {
 	}
 }
 
-// TestPaceEnds: all pauses end at the same time, and at once if their context ends.
-func TestPaceEnds(t *testing.T) {
+// TestPauseEnds: all pauses end at the same time, and at once if their context ends.
+func TestPauseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Config{})
+		var p pacer
 		start := time.Now()
-		h.pace(t.Context())
+		p.pause(t.Context())
 		if time.Since(start) != 0 {
-			t.Errorf("without watches there is a pause of %s", time.Since(start))
+			t.Errorf("a single flush is followed by a pause of %s", time.Since(start))
 		}
-		h.open.Store(1_000_000)
-		h.pace(t.Context())
-		if now := time.Now(); !now.Equal(now.Truncate(longestPace)) {
-			t.Errorf("woken %s after the common moment", now.Sub(now.Truncate(longestPace)))
+		for range 2000 {
+			p.spend(time.Now(), firstCost, 2)
+		}
+		ends := make(chan time.Time)
+		for i := range 3 {
+			time.AfterFunc(time.Duration(i)*100*time.Microsecond, func() {
+				p.pause(t.Context())
+				ends <- time.Now()
+			})
+		}
+		first := <-ends
+		if second, third := <-ends, <-ends; !first.Equal(second) || !first.Equal(third) || first.Equal(start) {
+			t.Errorf("pauses end at %s, %s and %s", first, second, third)
+		}
+		for range 10_000 {
+			p.spend(time.Now(), firstCost, 2)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		start = time.Now()
-		h.pace(ctx)
+		p.pause(ctx)
 		if time.Since(start) != 0 {
 			t.Error("a watch that has ended waits")
 		}
+		synctest.Wait()
+		if p.spend(time.Now().Add(time.Second), firstCost, 2); p.debt != firstCost {
+			t.Errorf("after a second without flushes the debt is %s", p.debt)
+		}
+		<-p.end
 	})
 }

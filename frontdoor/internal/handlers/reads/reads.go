@@ -44,7 +44,7 @@ type Handlers struct {
 	// is served.
 	CustomSince int64
 	open        atomic.Int64
-	flushCost   costEstimate
+	pacer       pacer
 }
 
 // expired reports whether the state at a revision is unavailable because the objects of

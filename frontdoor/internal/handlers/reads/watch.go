@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
@@ -29,7 +30,7 @@ type watching struct {
 	encoder *wire.Encoder
 	frames  *wire.EventEncoder
 	out     stream
-	buffer  []byte
+	buffer  []byte // nil between flushes
 	// delivering are the spans of events in the buffer, if both the watch and the write
 	// that caused the event were sampled.
 	delivering []tracing.Span
@@ -162,6 +163,9 @@ func (x *watching) start(ctx context.Context) (int64, error) {
 // wireChunk is the approximate number of bytes of one write to the connection.
 const wireChunk = 32 << 10
 
+// buffers holds empty buffers, since a watch that waits for events needs none.
+var buffers = sync.Pool{New: func() any { return &[]byte{} }}
+
 // follow sends changes until the client disconnects, the watch times out or the server
 // drains. A client that requested bookmarks gets a final one to resume from.
 func (x *watching) follow(ctx context.Context, watcher *feed.Watcher) error {
@@ -199,12 +203,15 @@ func (x *watching) follow(ctx context.Context, watcher *feed.Watcher) error {
 		if err != nil {
 			return nil // the client has disconnected
 		}
-		x.pace(ctx)
+		x.pacer.pause(ctx)
 	}
 }
 
 // send appends events.
 func (x *watching) send(events []feed.Event) error {
+	if x.buffer == nil {
+		x.buffer = *buffers.Get().(*[]byte)
+	}
 	for _, e := range events {
 		frame, err := x.frame(e)
 		if err != nil {
@@ -279,8 +286,13 @@ func (x *watching) flush() error {
 			return err
 		}
 	}
+	if x.buffer != nil && cap(x.buffer) <= 2*wireChunk {
+		released := x.buffer
+		buffers.Put(&released)
+	}
+	x.buffer = nil
 	err := x.out.flush()
-	x.flushCost.add(time.Since(start))
+	x.pacer.cost.add(time.Since(start))
 	for _, span := range x.delivering {
 		span.End(err)
 	}
