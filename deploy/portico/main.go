@@ -6,6 +6,8 @@ package main
 import (
 	"context"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/portico-platform/portico/deploy/internal/admissionproject"
 	"github.com/portico-platform/portico/deploy/internal/allinone"
@@ -15,11 +17,18 @@ import (
 	"github.com/portico-platform/portico/deploy/internal/hook"
 	"github.com/portico-platform/portico/deploy/internal/pki"
 	"github.com/portico-platform/portico/deploy/internal/testassets"
+	"github.com/portico-platform/portico/deploy/internal/tools"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
 func main() {
 	testassets.Run(os.Args)
+	if tools.Handles(os.Args) {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		status := tools.Main(ctx, os.Args, os.Stdout, os.Stderr)
+		stop()
+		os.Exit(status)
+	}
 	if len(os.Args) > 1 && os.Args[1] == "envtest" {
 		os.Exit(testassets.Main(os.Args[2:], os.Stdout, os.Stderr))
 	}
@@ -51,7 +60,7 @@ func app(args []string) run.App {
 			"This is the whole suite in one process, with embedded etcd and NATS; --etcd-servers and --nats-url " +
 			"name an etcd cluster and NATS servers to use instead. The command pki creates the certificates " +
 			"of a suite of separate processes, backup and restore save and restore the stored objects, doctor examines a running suite, " +
-			"admission new writes the project of an admission service, envtest makes the programs of test suites: portico pki --help, portico backup --help, portico doctor --help, portico admission --help.",
+			"admission new writes the project of an admission service, envtest makes the programs of test suites, who-can and others are tools for a running suite: portico who-can --help, portico pki --help, portico backup --help, portico doctor --help, portico admission --help.",
 		Services: services,
 	}
 }
