@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/services/kit/auditchain"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -108,6 +109,26 @@ func TestAuditPolicy(t *testing.T) {
 	f.watches(t)
 	f.unlogged(t)
 	f.reloaded(t, policy)
+	f.whole(t)
+}
+
+// whole verifies the chain of the log, and that one line less is found.
+func (f auditFile) whole(t *testing.T) {
+	if r, err := auditchain.Verify(nil, f.path); err != nil || r.Lines == 0 || len(r.Problems) > 0 {
+		t.Errorf("the log of %d lines has the problems %v, error %v", r.Lines, r.Problems, err)
+	}
+	text, err := os.ReadFile(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	edited := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(edited, []byte(strings.Join(append(lines[:1:1], lines[2:]...), "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := auditchain.Verify(nil, edited); err != nil || len(r.Problems) != 1 || r.Problems[0].Line != 2 {
+		t.Errorf("without its second line the log has the problems %v, error %v", r.Problems, err)
+	}
 }
 
 // bodies makes requests at the levels with bodies.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/deploy/internal/admissionproject"
 	"github.com/portico-platform/portico/deploy/internal/allinone"
+	"github.com/portico-platform/portico/deploy/internal/auditlog"
 	"github.com/portico-platform/portico/deploy/internal/backup"
 	"github.com/portico-platform/portico/deploy/internal/doctor"
 	"github.com/portico-platform/portico/deploy/internal/home"
@@ -38,6 +39,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "admission" {
 		os.Exit(admissionproject.Main(os.Args[2:], os.Stdout, os.Stderr))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "audit" {
+		os.Exit(auditlog.Main(os.Args[2:], os.Stdout, os.Stderr))
+	}
 	if len(os.Args) > 1 && os.Args[1] == "hook" {
 		os.Exit(hook.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
 	}
@@ -60,7 +64,7 @@ func app(args []string) run.App {
 			"This is the whole suite in one process, with embedded etcd and NATS; --etcd-servers and --nats-url " +
 			"name an etcd cluster and NATS servers to use instead. The command pki creates the certificates " +
 			"of a suite of separate processes, backup and restore save and restore the stored objects, doctor examines a running suite, " +
-			"admission new writes the project of an admission service, envtest makes the programs of test suites, who-can and others are tools for a running suite: portico who-can --help, portico pki --help, portico backup --help, portico doctor --help, portico admission --help.",
+			"admission new writes the project of an admission service, envtest makes the programs of test suites, audit verify verifies an audit log, who-can and others are tools for a running suite: portico who-can --help, portico pki --help, portico backup --help, portico doctor --help, portico admission --help, portico audit --help.",
 		Services: services,
 	}
 }

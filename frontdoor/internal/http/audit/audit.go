@@ -14,7 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/portico-platform/portico/services"
 )
@@ -85,6 +84,7 @@ func (a *Record) Annotations() map[string]string {
 type Log struct {
 	apiVersion string
 	outputs    []output
+	sources    sources
 }
 
 // output takes the lines of events: JSON, or text if it is legacy.
@@ -230,7 +230,7 @@ func (l *Log) event(o *Outcome) *event {
 	e := &event{
 		Kind: "Event", APIVersion: l.apiVersion, Level: string(o.Record.Rule.level()), AuditID: o.Record.ID, Stage: o.Stage,
 		RequestURI: o.Request.URL.RequestURI(), Verb: o.Verb, User: userOf(o.Caller), UserAgent: bounded(o.Request.UserAgent()),
-		SourceIPs: sourceIPs(o.Request), ResponseStatus: o.status(),
+		SourceIPs: l.sources.of(o.Request), ResponseStatus: o.status(),
 		Received: o.Record.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations(), ObjectRef: o.Object, code: o.Status,
 	}
 	if o.User.Name != o.Caller.Name {
@@ -247,22 +247,6 @@ func (l *Log) event(o *Outcome) *event {
 	}
 	return e
 }
-
-// sourceIPs returns the addresses in the request's headers and then the address of the
-// connection. Clients control the headers, so the number of addresses is limited.
-func sourceIPs(r *http.Request) []string {
-	var texts []string
-	for _, ip := range utilnet.SourceIPs(r) {
-		texts = append(texts, ip.String())
-	}
-	if len(texts) > maxSources {
-		texts = append(texts[:maxSources-1], texts[len(texts)-1])
-	}
-	return texts
-}
-
-// maxSources bounds the logged addresses.
-const maxSources = 16
 
 // maxText is the maximum length of a logged user agent in bytes.
 const maxText = 1024

@@ -1,7 +1,9 @@
 package audit
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"gopkg.in/natefinch/lumberjack.v2"
 
+	"github.com/portico-platform/portico/services/kit/auditchain"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
@@ -19,6 +22,8 @@ type fileSettings struct {
 	maxAge, maxBackups, maxSize int
 	compress                    bool
 	format, mode                string
+	chain                       bool
+	chainKey                    string
 }
 
 func (s *fileSettings) register(fs *pflag.FlagSet) {
@@ -28,6 +33,8 @@ func (s *fileSettings) register(fs *pflag.FlagSet) {
 	fs.IntVar(&s.maxBackups, "audit-log-maxbackup", 0, "number of old files of the audit log to keep; 0 for no limit")
 	fs.BoolVar(&s.compress, "audit-log-compress", false, "compress old files of the audit log with gzip")
 	fs.StringVar(&s.format, "audit-log-format", "json", "format of the audit log: json, or legacy for lines of text")
+	fs.BoolVar(&s.chain, "audit-log-chain", true, "end each line of an audit log file of format json with a hash of it and all lines before, which portico audit verify verifies")
+	fs.StringVar(&s.chainKey, "audit-log-chain-key-file", "", "`file` with a key of at least 32 bytes, without which the hashes cannot be computed")
 	fs.StringVar(&s.mode, "audit-log-mode", "blocking", "blocking: a request waits until its line is written; batch: lines are written in the background, and dropped and counted when too many wait")
 }
 
@@ -39,6 +46,8 @@ func (s *fileSettings) check() error {
 		}
 	}
 	switch {
+	case s.chainKey != "" && !s.chains():
+		return run.Usagef("--audit-log-chain-key-file: only an --audit-log-path with --audit-log-chain and the format json has a chain")
 	case s.format != "json" && s.format != "legacy":
 		return run.Usagef("--audit-log-format: %q is neither json nor legacy", s.format)
 	case s.mode != "blocking" && s.mode != "batch":
@@ -60,6 +69,52 @@ func (s *fileSettings) open() (io.WriteCloser, error) {
 	return &lumberjack.Logger{Filename: s.path, MaxSize: s.maxSize, MaxAge: s.maxAge, MaxBackups: s.maxBackups, Compress: s.compress}, nil
 }
 
+// chains reports whether the log is a file whose lines are a chain.
+func (s *fileSettings) chains() bool {
+	return s.chain && s.path != "" && s.path != "-" && s.format == "json"
+}
+
+// chained is a file whose lines are a chain.
+type chained struct {
+	io.WriteCloser
+	head *auditchain.Head
+}
+
+// chained continues the chain of the file.
+func (s *fileSettings) chained(file io.WriteCloser, metrics *prometheus.Registry) (io.WriteCloser, error) {
+	var key auditchain.Key
+	if s.chainKey != "" {
+		content, err := os.ReadFile(s.chainKey)
+		if err != nil {
+			return nil, run.Usagef("--audit-log-chain-key-file: %v", err)
+		}
+		if key, err = auditchain.ParseKey(content); err != nil {
+			return nil, run.Usagef("--audit-log-chain-key-file: %s: %v", s.chainKey, err)
+		}
+	}
+	head, err := auditchain.Open(s.path, key)
+	if err != nil {
+		return nil, run.Usagef("--audit-log-path: %v", err)
+	}
+	metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portico_audit_chain_lines",
+		Help: "Number of the last line of the audit log."}, func() float64 { return float64(head.Link().N) }))
+	return chained{file, head}, nil
+}
+
+// Write writes one line.
+func (c chained) Write(line []byte) (int, error) {
+	err := c.head.Chain(bytes.TrimSuffix(line, []byte("\n")), func(linked []byte) error {
+		_, err := c.WriteCloser.Write(append(linked, '\n'))
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+func (c chained) Close() error { return errors.Join(c.WriteCloser.Close(), c.head.Close()) }
+
 // standard is standard output, which stays open.
 type standard struct{ io.Writer }
 
@@ -70,6 +125,11 @@ func (s *fileSettings) output(n *run.Node, failed prometheus.Counter) (output, e
 	file, err := s.open()
 	if err != nil {
 		return output{}, run.Usagef("--audit-log-path: %v", err)
+	}
+	if s.chains() {
+		if file, err = s.chained(file, n.Metrics); err != nil {
+			return output{}, err
+		}
 	}
 	n.OnStop(func(context.Context) { _ = file.Close() })
 	to := blocking(file, failed)

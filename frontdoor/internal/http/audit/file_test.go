@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"net/http/httptest"
 	"os"
@@ -8,8 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services/kit/auditchain"
 )
 
 // TestFileFlags: an invalid value is refused by the name of its flag.
@@ -90,3 +94,47 @@ func TestFailuresAreCounted(t *testing.T) {
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+// TestChain: the lines of a file are a chain across rotated files and restarts, and other settings of the
+// log have none.
+func TestChain(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.log")
+	keyFile := filepath.Join(dir, "key")
+	if err := os.WriteFile(keyFile, []byte(strings.Repeat("k", auditchain.MinKey)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := fileSettings{path: path, maxSize: 1, format: "json", mode: "blocking", chain: true, chainKey: keyFile}
+	line := []byte(`{"kind":"` + strings.Repeat("a", 400<<10) + `"}`)
+	for range 2 {
+		file, err := s.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file, err = s.chained(file, prometheus.NewRegistry()); err != nil {
+			t.Fatal(err)
+		}
+		if n := writeAll(file, [][]byte{line, bytes.Repeat([]byte("x"), 2<<20), line, line}); n != 3 { // the second one is longer than a file
+			t.Errorf("%d lines written, want 3", n)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "audit*.log"))
+	if err != nil || len(files) != 3 {
+		t.Fatalf("%v, error %v; want 3 files", files, err)
+	}
+	r, err := auditchain.Verify(auditchain.Key(strings.Repeat("k", auditchain.MinKey)), files...)
+	if err != nil || len(r.Problems) > 0 || r.Lines != 6 || r.Last.N != 6 {
+		t.Errorf("verified: %+v, error %v", r, err)
+	}
+	for _, no := range []fileSettings{{}, {path: "-", format: "json", chain: true}, {path: path, format: "legacy", chain: true}, {path: path, format: "json"}} {
+		if no.chains() {
+			t.Errorf("%+v has a chain", no)
+		}
+	}
+	if err := (&fileSettings{path: "-", format: "json", mode: "blocking", chain: true, chainKey: keyFile}).check(); err == nil || !strings.Contains(err.Error(), "--audit-log-chain-key-file") {
+		t.Errorf("a key without a chain gives %v", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -22,11 +23,13 @@ type Settings struct {
 	policyFile string
 	file       fileSettings
 	webhook    webhookSettings
+	proxies    []string
 }
 
 // Register adds the flags.
 func (s *Settings) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.policyFile, "audit-policy-file", "", "file with the Policy that says which requests are logged at which level, read again when it changes; empty: the end of every request at level Metadata")
+	fs.StringSliceVar(&s.proxies, "trusted-proxies", nil, "`networks` of proxies, such as 10.1.0.0/16, whose X-Forwarded-For header is in the audit log. With this flag the headers of all others are left out, without it all are logged")
 	s.file.register(fs)
 	s.webhook.register(fs)
 }
@@ -48,11 +51,15 @@ func (s *Settings) open(n *run.Node) (*Log, error) {
 	if s.file.path == "" && s.webhook.file == "" {
 		return nil, nil
 	}
+	proxies, err := s.networks()
+	if err != nil {
+		return nil, err
+	}
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "apiserver_audit_error_total", Help: "Events that were dropped, by output: log or webhook.",
 	}, []string{"plugin"})
 	n.Metrics.MustRegister(failed)
-	log := &Log{apiVersion: apiVersion(n)}
+	log := &Log{apiVersion: apiVersion(n), sources: sources{proxies}}
 	if s.file.path != "" {
 		to, err := s.file.output(n, failed.WithLabelValues("log"))
 		if err != nil {
@@ -68,6 +75,18 @@ func (s *Settings) open(n *run.Node) (*Log, error) {
 		log.outputs = append(log.outputs, to)
 	}
 	return log, nil
+}
+
+// networks parses --trusted-proxies.
+func (s *Settings) networks() (networks []netip.Prefix, err error) {
+	for _, text := range s.proxies {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, run.Usagef("--trusted-proxies: %q is not a network such as 10.1.0.0/16", text)
+		}
+		networks = append(networks, network)
+	}
+	return networks, nil
 }
 
 func apiVersion(n *run.Node) string { return n.Vocabulary.Group("audit.") + "/v1" }

@@ -1,0 +1,125 @@
+// Package auditlog is the command "audit", which verifies that no line of an audit log was edited, removed or
+// moved. The chain of the lines is that of services/kit/auditchain.
+package auditlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/services/kit/auditchain"
+)
+
+// Exit statuses.
+const (
+	passed = iota
+	failed
+	misused
+)
+
+const usage = `portico audit verify [flags] FILE...
+
+Verifies that no line of an audit log was edited, removed or moved. Name all its files, in any order: the
+one of --audit-log-path, and those that were rotated, compressed ones too. Old files that were deleted may be missing.
+
+Exit status 0: the log is whole. 1: it is not. 2: a file cannot be read, or the command is wrong.
+
+`
+
+// maxShown bounds the problems that are printed.
+const maxShown = 100
+
+// Main runs the command and returns its exit status.
+func Main(args []string, out, errs io.Writer) int {
+	flags := pflag.NewFlagSet("audit", pflag.ContinueOnError)
+	flags.SetOutput(errs)
+	flags.Usage = func() { _, _ = fmt.Fprint(errs, usage, flags.FlagUsages()) }
+	keyFile := flags.String("key-file", "", "`file` of --audit-log-chain-key-file")
+	expected := flags.String("expect", "", "`link` that the last line must have or follow, as printed by an earlier verification")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return passed
+		}
+		_, _ = fmt.Fprintln(errs, err)
+		return misused
+	}
+	if flags.NArg() < 2 || flags.Arg(0) != "verify" {
+		flags.Usage()
+		return misused
+	}
+	whole, err := verify(flags.Args()[1:], *keyFile, *expected, out)
+	switch {
+	case err != nil:
+		_, _ = fmt.Fprintln(errs, err)
+		return misused
+	case !whole:
+		return failed
+	}
+	return passed
+}
+
+// verify prints the result, and reports whether the log is whole.
+func verify(paths []string, keyFile, expected string, out io.Writer) (bool, error) {
+	var key auditchain.Key
+	if keyFile != "" {
+		content, err := os.ReadFile(keyFile) //nolint:gosec // named by the operator
+		if err != nil {
+			return false, err
+		}
+		if key, err = auditchain.ParseKey(content); err != nil {
+			return false, fmt.Errorf("%s: %w", keyFile, err)
+		}
+	}
+	least, known, err := heads(paths, expected)
+	if err != nil {
+		return false, err
+	}
+	r, err := auditchain.Verify(key, paths...)
+	if err != nil {
+		return false, err
+	}
+	for i, p := range r.Problems {
+		if i == maxShown {
+			_, _ = fmt.Fprintf(out, "and %d more\n", len(r.Problems)-maxShown)
+			break
+		}
+		_, _ = fmt.Fprintln(out, p)
+	}
+	whole := len(r.Problems) == 0
+	for _, link := range least {
+		if r.Last.N < link.N || r.Last.N == link.N && r.Last != link {
+			_, _ = fmt.Fprintf(out, "the log ends with line %d, and line %d was written: lines at the end are missing\n", r.Last.N, link.N)
+			whole = false
+		}
+	}
+	if !known {
+		_, _ = fmt.Fprintln(out, "there is no .head file beside any of the files: lines that are missing at the end are not found")
+	}
+	_, _ = fmt.Fprintf(out, "%d lines, from %d to %d, problems: %d, link: %s\n", r.Lines, r.First.N, r.Last.N, len(r.Problems), r.Last)
+	return whole, nil
+}
+
+// heads returns the links that the log has had at least. They are read before the log, which may be in use.
+func heads(paths []string, expected string) (links []auditchain.Link, known bool, err error) {
+	if expected != "" {
+		link, err := auditchain.ParseLink(expected)
+		if err != nil {
+			return nil, false, fmt.Errorf("--expect: %w", err)
+		}
+		links = append(links, link)
+	}
+	for _, path := range paths {
+		link, err := auditchain.ReadHead(path)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+		case err != nil:
+			return nil, false, err
+		default:
+			links, known = append(links, link), true
+		}
+	}
+	return links, known, nil
+}
