@@ -29,13 +29,10 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Types is the part of the catalogue that an engine needs.
+// Types is the part of the catalogue that an engine needs, by its methods there.
 type Types interface {
-	// Release returns the release whose types these are.
 	Release() release.Release
-	// Converter returns the converter that has the fields and list types of every kind.
 	Converter() (managedfields.TypeConverter, error)
-	// Definitions returns the schemas by name.
 	Definitions() map[string]*spec.Schema
 }
 
