@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -30,28 +31,36 @@ func main() {
 		stop()
 		os.Exit(status)
 	}
-	if len(os.Args) > 1 && os.Args[1] == "envtest" {
-		os.Exit(testassets.Main(os.Args[2:], os.Stdout, os.Stderr))
-	}
-	if len(os.Args) > 1 && os.Args[1] == "pki" {
-		os.Exit(pki.Main(os.Args[2:], os.Stdout, os.Stderr))
-	}
-	if len(os.Args) > 1 && os.Args[1] == "admission" {
-		os.Exit(admissionproject.Main(os.Args[2:], os.Stdout, os.Stderr))
-	}
-	if len(os.Args) > 1 && os.Args[1] == "audit" {
-		os.Exit(auditlog.Main(os.Args[2:], os.Stdout, os.Stderr))
-	}
-	if len(os.Args) > 1 && os.Args[1] == "hook" {
-		os.Exit(hook.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
-	}
-	if len(os.Args) > 1 && os.Args[1] == "doctor" {
-		os.Exit(doctor.Main(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
-	}
-	if len(os.Args) > 1 && (os.Args[1] == "backup" || os.Args[1] == "restore") {
-		os.Exit(backup.Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	if len(os.Args) > 1 {
+		if command := commands[os.Args[1]]; command != nil {
+			os.Exit(command(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
+		}
 	}
 	run.Main(app(os.Args[1:]))
+}
+
+// commands are what the program does instead of running the suite, by its first argument.
+var commands = map[string]func(ctx context.Context, args []string, out, errs io.Writer) int{
+	"admission": local(admissionproject.Main),
+	"audit":     local(auditlog.Main),
+	"backup":    named("backup", backup.Main),
+	"doctor":    doctor.Main,
+	"envtest":   local(testassets.Main),
+	"hook":      hook.Main,
+	"pki":       local(pki.Main),
+	"restore":   named("restore", backup.Main),
+}
+
+// local adapts a command that calls nobody.
+func local(command func(args []string, out, errs io.Writer) int) func(context.Context, []string, io.Writer, io.Writer) int {
+	return func(_ context.Context, args []string, out, errs io.Writer) int { return command(args, out, errs) }
+}
+
+// named adapts a command that takes its name as first argument.
+func named(name string, command func(ctx context.Context, args []string, out, errs io.Writer) int) func(context.Context, []string, io.Writer, io.Writer) int {
+	return func(ctx context.Context, args []string, out, errs io.Writer) int {
+		return command(ctx, append([]string{name}, args...), out, errs)
+	}
 }
 
 // app lists the services in the order of their start; they stop in reverse order.
