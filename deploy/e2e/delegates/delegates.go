@@ -194,7 +194,9 @@ func (s stage) byService(address string, apply func(more string) cluster.Answer)
 	}
 	s.within(effect, "a port that the Service does not have", func() bool { return s.try("good").Code == http.StatusInternalServerError })
 	apply(reference("admission"))
-	s.within(effect, "the service is found by a Service", func() bool { return s.try("bad").Code == http.StatusForbidden && s.try("good").Code < http.StatusMultipleChoices })
+	s.within(effect, "the service is found by a Service", func() bool {
+		return s.try("bad").Code == http.StatusForbidden && s.try("good").Code < http.StatusMultipleChoices
+	})
 }
 
 // answers checks warnings, timings, and a request that skips the service.
