@@ -11,16 +11,21 @@ import (
 	"github.com/portico-platform/portico/deploy/bench/internal/wire"
 )
 
-// reviewed runs a load of creates while a reviewer decides about each. It is an error if the
-// server did not ask it.
-func reviewed(by func(*reviewer.Reviewer) (reviewer.Registration, error), load func(context.Context, *measurement) error) func(context.Context, *measurement) error {
+// reviewed runs a load of creates while a reviewer decides about each: as an admission service
+// over gRPC, if the server has these and grpc is set, otherwise as a webhook. It is an error if
+// the server did not ask it.
+func reviewed(grpc bool, load func(context.Context, *measurement) error) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
 		r, err := reviewer.Start()
 		if err != nil {
 			return err
 		}
 		defer r.Stop()
-		registration, err := by(r)
+		register := r.Webhook
+		if _, missing := m.get(ctx, reviewer.Services); grpc && missing == nil {
+			register = r.Service
+		}
+		registration, err := register()
 		if err != nil {
 			return err
 		}

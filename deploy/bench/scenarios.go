@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/portico-platform/portico/deploy/bench/internal/figures"
-	"github.com/portico-platform/portico/deploy/bench/internal/reviewer"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -69,8 +68,10 @@ func scenarios() []scenario {
 	}
 	all = append(all,
 		scenario{"create config maps, 1 client", writes, false, create(1, mapBodies()), goals{took(1. / 2)}},
-		scenario{"create config maps, 1 client, a webhook", writes, false, reviewed((*reviewer.Reviewer).Webhook, create(1, mapBodies())), goals{took(1. / 2)}},
-		scenario{"create config maps, 16 clients, a webhook", writes, false, reviewed((*reviewer.Reviewer).Webhook, create(16, mapBodies())), goals{rate(2), cpu(1. / 2)}})
+		scenario{"create config maps, 1 client, a webhook", writes, false, reviewed(false, create(1, mapBodies())), goals{took(1. / 2)}},
+		scenario{"create config maps, 1 client, over gRPC", writes, false, reviewed(true, create(1, mapBodies())), goals{took(1. / 2)}},
+		scenario{"create config maps, 16 clients, a webhook", writes, false, reviewed(false, create(16, mapBodies())), goals{rate(2), cpu(1. / 2)}},
+		scenario{"create config maps, 16 clients, over gRPC", writes, false, reviewed(true, create(16, mapBodies())), goals{rate(2), cpu(1. / 2)}})
 	for _, n := range []int{16, 64} {
 		at := func(name string) string { return fmt.Sprintf("%s, %d clients", name, n) }
 		all = append(all, []scenario{

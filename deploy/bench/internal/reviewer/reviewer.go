@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/portico-platform/portico/admission/sdk"
+	"github.com/portico-platform/portico/services/admissionservice"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -91,6 +92,20 @@ func (r *Reviewer) Webhook() (Registration, error) {
 			"clientConfig": map[string]any{"url": "https://" + r.server.ReviewAddress + "/validate", "caBundle": r.ca},
 			"rules":        rules(),
 		}},
+	})
+}
+
+// Services are the registrations of admission services, which kube-apiserver does not have.
+const Services = "/apis/" + admissionservice.Group + "/" + admissionservice.Version + "/" + admissionservice.Resource
+
+// Service registers the reviewer as an admission service over gRPC.
+func (r *Reviewer) Service() (Registration, error) {
+	return registration(Services, map[string]any{
+		"apiVersion": admissionservice.Group + "/" + admissionservice.Version, "kind": admissionservice.Kind, "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"endpoint": map[string]any{"addresses": []string{r.server.Address}}, "trust": map[string]any{"caBundle": r.ca},
+			"phase": admissionservice.Validate, "sideEffects": admissionservice.None, "rules": rules(),
+		},
 	})
 }
 
