@@ -75,6 +75,7 @@ func (c *config) keepOwnService(n *run.Node, d *door, self ownservice.Address) e
 	keeper := ownservice.New(ownservice.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes, Self: self, ClusterIP: networks.First(), Log: n.Log,
 		Engine: d.engine, Counted: d.countReplicas})
 	n.Go("keeping the Service of the API", keeper.Run)
+	n.Go("keeping the ranges and addresses of Services", d.ranges.Run)
 	n.Go("registering the served versions", localservices.Keeper{Config: localservices.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes,
 		Changed: d.relearned, Log: n.Log, Engine: d.engine}}.Run)
 	return nil

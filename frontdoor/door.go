@@ -20,6 +20,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reviews"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceranges"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/subresources"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/auditing"
@@ -66,7 +67,9 @@ type door struct {
 	access    *authfilters.Control
 	reads     *reads.Handlers
 	writes    *writes.Handlers
-	review    *reviews.Handlers
+	// ranges maintains the ServiceCIDRs and IPAddresses.
+	ranges serviceranges.Keeper
+	review *reviews.Handlers
 	// actions, components and connections serve requests that are not reads or writes of stored
 	// objects.
 	actions     *subresources.Handlers
@@ -173,6 +176,8 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	}
 	d.writes = &writes.Handlers{Store: b.Store, Reads: d.reads, Admission: b.Admission, Codec: codec, Vocabulary: n.Vocabulary, Log: n.Log,
 		Allow: d.access.Allow, Addresses: assigner}
+	d.ranges = serviceranges.Keeper{Config: serviceranges.Config{Vocabulary: n.Vocabulary, Store: b.Store, Writes: d.writes, Engine: d.engine, Default: assigner.Networks, Log: n.Log}}
+	assigner.Shown = d.ranges
 	tokens, err := issuer.New(n)
 	if err != nil {
 		return nil, err

@@ -41,7 +41,9 @@ type Config struct {
 	Networks Networks
 	// NodePorts is the range of node ports.
 	NodePorts Ports
-	Log       *slog.Logger
+	// Shown shows the addresses in the API; nil if it does not have them.
+	Shown Shown
+	Log   *slog.Logger
 }
 
 // Assigner assigns addresses. It is stateless: any number of them may share a store.
@@ -98,7 +100,11 @@ func (a *Assigner) Assign(ctx context.Context, r Request) (*Assignment, error) {
 func (m *Assignment) fill(ctx context.Context, r Request) error {
 	var problems field.Errors
 	spec, before := specOf(r.Service), specOf(r.Live)
-	needs := m.clusterIPs(spec, before, &problems)
+	networks, err := m.networks(ctx)
+	if err != nil {
+		return err
+	}
+	needs := m.clusterIPs(spec, before, networks, &problems)
 	needs = append(needs, m.nodePorts(spec, &problems)...)
 	needs = append(needs, m.healthPort(spec, before, &problems)...)
 	if causes := problems.Causes(); len(causes) > 0 {
@@ -140,7 +146,15 @@ func (m *Assignment) meet(ctx context.Context, n need) error {
 		problems.Invalid(n.at, n.shown, "provided "+n.from.what()+" is not in the valid range. The range of valid "+n.from.what()+"s is "+n.from.String())
 		return m.invalid(problems.Causes())
 	}
-	switch free, err := m.claimGiven(ctx, key); {
+	reserved, err := m.reserved(ctx, key)
+	if err != nil {
+		return err
+	}
+	free := false
+	if !reserved {
+		free, err = m.claimGiven(ctx, key)
+	}
+	switch {
 	case err != nil:
 		return err
 	case !free:
@@ -205,7 +219,12 @@ func Lost(err error) bool {
 
 // Keep frees the addresses that the Service gave up. Call it when the Service was
 // stored.
-func (m *Assignment) Keep(ctx context.Context) { m.giveBack(ctx, m.leaving) }
+func (m *Assignment) Keep(ctx context.Context) {
+	if !m.dryRun {
+		m.show(ctx, m.owner, keysOf(append(slices.Clone(m.claimed), m.renewed...)), keysOf(m.leaving))
+	}
+	m.giveBack(ctx, m.leaving)
+}
 
 // Undo frees the addresses claimed for the Service. Call it when the Service was not
 // stored.
@@ -221,6 +240,7 @@ func (a *Assigner) Release(ctx context.Context, service map[string]any) {
 			claims = append(claims, c)
 		}
 	}
+	a.show(ctx, ownerOf(service), nil, keysOf(claims))
 	a.giveBack(ctx, claims)
 }
 

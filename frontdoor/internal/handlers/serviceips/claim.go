@@ -194,6 +194,9 @@ func (m *Assignment) try(ctx context.Context, key resource.Key) (c claim, ok boo
 	if m.taken[key] {
 		return c, false, nil
 	}
+	if reserved, err := m.reserved(ctx, key); reserved || err != nil {
+		return c, false, err
+	}
 	if m.dryRun {
 		_, err := m.lookup(ctx, key)
 		if services.IsReason(err, services.ReasonNotFound) {

@@ -44,9 +44,9 @@ func (a *Assigner) held(service map[string]any) []resource.Key {
 }
 
 // clusterIPs sets the IP families of a Service and returns the addresses that it needs.
-func (m *Assignment) clusterIPs(spec, before map[string]any, problems *field.Errors) (needs []need) {
+func (m *Assignment) clusterIPs(spec, before map[string]any, networks Networks, problems *field.Errors) (needs []need) {
 	s := stackOf(spec)
-	s.settle(stackOf(before), m.Networks, problems)
+	s.settle(stackOf(before), networks.families(), problems)
 	if len(problems.Causes()) > 0 {
 		return nil
 	}
@@ -60,8 +60,8 @@ func (m *Assignment) clusterIPs(spec, before map[string]any, problems *field.Err
 		s.ips = append(s.ips, "")
 	}
 	for i, ip := range s.ips {
-		network, ok := m.Networks.of(s.families[i])
-		if !ok {
+		network := networks.space(s.families[i])
+		if len(network) == 0 {
 			continue // the address is in a network that is no longer configured
 		}
 		needs = append(needs, need{from: network, given: ip, at: atIPs, shown: s.ips, set: func(address string) {

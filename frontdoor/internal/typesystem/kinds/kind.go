@@ -107,6 +107,7 @@ const (
 	NameLabel       NameRule = "label"        // RFC 1123 label
 	NameLabel1035   NameRule = "label1035"    // RFC 1035 label (services)
 	NameConfigKey   NameRule = "config-key"   // the key of a ConfigMap (lease candidates)
+	NameIP          NameRule = "ip"           // a canonical IP address
 	NamePathSegment NameRule = "path-segment" // anything but . .. / % (roles and bindings)
 )
 
@@ -119,6 +120,8 @@ func (r NameRule) Format() format.Format {
 		return validation.IsDNS1035Label
 	case NameConfigKey:
 		return validation.IsConfigMapKey
+	case NameIP:
+		return format.CanonicalIP
 	case NamePathSegment:
 		return format.PathSegment
 	}

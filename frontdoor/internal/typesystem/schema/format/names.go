@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"net/netip"
 	"regexp"
 	"strings"
 
@@ -101,6 +102,18 @@ func pathOrStar(value string) []string {
 		return []string{"must not contain white-space or double slash"}
 	case strings.Contains(strings.TrimSuffix(value, "*"), "*"):
 		return []string{"wildcard can only do suffix matching"}
+	}
+	return nil
+}
+
+// CanonicalIP is an IP address in the form that all its spellings have in common.
+func CanonicalIP(value string) []string {
+	ip, err := netip.ParseAddr(value)
+	switch {
+	case err != nil || ip.Zone() != "":
+		return []string{"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"}
+	case ip.Unmap().String() != value:
+		return []string{`must be in canonical form ("` + ip.Unmap().String() + `")`}
 	}
 	return nil
 }
