@@ -55,6 +55,7 @@ var Functions = kinds.Functions{
 	Prepare: map[string]kinds.PrepareFunc{
 		"keepAllButEphemeralContainers": keepAllButEphemeralContainers,
 		"keepAllButResources":           keepAllButResources,
+		"showGates":                     showGates,
 		"syncSeccomp":                   syncSeccomp,
 	},
 	Grace: map[string]kinds.GraceFunc{

@@ -2,6 +2,7 @@ package pods
 
 import (
 	"maps"
+	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
@@ -29,6 +30,16 @@ func keepAllButEphemeralContainers(w kinds.Write, obj, old map[string]any) {
 	for _, field := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
 		kinds.Keep(tree.Object(obj, "metadata"), tree.Object(old, "metadata"), field)
 	}
+}
+
+// showGates sets the condition of a new pod with scheduling gates: the scheduler ignores
+// such pods.
+func showGates(w kinds.Write, obj, _ map[string]any) {
+	if len(rules.List(rules.Object(obj, "spec"), "schedulingGates")) == 0 {
+		return
+	}
+	tree.Object(obj, "status")["conditions"] = []any{map[string]any{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+		"message": "Scheduling is blocked due to non-empty scheduling gates", "lastProbeTime": nil, "lastTransitionTime": w.Now.UTC().Format(time.RFC3339)}}
 }
 
 // podGracePeriod returns the grace period of a pod. It is 0 for a pod that is not on a node

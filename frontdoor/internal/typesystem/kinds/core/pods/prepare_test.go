@@ -2,8 +2,11 @@ package pods
 
 import (
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 )
 
 func spec(t *testing.T, text string) map[string]any {
@@ -34,5 +37,19 @@ func TestGrace(t *testing.T) {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+// TestGates: a new pod with gates says so, and one without does not.
+func TestGates(t *testing.T) {
+	pod := spec(t, `{schedulingGates: [{name: a}]}`)
+	showGates(kinds.Write{Now: time.Unix(0, 0)}, pod, nil)
+	conditions := pod["status"].(map[string]any)["conditions"].([]any)
+	if c := conditions[0].(map[string]any); c["reason"] != "SchedulingGated" || c["status"] != "False" || c["lastTransitionTime"] != "1970-01-01T00:00:00Z" {
+		t.Errorf("%v", c)
+	}
+	pod = spec(t, `{}`)
+	if showGates(kinds.Write{}, pod, nil); pod["status"] != nil {
+		t.Errorf("%v", pod)
 	}
 }

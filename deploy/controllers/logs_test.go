@@ -1,0 +1,51 @@
+package controllers
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// component is a running program with what it has logged.
+type component struct {
+	name string
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (c *component) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.Write(b)
+}
+
+// end returns up to the last n bytes of the log.
+func (c *component) end(n int) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	said := c.text.String()
+	return said[max(0, len(said)-n):]
+}
+
+var (
+	// failure matches a line at the level of errors: klog's of Kubernetes, and those of
+	// structured loggers.
+	failure = regexp.MustCompile(`^[EF]\d{4} |^panic: |"level":"ERROR"|\bERROR\b|level=ERROR`)
+	// expected matches what components log at this level beside the original as well: two
+	// writers of one object have met; a controller has seen that its cache lacks its own
+	// write, and waits; it deletes a claim twice for the same reason; there is no manifest
+	// of metrics.
+	expected = regexp.MustCompile(`the object has been modified; please apply your changes to the latest version|` +
+		`read version: \d+ is not as new as written version: \d+|delete unused generated claim .* not found|The manifest file is empty, ignoring`)
+)
+
+// failures returns the lines at the level of errors that the original would not cause.
+func (c *component) failures() (lines []string) {
+	for line := range strings.SplitSeq(c.end(1<<30), "\n") {
+		if failure.MatchString(line) && !expected.MatchString(line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

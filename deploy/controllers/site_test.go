@@ -1,0 +1,196 @@
+// Package controllers makes a cluster of Portico at release 1.36, the controller manager
+// and the scheduler of Kubernetes 1.36, and kwok, whose nodes bring pods to their end
+// without running them. Workloads of each kind run to their end in it, and the components
+// log no error.
+package controllers
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/keyutil"
+)
+
+const (
+	root = "../.."
+	// patience is the timeout of all waiting, for busy machines.
+	patience = 3 * time.Minute
+)
+
+// site is a running cluster.
+type site struct {
+	dir, kubeconfig string
+	config          *rest.Config
+	client          kubernetes.Interface
+	components      []*component
+}
+
+// program returns a program that `make test-controllers` has built.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(root, "bin", name))
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		t.Fatalf("%v (make test-controllers makes it)", err)
+	}
+	return path
+}
+
+// start starts Portico.
+func start(t *testing.T) *site {
+	t.Helper()
+	s := &site{dir: t.TempDir()}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	listener.Close()
+	s.kubeconfig = filepath.Join(s.dir, "kubeconfig")
+	s.run(t, "portico", "--data-dir="+s.dir, "--vocabulary=k8s", "--emulated-version=1.36", "--bind-address=127.0.0.1", "--secure-port="+port, "--log-level=warn",
+		"--connect-allow-cidrs=127.0.0.1/32,::1/128")
+	eventually(t, "Portico is ready", func() (err error) {
+		if s.config, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil {
+			return err
+		}
+		s.config.QPS = -1
+		if s.client, err = kubernetes.NewForConfig(s.config); err != nil {
+			return err
+		}
+		return s.client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error()
+	})
+	return s
+}
+
+// run starts a program, which is stopped when the test ends.
+func (s *site) run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	c := &component{name: filepath.Base(name) + " " + args[0]}
+	process := exec.Command(program(t, name), args...)
+	process.Stdout, process.Stderr = c, c
+	process.Env = append(os.Environ(), "HOME="+s.dir)
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.components = append(s.components, c)
+	ended := make(chan struct{})
+	var failure error
+	go func() { failure = process.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		select {
+		case <-ended:
+			t.Errorf("%s has ended by itself: %v", c.name, failure)
+		default:
+			_ = process.Process.Signal(syscall.SIGTERM)
+			<-ended
+		}
+		if t.Failed() {
+			t.Logf("%s said: …%s", c.name, c.end(8000))
+		}
+	})
+}
+
+// eventually calls try until it succeeds.
+func eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) || t.Context().Err() != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// off are the controllers of Kubernetes whose work Portico does, and the cleaner of old
+// tokens, for which Portico does not record when tokens are used.
+var off = []string{"legacy-serviceaccount-token-cleaner-controller", "namespace-controller", "garbage-collector-controller", "serviceaccount-controller", "serviceaccount-token-controller",
+	"root-ca-certificate-publisher-controller", "resourcequota-controller", "persistentvolumeclaim-protection-controller",
+	"persistentvolume-protection-controller", "certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
+	"certificatesigningrequest-cleaner-controller", "clusterrole-aggregation-controller"}
+
+// startControllers starts the controller manager and the scheduler, each as its own user
+// with the roles that the API has for it.
+func (s *site) startControllers(t *testing.T) {
+	t.Helper()
+	s.run(t, "controllers/kubernetes", "kube-controller-manager", "--kubeconfig="+s.issue(t, "system:kube-controller-manager"),
+		"--use-service-account-credentials", "--secure-port=0", "--controllers=*,-"+strings.Join(off, ",-"),
+		"--horizontal-pod-autoscaler-sync-period=2s", "--horizontal-pod-autoscaler-initial-readiness-delay=1s", "--horizontal-pod-autoscaler-cpu-initialization-period=1s")
+	s.run(t, "controllers/kubernetes", "kube-scheduler", "--kubeconfig="+s.issue(t, "system:kube-scheduler"), "--secure-port=0")
+}
+
+// issue requests a client certificate for a user from the API, and returns a kubeconfig.
+func (s *site) issue(t *testing.T, user string) (kubeconfig string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: user}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := s.client.CertificatesV1().CertificateSigningRequests()
+	request, err := requests.Create(t.Context(), &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+	if _, err := requests.UpdateApproval(t.Context(), request.Name, request, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a certificate for "+user, func() error {
+		if request, err = requests.Get(t.Context(), request.Name, metav1.GetOptions{}); err == nil && len(request.Status.Certificate) == 0 {
+			err = errors.New("it is not signed")
+		}
+		return err
+	})
+	config, err := clientcmd.LoadFromFile(s.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, own := range config.AuthInfos {
+		own.Token, own.TokenFile = "", ""
+		own.ClientCertificateData, own.ClientKeyData = request.Status.Certificate, secret
+	}
+	kubeconfig = filepath.Join(s.dir, user+".kubeconfig")
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}

@@ -1,0 +1,262 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+const namespace = "work"
+
+var load = flag.Duration("load", 0, "how long Deployments are rolled and jobs are run after all workloads have ended")
+
+// TestControllers runs one workload of each kind to its end.
+func TestControllers(t *testing.T) {
+	s := start(t)
+	s.serveMetrics(t)
+	s.startControllers(t)
+	s.startNodes(t)
+	s.kubectl(t, "apply", "--server-side", "-f", "testdata/workloads.yaml")
+	for _, w := range []struct {
+		name string
+		done func(context.Context, kubernetes.Interface) error
+	}{
+		{"deployment", deployed}, {"budget", budgeted}, {"jobs", jobsDone}, {"stateful set", stateful}, {"daemon set", daemons},
+		{"autoscaler", autoscaled}, {"claim", claimed}, {"gate", gated}, {"policy", typeChecked}, {"cron job", scheduled},
+	} {
+		if !t.Run(w.name, func(t *testing.T) { eventually(t, w.name, func() error { return w.done(t.Context(), s.client) }) }) {
+			return
+		}
+	}
+	t.Run("replaced", s.replaced)
+	t.Run("load", s.loaded)
+	for _, c := range s.components {
+		if lines := c.failures(); len(lines) > 0 {
+			t.Errorf("%s has logged %d errors:\n%s", c.name, len(lines), strings.Join(lines[:min(len(lines), 30)], "\n"))
+		}
+	}
+	t.Run("deleted", s.deleted) // in a namespace that is deleted, controllers log errors beside the original too
+}
+
+// kubectl runs kubectl as the administrator.
+func (s *site) kubectl(t *testing.T, args ...string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), program(t, "kubectl"), args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig, "HOME="+s.dir)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+}
+
+// want returns an error unless two values are equal.
+func want[T comparable](what string, got, want T) error {
+	if got != want {
+		return fmt.Errorf("%s: %v, want %v", what, got, want)
+	}
+	return nil
+}
+
+func deployed(ctx context.Context, c kubernetes.Interface) error {
+	d, err := c.AppsV1().Deployments(namespace).Get(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	slices, err := c.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
+	if err != nil {
+		return err
+	}
+	if len(slices.Items) != 1 {
+		return fmt.Errorf("%d endpoint slices", len(slices.Items))
+	}
+	return errors.Join(want("available", d.Status.AvailableReplicas, 3), want("endpoints", len(slices.Items[0].Endpoints), 3))
+}
+
+func budgeted(ctx context.Context, c kubernetes.Interface) error {
+	b, err := c.PolicyV1().PodDisruptionBudgets(namespace).Get(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return want("disruptions allowed", b.Status.DisruptionsAllowed, 2)
+}
+
+func jobsDone(ctx context.Context, c kubernetes.Interface) error {
+	var problems []error
+	for name, pods := range map[string]int32{"plain": 3, "indexed": 4, "trained": 1} {
+		job, err := c.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		complete := false
+		for _, condition := range job.Status.Conditions {
+			complete = complete || condition.Type == "Complete" && condition.Status == corev1.ConditionTrue
+		}
+		problems = append(problems, want(name+" succeeded", job.Status.Succeeded, pods), want(name+" complete", complete, true))
+		if u := job.Status.UncountedTerminatedPods; u != nil && len(u.Succeeded) > 0 {
+			problems = append(problems, fmt.Errorf("%s has uncounted pods", name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func stateful(ctx context.Context, c kubernetes.Interface) error {
+	set, err := c.AppsV1().StatefulSets(namespace).Get(ctx, "data", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	claims, err := c.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	bound := 0
+	for _, claim := range claims.Items {
+		if claim.Status.Phase == corev1.ClaimBound {
+			bound++
+		}
+	}
+	return errors.Join(want("available", set.Status.AvailableReplicas, 2), want("bound claims", bound, 2))
+}
+
+func daemons(ctx context.Context, c kubernetes.Interface) error {
+	set, err := c.AppsV1().DaemonSets(namespace).Get(ctx, "agent", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return want("available", set.Status.NumberAvailable, nodes)
+}
+
+func autoscaled(ctx context.Context, c kubernetes.Interface) error {
+	hpa, err := c.AutoscalingV2().HorizontalPodAutoscalers(namespace).Get(ctx, "scaled", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	d, err := c.AppsV1().Deployments(namespace).Get(ctx, "scaled", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(want("desired", hpa.Status.DesiredReplicas, 4), want("available", d.Status.AvailableReplicas, 4))
+}
+
+// claimed: a device was allocated to the pod of a job, which has ended, so its claim is
+// deleted.
+func claimed(ctx context.Context, c kubernetes.Interface) error {
+	pods, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "job-name=trained"})
+	if err != nil {
+		return err
+	}
+	claims, err := c.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	if len(pods.Items) != 1 || len(pods.Items[0].Status.ResourceClaimStatuses) != 1 {
+		return fmt.Errorf("%d pods", len(pods.Items))
+	}
+	return errors.Join(want("node with the device", pods.Items[0].Spec.NodeName, nodeName(1)), want("claims", len(claims.Items), 0))
+}
+
+// gated: a pod waits for its gate.
+func gated(ctx context.Context, c kubernetes.Interface) error {
+	pod, err := c.CoreV1().Pods(namespace).Get(ctx, "gated", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if len(pod.Spec.SchedulingGates) > 0 {
+		if len(pod.Status.Conditions) == 0 || pod.Status.Conditions[0].Reason != "SchedulingGated" {
+			return fmt.Errorf("conditions %+v", pod.Status.Conditions)
+		}
+		if _, err := c.CoreV1().Pods(namespace).Patch(ctx, "gated", types.MergePatchType, []byte(`{"spec":{"schedulingGates":null}}`), metav1.PatchOptions{}); err != nil {
+			return err
+		}
+	}
+	return want("phase", pod.Status.Phase, corev1.PodRunning)
+}
+
+func typeChecked(ctx context.Context, c kubernetes.Interface) error {
+	p, err := c.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, "owned", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return want("observed generation", p.Status.ObservedGeneration, p.Generation)
+}
+
+func scheduled(ctx context.Context, c kubernetes.Interface) error {
+	job, err := c.BatchV1().CronJobs(namespace).Get(ctx, "often", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return want("succeeded", job.Status.LastSuccessfulTime != nil, true)
+}
+
+// roll gives the pods of a Deployment a new template.
+func (s *site) roll(ctx context.Context, name string, revision int) error {
+	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"revision":"%d"}}}}}`, revision)
+	_, err := s.client.AppsV1().Deployments(namespace).Patch(ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	return err
+}
+
+// replaced rolls a Deployment and drains a node.
+func (s *site) replaced(t *testing.T) {
+	if err := s.roll(t.Context(), "web", 1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Deployment is rolled", func() error {
+		d, err := s.client.AppsV1().Deployments(namespace).Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return errors.Join(want("observed", d.Status.ObservedGeneration, d.Generation), want("updated", d.Status.UpdatedReplicas, 3), want("all", d.Status.Replicas, 3), want("available", d.Status.AvailableReplicas, 3))
+	})
+	s.kubectl(t, "drain", nodeName(0), "--ignore-daemonsets", "--force", "--delete-emptydir-data", "--timeout=2m")
+	eventually(t, "pods are elsewhere", func() error { return deployed(t.Context(), s.client) })
+	s.kubectl(t, "uncordon", nodeName(0))
+}
+
+// loaded rolls a Deployment and runs jobs for a while.
+func (s *site) loaded(t *testing.T) {
+	if *load == 0 {
+		t.Skip("-load is not set")
+	}
+	ends := time.Now().Add(*load)
+	for i := 2; time.Now().Before(ends); i++ {
+		if err := s.roll(t.Context(), "web", i); err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("load-%d", i)
+		s.kubectl(t, "create", "job", name, "--image=job", "-n", namespace)
+		eventually(t, name, func() error {
+			job, err := s.client.BatchV1().Jobs(namespace).Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			return errors.Join(want("succeeded", job.Status.Succeeded, 1), deployed(t.Context(), s.client))
+		})
+		s.kubectl(t, "delete", "job", name, "-n", namespace)
+	}
+}
+
+// deleted deletes the namespace with all workloads.
+func (s *site) deleted(t *testing.T) {
+	s.kubectl(t, "delete", "namespace", namespace, "--timeout=3m")
+	eventually(t, "volumes are released", func() error {
+		list, err := s.client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, volume := range list.Items {
+			if volume.Status.Phase == corev1.VolumeBound {
+				return fmt.Errorf("%s is bound", volume.Name)
+			}
+		}
+		return nil
+	})
+}
