@@ -80,6 +80,9 @@ type structure struct {
 	// initialSize is the length of the default's JSON.
 	initialSize int
 	keywords    *keywords.Set
+	// keys identify the items of a list; atomic is a map whose entries have no identity.
+	keys   []string
+	atomic bool
 
 	allOf, anyOf, oneOf []*node
 	not                 *node
@@ -92,6 +95,7 @@ func (e *Engine) structural(s *spec.Schema) *node {
 	prefix := vocabulary.K8s().Extension
 	n := &node{custom: &structure{nullable: s.Nullable, initial: s.Default, keywords: keywords.Compile(s),
 		keep: s.Extensions[prefix+"preserve-unknown-fields"] == true, embedded: s.Extensions[prefix+"embedded-resource"] == true}}
+	n.custom.identify(s.Extensions, prefix)
 	if s.Default != nil {
 		n.custom.initialSize = len(field.Display(s.Default))
 	}
@@ -198,8 +202,8 @@ func (s *structure) complete(n *node, m map[string]any, b *budget.Budget) {
 	}
 }
 
-// custom validates a value of a custom type and all values below it.
-func (c *check) custom(n *node, value, old any, at *field.Path) {
+// customValue is custom without regard to what is stored.
+func (c *check) customValue(n *node, value, old any, at *field.Path) {
 	if c.budget.Over() {
 		return
 	}
@@ -207,13 +211,16 @@ func (c *check) custom(n *node, value, old any, at *field.Path) {
 		return
 	}
 	n.custom.keywords.Check(&c.Errors, value, at)
-	c.combinators(n.custom, value, at)
+	c.combinators(n.custom, value, old, at)
 	switch v := value.(type) {
 	case map[string]any:
 		if n.custom.embedded {
 			c.embedded(v, at)
 		}
 		before, _ := old.(map[string]any)
+		if n.custom.atomic {
+			before = nil
+		}
 		for name, item := range v {
 			if f := n.fields[name]; f != nil {
 				c.value(f.node, item, before[name], &field.Path{Parent: at, Name: name})
@@ -222,10 +229,17 @@ func (c *check) custom(n *node, value, old any, at *field.Path) {
 			}
 		}
 	case []any:
+		before := c.before(n.custom, old)
 		for i, item := range v {
-			if n.item != nil {
-				c.value(n.item, item, nil, &field.Path{Parent: at, Index: i})
+			if n.item == nil {
+				continue
 			}
+			var stored any
+			if before != nil {
+				key, _, _ := rules.IdentityOf(item, n.custom.keys, nil)
+				stored = before[key]
+			}
+			c.value(n.item, item, stored, &field.Path{Parent: at, Index: i})
 		}
 	}
 }
@@ -251,23 +265,23 @@ func (c *check) embedded(m map[string]any, at *field.Path) {
 
 // combinators validates a value against allOf, anyOf, oneOf, not and schemas beside
 // references.
-func (c *check) combinators(s *structure, value any, at *field.Path) {
+func (c *check) combinators(s *structure, value, old any, at *field.Path) {
 	for _, part := range s.besides {
-		c.custom(part, value, nil, at)
+		c.custom(part, value, old, at)
 	}
-	c.all(s.allOf, value, at)
+	c.all(s.allOf, value, old, at)
 	if s.anyOf == nil && s.oneOf == nil && s.not == nil {
 		return
 	}
 	where := strconv.Quote(at.String())
 	if len(s.anyOf) > 0 {
-		if matching, trials := c.matching(s.anyOf, value, at); matching == 0 {
+		if matching, trials := c.matching(s.anyOf, value, nil, at); matching == 0 {
 			c.Invalid(noField, "", where+" must validate at least one schema (anyOf)")
 			c.Join(&trials[0].Errors)
 		}
 	}
 	if len(s.oneOf) > 0 {
-		switch matching, trials := c.matching(s.oneOf, value, at); {
+		switch matching, trials := c.matching(s.oneOf, value, nil, at); {
 		case matching == 0:
 			c.Invalid(noField, "", where+" must validate one and only one schema (oneOf). Found none valid")
 			c.Join(&trials[0].Errors)
@@ -276,7 +290,7 @@ func (c *check) combinators(s *structure, value any, at *field.Path) {
 		}
 	}
 	if s.not != nil {
-		if matching, _ := c.matching([]*node{s.not}, value, at); matching > 0 {
+		if matching, _ := c.matching([]*node{s.not}, value, nil, at); matching > 0 {
 			c.Invalid(noField, "", where+" must not validate the schema (not)")
 		}
 	}
@@ -286,8 +300,8 @@ func (c *check) combinators(s *structure, value any, at *field.Path) {
 var noField = &field.Path{Name: "<nil>"}
 
 // all validates a value against the schemas of allOf.
-func (c *check) all(parts []*node, value any, at *field.Path) {
-	fits, trials := c.matching(parts, value, at)
+func (c *check) all(parts []*node, value, old any, at *field.Path) {
+	fits, trials := c.matching(parts, value, old, at)
 	if fits == len(parts) {
 		return
 	}
@@ -304,10 +318,10 @@ func (c *check) all(parts []*node, value any, at *field.Path) {
 // matching returns the number of schemas that a value matches, and the errors of each. It
 // validates a value once per schema: validating it again for its errors would double the
 // work at every level of nested schemas.
-func (c *check) matching(nodes []*node, value any, at *field.Path) (count int, trials []*check) {
+func (c *check) matching(nodes []*node, value, old any, at *field.Path) (count int, trials []*check) {
 	for _, n := range nodes {
-		trial := &check{Check: rules.Check{Vocabulary: c.Vocabulary}, budget: c.budget}
-		trial.custom(n, value, nil, at)
+		trial := &check{Check: rules.Check{Vocabulary: c.Vocabulary}, budget: c.budget, ratchets: c.ratchets}
+		trial.custom(n, value, old, at)
 		if !trial.Any() {
 			count++
 		}

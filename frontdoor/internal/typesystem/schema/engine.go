@@ -145,7 +145,8 @@ type Change struct {
 // ValidateChange returns nil, a Status (422) with all causes, or Timeout (504) if ctx is
 // over first. It modifies neither object.
 func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
-	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Release: e.release, Root: ch.Object, Subresource: ch.Subresource, Feature: ch.Feature}, budget: budget.New(ctx)}
+	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Release: e.release, Root: ch.Object, Subresource: ch.Subresource, Feature: ch.Feature}, budget: budget.New(ctx),
+		ratchets: ch.Old != nil && ch.Type.Custom && !e.release.Before(release.V136)}
 	c.metadata(ch)
 	if root := e.node(ch.Type.Definition); root != nil {
 		c.value(root, ch.Object, ch.Old, nil)

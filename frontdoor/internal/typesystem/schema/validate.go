@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
@@ -16,6 +15,9 @@ import (
 type check struct {
 	rules.Check
 	budget *budget.Budget
+	// ratchets drops errors of values that stay as they are stored. changed is set when a
+	// value with errors, within the one that is validated, is known to differ.
+	ratchets, changed bool
 }
 
 // object validates an object with declared fields. old is nil for a create, and where the
@@ -28,7 +30,7 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 	}
 	for _, name := range n.blank {
 		if f := n.fields[name]; rules.Empty(m[name]) {
-			c.scalar(f.rules, f.blank(m[name]), f.rules.Place(at, name))
+			f.rules.CheckScalar(&c.Check, f.blank(m[name]), f.rules.Place(at, name))
 		}
 	}
 	surplus := n.rules.Surplus(m)
@@ -45,9 +47,9 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 		switch {
 		case f.rules == nil || rules.Empty(value) && slices.Contains(n.required, name):
 		case f.kind == intOrString, f.stated && value == "" && !f.rules.NotEmpty:
-			c.scalar(f.rules, value, below) // "" is not a valid percentage, or is a value like any other
+			f.rules.CheckScalar(&c.Check, value, below) // "" is not a valid percentage, or is a value like any other
 		default:
-			c.field(f.rules, value, below)
+			f.rules.Check(&c.Check, value, below)
 		}
 		if !f.plain && (f.rules == nil || !f.rules.Unchecked) {
 			c.value(f.node, value, old[name], below)
@@ -67,7 +69,7 @@ func (c *check) reported(n *node, value, old any, at *field.Path) {
 	}
 	for name, r := range n.rules.Fields {
 		if given, ok := status[name]; ok {
-			c.field(r, given, at.Field(name))
+			r.Check(&c.Check, given, at.Field(name))
 		}
 	}
 	before, _ := old.(map[string]any)
@@ -125,125 +127,6 @@ func (c *check) ruleset(r *kinds.Rules, m, old map[string]any, at *field.Path) {
 	}
 	for _, compare := range r.CheckFuncs {
 		compare(&c.Check, m, old, at)
-	}
-}
-
-// field validates the value of one field, and each item of a list.
-func (c *check) field(r *kinds.Field, value any, at *field.Path) {
-	if r.Forbidden != "" && !rules.Empty(value) {
-		c.Forbidden(at, r.Forbidden)
-		return
-	}
-	switch v := value.(type) {
-	case []any:
-		c.listField(r, v, at)
-	case map[string]any:
-		if r.NotEmpty && len(v) == 0 {
-			c.Required(at, "")
-		}
-		if r.MaxItems > 0 && len(v) > r.MaxItems {
-			c.TooMany(at, len(v), r.MaxItems)
-		}
-		for key, item := range v {
-			where := r.EntryPlace(at, key)
-			if r.KeyCheck != nil {
-				for _, problem := range r.KeyCheck(key) {
-					c.Invalid(where, key, problem)
-				}
-			}
-			if r.Checked != nil {
-				c.scalar(r, item, where)
-			}
-		}
-	default:
-		if value == "" && r.NotEmpty {
-			c.Required(at, "")
-		} else if value != "" { // absent required values are reported elsewhere
-			c.scalar(r, value, at)
-		}
-	}
-}
-
-func (c *check) listField(r *kinds.Field, items []any, at *field.Path) {
-	if r.NotEmpty && len(items) == 0 {
-		c.Required(at, "")
-	}
-	switch {
-	case r.MaxItems == 0 || len(items) <= r.MaxItems:
-	case r.Says != "":
-		c.Invalid(at, items, r.Says)
-	default:
-		c.TooMany(at, len(items), r.MaxItems)
-	}
-	for i, item := range items {
-		if _, isObject := item.(map[string]any); !isObject {
-			c.scalar(r, item, r.ItemPlace(at, i))
-		}
-	}
-	if len(r.Unique) > 0 {
-		c.unique(r.Unique, items, at)
-	}
-}
-
-// unique checks that no two items of a list have the same key.
-func (c *check) unique(by []string, items []any, at *field.Path) {
-	if len(items) < 2 {
-		return
-	}
-	seen := make(map[string]bool, len(items))
-	for i, item := range items {
-		key, value, where := rules.IdentityOf(item, by, &field.Path{Parent: at, Index: i})
-		if seen[key] {
-			c.Duplicate(where, value)
-		}
-		seen[key] = true
-	}
-}
-
-// scalar validates one value that is neither an object nor a list.
-func (c *check) scalar(r *kinds.Field, value any, at *field.Path) {
-	if i, ok := rules.Whole(value); ok {
-		c.number(r, value, i, at)
-		return
-	}
-	s, ok := value.(string)
-	if !ok {
-		return
-	}
-	if len(r.Enum) > 0 && !slices.Contains(r.Enum, s) {
-		if r.Says != "" {
-			c.Invalid(at, s, r.Says)
-		} else {
-			c.NotSupported(at, s, r.Enum...)
-		}
-		return
-	}
-	if r.MaxLength > 0 && len(s) > r.MaxLength {
-		c.TooLong(at, r.MaxLength)
-	}
-	if r.Expression != nil && !r.Expression.MatchString(s) {
-		c.Invalid(at, value, "must match "+r.Pattern)
-	}
-	if r.Checked != nil {
-		for _, problem := range r.Checked(s) {
-			c.Invalid(at, value, problem)
-		}
-	}
-}
-
-// number validates the bounds of a number.
-func (c *check) number(r *kinds.Field, value any, i int64, at *field.Path) {
-	below, above := r.Min != nil && i < *r.Min, r.Max != nil && i > *r.Max
-	switch {
-	case !below && !above || r.None(value):
-	case r.Says != "":
-		c.Invalid(at, value, r.Says)
-	case r.Min != nil && r.Max != nil:
-		c.Invalid(at, value, fmt.Sprintf("must be between %d and %d, inclusive", *r.Min, *r.Max))
-	case below:
-		c.Invalid(at, value, fmt.Sprintf("must be greater than or equal to %d", *r.Min))
-	case above:
-		c.Invalid(at, value, fmt.Sprintf("must be less than or equal to %d", *r.Max))
 	}
 }
 

@@ -42,6 +42,19 @@ func (e *Errors) full() bool {
 	return true
 }
 
+// Count returns the number of errors so far.
+func (e *Errors) Count() int { return len(e.causes) + e.more }
+
+// Cut removes the errors after the first n.
+func (e *Errors) Cut(n int) {
+	e.more = max(0, n-len(e.causes))
+	kept := e.causes[:min(n, len(e.causes))]
+	for _, c := range e.causes[len(kept):] {
+		e.text -= len(c.Field) + len(c.Message)
+	}
+	e.causes = kept
+}
+
 // Full reports whether the limits are reached: a walk may stop then.
 func (e *Errors) Full() bool { return len(e.causes) >= maxErrors || e.text >= maxText }
 
