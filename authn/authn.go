@@ -20,6 +20,7 @@ type chain struct {
 	methods   []method.Method
 	audiences []string // of this API
 	anonymous bool
+	revoked   *revocations // nil if they are not looked up
 	log       *slog.Logger
 }
 
@@ -33,7 +34,7 @@ func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (servi
 		result, err := m.Authenticate(ctx, c)
 		if err == nil {
 			result.Credential.Method = m.Name()
-			return a.complete(result, c)
+			return a.complete(ctx, result, c)
 		}
 		if errors.Is(err, method.ErrNone) {
 			continue
@@ -57,9 +58,9 @@ func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (servi
 	}, nil
 }
 
-// complete adds the audiences and the group system:authenticated. Credentials without
-// audiences are valid for those of this API.
-func (a *chain) complete(result services.Authentication, c services.Credentials) (services.Authentication, error) {
+// complete adds the audiences and the group system:authenticated, and refuses what is revoked.
+// Credentials without audiences are valid for those of this API.
+func (a *chain) complete(ctx context.Context, result services.Authentication, c services.Credentials) (services.Authentication, error) {
 	if len(result.Audiences) == 0 {
 		result.Audiences = method.Shared(c.Audiences, a.audiences)
 	}
@@ -67,6 +68,11 @@ func (a *chain) complete(result services.Authentication, c services.Credentials)
 		return services.Authentication{}, services.Unauthorized("")
 	}
 	result.User.Groups = withAuthenticated(result.User)
+	if a.revoked != nil {
+		if err := a.revoked.check(ctx, &result, c.NotOlderThan); err != nil {
+			return services.Authentication{}, err
+		}
+	}
 	return result, nil
 }
 

@@ -38,7 +38,16 @@ func start(ctx context.Context, n *run.Node) error {
 		return err
 	}
 	anonymous, _ := n.Flags.GetBool("anonymous-auth")
-	contract.Authn.Offer(n, &chain{methods: methods, audiences: audiences, anonymous: anonymous, log: n.Log})
+	a := &chain{methods: methods, audiences: audiences, anonymous: anonymous, log: n.Log}
+	if lookup, _ := n.Flags.GetBool("revocation-lookup"); lookup {
+		store, err := contract.Store.Use(ctx, n)
+		if err != nil {
+			return err
+		}
+		a.revoked = &revocations{store: store, log: n.Log}
+		n.Go("reading revocations", a.revoked.run)
+	}
+	contract.Authn.Offer(n, a)
 	return nil
 }
 
@@ -46,6 +55,7 @@ func flags(fs *pflag.FlagSet) {
 	fs.StringArray("token-auth-file", nil, "CSV file of static tokens: token,user,uid,\"group1,group2\"; may be given more than once")
 	fs.StringArray("client-ca-file", nil, "PEM file of the authorities whose client certificates name users; may be given more than once")
 	fs.Bool("anonymous-auth", true, "treat requests without credentials as system:anonymous; otherwise they get 401")
+	fs.Bool("revocation-lookup", true, "refuse credentials that a Revocation names; false is for a cluster whose administrators have revoked themselves")
 	fs.Bool("enable-bootstrap-token-auth", false, "accept bootstrap tokens, which are Secrets in the system namespace")
 
 	fs.StringArray("service-account-key-file", nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")

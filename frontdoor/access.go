@@ -4,6 +4,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/backends"
 	"github.com/portico-platform/portico/frontdoor/internal/http/authfilters"
 	"github.com/portico-platform/portico/frontdoor/internal/http/live"
+	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
@@ -16,6 +17,10 @@ func (c *config) newAccess(n *run.Node, b backends.Services) *authfilters.Contro
 	access.Limit(authfilters.Limits{Reads: c.reads, Writes: c.writes, Connections: c.connections.Inflight, Fair: c.fairness, Timeout: c.requestTimeout}, n.Metrics)
 	n.Go("access to health checks", access.FollowHealth)
 	n.Go("checking long-running requests", running.Run)
-	b.Follow(n, running.PolicyChanged, identities.ObjectsChanged, running.ObjectsChanged)
+	b.Follow(n, backends.Observers{
+		Policy:  []changes.Observer{running.PolicyChanged},
+		Bound:   []changes.Observer{identities.ObjectsChanged, running.ObjectsChanged},
+		Revoked: []changes.Observer{identities.Revoked, running.Revoked},
+	})
 	return access
 }

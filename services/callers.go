@@ -27,7 +27,8 @@ type Caller struct {
 //
 //	service    reads                                       follows      changes
 //	frontdoor  any type                                    any type     any type
-//	authn      secrets, serviceaccounts, pods              nothing      nothing
+//	authn      secrets, serviceaccounts, pods;             nothing      nothing
+//	           it lists revocations
 //	authz      roles, bindings; what nodes need: pods,     the same     nothing
 //	           persistentvolumes and volumeattachments
 //	admission  what its plugins read: typesOfAdmission,    its mirrors  resourcequotas: status.used; new namespaces;
@@ -56,7 +57,8 @@ func Callers() map[string][]Caller {
 	return map[string][]Caller{
 		"Store/Get": {frontdoor, authz, {Service: "admission", Types: slices.Concat(read, mirrored), Custom: true},
 			{Service: "authn", Types: []resource.GroupResource{{Resource: "secrets"}, {Resource: "serviceaccounts"}, {Resource: "pods"}}}},
-		"Store/List":     {frontdoor, authz, {Service: "admission", Types: slices.Concat(read, mirrored), Custom: true}},
+		"Store/List": {frontdoor, authz, {Service: "authn", Types: []resource.GroupResource{{Group: "access.portico.dev", Resource: "revocations"}}},
+			{Service: "admission", Types: slices.Concat(read, mirrored), Custom: true}},
 		"Store/Revision": {frontdoor, {Service: "authn"}, {Service: "authz"}, {Service: "admission"}},
 		"Store/Heads":    {frontdoor},
 		"Store/Create":   {frontdoor, {Service: "admission", Types: []resource.GroupResource{{Resource: "namespaces"}}}},

@@ -26,6 +26,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/quota"
 	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/revocation"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -120,6 +121,7 @@ func Table(e Environment) []Plugin {
 	converts := converter{webhooks, delegated, e.mutator(known.Labels)}
 	table := []Plugin{
 		{Name: "grants", Always: true, Concerns: inGroup(granting.group), Validate: granting.validate},
+		{Name: "revocations", Always: true, Concerns: inGroup(revocation.Group), Validate: revoking{e.Authz}.validate},
 		{Name: "AlwaysAdmit", Deprecated: true},
 		{Name: "NamespaceAutoProvision", Mutate: provision.Mutate},
 		{Name: "NamespaceLifecycle", Default: true, Concerns: lifecycle.concerns, Mutate: lifecycle.admit, Validate: lifecycle.admit},

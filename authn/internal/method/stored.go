@@ -28,6 +28,10 @@ func coreKey(kind, namespace, name string) resource.Key {
 func readObject(ctx context.Context, store services.Reader, key resource.Key, read services.Read) (storedObject, error) {
 	var object storedObject
 	stored, err := store.Get(ctx, services.GetRequest{Key: key, Read: read})
+	if read.Mode == services.NotOlderThan && services.IsReason(err, services.ReasonTimeout) {
+		// A revision of the future, from before etcd was restored.
+		stored, err = store.Get(ctx, services.GetRequest{Key: key})
+	}
 	if err != nil {
 		return object, err
 	}

@@ -38,6 +38,7 @@ func Watches(t *testing.T, doors ...*cluster.Cluster) {
 	t.Run("Policy", s.policy)
 	t.Run("Impersonation", s.impersonation)
 	t.Run("Accounts", s.accounts)
+	t.Run("Revocations", s.revocations)
 	t.Run("File", s.file)
 }
 
@@ -259,4 +260,81 @@ func (s *scene) file(t *testing.T) {
 	s.stays(t, "the entry that is still there", staying)
 	replace()
 	s.ends(t, "the last entry", staying, http.StatusUnauthorized)
+}
+
+// revocations refuses an account by its name, and all of a namespace by their group, at once and
+// also where their tokens are cached; and no longer once the Revocation is gone.
+func (s *scene) revocations(t *testing.T) {
+	const path = "/apis/access.portico.dev/v1/revocations"
+	for _, name := range []string{"revoked", "trusted"} {
+		s.must(t, "POST", s.in("serviceaccounts"), fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
+		s.grant(t, name, "ServiceAccount", name)
+	}
+	revoked, trusted := s.token(t, "revoked", ""), s.token(t, "trusted", "")
+	other := s.watches(t, trusted, nil)
+	for name, spec := range map[string]string{
+		"by-user":  fmt.Sprintf(`"user":"system:serviceaccount:%s:revoked"`, s.namespace),
+		"by-group": fmt.Sprintf(`"group":"system:serviceaccounts:%s","issuedBefore":%q`, s.namespace, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)),
+	} {
+		watches := s.watches(t, revoked, nil)
+		s.must(t, "POST", path, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{%s,"reason":"lost"}}`, name, spec))
+		began := time.Now()
+		s.answers(t, name, revoked, http.StatusUnauthorized)
+		t.Logf("%s: the token was refused after %v", name, time.Since(began))
+		s.ends(t, name, watches, http.StatusUnauthorized)
+		if name == "by-user" {
+			s.answers(t, "another account", trusted, http.StatusOK)
+		} else {
+			s.ends(t, "another account", other, http.StatusUnauthorized)
+			other = nil
+		}
+		s.must(t, "DELETE", path+"/"+name, "")
+		s.answers(t, "after "+name, revoked, http.StatusOK)
+		if other == nil {
+			other = s.watches(t, trusted, nil)
+		}
+	}
+	s.refusedRevocations(t, path)
+}
+
+// answers waits until every front door answers a token with a code, for a second.
+func (s *scene) answers(t *testing.T, what, token string, code int) {
+	t.Helper()
+	began := time.Now()
+	for _, door := range s.doors {
+		as := *door
+		as.Token = token
+		for got := 0; got != code; {
+			if got = as.Ask(t, cluster.Request{Path: s.in("configmaps")}).Code; got != code && time.Since(began) > time.Second {
+				t.Fatalf("%s: %d after %v", what, got, time.Since(began))
+			}
+		}
+	}
+}
+
+// refusedRevocations writes Revocations that are not valid, and some that their writer may not
+// write.
+func (s *scene) refusedRevocations(t *testing.T, path string) {
+	group := s.doors[0].Vocabulary.Group("rbac.authorization.")
+	s.must(t, "POST", s.rbac+"/clusterroles", `{"metadata":{"name":"revoker"},"rules":[{"apiGroups":["access.portico.dev"],"resources":["revocations"],"verbs":["create"]},
+		{"apiGroups":["access.portico.dev"],"resources":["users"],"verbs":["revoke"],"resourceNames":["system:node:lost"]}]}`)
+	s.must(t, "POST", s.rbac+"/clusterrolebindings", fmt.Sprintf(`{"metadata":{"name":"revoker"},"roleRef":{"apiGroup":%q,"kind":"ClusterRole","name":"revoker"},
+		"subjects":[{"kind":"User","apiGroup":%q,"name":"rita"}]}`, group, group))
+	created := s.doors[0].Vocabulary.Behaviour.CreatedStatus
+	for spec, want := range map[string]int{
+		`{"user":"jane","reason":"left"}`:                    created,
+		`{"user":"system:node:lost","reason":"lost"}`:        created,
+		`{"user":"system:node:other","reason":"lost"}`:       http.StatusForbidden,
+		`{"group":"system:masters","reason":"oops"}`:         http.StatusForbidden,
+		`{"user":"jane"}`:                                    http.StatusUnprocessableEntity,
+		`{"user":"jane","serial":"1","reason":"lost"}`:       http.StatusUnprocessableEntity,
+		`{"serial":"0x1","reason":"lost"}`:                   http.StatusUnprocessableEntity,
+		`{"user":"jane","until":"tomorrow","reason":"lost"}`: http.StatusBadRequest,
+	} {
+		a := s.doors[0].Ask(t, cluster.Request{Method: http.MethodPost, Path: path + "?dryRun=All", Header: http.Header{"Impersonate-User": {"rita"}},
+			Body: `{"metadata":{"name":"r"},"spec":` + spec + `}`})
+		if a.Code != want {
+			t.Errorf("%s: %d %s, want %d", spec, a.Code, a.Body, want)
+		}
+	}
 }

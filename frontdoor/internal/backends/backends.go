@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/revocation"
 )
 
 // Services are the services that the front door calls.
@@ -93,9 +94,13 @@ func follow(n *run.Node, what string, heads *changes.Heads, observers ...changes
 	}
 }
 
-// Follow begins to follow roles and bindings, and the types that credentials are bound to. It
-// must be called once.
-func (s Services) Follow(n *run.Node, policy changes.Observer, bound ...changes.Observer) {
-	follow(n, "roles and bindings", s.policy, policy)
-	follow(n, "what credentials are bound to", s.heads(n, inGroup("", "secrets", "serviceaccounts", "pods")), bound...)
+// Observers learn of changes of what a caller may do: of roles and bindings, of the types that
+// credentials are bound to, and of Revocations.
+type Observers struct{ Policy, Bound, Revoked []changes.Observer }
+
+// Follow begins to follow these types. It must be called once.
+func (s Services) Follow(n *run.Node, o Observers) {
+	follow(n, "roles and bindings", s.policy, o.Policy...)
+	follow(n, "what credentials are bound to", s.heads(n, inGroup("", "secrets", "serviceaccounts", "pods")), o.Bound...)
+	follow(n, "revocations", s.heads(n, inGroup(revocation.Group, revocation.Resource)), o.Revoked...)
 }

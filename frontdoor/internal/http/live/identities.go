@@ -69,7 +69,7 @@ func (i *Identities) Authenticate(ctx context.Context, c services.Credentials) (
 
 // ObjectsChanged is the changes.Observer of the types that credentials are bound to.
 func (i *Identities) ObjectsChanged(revision int64, list []services.Change) {
-	i.reached.Store(revision)
+	reach(&i.reached, revision, list)
 	if list == nil {
 		i.known.Purge()
 	}
@@ -77,6 +77,23 @@ func (i *Identities) ObjectsChanged(revision int64, list []services.Change) {
 		for _, key := range i.bound.to(&list[c]) {
 			i.known.Remove(key)
 		}
+	}
+}
+
+// Revoked is the changes.Observer of Revocations, which may concern any credentials.
+func (i *Identities) Revoked(revision int64, list []services.Change) {
+	reach(&i.reached, revision, list)
+	i.known.Purge()
+}
+
+// reach moves a revision forward. Where following begins again it may also go back: etcd may
+// have been restored.
+func reach(revision *atomic.Int64, to int64, list []services.Change) {
+	if list == nil {
+		revision.Store(to)
+		return
+	}
+	for at := revision.Load(); at < to && !revision.CompareAndSwap(at, to); at = revision.Load() {
 	}
 }
 

@@ -128,13 +128,19 @@ func (q *Requests) PolicyChanged(revision int64, list []services.Change) {
 	if list == nil {
 		q.again(func(i *identity) { i.forget() })
 	}
-	q.policy.Store(revision)
+	reach(&q.policy, revision, list)
 	q.wake()
+}
+
+// Revoked is the changes.Observer of Revocations, which may concern any credentials.
+func (q *Requests) Revoked(revision int64, list []services.Change) {
+	reach(&q.reached, revision, list)
+	q.again(func(i *identity) { i.stale = true })
 }
 
 // ObjectsChanged is the changes.Observer of the types that credentials are bound to.
 func (q *Requests) ObjectsChanged(revision int64, list []services.Change) {
-	q.reached.Store(revision)
+	reach(&q.reached, revision, list)
 	if list == nil {
 		q.again(func(i *identity) { i.stale = i.stale || len(i.result.Credential.Objects) > 0 })
 	}

@@ -28,6 +28,7 @@ func added(v vocabulary.Vocabulary) (*Surface, error) {
 	var document struct {
 		Types []struct {
 			Group, Version, Resource, Kind string
+			Status                         bool // whether it has one
 		} `json:"types"`
 		Definitions map[string]*spec.Schema `json:"definitions"`
 	}
@@ -36,13 +37,16 @@ func added(v vocabulary.Vocabulary) (*Surface, error) {
 	}
 	surface := &Surface{Definitions: document.Definitions}
 	for _, t := range document.Types {
-		surface.Types = append(surface.Types, &Type{
+		one := &Type{
 			Group: t.Group, Version: t.Version, Resource: t.Resource, Kind: t.Kind, ListKind: t.Kind + "List",
 			Verbs: []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
-			Subresources: map[string]*Subresource{
+		}
+		if t.Status {
+			one.Subresources = map[string]*Subresource{
 				"status": {Name: "status", Kind: t.Kind, Verbs: []string{"get", "patch", "update"}},
-			},
-		})
+			}
+		}
+		surface.Types = append(surface.Types, one)
 	}
 	return surface, nil
 }

@@ -128,7 +128,7 @@ func TestGroups(t *testing.T) {
 				t.Errorf("%s prefers %s", g.Name, g.Versions[0].Version)
 			}
 		}
-		if len(names) != 22 || names[0] != "" || slices.Index(names, "extensions") < slices.Index(names, "networking.") {
+		if len(names) != 23 || names[0] != "" || slices.Index(names, "extensions") < slices.Index(names, "networking.") {
 			t.Errorf("groups: %q", names)
 		}
 	})

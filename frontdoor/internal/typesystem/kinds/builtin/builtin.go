@@ -9,6 +9,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/access"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/admissionregistration"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/apiextensions"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/apiregistration"
@@ -66,5 +67,5 @@ func Cells() (map[string]cell.Func, map[string]cell.RowFunc) {
 var tables = [...]kinds.Functions{
 	meta.Functions, core.Functions, pods.Functions, compute.Functions, podtable.Functions, services.Functions, volumes.Functions, apps.Functions, batch.Functions, autoscaling.Functions, authorization.Functions,
 	networking.Functions, node.Functions, discovery.Functions, policy.Functions, rbac.Functions, certificates.Functions, coordination.Functions, scheduling.Functions, events.Functions,
-	flowcontrol.Functions, storage.Functions, storagemigration.Functions, resource.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions, extension.Functions,
+	flowcontrol.Functions, storage.Functions, storagemigration.Functions, resource.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions, extension.Functions, access.Functions,
 }

@@ -1,0 +1,115 @@
+package authn
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/revocation"
+)
+
+// revokedEvery is how often Revocations are read. Callers that know of a newer change ask for
+// its revision, which is then read at once.
+const revokedEvery = 500 * time.Millisecond
+
+// revocations are the stored Revocations. While the store is unavailable those that were read
+// last apply.
+type revocations struct {
+	store   services.Reader
+	log     *slog.Logger
+	reading sync.Mutex
+	current atomic.Pointer[revoked]
+}
+
+// revoked is what was read at one revision.
+type revoked struct {
+	*revocation.Set
+	revision int64
+}
+
+// run reads Revocations until ctx ends.
+func (r *revocations) run(ctx context.Context) error {
+	tick := time.NewTicker(revokedEvery)
+	defer tick.Stop()
+	for {
+		if err := r.read(ctx, services.Read{Mode: services.AnyRevision}); err != nil && ctx.Err() == nil {
+			r.log.Debug("reading revocations failed", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// check returns Unauthorized (401) if a result is revoked, and Unavailable (503) if no
+// Revocations have been read yet.
+func (r *revocations) check(ctx context.Context, a *services.Authentication, notOlderThan int64) error {
+	now := r.current.Load()
+	if now == nil || now.revision < notOlderThan {
+		now = r.renew(ctx, notOlderThan)
+	}
+	if now == nil {
+		return services.Unavailable("revocations are not known yet")
+	}
+	if by := now.Revokes(a, time.Now()); by != nil {
+		r.log.Debug("credentials are revoked", "user", a.User.Name, "reason", by.Reason)
+		return services.Unauthorized("")
+	}
+	return nil
+}
+
+// renew returns Revocations that include every change through a revision, or those that were
+// read last if that fails. Concurrent callers share one read.
+func (r *revocations) renew(ctx context.Context, notOlderThan int64) *revoked {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	if now := r.current.Load(); now != nil && now.revision >= notOlderThan {
+		return now
+	}
+	read := services.Read{Mode: services.AnyRevision}
+	if notOlderThan > 0 {
+		read = services.Read{Mode: services.NotOlderThan, Revision: notOlderThan}
+	}
+	if err := r.read(ctx, read); err != nil {
+		r.log.Debug("reading revocations failed", "error", err)
+	}
+	return r.current.Load()
+}
+
+// read lists all Revocations.
+func (r *revocations) read(ctx context.Context, read services.Read) error {
+	var specs []revocation.Spec
+	request := services.ListRequest{GroupResource: resource.GroupResource{Group: revocation.Group, Resource: revocation.Resource}, Read: read}
+	revision, err := services.ForEach(ctx, r.store, request, func(o services.Object) error {
+		spec, err := revocation.Decode(o.JSON)
+		if err != nil {
+			r.log.Warn("a revocation is not readable", "name", o.Key.Name, "error", err)
+			return nil
+		}
+		specs = append(specs, spec)
+		return nil
+	})
+	if services.IsReason(err, services.ReasonForbidden) && r.current.Load() == nil {
+		r.log.Warn("the store does not let authn read revocations: it is of an earlier release", "error", err)
+		err, specs = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	next := &revoked{revocation.NewSet(specs), revision}
+	for {
+		before := r.current.Load()
+		if before != nil && before.revision > revision && read.Mode == services.AnyRevision {
+			return nil // a read that began earlier, or of a replica of the store that lags
+		}
+		if r.current.CompareAndSwap(before, next) {
+			return nil
+		}
+	}
+}
