@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
@@ -27,12 +29,33 @@ func Service() run.Service {
 		About:  "stores the state of the API in etcd and serves reads from memory",
 		Offers: []run.Dependency{contract.Store},
 		Needs:  []run.Dependency{etcd.Client},
-		Flags:  atrest.Flags,
+		Flags:  flags,
 		Start:  start,
 	}
 }
 
+// flagTTL names the time that Events are stored.
+const flagTTL = "event-ttl"
+
+func flags(fs *pflag.FlagSet) {
+	atrest.Flags(fs)
+	fs.Duration(flagTTL, time.Hour, "how long an Event is stored after it was written last, at least 2s; 0 for ever")
+}
+
+// eventTTL returns the value of the flag. etcd has no shorter leases than some seconds.
+func eventTTL(n *run.Node) (time.Duration, error) {
+	ttl, err := n.Flags.GetDuration(flagTTL)
+	if err == nil && ttl != 0 && ttl < 2*time.Second {
+		err = run.Usagef("--%s: %s is neither 0 nor at least 2s", flagTTL, ttl)
+	}
+	return ttl, err
+}
+
 func start(ctx context.Context, n *run.Node) error {
+	ttl, err := eventTTL(n)
+	if err != nil {
+		return err
+	}
 	client, err := etcd.Client.Use(ctx, n)
 	if err != nil {
 		return err
@@ -41,7 +64,7 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	s := New(Config{Client: client, Values: values, Log: n.Log, Metrics: n.Metrics})
+	s := New(Config{Client: client, Values: values, EventTTL: ttl, Log: n.Log, Metrics: n.Metrics})
 	n.Go("mirror", s.Run)
 	if err := s.awaitReady(ctx, n); err != nil {
 		return err

@@ -37,6 +37,8 @@ type Config struct {
 	Values  *atrest.Values
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+	// EventTTL is how long an Event is stored after it was written; 0 for ever.
+	EventTTL time.Duration
 	// FutureWait is how long a read waits for a future revision; zero selects the
 	// default.
 	FutureWait time.Duration
@@ -53,6 +55,7 @@ type Store struct {
 	swaps      *swap.Swapper
 	metrics    *metrics
 	futureWait time.Duration
+	eventTTL   time.Duration
 }
 
 // New returns a Store. The caller must call Run, and wait for Ready.
@@ -62,7 +65,7 @@ func New(c Config) *Store {
 	}
 	codec := object.Codec{Values: c.Values}
 	m := mirror.New(mirror.Config{Client: c.Client, Codec: codec, Log: c.Log})
-	s := &Store{client: c.Client, codec: codec, mirror: m, metrics: newMetrics(c.Metrics, m), futureWait: c.FutureWait}
+	s := &Store{client: c.Client, codec: codec, mirror: m, metrics: newMetrics(c.Metrics, m), futureWait: c.FutureWait, eventTTL: c.EventTTL}
 	s.swaps = swap.New(swap.Config{
 		Client: c.Client, Time: s.metrics.timeEtcd, Within: c.SettleWithin,
 		Reached: func() int64 { return m.Status().Revision },

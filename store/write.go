@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -104,6 +105,14 @@ func prevented(key resource.Key, requires []services.Requirement) error {
 	return services.ConflictModified(first.Group, first.Resource, first.Name)
 }
 
+// ttl returns how long an object is stored after it was written; 0 for ever.
+func (s *Store) ttl(key resource.Key) time.Duration {
+	if key.Resource == "events" && (key.Group == "" || key.Group == "events.") {
+		return s.eventTTL
+	}
+	return 0
+}
+
 // put performs a write that stores an object.
 func (s *Store) put(ctx context.Context, key resource.Key, content services.Content, do swap.Swap) (w object.Write, o swap.Outcome, err error) {
 	if do.Attempt, err = swap.CheckAttempt(do.Attempt); err != nil {
@@ -112,7 +121,7 @@ func (s *Store) put(ctx context.Context, key resource.Key, content services.Cont
 	if w, err = s.codec.New(key, content, object.Mark{ID: do.Attempt.ID, Trace: tracing.Mark(ctx)}); err != nil {
 		return w, o, err
 	}
-	do.Path, do.Value = w.Path, w.Value
+	do.Path, do.Value, do.TTL = w.Path, w.Value, s.ttl(key)
 	if o, err = s.swaps.Do(ctx, do); err != nil {
 		return w, o, writeFailure(err)
 	}

@@ -21,6 +21,7 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
 - {level: None, nonResourceURLs: ["/readyz*", /metrics]}
+- {level: None, users: ["system:portico:lifecycle"]} # it makes ConfigMaps of its own
 - {level: None, verbs: [list], resources: [{group: "", resources: [configmaps]}]}
 - {level: Metadata, resources: [{group: "", resources: [secrets, serviceaccounts/token]}, {group: authentication.platform.io}]}
 - {level: RequestResponse, omitManagedFields: true, resources: [{group: "", resources: [configmaps]}], namespaces: [default], omitStages: []}

@@ -46,6 +46,8 @@ type Swap struct {
 	Revision int64
 	// Value is the new value; empty to delete.
 	Value string
+	// TTL is the time after which etcd deletes the value, unless it is written again; 0 for never.
+	TTL time.Duration
 	// Further are additional conditions of the transaction.
 	Further []clientv3.Cmp
 	// unmarked deletes without putting a mark, which takes space.
@@ -146,12 +148,17 @@ func (s *Swapper) Do(ctx context.Context, w Swap) (Outcome, error) {
 func (s *Swapper) once(ctx context.Context, w Swap) (Outcome, error) {
 	ctx, cancel := s.Bound(ctx)
 	defer cancel()
+	lease, err := s.grant(ctx, w)
+	if err != nil {
+		return Outcome{}, &NotSent{err}
+	}
 	sending, ctx := etcd.Track(ctx)
 	ctx, done := s.Time(ctx, "txn")
-	answer, err := s.txn(ctx, w).Commit()
+	answer, err := s.txn(ctx, w, lease).Commit()
 	done(err)
 	switch {
 	case err == nil:
+		s.revoke(w.unused(answer, lease))
 		return w.outcome(answer), nil
 	case sending.Never():
 		return Outcome{}, &NotSent{err}
@@ -196,12 +203,14 @@ func (e *NotSent) Error() string { return fmt.Sprintf("not sent: %v", e.Err) }
 // Unwrap returns the reason.
 func (e *NotSent) Unwrap() error { return e.Err }
 
-func (s *Swapper) txn(ctx context.Context, w Swap) clientv3.Txn {
+func (s *Swapper) txn(ctx context.Context, w Swap, lease clientv3.LeaseID) clientv3.Txn {
 	txn := s.Client.Txn(ctx).If(append(slices.Clone(w.Further),
 		clientv3.Compare(clientv3.ModRevision(w.Path), "=", w.Revision),
 		clientv3.Compare(clientv3.CreateRevision(w.fenceKey()), "=", 0),
 	)...)
 	switch {
+	case lease != 0:
+		txn = txn.Then(clientv3.OpPut(w.Path, w.Value, clientv3.WithLease(lease), clientv3.WithPrevKV()))
 	case !w.deletes():
 		txn = txn.Then(clientv3.OpPut(w.Path, w.Value))
 	case w.unmarked:

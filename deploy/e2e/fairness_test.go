@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+const flowControl = "/apis/flowcontrol.apiserver.k8s.io/v1beta1/"
+
+// TestFairSharesAndEvents: a FlowSchema decides about requests as soon as it is stored, and watchers see
+// Events expire.
+func TestFairSharesAndEvents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts the suite")
+	}
+	t.Parallel()
+	a := startAllInOne(t, vocabulary.K8s(), "--event-ttl=2s")
+	t.Run("events", func(t *testing.T) { expireEvents(t, a.Cluster) })
+	t.Run("flows", func(t *testing.T) { followFlows(t, a.Cluster) })
+}
+
+func expireEvents(t *testing.T, c *cluster.Cluster) {
+	watched, err := c.Client(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"}).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watched.Stop()
+	for _, name := range []string{"a", "b", "c"} {
+		ok(t, c, post("/api/v1/namespaces/default/events", `{"apiVersion":"v1","kind":"Event","metadata":{"name":"`+name+
+			`"},"involvedObject":{"kind":"Pod","namespace":"default","name":"p"},"reason":"Tested"}`))
+	}
+	for seen := map[watch.EventType]int{}; seen[watch.Deleted] < 3; {
+		event, open := <-watched.ResultChan()
+		if !open {
+			t.Fatalf("the watch ended after %v", seen)
+		}
+		seen[event.Type]++
+	}
+}
+
+func followFlows(t *testing.T, c *cluster.Cluster) {
+	jane := http.Header{"Impersonate-User": {"jane"}, "Impersonate-Group": {"system:authenticated"}}
+	uidOf := func(path string) string {
+		object, err := tree.Decode([]byte(ok(t, c, cluster.Request{Path: flowControl + path}).Body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tree.Text(object, "metadata", "uid")
+	}
+	classified := func() (flow, level string) {
+		h := c.Ask(t, cluster.Request{Path: "/api/v1/namespaces/default/pods", Header: jane}).Header // 403: refused requests have no class
+		if h.Get("X-Kubernetes-PF-FlowSchema-UID") != "" {
+			t.Error("a request that is not authorized was classified")
+		}
+		h = ok(t, c, cluster.Request{Path: "/version", Header: jane}).Header
+		return h.Get("X-Kubernetes-PF-FlowSchema-UID"), h.Get("X-Kubernetes-PF-PriorityLevel-UID")
+	}
+	if flow, level := classified(); flow != uidOf("flowschemas/global-default") || level != uidOf("prioritylevelconfigurations/global-default") {
+		t.Errorf("at first a request is in %s of %s", flow, level)
+	}
+	ok(t, c, post(flowControl+"flowschemas", `{"apiVersion":"flowcontrol.apiserver.k8s.io/v1beta1","kind":"FlowSchema","metadata":{"name":"of-jane"},"spec":{
+		"matchingPrecedence":40,"priorityLevelConfiguration":{"name":"own"},"rules":[{"subjects":[{"kind":"User","user":{"name":"jane"}}],
+		"nonResourceRules":[{"verbs":["get"],"nonResourceURLs":["/version"]}]}]}}`))
+	eventually(t, "the level is missing", func() bool {
+		return strings.Contains(ok(t, c, cluster.Request{Path: flowControl + "flowschemas/of-jane"}).Body, `but there is no such object`)
+	})
+	ok(t, c, post(flowControl+"prioritylevelconfigurations", `{"apiVersion":"flowcontrol.apiserver.k8s.io/v1beta1","kind":"PriorityLevelConfiguration",
+		"metadata":{"name":"own"},"spec":{"type":"Limited","limited":{"assuredConcurrencyShares":5,"limitResponse":{"type":"Reject"}}}}`))
+	eventually(t, "the request is in its own flow", func() bool {
+		flow, level := classified()
+		return flow == uidOf("flowschemas/of-jane") && level == uidOf("prioritylevelconfigurations/own")
+	})
+	const dump = "/debug/api_priority_and_fairness/dump_priority_levels"
+	if body := ok(t, c, cluster.Request{Path: dump}).Body; !strings.Contains(body, "\nown,") {
+		t.Errorf("the level is not among\n%s", body)
+	}
+	if got := c.Ask(t, cluster.Request{Path: dump, Header: jane}); got.Code != http.StatusForbidden {
+		t.Errorf("any user reads the levels: %d", got.Code)
+	}
+}
