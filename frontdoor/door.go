@@ -160,6 +160,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	}
 	d.learn(e)
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
+	n.Memory.Add("encoded-objects", codec)
 	d.audit = auditing.Auditor{Text: codec.Text, StatusText: wire.StatusText, StatusOf: statusOf, Recent: &auditing.Recent{}}
 	if d.audit.Log, d.audit.Policy, err = c.audit.Open(n); err != nil {
 		return nil, err
@@ -231,8 +232,8 @@ func (c *config) newReads(ctx context.Context, n *run.Node, b backends.Services,
 	n.OnStop(func(context.Context) { stop() })
 	var draining context.Context
 	draining, d.drain = context.WithCancel(context.Background())
-	return reads.New(reads.Config{Store: b.Store, Codec: codec, Tokens: tokens, Vocabulary: n.Vocabulary,
-		Feeds: feed.New(following, feed.Config{Source: b.Changes, Head: b.Store.Revision,
-			Bytes: c.feedBytes, Age: c.watchHistory}),
+	feeds := feed.New(following, feed.Config{Source: b.Changes, Head: b.Store.Revision, Bytes: c.feedBytes, Age: c.watchHistory})
+	n.Memory.Add("feeds", feeds)
+	return reads.New(reads.Config{Store: b.Store, Codec: codec, Tokens: tokens, Vocabulary: n.Vocabulary, Feeds: feeds,
 		TokenLifetime: c.watchHistory, WatchTimeout: c.watchTimeout, Draining: draining, Costs: d.access.Costs}), nil
 }

@@ -131,6 +131,7 @@ func observe(n *run.Node, hub *Hub) {
 			Namespace: "portico", Subsystem: "watchhub", Name: name, Help: help,
 		}, value))
 	}
+	n.Memory.Add("watch-hub-window", hub.window)
 	gauge("window_changes", "changes held in memory", func() float64 { changes, _ := hub.window.Held(); return float64(changes) })
 	gauge("window_bytes", "bytes of the changes held in memory", func() float64 { _, bytes := hub.window.Held(); return float64(bytes) })
 	gauge("revision", "revision that the hub has seen", func() float64 { _, through := hub.window.Span(); return float64(through) })

@@ -14,6 +14,7 @@ import (
 // generation are dropped, and a read costs no bookkeeping.
 type cache struct {
 	seed   maphash.Seed
+	bytes  int64 // its own limit
 	shards [16]shard
 }
 
@@ -37,7 +38,8 @@ const (
 type shard struct {
 	mu         sync.Mutex
 	limit      int // of young, in bytes
-	size       int
+	size       int // of young
+	oldSize    int
 	young, old map[cacheKey]entry
 	seen       seenSet
 }
@@ -72,11 +74,40 @@ type entry struct {
 const entryOverhead = 160
 
 func newCache(bytes int) *cache {
-	c := &cache{seed: maphash.MakeSeed()}
+	c := &cache{seed: maphash.MakeSeed(), bytes: int64(bytes)}
 	for i := range c.shards {
-		c.shards[i] = shard{limit: bytes / 2 / len(c.shards), young: map[cacheKey]entry{}}
+		c.shards[i].young = map[cacheKey]entry{}
 	}
+	c.Bound(c.bytes)
 	return c
+}
+
+// Bytes returns the approximate size of all entries.
+func (c *cache) Bytes() (sum int64) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		sum += int64(s.size + s.oldSize)
+		s.mu.Unlock()
+	}
+	return sum
+}
+
+// Bound limits the cache further than its own limit, until the next call.
+func (c *cache) Bound(bytes int64) {
+	limit := int(min(c.bytes, bytes)) / len(c.shards)
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		s.limit = limit / 2
+		if s.size+s.oldSize > limit {
+			s.old, s.oldSize = nil, 0
+		}
+		if s.size > limit {
+			s.young, s.size = map[cacheKey]entry{}, 0
+		}
+		s.mu.Unlock()
+	}
 }
 
 func (c *cache) shard(k cacheKey) *shard {
@@ -111,7 +142,8 @@ func (s *shard) add(k cacheKey, e entry) {
 		return
 	}
 	if s.size+e.size > s.limit {
-		s.old, s.young, s.size = s.young, map[cacheKey]entry{}, 0
+		s.old, s.oldSize = s.young, s.size
+		s.young, s.size = map[cacheKey]entry{}, 0
 	}
 	s.young[k] = e
 	s.size += e.size

@@ -45,3 +45,36 @@ func TestCacheIsBounded(t *testing.T) {
 		t.Error("what exceeds the bound is kept")
 	}
 }
+
+func TestCacheGivesMemoryBack(t *testing.T) {
+	const own = 1 << 20
+	c := newCache(own)
+	fill := func() {
+		for i := range 5000 {
+			for range 2 {
+				c.put(cacheKey{uid: fmt.Sprint(i), revision: 1}, "value", 1000)
+			}
+		}
+	}
+	fill()
+	for _, x := range []struct{ bound, want int64 }{{own / 4, own / 4}, {0, 0}, {10 * own, own}} {
+		c.Bound(x.bound)
+		if got := c.Bytes(); got > x.want {
+			t.Errorf("bounded by %d: %d bytes", x.bound, got)
+		}
+		if fill(); c.Bytes() > x.want || c.Bytes() < x.want/3 {
+			t.Errorf("bounded by %d and filled: %d bytes, want %d", x.bound, c.Bytes(), x.want)
+		}
+		sum := int64(0)
+		for i := range c.shards {
+			for _, generation := range []map[cacheKey]entry{c.shards[i].young, c.shards[i].old} {
+				for _, e := range generation {
+					sum += int64(e.size)
+				}
+			}
+		}
+		if sum != c.Bytes() {
+			t.Errorf("%d bytes are held, %d counted", sum, c.Bytes())
+		}
+	}
+}

@@ -17,9 +17,9 @@ type Codec struct {
 	vocabulary vocabulary.Vocabulary
 	metaGroup  string
 	messages   *protobuf.Registry
-	cache      *cache
-	buffers    sync.Pool // of *[]byte
-	now        func() time.Time
+	*cache
+	buffers sync.Pool // of *[]byte
+	now     func() time.Time
 }
 
 // Config configures a Codec.

@@ -120,6 +120,7 @@ func anywhere() *pflag.FlagSet {
 	fs.String("emulated-version", "", "`release` of Kubernetes whose API is served, the same for all processes: 1.21 or 1.36. Empty: 1.21 with --vocabulary=platform, 1.36 with k8s")
 	fs.String("log-level", "info", "minimum `level` to log: debug, info, warn or error")
 	fs.String("log-format", "text", "`format` of log lines, on standard error: text or json")
+	fs.Int64("memory-budget", 0, "`bytes` that all caches of the process may hold together; 0 for a sixteenth of the memory of the machine or control group, between 32 and 256 MiB. Caches keep a quarter of it while less than a tenth of that memory is free")
 	fs.Bool("memory-release", true, "return unused memory to the system when the process is idle, which costs a garbage collection after a burst")
 	fs.String("check-health", "", "check /readyz of the process with this --status-`address` and exit with 0 if it is ready, else with 1. For images without a shell")
 	tracing.Flags(fs)

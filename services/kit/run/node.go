@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/services/kit/run/expiry"
+	"github.com/portico-platform/portico/services/kit/run/memory"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -32,6 +33,8 @@ type Node struct {
 	Flags *pflag.FlagSet
 	// Metrics is the process's registry.
 	Metrics *prometheus.Registry
+	// Memory bounds the caches of the process.
+	Memory *memory.Budget
 	// Tracer begins the traces of the process; nil when it sends none.
 	Tracer *tracing.Tracer
 	// Health holds the process's health checks.

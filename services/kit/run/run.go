@@ -80,9 +80,8 @@ func Run(ctx context.Context, app App, args []string) error {
 		return err
 	}
 	idle, done := context.WithCancel(ctx)
-	if release, err := running.base.Flags.GetBool("memory-release"); err == nil && release {
-		go memory.Tidy(idle)
-	}
+	release, _ := running.base.Flags.GetBool("memory-release")
+	go memory.Tidy(idle, running.base.Memory, release)
 	select {
 	case <-ctx.Done():
 		err = running.announce()
@@ -173,6 +172,11 @@ func newRunning(app App, s *settings) (*Running, error) {
 		Service: app.Name, Log: s.log(app.Name), Vocabulary: s.vocabulary, Release: s.release, Flags: s.flags,
 		Health: &Health{log: s.log("health")}, Metrics: prometheus.NewRegistry(), process: r.process,
 	}
+	budget, _ := s.flags.GetInt64("memory-budget")
+	if budget < 0 {
+		return nil, Usagef("--memory-budget: %d is negative", budget)
+	}
+	r.base.Memory = memory.NewBudget(budget, r.base.Metrics)
 	r.base.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.base.Health.Add(Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
 	if err := r.limitStart(s, time.Now()); err != nil {

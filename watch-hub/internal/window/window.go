@@ -44,6 +44,7 @@ type Window struct {
 	through int64       // everything up to it has been seen
 	newest  int64       // the newest change seen; without changes the initial floor
 	size    int64
+	limit   int64       // of size; at most bytes
 	order   queue[slot] // of all types, oldest first
 	logs    map[resource.GroupResource]*log
 
@@ -70,7 +71,7 @@ type slot struct {
 
 // New returns an empty window with these bounds.
 func New(age time.Duration, bytes int64) *Window {
-	return &Window{age: age, bytes: bytes, logs: map[resource.GroupResource]*log{}, dropped: map[resource.GroupResource]int64{}}
+	return &Window{age: age, bytes: bytes, limit: bytes, logs: map[resource.GroupResource]*log{}, dropped: map[resource.GroupResource]int64{}}
 }
 
 // Reset empties the window, which then starts after floor, a revision of the epoch.
@@ -105,9 +106,28 @@ func (w *Window) Append(now time.Time, changes []services.Change) {
 		w.size += s.size
 		w.through, w.newest = c.Object.Revision, c.Object.Revision
 	}
-	for w.size > w.bytes && w.order.length() > 0 {
+	w.trim()
+}
+
+// trim drops the oldest changes beyond the limit.
+func (w *Window) trim() {
+	for w.size > w.limit && w.order.length() > 0 {
 		w.drop()
 	}
+}
+
+// Bytes returns the approximate size of the window.
+func (w *Window) Bytes() int64 {
+	_, bytes := w.Held()
+	return bytes
+}
+
+// Bound limits the window further than its own limit, until the next call.
+func (w *Window) Bound(bytes int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.limit = min(w.bytes, bytes)
+	w.trim()
 }
 
 // Prepend adds the changes in (after, floor], in the order of their revisions. It adds
@@ -120,7 +140,7 @@ func (w *Window) Prepend(now time.Time, after, floor int64, changes []services.C
 		return false
 	}
 	size, first := w.size, len(changes)
-	for first > 0 && size+Size(changes[first-1]) <= w.bytes {
+	for first > 0 && size+Size(changes[first-1]) <= w.limit {
 		first--
 		size += Size(changes[first])
 	}

@@ -53,6 +53,31 @@ func TestWindowIsBoundedByBytes(t *testing.T) {
 	}
 }
 
+func TestWindowGivesMemoryBack(t *testing.T) {
+	const limit = 100_000
+	w := New(time.Hour, limit)
+	fill := func(from int64) {
+		for revision := from; revision < from+200; revision++ {
+			w.Append(time.Now(), []services.Change{change(revision, "pods", 1000)})
+		}
+	}
+	fill(1)
+	for _, c := range []struct{ bound, want int64 }{{limit / 10, limit / 10}, {0, 0}, {10 * limit, limit}} {
+		w.Bound(c.bound)
+		if got := w.Bytes(); got > c.want {
+			t.Errorf("bounded by %d: %d bytes", c.bound, got)
+		}
+		fill(w.Newest() + 1)
+		if got := w.Bytes(); got > c.want || got < c.want*8/10 {
+			t.Errorf("bounded by %d and filled: %d bytes, want %d", c.bound, got, c.want)
+		}
+		floor, through := w.Span()
+		if changes, _ := w.Held(); floor+int64(changes) != through {
+			t.Errorf("holds %d changes of (%d, %d]", changes, floor, through)
+		}
+	}
+}
+
 func TestWindowIsBoundedByAge(t *testing.T) {
 	w := New(time.Minute, 1<<20)
 	start := time.Now()

@@ -10,7 +10,9 @@
 package feed
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -70,6 +72,7 @@ func (f *Feeds) open(gr resource.GroupResource) *feed {
 	one, ok := f.feeds[gr]
 	if !ok {
 		one = &feed{config: f.config, resource: gr, started: make(chan struct{}), index: newIndex()}
+		one.limit.Store(int64(f.config.Bytes))
 		f.feeds[gr] = one
 		go one.run(f.ctx)
 	}
@@ -85,6 +88,41 @@ type feed struct {
 	// settled is the revision through which watchers have been woken.
 	settled atomic.Int64
 	index   *index
+	limit   atomic.Int64 // of the ring, in bytes
+}
+
+// Bytes returns the approximate size of all rings.
+func (f *Feeds) Bytes() (sum int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, one := range f.feeds {
+		sum += one.bytes()
+	}
+	return sum
+}
+
+// Bound limits the sum of all rings further than their own limits, until the next call. Rings
+// that are too large shrink within seconds, when the hub next reports its progress.
+func (f *Feeds) Bound(bytes int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	sizes := make([]*feed, 0, len(f.feeds))
+	for _, one := range f.feeds {
+		sizes = append(sizes, one)
+	}
+	slices.SortFunc(sizes, func(a, b *feed) int { return cmp.Compare(a.bytes(), b.bytes()) })
+	for i, one := range sizes {
+		part := min(bytes/int64(len(sizes)-i), int64(f.config.Bytes))
+		one.limit.Store(part)
+		bytes -= min(one.bytes(), part)
+	}
+}
+
+func (f *feed) bytes() int64 {
+	if r := f.state.Load(); r != nil {
+		return int64(r.bytes)
+	}
+	return 0
 }
 
 // ring holds every change in (floor, through], oldest first. It is replaced as a whole
@@ -153,7 +191,7 @@ func (f *feed) append(batch changes.Batch) {
 		next.entries = append(next.entries, e)
 		next.bytes += e.size()
 	}
-	next.trim(f.config.Bytes, now.Add(-f.config.Age))
+	next.trim(int(f.limit.Load()), now.Add(-f.config.Age))
 	f.state.Store(next)
 	for i := range batch.Changes {
 		f.index.wake(&batch.Changes[i])

@@ -54,6 +54,7 @@ func (h *history) Replay(_ context.Context, r services.ReplayRequest) (services.
 func started(hub services.WatchHub, head int64, bytes int) *feed {
 	f := &feed{config: Config{Source: changes.Source{Hub: hub}, Bytes: bytes, Age: time.Hour},
 		resource: pods, started: make(chan struct{}), index: newIndex()}
+	f.limit.Store(int64(bytes))
 	f.reset(head)
 	return f
 }
@@ -268,6 +269,42 @@ func TestWatchersEndWithTheHistory(t *testing.T) {
 	}
 	if got := next(t, f.watcher(Selection{After: 5})); !slices.Equal(got, []int64{12}) {
 		t.Errorf("a new watcher got %v", got)
+	}
+}
+
+// TestFeedsGiveMemoryBack bounds two feeds: the smaller one keeps what it has, and the
+// watcher of the larger one is served from history.
+func TestFeedsGiveMemoryBack(t *testing.T) {
+	const entry = 2*100 + 512
+	hub := &history{}
+	large, small := started(hub, 0, 1000*entry), started(hub, 0, 1000*entry)
+	all := &Feeds{config: large.config, feeds: map[resource.GroupResource]*feed{pods: large, {Resource: "nodes"}: small}}
+	w := large.watcher(Selection{})
+	for i := int64(1); i <= 100; i++ {
+		c := change(i, "a", "x")
+		hub.changes = append(hub.changes, c)
+		large.add(c)
+	}
+	small.add(change(1, "a", "x"))
+	if got := all.Bytes(); got != 101*entry {
+		t.Errorf("feeds hold %d bytes, want %d", got, 101*entry)
+	}
+	all.Bound(11 * entry)
+	for _, f := range []*feed{large, small} {
+		f.append(changes.Batch{Through: 100}) // progress
+	}
+	if large.bytes() != 10*entry || small.bytes() != entry {
+		t.Errorf("the feeds hold %d and %d bytes", large.bytes(), small.bytes())
+	}
+	if got := next(t, w); len(got) != 100 || hub.calls == 0 {
+		t.Errorf("got %d changes after %d calls of the hub", len(got), hub.calls)
+	}
+	all.Bound(1 << 40)
+	for i := int64(101); i <= 200; i++ {
+		large.add(change(i, "a", "x"))
+	}
+	if large.bytes() != 110*entry {
+		t.Errorf("the feed holds %d bytes when memory is free again", large.bytes())
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package memory returns memory to the system when a process is idle, if that is worth a
-// garbage collection. It does not limit memory.
+// Package memory bounds the caches of a process by one budget, and returns memory to the
+// system when the process is idle, if that is worth a garbage collection.
 package memory
 
 import (
@@ -35,10 +35,12 @@ func readMemory() memory {
 	return memory{held: value(0) + value(1) + value(2), live: value(3), allocated: value(4)}
 }
 
-// housekeeper releases memory to the system when the process is idle. The runtime keeps
+// housekeeper bounds the caches, and releases memory to the system when the process is idle. The runtime keeps
 // the memory that it needs until the next collection, about as much as is live: useful
 // under load, and wasted if nothing is allocated for minutes.
 type housekeeper struct {
+	budget   *Budget
+	release  bool // memory to the system
 	read     func() memory
 	giveBack func() // collects garbage, and returns all free memory
 	last     memory
@@ -54,7 +56,10 @@ func (h *housekeeper) run(ctx context.Context) {
 	for {
 		select {
 		case <-ticks.C:
-			h.check()
+			h.budget.enforce()
+			if h.release {
+				h.check()
+			}
 		case <-ctx.Done():
 			return
 		}
@@ -74,8 +79,13 @@ func (h *housekeeper) check() {
 	h.last = now
 }
 
-// Tidy releases unused memory of the process until ctx ends.
-func Tidy(ctx context.Context) { newHousekeeper().run(ctx) }
+// Tidy bounds the caches of the process and, if release is set, releases unused memory,
+// until ctx ends.
+func Tidy(ctx context.Context, budget *Budget, release bool) {
+	h := newHousekeeper()
+	h.budget, h.release = budget, release
+	h.run(ctx)
+}
 
 func newHousekeeper() *housekeeper {
 	return &housekeeper{read: readMemory, giveBack: debug.FreeOSMemory}
