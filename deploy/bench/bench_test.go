@@ -52,16 +52,6 @@ func TestBodiesAreNumberedInPlace(t *testing.T) {
 	}
 }
 
-func TestWatchersReadEventsInPieces(t *testing.T) {
-	w := watcher{sampled: true}
-	for _, piece := range []string{`{"object":{"data":{"se`, `nt":"` + "1000" + `"}}}` + "\n" + `{"obj`, "ect\":1}\n{", `"sent":"x"}`} {
-		w.take([]byte(piece))
-	}
-	if string(w.last) != `{"object":1}` || w.events != 2 || len(w.latencies) != 1 || string(w.line) != `{"sent":"x"}` {
-		t.Errorf("got %d events, %d latencies, rest %q", w.events, len(w.latencies), w.line)
-	}
-}
-
 func TestOnlyChooses(t *testing.T) {
 	chosen, err := choose(scenarios(), "^create pods")
 	if err != nil || len(chosen) != 2 {

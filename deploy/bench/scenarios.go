@@ -64,7 +64,11 @@ func scenarios() []scenario {
 		{"watch start", reads, true, watchStart(plainWatch), goals{cpu(1. / 3), took(1. / 3)}},
 		{"watch start, sendInitialEvents", reads, true, watchStart(streamedList), goals{cpu(1. / 3), took(1. / 3)}},
 		{"get a pod, 16 clients", reads, true, get(16), goals{rate(3), cpu(1. / 3)}},
-		{"changes to watchers", reads, false, watch, goals{cpu(1. / 2), tail}},
+		{"changes to watchers", reads, false, watch(crowd{times: 1}), goals{cpu(1. / 2), tail}},
+		{"changes to watchers by label", reads, false, watch(crowd{times: 1, labels: changeLabels}), goals{cpu(1. / 2), tail}},
+		{"changes to ten times the watchers", reads, false, watch(crowd{times: 10}), goals{cpu(1. / 2)}},
+		{"a second without clients", reads, false, idle(0), goals{cpu(1. / 2)}},
+		{"a second with 500 idle watchers", reads, false, idle(500), goals{cpu(1. / 2)}},
 	}
 	all = append(all,
 		scenario{"create config maps, 1 client", writes, false, create(1, mapBodies()), goals{took(1. / 2)}},

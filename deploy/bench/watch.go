@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/portico-platform/portico/deploy/bench/internal/events"
 	"github.com/portico-platform/portico/deploy/bench/internal/figures"
 	"github.com/portico-platform/portico/deploy/bench/internal/wire"
 )
@@ -23,59 +23,97 @@ const (
 	// changers is the number of clients that make the changes, so that a slow response
 	// does not delay the next change.
 	changers = 16
-	stamp    = `"sent":"`
+	// changeLabels is the number of different labels of the changes.
+	changeLabels = 50
+	// idleTime is how long an idle server is measured.
+	idleTime = 20 * time.Second
 )
+
+// crowd is a number of watchers. Each change has one of several labels, and each watcher
+// selects one of them; or every watcher gets every change.
+type crowd struct {
+	times  int // the number of watchers of the flags
+	labels int // 0: no selectors
+}
 
 // watch runs many watchers while objects change at a constant rate. An operation is one
 // change delivered to one watcher; its latency is measured from the scheduled time of the
 // change.
-func watch(ctx context.Context, m *measurement) error {
+func watch(c crowd) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		makers, err := m.connect(ctx, changers)
+		if err != nil {
+			return err
+		}
+		groups, err := m.gather(ctx, c.times*m.settings.watchers, c.labels)
+		if err != nil {
+			return err
+		}
+		return m.measure(ctx, func() (figures.Samples, error) { return m.perform(ctx, makers, groups, max(c.labels, 1)) })
+	}
+}
+
+// idle measures an idle server with a number of watchers, which get nothing. An operation is
+// a second.
+func idle(watchers int) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		if _, err := m.gather(ctx, watchers, 0); err != nil {
+			return err
+		}
+		return m.measure(ctx, func() (figures.Samples, error) {
+			return figures.Samples{Operations: int(idleTime / time.Second)}, pause(ctx, idleTime)
+		})
+	}
+}
+
+// gather opens the watches of n watchers, which select one of the labels each.
+func (m *measurement) gather(ctx context.Context, n, labels int) ([]watchGroup, error) {
 	list, err := m.get(ctx, changes)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	makers, err := m.connect(ctx, changers)
+	connections, err := m.connect(ctx, (n+streamsPerConnection-1)/streamsPerConnection)
 	if err != nil {
-		return err
-	}
-	connections, err := m.connect(ctx, (m.settings.watchers+streamsPerConnection-1)/streamsPerConnection)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	groups := make([]watchGroup, len(connections))
-	for i := range m.settings.watchers {
+	for i := range n {
 		r := &groups[i/streamsPerConnection]
 		r.conn = connections[i/streamsPerConnection]
-		w := &watcher{sampled: i%sampled == 0}
+		w := &watcher{Reader: events.Reader{Sampled: i%sampled == 0}}
+		if labels > 0 {
+			w.selector = fmt.Sprintf("&labelSelector=group%%3Dg%d", i%labels)
+		}
 		if err := r.open(w, version(list)); err != nil {
-			return err
+			return nil, err
 		}
 		r.watchers = append(r.watchers, w)
 	}
-	return m.measure(ctx, func() (figures.Samples, error) { return m.perform(ctx, makers, groups) })
+	return groups, nil
 }
 
-// perform makes the changes and waits until all watchers have seen all of them.
-func (m *measurement) perform(ctx context.Context, makers clients, groups []watchGroup) (figures.Samples, error) {
-	count := int(m.settings.duration.Seconds() * float64(m.settings.rate))
+// perform makes the changes, with labels in turn, and waits until all watchers have seen all
+// that they select.
+func (m *measurement) perform(ctx context.Context, makers clients, groups []watchGroup, labels int) (figures.Samples, error) {
+	seen := max(1, int(m.settings.duration.Seconds()*float64(m.settings.rate))/labels)
 	ctx, cancel := context.WithTimeoutCause(ctx, m.settings.duration+waitTimeout, errors.New("not everything was delivered in time"))
 	defer cancel()
 	err := each(ctx, len(groups)+1, func(ctx context.Context, i int) error {
 		if i == len(groups) {
-			return change(ctx, makers, m.settings.rate, count)
+			return change(ctx, makers, m.settings.rate, seen*labels)
 		}
 		stop := context.AfterFunc(ctx, groups[i].conn.Close)
 		defer stop()
-		return groups[i].follow(count)
+		return groups[i].follow(seen)
 	})
 	var all figures.Samples
 	resumed := 0
 	for _, r := range groups {
 		resumed += r.resumed
 		for _, w := range r.watchers {
-			all.Operations += w.events
-			all.Latencies = append(all.Latencies, w.latencies...)
-			all.Bytes += w.bytes
+			all.Operations += w.Count
+			all.Latencies = append(all.Latencies, w.Latencies...)
+			all.Bytes += w.Bytes
 		}
 	}
 	if resumed > 0 {
@@ -92,8 +130,8 @@ type watchGroup struct {
 }
 
 func (r *watchGroup) open(w *watcher, version string) error {
-	path := changes + "?watch=1&resourceVersion=" + version
-	return r.conn.Open(wire.Request{Method: http.MethodGet, Path: path}, w.take)
+	path := changes + "?watch=1&resourceVersion=" + version + w.selector
+	return r.conn.Open(wire.Request{Method: http.MethodGet, Path: path}, w.Take)
 }
 
 // follow reads until every watcher has seen count events. A watch that the server ends, for
@@ -104,17 +142,17 @@ func (r *watchGroup) follow(count int) error {
 		if next == nil {
 			return nil
 		}
-		if next.ended {
-			if bytes.Contains(next.last, []byte(`"type":"ERROR"`)) || len(next.last) == 0 {
-				return fmt.Errorf("a watch ended with an error: %s", next.last)
+		if next.Ended {
+			if bytes.Contains(next.Last, []byte(`"type":"ERROR"`)) || len(next.Last) == 0 {
+				return fmt.Errorf("a watch ended with an error: %s", next.Last)
 			}
-			next.ended = false
+			next.Ended = false
 			r.resumed++
-			if err := r.open(next, version(next.last)); err != nil {
+			if err := r.open(next, version(next.Last)); err != nil {
 				return err
 			}
 		}
-		if err := r.conn.Follow(func() bool { return next.events < count && !next.ended }); err != nil {
+		if err := r.conn.Follow(func() bool { return next.Count < count && !next.Ended }); err != nil {
 			return err
 		}
 	}
@@ -124,7 +162,7 @@ func (r *watchGroup) follow(count int) error {
 // watch has ended; nil if there is none.
 func (r *watchGroup) behind(count int) (found *watcher) {
 	for _, w := range r.watchers {
-		if w.events < count && (found == nil || w.ended) {
+		if w.Count < count && (found == nil || w.Ended) {
 			found = w
 		}
 	}
@@ -145,7 +183,7 @@ func change(ctx context.Context, makers clients, rate, count int) error {
 			if err := pause(ctx, time.Until(due)); err != nil {
 				return err
 			}
-			body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"change-"},"data":{%s%d"}}`, stamp, due.UnixNano())
+			body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"change-","labels":{"group":"g%d"}},"data":{%s%d"}}`, n%changeLabels, events.Stamp, due.UnixNano())
 			if _, err := makers[i].Do(wire.Request{Method: http.MethodPost, Path: changes, Body: body}, nil); err != nil {
 				return err
 			}
@@ -153,48 +191,8 @@ func change(ctx context.Context, makers clients, rate, count int) error {
 	})
 }
 
-// watcher counts the events of one watch, which are lines. Only some measure latency,
-// because parsing all events would measure the client.
+// watcher is one watch.
 type watcher struct {
-	sampled   bool
-	ended     bool
-	events    int
-	bytes     int64
-	latencies []time.Duration
-	last      []byte // complete line
-	line      []byte // received part of the next line
-}
-
-func (w *watcher) take(piece []byte) {
-	if piece == nil {
-		w.ended = true
-		w.line = w.line[:0]
-		return
-	}
-	w.bytes += int64(len(piece))
-	now := time.Now()
-	for {
-		end := bytes.IndexByte(piece, '\n')
-		if end < 0 {
-			w.line = append(w.line, piece...)
-			return
-		}
-		w.line, w.last = w.last[:0], append(w.line, piece[:end]...)
-		w.events++
-		if sent, ok := w.sentAt(); ok {
-			w.latencies = append(w.latencies, now.Sub(sent))
-		}
-		piece = piece[end+1:]
-	}
-}
-
-// sentAt returns the scheduled time in the last event, if the watcher is sampled.
-func (w *watcher) sentAt() (time.Time, bool) {
-	if !w.sampled {
-		return time.Time{}, false
-	}
-	_, after, found := bytes.Cut(w.last, []byte(stamp))
-	digits, _, ended := bytes.Cut(after, []byte{'"'})
-	sent, err := strconv.ParseInt(string(digits), 10, 64)
-	return time.Unix(0, sent), found && ended && err == nil
+	events.Reader
+	selector string // of the path
 }

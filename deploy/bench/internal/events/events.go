@@ -1,0 +1,59 @@
+// Package events counts the events of a watch, which are lines, and measures the latency of
+// some. It parses nothing else, since that would measure the client.
+package events
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+)
+
+// Stamp is what precedes the scheduled time of a change, in nanoseconds, in its event.
+const Stamp = `"sent":"`
+
+// Reader reads the events of one watch.
+type Reader struct {
+	// Sampled is set if the reader measures latency.
+	Sampled   bool
+	Ended     bool // the watch has
+	Count     int
+	Bytes     int64
+	Latencies []time.Duration
+	Last      []byte // complete event
+	line      []byte // received part of the next event
+}
+
+// Take reads a piece of the stream; nil is its end.
+func (r *Reader) Take(piece []byte) {
+	if piece == nil {
+		r.Ended = true
+		r.line = r.line[:0]
+		return
+	}
+	r.Bytes += int64(len(piece))
+	now := time.Now()
+	for {
+		end := bytes.IndexByte(piece, '\n')
+		if end < 0 {
+			r.line = append(r.line, piece...)
+			return
+		}
+		r.line, r.Last = r.Last[:0], append(r.line, piece[:end]...)
+		r.Count++
+		if sent, ok := r.sentAt(); ok {
+			r.Latencies = append(r.Latencies, now.Sub(sent))
+		}
+		piece = piece[end+1:]
+	}
+}
+
+// sentAt returns the scheduled time in the last event, if the reader is sampled.
+func (r *Reader) sentAt() (time.Time, bool) {
+	if !r.Sampled {
+		return time.Time{}, false
+	}
+	_, after, found := bytes.Cut(r.Last, []byte(Stamp))
+	digits, _, ended := bytes.Cut(after, []byte{'"'})
+	sent, err := strconv.ParseInt(string(digits), 10, 64)
+	return time.Unix(0, sent), found && ended && err == nil
+}

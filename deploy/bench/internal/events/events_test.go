@@ -1,0 +1,16 @@
+package events
+
+import "testing"
+
+func TestEventsAreReadInPieces(t *testing.T) {
+	r := Reader{Sampled: true}
+	for _, piece := range []string{`{"object":{"data":{"se`, `nt":"` + "1000" + `"}}}` + "\n" + `{"obj`, "ect\":1}\n{", `"sent":"x"}`} {
+		r.Take([]byte(piece))
+	}
+	if string(r.Last) != `{"object":1}` || r.Count != 2 || len(r.Latencies) != 1 || string(r.line) != `{"sent":"x"}` {
+		t.Errorf("got %d events, %d latencies, rest %q", r.Count, len(r.Latencies), r.line)
+	}
+	if r.Take(nil); !r.Ended || len(r.line) > 0 {
+		t.Errorf("after the end: ended %v, rest %q", r.Ended, r.line)
+	}
+}
