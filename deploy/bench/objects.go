@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -81,14 +80,4 @@ func (b numbered) set(n int64) []byte {
 		n /= 10
 	}
 	return b.text
-}
-
-// version returns the first resourceVersion in a response, which is that of the object or
-// of the list.
-func version(answer []byte) string {
-	found := regexp.MustCompile(`"resourceVersion":\s*"([^"]*)"`).FindSubmatch(answer)
-	if found == nil {
-		return ""
-	}
-	return string(found[1])
 }

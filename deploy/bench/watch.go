@@ -84,7 +84,7 @@ func (m *measurement) gather(ctx context.Context, n, labels int) ([]watchGroup, 
 		if labels > 0 {
 			w.selector = fmt.Sprintf("&labelSelector=group%%3Dg%d", i%labels)
 		}
-		if err := r.open(w, version(list)); err != nil {
+		if err := r.open(w, events.Version(list)); err != nil {
 			return nil, err
 		}
 		r.watchers = append(r.watchers, w)
@@ -148,7 +148,7 @@ func (r *watchGroup) follow(count int) error {
 			}
 			next.Ended = false
 			r.resumed++
-			if err := r.open(next, version(next.Last)); err != nil {
+			if err := r.open(next, events.Version(next.Last)); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/portico-platform/portico/deploy/bench/internal/events"
 	"github.com/portico-platform/portico/deploy/bench/internal/figures"
 	"github.com/portico-platform/portico/deploy/bench/internal/wire"
 )
@@ -159,8 +160,8 @@ func apply(n int, changing bool) func(context.Context, *measurement) error {
 			return err
 		}
 		after, err := read(all[0], writtenApps+"/own-0")
-		if err == nil && (version(before) != version(after)) != changing {
-			err = fmt.Errorf("resourceVersion was %q and is %q", version(before), version(after))
+		if err == nil && (events.Version(before) != events.Version(after)) != changing {
+			err = fmt.Errorf("resourceVersion was %q and is %q", events.Version(before), events.Version(after))
 		}
 		return err
 	}

@@ -4,6 +4,7 @@ package events
 
 import (
 	"bytes"
+	"regexp"
 	"strconv"
 	"time"
 )
@@ -56,4 +57,15 @@ func (r *Reader) sentAt() (time.Time, bool) {
 	digits, _, ended := bytes.Cut(after, []byte{'"'})
 	sent, err := strconv.ParseInt(string(digits), 10, 64)
 	return time.Unix(0, sent), found && ended && err == nil
+}
+
+var resourceVersion = regexp.MustCompile(`"resourceVersion":\s*"([^"]*)"`)
+
+// Version returns the first resourceVersion in a response or an event; empty if it has none.
+func Version(text []byte) string {
+	found := resourceVersion.FindSubmatch(text)
+	if found == nil {
+		return ""
+	}
+	return string(found[1])
 }

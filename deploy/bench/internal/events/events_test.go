@@ -14,3 +14,11 @@ func TestEventsAreReadInPieces(t *testing.T) {
 		t.Errorf("after the end: ended %v, rest %q", r.Ended, r.line)
 	}
 }
+
+func TestVersion(t *testing.T) {
+	for text, want := range map[string]string{`{"metadata":{"resourceVersion":"17"},"items":[{"resourceVersion": "4"}]}`: "17", `{}`: ""} {
+		if got := Version([]byte(text)); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
