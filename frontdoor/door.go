@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/extensions"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reviews"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceranges"
@@ -78,6 +79,7 @@ type door struct {
 	// extensions serve the group versions of other servers.
 	extensions *extensions.Handlers
 
+	operations *operations.Handlers
 	router     http.Handler // serves the paths that are no resources
 	browsers   *browsers.Headers
 	console    *console.Console
@@ -190,6 +192,11 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	d.components = &componentstatus.Handlers{Health: n.Health, Codec: codec}
 	d.review = &reviews.Handlers{Authn: b.Authn, Authz: b.Authz, Admission: b.Admission, Codec: codec, Vocabulary: n.Vocabulary}
 	d.metrics = requestmetrics.New(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) + float64(d.connections.Open()) })
+	processes, err := operations.NewProcesses(n, n.Service, d.reads.Watches.Instance())
+	if err != nil {
+		return nil, err
+	}
+	d.operations = &operations.Handlers{Watches: d.reads.Watches, Processes: processes}
 	d.router = d.routes(n, c.profiling)
 	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
 		_, err := b.Store.Revision(ctx)

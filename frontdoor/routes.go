@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/routes"
@@ -29,7 +30,10 @@ func (d *door) routes(n *run.Node, profiling bool) http.Handler {
 	for path, dump := range d.fairnessDumps() {
 		r.Get(path, dump)
 	}
-	r.Get("/debug/portico/requests", failing(d.audit.Recent.Serve))
+	r.Get(operations.Root+"/requests", failing(d.audit.Recent.Serve))
+	if d.operations != nil {
+		d.operations.Routes(r, failing)
+	}
 	if profiling {
 		r.Get("/debug/pprof", http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently).ServeHTTP)
 		r.Get("/debug/pprof/*", pprof.Index)

@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/console"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/extensions"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/browsers"
@@ -96,6 +97,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	c.extensions.Register(fs)
 	clienttrust.Register(fs)
 	issuer.Register(fs)
+	operations.Register(fs)
 }
 
 // maxGoawayChance bounds --goaway-chance: more would keep clients connecting.

@@ -75,7 +75,7 @@ type session struct {
 }
 
 func (s *session) commands() []*cobra.Command {
-	return []*cobra.Command{s.whoCan(), s.explainAccess()}
+	return []*cobra.Command{s.whoCan(), s.explainAccess(), s.top(), s.watches()}
 }
 
 // negative is the error of a command that worked and whose answer is no.

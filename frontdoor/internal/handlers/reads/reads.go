@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads/watches"
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
@@ -43,8 +44,10 @@ type Handlers struct {
 	// because the store would not find those objects. It is set before the first request
 	// is served.
 	CustomSince int64
-	open        atomic.Int64
-	pacer       pacer
+	// Watches are the watches in progress.
+	Watches *watches.Registry
+	open    atomic.Int64
+	pacer   pacer
 }
 
 // expired reports whether the state at a revision is unavailable because the objects of
@@ -54,7 +57,7 @@ func (h *Handlers) expired(r *request.Request, revision int64) bool {
 }
 
 // New returns the handlers.
-func New(c Config) *Handlers { return &Handlers{Config: c} }
+func New(c Config) *Handlers { return &Handlers{Config: c, Watches: watches.New()} }
 
 // OpenWatches returns the number of open watches.
 func (h *Handlers) OpenWatches() int64 { return h.open.Load() }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads/watches"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
@@ -31,6 +32,9 @@ type watching struct {
 	frames  *wire.EventEncoder
 	out     stream
 	buffer  []byte // nil between flushes
+	entry   *watches.Entry
+	// delivered is the revision of the last event in the buffer.
+	delivered int64
 	// delivering are the spans of events in the buffer, if both the watch and the write
 	// that caused the event were sampled.
 	delivering []tracing.Span
@@ -64,10 +68,18 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	defer context.AfterFunc(h.Draining, cancel)()
 	h.open.Add(1)
 	defer h.open.Add(-1)
+	ctx, entry := h.Watches.Open(ctx, describe(r, o))
+	defer entry.Close()
 	encoder := h.Codec.Encoder(form, r.Type)
-	x := &watching{Handlers: h, r: r, options: o, form: form, encoder: encoder, frames: encoder.Events(), out: openStream(context.WithoutCancel(r.Context()), w, r.Request)}
+	x := &watching{Handlers: h, r: r, options: o, form: form, encoder: encoder, frames: encoder.Events(), out: openStream(context.WithoutCancel(r.Context()), w, r.Request), entry: entry}
 	defer x.out.end()
 	return x.serve(ctx)
+}
+
+// describe returns what administrators see of a watch.
+func describe(r *request.Request, o request.ReadOptions) watches.Watch {
+	return watches.Watch{User: r.User.Name, UserAgent: r.UserAgent(), Client: r.RemoteAddr, Group: r.Type.Group, Version: r.Type.Version,
+		Resource: r.Type.Resource, Namespace: r.Namespace, LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
 }
 
 // watchSelector adds the name of the path, if any, to the selector.
@@ -217,7 +229,7 @@ func (x *watching) send(events []feed.Event) error {
 		if err != nil {
 			return encodingError{err}
 		}
-		x.buffer = append(x.buffer, frame...)
+		x.buffer, x.delivered = append(x.buffer, frame...), e.Entry.Object.Revision
 		if span := tracing.Linked(x.r.Context(), "event", e.Entry.Trace); span.Recording() {
 			x.delivering = append(x.delivering, span)
 		}
@@ -274,6 +286,7 @@ func (x *watching) fail(err error) error {
 }
 
 func (x *watching) write() error {
+	x.entry.Sending(len(x.buffer))
 	err := x.out.send(x.buffer)
 	x.buffer = x.buffer[:0]
 	return err
@@ -292,6 +305,7 @@ func (x *watching) flush() error {
 	}
 	x.buffer = nil
 	err := x.out.flush()
+	x.entry.Sent(x.delivered)
 	x.pacer.cost.add(time.Since(start))
 	for _, span := range x.delivering {
 		span.End(err)

@@ -41,7 +41,7 @@ func TestRecent(t *testing.T) {
 
 	ask := func(query string) ([]map[string]any, error) {
 		w := httptest.NewRecorder()
-		err := recent.Serve(w, httptest.NewRequest("GET", "/debug/portico/requests"+query, nil))
+		err := recent.Serve(w, httptest.NewRequest("GET", "/debug/portico/v1/requests"+query, nil))
 		var answer struct{ Requests []map[string]any }
 		if err == nil {
 			err = json.Unmarshal(w.Body.Bytes(), &answer)

@@ -5,7 +5,7 @@ import { getJSON } from '../api.js';
 
 const pace = 5000;
 
-export const recentRequests = async (signal, limit = 4096) => (await getJSON(`/debug/portico/requests?limit=${limit}`, { signal })).requests;
+export const recentRequests = async (signal, limit = 4096) => (await getJSON(`/debug/portico/v1/requests?limit=${limit}`, { signal })).requests;
 
 export async function auditView({ main, signal, query }) {
   const state = h('span', { class: 'quiet', role: 'status' });

@@ -1,0 +1,142 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+)
+
+// operations is the path of the API for administrators.
+const operations = "/debug/portico/v1"
+
+// watch is a watch in progress, as the front door describes it.
+type watch struct {
+	ID             string    `json:"id"`
+	User           string    `json:"user"`
+	UserAgent      string    `json:"userAgent,omitempty"`
+	Client         string    `json:"client,omitempty"`
+	Group          string    `json:"group,omitempty"`
+	Version        string    `json:"version"`
+	Resource       string    `json:"resource"`
+	Namespace      string    `json:"namespace,omitempty"`
+	LabelSelector  string    `json:"labelSelector,omitempty"`
+	FieldSelector  string    `json:"fieldSelector,omitempty"`
+	Since          time.Time `json:"since"`
+	Bytes          int64     `json:"bytes"`
+	Revision       int64     `json:"revision"`
+	StalledSeconds float64   `json:"stalledSeconds"`
+}
+
+func (w watch) what() string {
+	if w.Group == "" {
+		return w.Resource
+	}
+	return w.Resource + "." + w.Group
+}
+
+type watchList struct {
+	Items []watch `json:"items"`
+	Total int     `json:"total"`
+}
+
+// client returns a client of the operational API.
+func (s *session) client() (rest.Interface, error) {
+	config, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	return restClient(config)
+}
+
+// restClient returns a client for paths that are no resources.
+func restClient(config *rest.Config) (rest.Interface, error) {
+	c := rest.CopyConfig(config)
+	c.ContentConfig = rest.ContentConfig{NegotiatedSerializer: serializer()}
+	return rest.UnversionedRESTClientFor(c)
+}
+
+// get reads a path into a value.
+func get(ctx context.Context, c rest.Interface, path string, query map[string]string, into any) error {
+	request := c.Get().AbsPath(operations + path)
+	for name, value := range query {
+		request = request.Param(name, value)
+	}
+	raw, err := answer(request.Do(ctx))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}
+
+// answer returns the body of a response, or the error that its Status describes.
+func answer(r rest.Result) ([]byte, error) {
+	if err := r.Error(); err != nil {
+		return nil, err
+	}
+	return r.Raw()
+}
+
+func (s *session) watches() *cobra.Command {
+	var limit int
+	c := &cobra.Command{
+		Use: "watches", Short: "Lists the watches in progress of a front door, those that stall first", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, err := s.client()
+			if err != nil {
+				return err
+			}
+			var list watchList
+			if err := get(c.Context(), client, "/watches", map[string]string{"limit": fmt.Sprint(limit)}, &list); err != nil {
+				return err
+			}
+			return s.print(list, func(w io.Writer) error { return writeWatches(w, list, time.Now()) })
+		},
+	}
+	c.Flags().IntVar(&limit, "limit", 200, "maximum `number` of watches to list, up to 1000")
+	c.AddCommand(s.closeWatch())
+	return c
+}
+
+func writeWatches(w io.Writer, list watchList, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "ID\tUSER\tRESOURCE\tNAMESPACE\tAGE\tSENT\tREVISION\tSTALLED\tCLIENT")
+	for _, x := range list.Items {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.1fs\t%s\n", x.ID, printable(x.User), x.what(), x.Namespace, now.Sub(x.Since).Round(time.Second), sizeText(float64(x.Bytes)),
+			x.Revision, x.StalledSeconds, printable(x.UserAgent))
+	}
+	if more := list.Total - len(list.Items); more > 0 {
+		fmt.Fprintf(t, "and %d more\n", more)
+	}
+	return t.Flush()
+}
+
+func (s *session) closeWatch() *cobra.Command {
+	return &cobra.Command{
+		Use: "close ID...", Short: "Ends watches; their clients may begin again", Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, ids []string) error {
+			client, err := s.client()
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				if _, err := answer(client.Verb(http.MethodDelete).AbsPath(operations + "/watches/" + id).Do(c.Context())); err != nil {
+					return err
+				}
+				if err := s.print(map[string]string{"id": id, "status": "closed"}, func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "watch %s closed\n", id)
+					return err
+				}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
