@@ -38,7 +38,7 @@ func watching(t *testing.T, c *kubernetes.Clientset) (ended func(timeout time.Du
 }
 
 // find returns the watch of the test.
-func find(t *testing.T, c tool) watch {
+func find(t *testing.T, c tool) openWatch {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		var list watchList
@@ -50,7 +50,7 @@ func find(t *testing.T, c tool) watch {
 		}
 	}
 	t.Fatal("the watch is not listed")
-	return watch{}
+	return openWatch{}
 }
 
 func TestWatches(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 // operations is the path of the API for administrators.
 const operations = "/debug/portico/v1"
 
-// watch is a watch in progress, as the front door describes it.
-type watch struct {
+// openWatch is a watch in progress, as the front door describes it.
+type openWatch struct {
 	ID             string    `json:"id"`
 	User           string    `json:"user"`
 	UserAgent      string    `json:"userAgent,omitempty"`
@@ -34,7 +34,7 @@ type watch struct {
 	StalledSeconds float64   `json:"stalledSeconds"`
 }
 
-func (w watch) what() string {
+func (w openWatch) what() string {
 	if w.Group == "" {
 		return w.Resource
 	}
@@ -42,8 +42,8 @@ func (w watch) what() string {
 }
 
 type watchList struct {
-	Items []watch `json:"items"`
-	Total int     `json:"total"`
+	Items []openWatch `json:"items"`
+	Total int         `json:"total"`
 }
 
 // client returns a client of the operational API.
