@@ -11,20 +11,15 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// addedDocument holds the schemas of the types that the suite adds to those of a release,
-// with the original names of the release's definitions.
+// addedDocument holds the schemas of the types that the suite adds to those of a release or
+// that published documents lack, with the original names of the release's definitions and
+// short names of groups.
 //
 //go:embed added.yaml
 var addedDocument string
 
-// added returns the types that the suite adds to those of every source. Their group has
-// the same name in all vocabularies.
+// added returns the types that the suite adds to those of every release.
 func added(v vocabulary.Vocabulary) (*Surface, error) {
-	text := strings.ReplaceAll(addedDocument, vocabulary.K8s().Definitions, v.Definitions)
-	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
-	if err != nil {
-		return nil, err
-	}
 	var document struct {
 		Types []struct {
 			Group, Version, Resource, Kind string
@@ -32,13 +27,14 @@ func added(v vocabulary.Vocabulary) (*Surface, error) {
 		} `json:"types"`
 		Definitions map[string]*spec.Schema `json:"definitions"`
 	}
-	if err := yaml.UnmarshalStrict(asJSON, &document); err != nil {
+	if err := parseDocument(addedDocument, v, &document); err != nil {
 		return nil, fmt.Errorf("added.yaml: %w", err)
 	}
+	nameGroups(document.Definitions, v)
 	surface := &Surface{Definitions: document.Definitions}
 	for _, t := range document.Types {
 		one := &Type{
-			Group: t.Group, Version: t.Version, Resource: t.Resource, Kind: t.Kind, ListKind: t.Kind + "List",
+			Group: v.Group(t.Group), Version: t.Version, Resource: t.Resource, Kind: t.Kind, ListKind: t.Kind + "List",
 			Verbs: []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 		}
 		if t.Status {
@@ -49,4 +45,22 @@ func added(v vocabulary.Vocabulary) (*Surface, error) {
 		surface.Types = append(surface.Types, one)
 	}
 	return surface, nil
+}
+
+// parseDocument reads a file with original names of definitions.
+func parseDocument(text string, v vocabulary.Vocabulary, into any) error {
+	text = strings.ReplaceAll(text, vocabulary.K8s().Definitions, v.Definitions)
+	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return err
+	}
+	return yaml.UnmarshalStrict(asJSON, into)
+}
+
+// nameGroups replaces the short names of groups in the extensions of definitions.
+func nameGroups(definitions map[string]*spec.Schema, v vocabulary.Vocabulary) {
+	names := newDocumentNames(v, v)
+	for _, schema := range definitions {
+		names.renameKinds(schema)
+	}
 }

@@ -53,7 +53,8 @@ func surfaceOf(r release.Release, v vocabulary.Vocabulary) (*Surface, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Surface{Types: types, Definitions: definitions}, nil
+	surface := &Surface{Types: types, Definitions: definitions}
+	return surface, surface.addAlpha(r, v)
 }
 
 // Resources returns the groups and resources under which a release stores objects, those
@@ -63,7 +64,7 @@ func Resources(o Options) ([]resource.GroupResource, error) {
 	if err != nil {
 		return nil, err
 	}
-	types, err := newDocumentNames(vocabulary.K8s(), o.Vocabulary).types(document)
+	types, err := newDocumentNames(vocabulary.K8s(), o.Vocabulary).types(document) // alpha versions share their objects with others
 	if err != nil {
 		return nil, err
 	}

@@ -46,6 +46,9 @@ var Shapes = sync.OnceValue(func() map[string]Shape {
 	for _, object := range Types().AllKnownTypes() {
 		collect(object, found)
 	}
+	for _, kind := range []string{"PriorityClass", "PriorityClassList"} { // one type for two versions
+		found["scheduling.v1alpha1."+kind] = found["scheduling.v1beta1."+kind]
+	}
 	return found
 })
 

@@ -129,5 +129,7 @@ var Types = sync.OnceValue(func() *runtime.Scheme {
 		}
 	}
 	types.AddKnownTypes(schema.GroupVersion{Version: "v1"}, &metav1.Status{})
+	// Later releases lack this version of 1.21, whose types are those of v1beta1.
+	types.AddKnownTypes(schema.GroupVersion{Group: schedulingv1beta1.GroupName, Version: "v1alpha1"}, &schedulingv1beta1.PriorityClass{}, &schedulingv1beta1.PriorityClassList{})
 	return types
 })

@@ -90,7 +90,7 @@ func newEngine(t testing.TB) (*catalogue.Catalogue, *Engine) {
 
 func newEngineOf(t testing.TB, r release.Release) (*catalogue.Catalogue, *Engine) {
 	t.Helper()
-	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform(), Release: r})
+	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform(), Release: r, RuntimeConfig: catalogue.RuntimeConfig{"api/alpha": true}})
 	if err != nil {
 		t.Fatal(err)
 	}

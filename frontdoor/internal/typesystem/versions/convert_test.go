@@ -35,7 +35,7 @@ type world struct {
 
 func newWorld(t testing.TB, v vocabulary.Vocabulary) world {
 	t.Helper()
-	types, err := catalogue.New(catalogue.Options{Vocabulary: v})
+	types, err := catalogue.New(catalogue.Options{Vocabulary: v, RuntimeConfig: catalogue.RuntimeConfig{"api/alpha": true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,6 +137,12 @@ func (g *generator) valid(o map[string]any, t *catalogue.Type) {
 		if t.Version == "v1beta1" && spec != nil {
 			g.oldDefinition(spec)
 		}
+	case "ClusterRoleBinding", "RoleBinding": // only a group can be converted
+		for _, subject := range tree.List(o, "subjects") {
+			if s := subject.(map[string]any); s["apiVersion"] != nil {
+				s["apiVersion"] = g.word() + "/"
+			}
+		}
 	case "EndpointSlice":
 		g.topology(o)
 	case "PodDisruptionBudget":

@@ -29,6 +29,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/events"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/extension"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/flowcontrol"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/internal"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/meta"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/networking"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/node"
@@ -68,4 +69,5 @@ var tables = [...]kinds.Functions{
 	meta.Functions, core.Functions, pods.Functions, compute.Functions, podtable.Functions, services.Functions, volumes.Functions, apps.Functions, batch.Functions, autoscaling.Functions, authorization.Functions,
 	networking.Functions, node.Functions, discovery.Functions, policy.Functions, rbac.Functions, certificates.Functions, coordination.Functions, scheduling.Functions, events.Functions,
 	flowcontrol.Functions, storage.Functions, storagemigration.Functions, resource.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions, extension.Functions, access.Functions,
+	internal.Functions,
 }

@@ -16,10 +16,16 @@ var Functions = kinds.Functions{
 		"policyRule":           policyRule,
 		"roleRefGroupIs":       roleRefGroupIs,
 		"subjectOfKind":        subjectOfKind,
+		"subjectOfVersion":     subjectOfVersion,
 	},
 	Derive: map[string]rules.DeriveFunc{
-		"roleRefGroup": roleRefGroup,
-		"subjectGroup": subjectGroup,
+		"roleRefGroup":   roleRefGroup,
+		"subjectGroup":   subjectGroup,
+		"subjectVersion": subjectVersion,
+	},
+	Convert: map[string]kinds.ConvertFunc{
+		"bindingFromV1alpha1": bindingFromV1alpha1,
+		"bindingToV1alpha1":   bindingToV1alpha1,
 	},
 	Cells: map[string]cell.Func{
 		"showRoleReference":   showRoleReference,

@@ -60,23 +60,33 @@ func roleRefGroupIs(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// subjectOfKind validates a subject. Users and groups have the API group of RBAC,
-// ServiceAccounts none but a namespace, which defaults to that of a RoleBinding.
+// subjectOfKind validates a subject and its API group: users and groups have that of RBAC,
+// ServiceAccounts none.
 func subjectOfKind(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	group := rules.Text(m, "apiGroup")
+	group, want := rules.Text(m, "apiGroup"), ""
+	switch m["kind"] {
+	case "ServiceAccount":
+	case "User", "Group":
+		want = c.Vocabulary.Group("rbac.authorization.")
+	default:
+		want = group
+	}
+	if group != want {
+		c.NotSupported(at.Field("apiGroup"), group, want)
+	}
+	subjectKind(c, m, at)
+}
+
+// subjectKind validates a subject but for its API group. ServiceAccounts have a namespace,
+// which defaults to that of a RoleBinding.
+func subjectKind(c *rules.Check, m map[string]any, at *field.Path) {
 	switch m["kind"] {
 	case "ServiceAccount":
 		c.Must(validation.IsDNS1123Subdomain, rules.Text(m, "name"), at.Field("name"))
-		if group != "" {
-			c.NotSupported(at.Field("apiGroup"), group, "")
-		}
 		if rules.Text(m, "namespace") == "" && c.Root["kind"] == "ClusterRoleBinding" {
 			c.Required(at.Field("namespace"), "")
 		}
 	case "User", "Group":
-		if own := c.Vocabulary.Group("rbac.authorization."); group != own {
-			c.NotSupported(at.Field("apiGroup"), group, own)
-		}
 	default:
 		c.NotSupported(at.Field("kind"), rules.Text(m, "kind"), "ServiceAccount", "User", "Group")
 	}

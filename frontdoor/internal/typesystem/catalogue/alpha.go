@@ -1,0 +1,74 @@
+package catalogue
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/derived"
+	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// alphaDocument holds the alpha versions that the published document of 1.21 lacks, with
+// original names of definitions and short names of groups.
+//
+//go:embed alpha.yaml
+var alphaDocument string
+
+// alphaVersion is a version whose definitions are mostly those of another one.
+type alphaVersion struct {
+	Group   string   `json:"group"`
+	Version string   `json:"version"`
+	Like    string   `json:"like"`
+	Kinds   []string `json:"kinds"`
+}
+
+// addAlpha adds the alpha versions of a release whose document lacks them.
+func (s *Surface) addAlpha(r release.Release, v vocabulary.Vocabulary) error {
+	if r.String() != release.V121.String() {
+		return nil
+	}
+	var document struct {
+		Versions    []alphaVersion          `json:"versions"`
+		Definitions map[string]*spec.Schema `json:"definitions"`
+	}
+	if err := parseDocument(alphaDocument, v, &document); err != nil {
+		return fmt.Errorf("alpha.yaml: %w", err)
+	}
+	nameGroups(document.Definitions, v)
+	maps.Copy(s.Definitions, document.Definitions)
+	for _, version := range document.Versions {
+		if err := s.copyVersion(version, v); err != nil {
+			return fmt.Errorf("%s of %s: %w", version.Version, version.Group, err)
+		}
+	}
+	return nil
+}
+
+// copyVersion adds the types of a version and all definitions that they need.
+func (s *Surface) copyVersion(version alphaVersion, v vocabulary.Vocabulary) error {
+	for _, kind := range version.Kinds {
+		i := slices.IndexFunc(s.Types, func(t *Type) bool {
+			return t.Group == v.Group(version.Group) && t.Version == version.Like && t.Kind == kind
+		})
+		if i < 0 {
+			return fmt.Errorf("there is no %s of %s", kind, version.Like)
+		}
+		t := *s.Types[i]
+		t.Version, t.Subresources = version.Version, maps.Clone(t.Subresources)
+		s.Types = append(s.Types, &t)
+		api, _, _ := strings.Cut(version.Group, ".")
+		prefix := v.Definitions + "api." + api + "." + version.Version + "."
+		for _, name := range []string{kind, kind + "List"} {
+			if err := (derived.Version{Name: version.Version, Like: version.Like}).Add(s.Definitions, prefix+name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
