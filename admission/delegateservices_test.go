@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -68,6 +70,52 @@ func TestServiceReferences(t *testing.T) {
 	}
 	slice(t, c, "one", one.address, true)
 	until(t, "it is back", func() bool { ones, _ := ask(1); return ones > 0 })
+}
+
+// TestServiceThatMoves: a request that has begun is still decided by a service that gets
+// another address and other rules meanwhile, and the next one is not.
+func TestServiceThatMoves(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	began, removed := make(chan struct{}), make(chan struct{})
+	first := delegated(t, &delegate{mutate: func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
+		began <- struct{}{}
+		<-removed
+		return services.AdmissionResponse{}, nil
+	}})
+	second := delegated(t, &delegate{mutate: refusing})
+	first.declare(t, c, "first", `"order":1`, `"phase":"Mutate"`, `"timeoutSeconds":30`, `"budgetPercent":100`)
+	second.declare(t, c, "second", `"order":2`, `"phase":"Mutate"`, `"rules":[{"operations":["*"],"apiGroups":["*"],"apiVersions":["*"],"resources":["configmaps","secrets"]}]`)
+	a := started(t, c)
+	decided := make(chan error)
+	go func() {
+		_, err := a.Mutate(t.Context(), named("c"))
+		decided <- err
+	}()
+	<-began
+	declare(t, c, "second", `"endpoint":{"addresses":["127.0.0.1:1"]}`, `"rules":[{"operations":["*"],"apiGroups":["*"],"apiVersions":["*"],"resources":["leases"]}]`)
+	until(t, "admission knows the change", func() bool {
+		_, err := a.Mutate(t.Context(), createOf("", "secrets", `{"metadata":{"name":"s"}}`))
+		return err == nil
+	})
+	go func() {
+		_, err := a.Mutate(t.Context(), named("c"))
+		decided <- err
+	}()
+	<-began
+	close(removed)
+	var refused int
+	for range 2 {
+		if err := <-decided; err != nil {
+			if !services.IsReason(err, services.ReasonForbidden) {
+				t.Error(err)
+			}
+			refused++
+		}
+	}
+	if refused != 1 {
+		t.Errorf("%d requests were refused", refused)
+	}
 }
 
 // TestOtherServicesName: a replica whose certificate is not for the Service gets nothing.

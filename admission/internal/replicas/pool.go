@@ -119,10 +119,10 @@ func NewPool(c Config) *Pool {
 	return p
 }
 
-// Close closes the connections, each when its calls have ended.
+// Close closes the connections, after a time in which requests that have begun may still ask.
 func (p *Pool) Close() {
 	p.cancel()
-	p.set(nil)
+	time.AfterFunc(retireWithin, func() { p.set(nil) })
 }
 
 // set makes the replicas those of the addresses, and keeps the ones that there are.
