@@ -21,11 +21,8 @@ func reviewed(grpc bool, load func(context.Context, *measurement) error) func(co
 			return err
 		}
 		defer r.Stop()
-		register := r.Webhook
-		if _, missing := m.get(ctx, reviewer.Services); grpc && missing == nil {
-			register = r.Service
-		}
-		registration, err := register()
+		_, missing := m.get(ctx, reviewer.Services)
+		registration, err := r.Register(grpc && missing == nil)
 		if err != nil {
 			return err
 		}
@@ -77,14 +74,10 @@ func (t *target) probe(ctx context.Context, r *reviewer.Reviewer, asked bool) er
 	}
 }
 
-// remove deletes an object, on a connection of its own.
+// remove deletes an object.
 func (t *target) remove(ctx context.Context, path string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c, err := t.dial(ctx)
-	if err != nil {
+	return t.once(ctx, func(c *wire.Conn) error {
+		_, err := c.Do(wire.Request{Method: http.MethodDelete, Path: path}, nil)
 		return err
-	}
-	_, err = c.Do(wire.Request{Method: http.MethodDelete, Path: path}, nil)
-	return err
+	})
 }

@@ -78,26 +78,26 @@ func (t *target) dial(ctx context.Context) (*wire.Conn, error) {
 	return c, nil
 }
 
-// get sends one GET on a connection of its own.
-func (t *target) get(ctx context.Context, path string) ([]byte, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c, err := t.dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return read(c, path)
-}
-
-// make creates an object unless it exists, on a connection of its own.
-func (t *target) make(ctx context.Context, path string, body []byte) error {
+// once calls a function with a connection of its own.
+func (t *target) once(ctx context.Context, do func(*wire.Conn) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c, err := t.dial(ctx)
 	if err != nil {
 		return err
 	}
-	return ensure(c, path, body)
+	return do(c)
+}
+
+// get sends one GET.
+func (t *target) get(ctx context.Context, path string) (body []byte, err error) {
+	err = t.once(ctx, func(c *wire.Conn) (err error) { body, err = read(c, path); return err })
+	return body, err
+}
+
+// make creates an object unless it exists.
+func (t *target) make(ctx context.Context, path string, body []byte) error {
+	return t.once(ctx, func(c *wire.Conn) error { return ensure(c, path, body) })
 }
 
 // read returns the whole body of a GET.

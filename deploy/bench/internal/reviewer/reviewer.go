@@ -82,8 +82,16 @@ type Registration struct {
 	Body             []byte
 }
 
-// Webhook registers the reviewer as kube-apiserver does: AdmissionReview over HTTPS.
-func (r *Reviewer) Webhook() (Registration, error) {
+// Register returns the registration as an admission service or as a webhook.
+func (r *Reviewer) Register(service bool) (Registration, error) {
+	if service {
+		return r.service()
+	}
+	return r.webhook()
+}
+
+// webhook registers the reviewer as kube-apiserver does: AdmissionReview over HTTPS.
+func (r *Reviewer) webhook() (Registration, error) {
 	group := vocabulary.K8s().Group("admissionregistration.") + "/v1"
 	return registration("/apis/"+group+"/validatingwebhookconfigurations", map[string]any{
 		"apiVersion": group, "kind": "ValidatingWebhookConfiguration", "metadata": map[string]any{"name": name},
@@ -98,8 +106,8 @@ func (r *Reviewer) Webhook() (Registration, error) {
 // Services are the registrations of admission services, which kube-apiserver does not have.
 const Services = "/apis/" + admissionservice.Group + "/" + admissionservice.Version + "/" + admissionservice.Resource
 
-// Service registers the reviewer as an admission service over gRPC.
-func (r *Reviewer) Service() (Registration, error) {
+// service registers the reviewer as an admission service over gRPC.
+func (r *Reviewer) service() (Registration, error) {
 	return registration(Services, map[string]any{
 		"apiVersion": admissionservice.Group + "/" + admissionservice.Version, "kind": admissionservice.Kind, "metadata": map[string]any{"name": name},
 		"spec": map[string]any{
