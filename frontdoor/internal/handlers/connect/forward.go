@@ -49,7 +49,8 @@ func (h *Handlers) upgrade(ctx context.Context, w http.ResponseWriter, r *reques
 		return statusOf(fmt.Errorf("error dialing backend: %w", err))
 	}
 	defer upgrade.Close()
-	out := &writer{ResponseWriter: w, start: r.Begin, upgraded: upgrade.Status}
+	out := &writer{ResponseWriter: w, start: r.Begin, upgraded: upgrade.Status,
+		protocol: r.Header.Get("Upgrade"), ended: func() string { return endOf(ctx) }}
 	asked := r.Request.WithContext(quiet(ctx))
 	asked.Header = upgrading(r.Header)
 	at := *to.url
@@ -57,6 +58,14 @@ func (h *Handlers) upgrade(ctx context.Context, w http.ResponseWriter, r *reques
 	failed := &failure{}
 	handler := proxy.NewUpgradeAwareHandler(withQuery(&at, r), upgrade.Transport(), false, true, failed)
 	return failed.of(func() { translated(r, to.options, handler).ServeHTTP(out, asked) })
+}
+
+// endOf returns why the front door has ended a connection; empty if it has not.
+func endOf(ctx context.Context) string {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause.Error()
+	}
+	return ""
 }
 
 // withQuery adds the query of a request that is handed on as it is: the address of a

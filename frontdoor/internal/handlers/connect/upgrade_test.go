@@ -189,6 +189,45 @@ func TestEndsOfConnections(t *testing.T) {
 	}
 }
 
+// TestFramesAtTheEnd: a client of WebSocket or SPDY is told that the connection ends when the
+// front door stops, and not when it is the node that ends it.
+func TestFramesAtTheEnd(t *testing.T) {
+	for _, x := range []struct {
+		upgrade, frame, last string
+	}{
+		{"websocket", "\x82\x02ab", "\x88\x1d\x03\xe9the server is shutting down"},
+		{"SPDY/3.1", "\x00\x00\x00\x01\x00\x00\x00\x02ab", "\x80\x03\x00\x07\x00\x00\x00\x08\x7f\xff\xff\xff\x00\x00\x00\x00"},
+	} {
+		for _, stops := range []bool{true, false} {
+			end := make(chan struct{})
+			b := newBench(t, func(w http.ResponseWriter, r *http.Request) {
+				conn, buffered, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n%s", r.Header.Get("Upgrade"), x.frame)
+				go func() { <-end; _ = conn.Close() }()
+				_, _ = io.Copy(io.Discard, buffered)
+			})
+			_, reader, status := b.open("pods/placed/attach?stdin=1", "Upgrade: "+x.upgrade, "Sec-WebSocket-Protocol: v4.channel.k8s.io")
+			frame := make([]byte, len(x.frame))
+			if _, err := io.ReadFull(reader, frame); status != http.StatusSwitchingProtocols || err != nil || string(frame) != x.frame {
+				t.Fatalf("%s: %d, %q, %v", x.upgrade, status, frame, err)
+			}
+			want := ""
+			if stops {
+				want = x.last
+				b.handlers.Close(t.Context())
+			}
+			close(end)
+			if rest, err := io.ReadAll(reader); err != nil || string(rest) != want {
+				t.Errorf("%s, stops %v: the client got %q, %v, want %q", x.upgrade, stops, rest, err, want)
+			}
+		}
+	}
+}
+
 // TestUncheckedAddresses: the address of a node is checked when it is dialled.
 func TestUncheckedAddresses(t *testing.T) {
 	b := newBench(t, echo)

@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/closeframe"
 )
 
 // recorder is implemented by a ResponseWriter that is to be told the status of a
@@ -16,6 +18,8 @@ type writer struct {
 	http.ResponseWriter
 	start    func(status int) // called when the response begins
 	upgraded func() int       // the status of the response on a hijacked connection
+	protocol string           // of the hijacked connection
+	ended    func() string    // why the hijacked connection is closed; empty if not by the front door
 	hijacked bool
 	began    bool
 }
@@ -74,6 +78,9 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		to.Record(status)
 	}
 	w.begin(status)
+	if w.ended != nil {
+		conn = closeframe.Wrap(conn, w.protocol, w.ended)
+	}
 	return conn, buffered, nil
 }
 
