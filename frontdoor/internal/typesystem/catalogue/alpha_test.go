@@ -102,14 +102,16 @@ func references(s *spec.Schema) (found []string) {
 	return found
 }
 
-// TestAlphaVersionsOfLaterReleases: later releases lack those that 1.21 has.
+// TestAlphaVersionsOfLaterReleases: later releases have others.
 func TestAlphaVersionsOfLaterReleases(t *testing.T) {
 	v := vocabulary.K8s()
 	c, err := New(Options{Vocabulary: v, Release: release.V136, RuntimeConfig: RuntimeConfig{"api/alpha": true}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := alphas(v, c); !slices.Equal(got, []string{"internal.apiserver./v1alpha1/storageversions"}) {
+	want := []string{"admissionregistration./v1alpha1/mutatingadmissionpolicies", "admissionregistration./v1alpha1/mutatingadmissionpolicybindings",
+		"certificates./v1alpha1/clustertrustbundles", "coordination./v1alpha2/leasecandidates", "internal.apiserver./v1alpha1/storageversions", "resource./v1alpha3/devicetaintrules"}
+	if got := alphas(v, c); !slices.Equal(got, want) {
 		t.Errorf("1.36 serves %q", got)
 	}
 }
