@@ -3,11 +3,14 @@ package frontdoor
 import (
 	"context"
 	"net"
+	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/identity"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/localservices"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
@@ -66,7 +69,8 @@ func (c *config) self(n *run.Node) (string, error) {
 }
 
 // keepOwnService maintains the Service through which pods reach the API, with this front
-// door among its endpoints, and the APIServices of the served versions.
+// door among its endpoints, its Lease, the ranges of Services, and the APIServices of the served
+// versions.
 func (c *config) keepOwnService(n *run.Node, d *door, self ownservice.Address) error {
 	networks, err := serviceips.ParseNetworks(c.addresses.networks)
 	if err != nil {
@@ -75,6 +79,12 @@ func (c *config) keepOwnService(n *run.Node, d *door, self ownservice.Address) e
 	keeper := ownservice.New(ownservice.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes, Self: self, ClusterIP: networks.First(), Log: n.Log,
 		Engine: d.engine, Counted: d.countReplicas})
 	n.Go("keeping the Service of the API", keeper.Run)
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	n.Go("keeping the Lease of this front door", identity.New(identity.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes, Engine: d.engine,
+		Host: host, Address: net.JoinHostPort(self.IP, strconv.Itoa(self.Port)), Log: n.Log}).Run)
 	n.Go("keeping the ranges and addresses of Services", d.ranges.Run)
 	n.Go("registering the served versions", localservices.Keeper{Config: localservices.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes,
 		Changed: d.relearned, Log: n.Log, Engine: d.engine}}.Run)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,25 @@ func TestLaterRelease(t *testing.T) {
 		}
 	}
 	t.Run("Subresources", func(t *testing.T) { resizes(t, c, namespace) })
+	t.Run("Identity", func(t *testing.T) { identifies(t, c) })
+}
+
+// identifies looks for the Lease of the front door and the record of tokens in Secrets.
+func identifies(t *testing.T, c *cluster.Cluster) {
+	client := kubernetes.NewForConfigOrDie(c.Config())
+	eventually(t, "the front door has a Lease", func() bool {
+		leases, err := client.CoordinationV1().Leases("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
+		return err == nil && len(leases.Items) == 1 && strings.HasPrefix(leases.Items[0].Name, "apiserver-") && *leases.Items[0].Spec.HolderIdentity != "" &&
+			time.Since(leases.Items[0].Spec.RenewTime.Time) < time.Minute
+	})
+	eventually(t, "the use of tokens in Secrets is recorded", func() bool {
+		tracking, err := client.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kube-apiserver-legacy-service-account-token-tracking", metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		_, err = time.Parse(time.DateOnly, tracking.Data["since"])
+		return err == nil
+	})
 }
 
 // livesThrough creates, gets, updates, applies, watches and deletes an object by a typed
