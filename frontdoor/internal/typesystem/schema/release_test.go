@@ -50,6 +50,8 @@ func TestLaterRules(t *testing.T) {
 		"sidecar probe":     {"v1/pods", `spec: {containers: [{name: a, image: b}], initContainers: [{name: c, image: d, restartPolicy: Always, livenessProbe: {grpc: {port: 1}}}]}`, "-livenessProbe: Forbidden"},
 		"app armor":         {"v1/pods", `spec: {securityContext: {appArmorProfile: {type: Best}}, containers: [{name: a, image: b}]}`, "spec.securityContext.appArmorProfile.type: Unsupported value"},
 		"groups policy":     {"v1/pods", `spec: {securityContext: {supplementalGroupsPolicy: Some}, containers: [{name: a, image: b}]}`, "supplementalGroupsPolicy: Unsupported value"},
+		"balancer mode":     {"v1/services", `{spec: {type: LoadBalancer, ports: [{port: 80}]}, status: {loadBalancer: {ingress: [{ip: 10.1.1.1}]}}}`, "ipMode: VIP"},
+		"balancer name":     {"v1/services", `{spec: {type: LoadBalancer, ports: [{port: 80}]}, status: {loadBalancer: {ingress: [{hostname: a}]}}}`, "-ipMode: VIP"},
 		"template time":     {"apps/v1/deployments", `spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}, creationTimestamp: null}, spec: {containers: [{name: a, image: b}]}}}`, "-creationTimestamp"},
 		"external service":  {"v1/services", `spec: {type: ExternalName, externalName: a}`, "-internalTrafficPolicy"},
 		"stateful set":      {"apps/v1/statefulsets", `spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}`, "whenDeleted: Retain"},
@@ -110,16 +112,20 @@ func TestLaterChanges(t *testing.T) {
 	types, engine := newEngineOf(t, release.V136)
 	const job = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}, `
 	const pods = `template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: a, image: b}]`
+	const gated = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedulingGates: [{name: g}], containers: [{name: a, image: b}]`
 	for name, c := range map[string]struct{ ty, before, after, want string }{
-		"suspended job": {"batch/v1/jobs", job + `suspend: true, ` + pods + `}}}`, job + `suspend: true, ` + pods + `, nodeSelector: {c: d}, affinity: {nodeAffinity: {}}}}}`, ""},
-		"running job":   {"batch/v1/jobs", job + `suspend: false, ` + pods + `}}}`, job + `suspend: false, ` + pods + `, nodeSelector: {c: d}}}}`, "spec.template: Invalid value"},
-		"other image":   {"batch/v1/jobs", job + `suspend: true, ` + pods + `}}}`, job + `suspend: true, template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: a, image: c}]}}}`, "spec.template: Invalid value"},
-		"managed by":    {"batch/v1/jobs", job + `managedBy: example.com/a, ` + pods + `}}}`, job + `managedBy: example.com/b, ` + pods + `}}}`, "spec.managedBy: Invalid value"},
+		"suspended job":  {"batch/v1/jobs", job + `suspend: true, ` + pods + `}}}`, job + `suspend: true, ` + pods + `, nodeSelector: {c: d}, affinity: {nodeAffinity: {}}}}}`, ""},
+		"running job":    {"batch/v1/jobs", job + `suspend: false, ` + pods + `}}}`, job + `suspend: false, ` + pods + `, nodeSelector: {c: d}}}}`, "spec.template: Invalid value"},
+		"other image":    {"batch/v1/jobs", job + `suspend: true, ` + pods + `}}}`, job + `suspend: true, template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: a, image: c}]}}}`, "spec.template: Invalid value"},
+		"managed by":     {"batch/v1/jobs", job + `managedBy: example.com/a, ` + pods + `}}}`, job + `managedBy: example.com/b, ` + pods + `}}}`, "spec.managedBy: Invalid value"},
+		"gated pod":      {"v1/pods", gated + `}`, gated + `, nodeSelector: {a: b}}`, ""},
+		"gated pod less": {"v1/pods", gated + `, nodeSelector: {a: b}}`, gated + `, nodeSelector: {a: c}}`, "only additions to spec.nodeSelector are allowed"},
+		"pod, no gate":   {"v1/pods", strings.Replace(gated, "schedulingGates: [{name: g}], ", "", 1) + `}`, strings.Replace(gated, "schedulingGates: [{name: g}], ", "", 1) + `, nodeSelector: {a: b}}`, "pod updates may not change fields"},
 		"kept time zone": {"batch/v1/cronjobs", `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedule: "1 * * * *", timeZone: Gone/Zone, jobTemplate: {spec: {` + pods + `}}}}}`,
 			`metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedule: "2 * * * *", timeZone: Gone/Zone, jobTemplate: {spec: {` + pods + `}}}}}`, ""},
 	} {
-		parts := strings.Split(c.ty, "/")
-		ty, ok := types.Lookup(parts[0], parts[1], parts[2])
+		parts := strings.Split("/"+c.ty, "/")
+		ty, ok := types.Lookup(parts[len(parts)-3], parts[len(parts)-2], parts[len(parts)-1])
 		if !ok {
 			t.Fatalf("no type %s", c.ty)
 		}

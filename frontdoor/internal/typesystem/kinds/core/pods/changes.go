@@ -35,7 +35,13 @@ func podChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	case resizing:
 		resized(c, before, after, at)
 	}
-	if !rules.Same(fixedSpec(before, c.Subresource), fixedSpec(after, c.Subresource)) {
+	was, is := fixedSpec(before, c.Subresource), fixedSpec(after, c.Subresource)
+	if !c.Release.Before(gatedMutable) && len(rules.List(before, "schedulingGates")) > 0 {
+		moreSelective(c, before, after, at)
+		delete(was, "nodeSelector")
+		delete(is, "nodeSelector")
+	}
+	if !rules.Same(was, is) {
 		c.Forbidden(at, "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, "+
 			"`spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or "+
 			"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // ownUsers checks that a pod with users of its own shares no other namespaces of the host.
@@ -153,5 +154,19 @@ func restartRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
 			c.Duplicate(at.Field("resizePolicy").Item(i), resize)
 		}
 		seen[name] = true
+	}
+}
+
+// gatedMutable is the first release in which pods that wait at a gate may narrow their node selector.
+var gatedMutable, _ = release.Of("1.27")
+
+// moreSelective checks that the node selector of a pod that waits at a gate only grows.
+func moreSelective(c *rules.Check, before, after map[string]any, at *field.Path) {
+	selector := rules.Object(after, "nodeSelector")
+	for key, value := range rules.Object(before, "nodeSelector") {
+		if selector[key] != value {
+			c.Invalid(at.Field("nodeSelector"), selector, "only additions to spec.nodeSelector are allowed (no mutations or deletions)")
+			return
+		}
 	}
 }

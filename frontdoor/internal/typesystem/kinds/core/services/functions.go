@@ -13,6 +13,7 @@ import (
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"balancerAddresses":  balancerAddresses,
+		"balancerModesFit":   balancerModesFit,
 		"clusterAddress":     clusterAddress,
 		"endpointAddress":    endpointAddress,
 		"endpointSubset":     endpointSubset,
@@ -22,6 +23,7 @@ var Functions = kinds.Functions{
 		"sourceRanges":       sourceRanges,
 	},
 	Derive: map[string]rules.DeriveFunc{
+		"balancerModes":     balancerModes,
 		"defaultTargetPort": defaultTargetPort,
 		"noAffinityConfig":  noAffinityConfig,
 	},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -63,4 +64,36 @@ func balancerAddresses(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 func isIP(text string) bool {
 	_, err := netip.ParseAddr(text)
 	return err == nil
+}
+
+// balancerModes defaults how the addresses of a load balancer deliver: to the cluster.
+func balancerModes(m map[string]any, _ vocabulary.Vocabulary) {
+	if rules.Object(m, "spec")["type"] != loadBalancer {
+		return
+	}
+	for _, point := range rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress") {
+		if rules.Text(point, "ip") != "" && point["ipMode"] == nil {
+			point["ipMode"] = "VIP"
+		}
+	}
+}
+
+// balancerModesFit checks the modes in an update of the status: only addresses have one.
+func balancerModesFit(c *rules.Check, m, _ map[string]any, _ *field.Path) {
+	if c.Subresource != "status" {
+		return
+	}
+	at := (&field.Path{Name: "status"}).Field("loadBalancer").Field("ingress")
+	for i, point := range rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress") {
+		mode, where := point["ipMode"], at.Item(i).Field("ipMode")
+		switch ip := rules.Text(point, "ip"); {
+		case mode == nil && ip != "":
+			c.Required(where, "must be specified when `ip` is set")
+		case mode == nil:
+		case ip == "":
+			c.Forbidden(where, "may not be specified when `ip` is not set")
+		case mode != "VIP" && mode != "Proxy":
+			c.NotSupported(where, rules.Text(point, "ipMode"), "Proxy", "VIP")
+		}
+	}
 }
