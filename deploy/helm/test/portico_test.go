@@ -41,8 +41,8 @@ type site struct {
 }
 
 // start starts the all-in-one in the vocabulary of stock clients, with the types of
-// cert-manager.
-func start(t *testing.T) *site {
+// cert-manager. More flags may follow.
+func start(t *testing.T, more ...string) *site {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -52,7 +52,8 @@ func start(t *testing.T) *site {
 	listener.Close()
 	dir := t.TempDir()
 	var output bytes.Buffer
-	process := exec.Command(program(t, "portico"), "--data-dir="+dir, "--vocabulary=k8s", "--bind-address=127.0.0.1", "--secure-port="+port, "--log-level=warn")
+	args := append([]string{"--data-dir=" + dir, "--vocabulary=k8s", "--bind-address=127.0.0.1", "--secure-port=" + port, "--log-level=warn"}, more...)
+	process := exec.Command(program(t, "portico"), args...)
 	process.Stdout, process.Stderr = &output, &output
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
