@@ -18,10 +18,18 @@ import (
 )
 
 // TestControllerRuntime works with controller-runtime's client and manager, on a
-// built-in type and on a custom one.
+// built-in type and on a custom one, in both releases.
 func TestControllerRuntime(t *testing.T) {
-	t.Parallel()
-	c := startAllInOne(t, vocabulary.K8s()).Cluster
+	for _, release := range []string{"1.21", "1.36"} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			testControllerRuntime(t, "--emulated-version="+release)
+		})
+	}
+}
+
+func testControllerRuntime(t *testing.T, args ...string) {
+	c := startAllInOne(t, vocabulary.K8s(), args...).Cluster
 	direct, err := client.New(c.Config(), client.Options{Scheme: schemeWithSites(t)})
 	if err != nil {
 		t.Fatal(err)

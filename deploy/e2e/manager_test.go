@@ -13,6 +13,7 @@ import (
 	controllerruntime "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -75,6 +76,7 @@ func startManager(t *testing.T, c *cluster.Cluster, namespace string) manager.Ma
 		Cache:          cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 		LeaderElection: true, LeaderElectionID: "sites", LeaderElectionNamespace: namespace,
 		LeaderElectionReleaseOnCancel: true, RetryPeriod: &retry,
+		Controller: config.Controller{SkipNameValidation: new(true)}, // managers of both releases run in this process
 	})
 	if err != nil {
 		t.Fatal(err)
