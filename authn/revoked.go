@@ -16,12 +16,22 @@ import (
 // its revision, which is then read at once.
 const revokedEvery = 500 * time.Millisecond
 
+const (
+	// renewPatience bounds a read for a caller, and renewRest is how long no other one is made
+	// after it has failed: the revision may be from before etcd was restored.
+	renewPatience, renewRest = time.Second, 2 * time.Second
+	// orderedFor is how long what was read is not replaced by an older revision. After that,
+	// etcd was restored.
+	orderedFor = 5 * time.Second
+)
+
 // revocations are the stored Revocations. While the store is unavailable those that were read
 // last apply.
 type revocations struct {
 	store   services.Reader
 	log     *slog.Logger
 	reading sync.Mutex
+	resting time.Time // until when callers make no reads; reading is held
 	current atomic.Pointer[revoked]
 }
 
@@ -29,6 +39,7 @@ type revocations struct {
 type revoked struct {
 	*revocation.Set
 	revision int64
+	at       time.Time
 }
 
 // run reads Revocations until ctx ends.
@@ -69,14 +80,17 @@ func (r *revocations) check(ctx context.Context, a *services.Authentication, not
 func (r *revocations) renew(ctx context.Context, notOlderThan int64) *revoked {
 	r.reading.Lock()
 	defer r.reading.Unlock()
-	if now := r.current.Load(); now != nil && now.revision >= notOlderThan {
+	if now := r.current.Load(); now != nil && (now.revision >= notOlderThan || time.Now().Before(r.resting)) {
 		return now
 	}
+	ctx, cancel := context.WithTimeout(ctx, renewPatience)
+	defer cancel()
 	read := services.Read{Mode: services.AnyRevision}
 	if notOlderThan > 0 {
 		read = services.Read{Mode: services.NotOlderThan, Revision: notOlderThan}
 	}
 	if err := r.read(ctx, read); err != nil {
+		r.resting = time.Now().Add(renewRest)
 		r.log.Debug("reading revocations failed", "error", err)
 	}
 	return r.current.Load()
@@ -102,10 +116,10 @@ func (r *revocations) read(ctx context.Context, read services.Read) error {
 	if err != nil {
 		return err
 	}
-	next := &revoked{revocation.NewSet(specs), revision}
+	next := &revoked{revocation.NewSet(specs), revision, time.Now()}
 	for {
 		before := r.current.Load()
-		if before != nil && before.revision > revision && read.Mode == services.AnyRevision {
+		if before != nil && before.revision > revision && next.at.Sub(before.at) < orderedFor {
 			return nil // a read that began earlier, or of a replica of the store that lags
 		}
 		if r.current.CompareAndSwap(before, next) {

@@ -96,7 +96,7 @@ func testConnections(t *testing.T, c *cluster.Cluster, node *fakeNode) *placed {
 	s.place(t, "n", "p", node.port)
 	for name, way := range map[string]func(*testing.T){
 		"logs": s.logs, "exec": s.exec, "attach": s.attach, "port-forward": s.portForward, "cp": s.copied, "proxy": s.proxied,
-		"client-go": s.executors, "faults": s.faults,
+		"client-go": s.executors, "faults": s.faults, "withdrawn": s.withdrawn,
 	} {
 		t.Run(name, way)
 	}

@@ -70,7 +70,10 @@ func kubectlAuth(t *testing.T, k *kubectl) {
 		act{line: "create role reader --verb=get,list --resource=pods", want: []string{"created"}},
 		act{line: "create rolebinding reader --role=reader --user=nobody", want: []string{"created"}},
 		act{line: "wait --for=create rolebinding/reader --timeout=30s"},
-		act{line: "auth can-i --list --as=nobody", want: []string{"Resources", "selfsubjectaccessreviews"}})
+		act{line: "auth can-i --list --as=nobody", want: []string{"Resources", "selfsubjectaccessreviews"}},
+		act{line: "auth reconcile -f -", input: `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"reader","namespace":"auth"},"rules":[{"apiGroups":[""],"resources":["events"],"verbs":["get"]}]}`,
+			want: []string{"reader reconciled"}},
+		act{line: "auth can-i --list --as=nobody", want: []string{"events", "pods"}})
 	eventually(t, "the role is known", func() bool {
 		_, code := k.try(t, "auth can-i list pods --as=nobody", "")
 		return code == 0
@@ -80,6 +83,11 @@ func kubectlAuth(t *testing.T, k *kubectl) {
 	if parts := strings.Split(token, "."); code != 0 || len(parts) != 3 {
 		t.Fatalf("kubectl create token: exit code %d\n%s", code, token)
 	}
+	k.play(t,
+		act{line: "create secret generic binding", want: []string{"created"}},
+		act{line: "create token robot --bound-object-kind=Secret --bound-object-name=binding", want: []string{"."}},
+		act{line: "create token robot --bound-object-kind=Secret --bound-object-name=none", code: 1, want: []string{`secrets "none" not found`}},
+		act{line: "create token robot --bound-object-kind=Node --bound-object-name=none", code: 1, want: []string{"Node"}})
 	// The administrator's certificate would take precedence over the token.
 	robot := "--user=nobody --token=" + strings.TrimSpace(token)
 	k.play(t,

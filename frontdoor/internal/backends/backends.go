@@ -27,7 +27,7 @@ type Services struct {
 	// Decisions is Authz for the requests of clients. Its decisions may be cached.
 	Decisions services.Authz
 
-	policy *changes.Heads // roles and bindings
+	policy *policy
 }
 
 // Connect connects to the services, in this process or in others. copied bounds the bytes of
@@ -48,15 +48,17 @@ func Connect(ctx context.Context, n *run.Node, copied int64) (s Services, err er
 	if s.Changes, err = changes.Use(ctx, n); err != nil {
 		return s, err
 	}
-	s.Store, s.Decisions = s.Direct, s.Authz
+	s.Store = s.Direct
 	if heads, ok := s.Direct.(services.HeadReader); ok && copied > 0 && !contract.Store.Local(n) {
 		kept := NewStore(StoreConfig{Store: s.Direct, Heads: heads, Changes: s.Changes, Bytes: copied, Log: n.Log, Metrics: n.Metrics})
 		n.Go("copies of resource types", kept.Run)
 		s.Store = kept
 	}
-	s.policy = s.heads(n, inGroup("rbac.authorization.", "clusterroles", "roles", "clusterrolebindings", "rolebindings"))
+	types := inGroup("rbac.authorization.", "clusterroles", "roles", "clusterrolebindings", "rolebindings")
+	s.policy = newPolicy(s.heads(n, types), types) // heads has replaced the short forms
+	s.Store, s.Decisions = policyStore{s.Store, s.policy}, current{s.Authz, s.policy.newest}
 	if !contract.Authz.Local(n) {
-		s.Decisions = NewDecisions(s.Authz, s.policy.Unchanged)
+		s.Decisions = NewDecisions(s.Decisions, s.policy.unchanged)
 	}
 	if !contract.Admission.Local(n) {
 		configuring := s.heads(n, append(
@@ -100,7 +102,7 @@ type Observers struct{ Policy, Bound, Revoked []changes.Observer }
 
 // Follow begins to follow these types. It must be called once.
 func (s Services) Follow(n *run.Node, o Observers) {
-	follow(n, "roles and bindings", s.policy, o.Policy...)
+	follow(n, "roles and bindings", s.policy.heads, o.Policy...)
 	follow(n, "what credentials are bound to", s.heads(n, inGroup("", "secrets", "serviceaccounts", "pods")), o.Bound...)
 	follow(n, "revocations", s.heads(n, inGroup(revocation.Group, revocation.Resource)), o.Revoked...)
 }

@@ -76,6 +76,19 @@ func (h *Heads) Unchanged(since int64) bool {
 	return true
 }
 
+// Newest returns the revision of the newest change of an object of the types, as far as this
+// process has learned; 0 while it cannot learn of changes.
+func (h *Heads) Newest() (newest int64) {
+	for i := range h.types {
+		revision := h.types[i].revision.Load()
+		if revision == unknown {
+			return 0
+		}
+		newest = max(newest, revision)
+	}
+	return newest
+}
+
 // follow begins at the present, as if every object had changed now, and returns when the
 // sequence breaks: true if it had begun.
 func (t *head) follow(ctx context.Context, h *Heads) bool {

@@ -117,7 +117,7 @@ func (q *Requests) checkOne(ctx context.Context, i *identity, now time.Time, beh
 	defer cancel()
 	q.mu.Lock()
 	expired, ask, credentials := i.expired(now), i.unauthenticated(now), i.credentials
-	i.stale = false // a change from now on sets it again
+	i.stale, i.changed = false, true // a change from now on sets stale again
 	q.mu.Unlock()
 	if expired {
 		q.end(i, nil, services.Unauthorized(""))
@@ -188,6 +188,7 @@ func (q *Requests) authorize(ctx context.Context, i *identity, about dueQuestion
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	i.changed = true
 	if err != nil {
 		q.config.Log.DebugContext(ctx, "authorization of open requests failed", "user", about.User.Name, "error", err)
 		about.of.at = now

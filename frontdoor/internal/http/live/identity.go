@@ -20,6 +20,8 @@ const (
 	// fullPeriod is how often everything is requested again, for the time in which the front
 	// door learns of no changes.
 	fullPeriod = 30 * time.Second
+	// slack makes a period end with the tick that is nearest to its end.
+	slack = 100 * time.Millisecond
 )
 
 // identity is the caller of requests with the same credentials: it is authenticated, and what
@@ -31,6 +33,11 @@ type identity struct {
 	at          time.Time // of result
 	stale       bool      // authn must be called again
 	questions   map[string]*question
+	// oldest is the least revision of a decision, and next when one is due by its period. Both
+	// are computed from the questions after one has changed.
+	changed bool
+	oldest  int64
+	next    time.Time
 }
 
 // question is a question to authz, and the requests that it allows.
@@ -77,6 +84,7 @@ func (d *decided) key() string {
 
 func (i *identity) add(r *Request) {
 	now := time.Now()
+	i.changed = true
 	for _, d := range r.decided {
 		key := d.key()
 		one, ok := i.questions[key]
@@ -93,6 +101,7 @@ func (i *identity) add(r *Request) {
 }
 
 func (i *identity) remove(r *Request) {
+	i.changed = true
 	for _, d := range r.decided {
 		key := d.key()
 		one, ok := i.questions[key]
@@ -107,6 +116,7 @@ func (i *identity) remove(r *Request) {
 
 // forget makes every decision one of an older policy.
 func (i *identity) forget() {
+	i.changed = true
 	for _, one := range i.questions {
 		if one.revision > 0 && one.revision < math.MaxInt64 {
 			one.revision = 1
@@ -119,7 +129,7 @@ func (i *identity) update(a services.Authentication, now time.Time) {
 	if !sameUser(a.User, i.result.User) {
 		for _, one := range i.questions {
 			if one.own {
-				one.User, one.revision = a.User, 1
+				one.User, one.revision, i.changed = a.User, 1, true
 			}
 		}
 	}
@@ -142,36 +152,39 @@ func (i *identity) unauthenticated(now time.Time) bool {
 	if i.result.CacheFor <= 0 || len(i.result.Credential.Objects) > 0 {
 		period = fullPeriod // what ends them is followed
 	}
-	return i.stale || now.Sub(i.at) >= period
+	return i.stale || now.Sub(i.at) >= period-slack
 }
 
 // asksAuthz reports whether authz must be called about a request.
 func (i *identity) asksAuthz(policy int64, now time.Time) bool {
-	for _, one := range i.questions {
-		if one.due(policy, now) {
-			return true
+	if i.changed {
+		i.changed, i.oldest, i.next = false, math.MaxInt64, now.Add(fullPeriod)
+		for _, one := range i.questions {
+			if one.revision > 0 {
+				i.oldest = min(i.oldest, one.revision)
+			}
+			if due, ok := one.dueAt(); ok && due.Before(i.next) {
+				i.next = due
+			}
 		}
 	}
-	return false
+	return i.oldest < policy || !now.Before(i.next)
 }
 
-// behind reports whether a decision is older than the policy.
-func (i *identity) behind(policy int64) bool {
-	for _, one := range i.questions {
-		if one.revision > 0 && one.revision < policy {
-			return true
-		}
+// dueAt returns when authz must be called again although policy has not changed; ok is false for
+// a decision that depends on nothing stored.
+func (a *question) dueAt() (at time.Time, ok bool) {
+	switch {
+	case a.revision == math.MaxInt64:
+		return at, false
+	case a.revision <= 0:
+		return a.at.Add(unkeptPeriod - slack), true
 	}
-	return false
+	return a.at.Add(fullPeriod), true
 }
 
 // due reports whether authz must be called again.
 func (a *question) due(policy int64, now time.Time) bool {
-	switch {
-	case a.revision == math.MaxInt64: // it depends on nothing stored
-		return false
-	case a.revision <= 0:
-		return now.Sub(a.at) >= unkeptPeriod
-	}
-	return a.revision < policy || now.Sub(a.at) >= fullPeriod
+	at, ok := a.dueAt()
+	return ok && (a.revision > 0 && a.revision < policy || !now.Before(at))
 }

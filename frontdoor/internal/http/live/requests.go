@@ -108,7 +108,7 @@ func (q *Requests) Open(r *Request, end context.CancelCauseFunc) {
 	}
 	r.of = i
 	i.add(r)
-	if i.stale || i.behind(q.policy.Load()) {
+	if i.stale || i.asksAuthz(q.policy.Load(), time.Now()) {
 		q.wake()
 	}
 }

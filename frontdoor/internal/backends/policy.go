@@ -1,0 +1,135 @@
+package backends
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/resource"
+)
+
+const (
+	// policyPause is the pause before authz is called again that lags, or the bus is looked at
+	// again. policyPatience bounds the wait.
+	policyPause    = 2 * time.Millisecond
+	policyPatience = 250 * time.Millisecond
+	// policyRest is how long writes do not wait after one of them has waited without success.
+	policyRest = 10 * time.Second
+)
+
+// policy is what the front door knows of the newest role or binding.
+type policy struct {
+	types []resource.GroupResource
+	heads *changes.Heads
+	// written is the revision of the newest one that this front door has written itself.
+	written atomic.Int64
+	// resting is until when writes do not wait, in Unix nanoseconds.
+	resting atomic.Int64
+}
+
+func newPolicy(heads *changes.Heads, types []resource.GroupResource) *policy {
+	p := &policy{types: types, heads: heads}
+	heads.Observe(func(_ int64, list []services.Change) {
+		if list == nil { // following begins again: etcd may have been restored
+			p.written.Store(0)
+		}
+	})
+	return p
+}
+
+// newest returns the revision that a permission must include.
+func (p *policy) newest() int64 { return max(p.written.Load(), p.heads.Newest()) }
+
+// unchanged reports whether no role or binding has changed after a revision.
+func (p *policy) unchanged(since int64) bool {
+	return p.written.Load() <= since && p.heads.Unchanged(since)
+}
+
+// current is an Authz whose permissions include every change that the front door knows of, so that
+// a right that was withdrawn before a request is not used by it.
+type current struct {
+	services.Authz
+	newest func() int64
+}
+
+// Authorize implements services.Authz. If authz lags for too long, its answer counts.
+func (c current) Authorize(ctx context.Context, a services.Attributes) (services.Decision, error) {
+	newest, deadline := c.newest(), time.Now().Add(policyPatience)
+	for {
+		d, err := c.Authz.Authorize(ctx, a)
+		if err != nil || !d.Allowed || d.Revision <= 0 || d.Revision >= newest || time.Now().After(deadline) {
+			return d, err
+		}
+		if !pause(ctx) {
+			return d, ctx.Err()
+		}
+	}
+}
+
+func pause(ctx context.Context) bool {
+	timer := time.NewTimer(policyPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// policyStore is a Store that knows of the roles and bindings that are written through it.
+type policyStore struct {
+	services.Store
+	*policy
+}
+
+// Create implements services.Store.
+func (s policyStore) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
+	o, err := s.Store.Create(ctx, r)
+	return o, s.wrote(ctx, o, err)
+}
+
+// Update implements services.Store.
+func (s policyStore) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
+	o, err := s.Store.Update(ctx, r)
+	return o, s.wrote(ctx, o, err)
+}
+
+// Delete implements services.Store.
+func (s policyStore) Delete(ctx context.Context, r services.DeleteRequest) (services.Object, error) {
+	o, err := s.Store.Delete(ctx, r)
+	return o, s.wrote(ctx, o, err)
+}
+
+// wrote remembers a write, and waits until this front door has it from the bus: then the others
+// have it, too, unless they are cut off.
+func (s policyStore) wrote(ctx context.Context, o services.Object, err error) error {
+	if err != nil || !s.is(o.Key.GroupResource) {
+		return err
+	}
+	for at := s.written.Load(); at < o.Revision && !s.written.CompareAndSwap(at, o.Revision); at = s.written.Load() {
+	}
+	began := time.Now()
+	for began.UnixNano() >= s.resting.Load() && s.heads.Unchanged(o.Revision-1) && pause(ctx) {
+		if time.Since(began) > policyPatience {
+			s.resting.Store(time.Now().Add(policyRest).UnixNano())
+		}
+	}
+	return nil
+}
+
+func (s policyStore) is(gr resource.GroupResource) bool {
+	for _, one := range s.types {
+		if one == gr {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	_ services.Authz = current{}
+	_ services.Store = policyStore{}
+)
