@@ -26,7 +26,8 @@ type level struct {
 
 	// nominal are the seats of the level, and limit those that it has at present.
 	nominal, least, most, limit int
-	inUse                       int // seats
+	inUse                       int            // seats
+	held                        map[uint64]int // of inUse, by flow
 	executing                   list
 	pending                     []*queue // those with waiting requests, in the order in which they began to wait
 	waiting, waitingSeats       int
@@ -51,7 +52,7 @@ type queue struct {
 }
 
 func newLevel(spec Level) *level {
-	l := &level{limit: 1}
+	l := &level{limit: 1, held: map[uint64]int{}}
 	l.configure(spec)
 	return l
 }
@@ -120,7 +121,17 @@ const maxHand = 15
 
 // fits reports whether the level has the seats for a request. One that needs more than all seats
 // is served alone.
-func (l *level) fits(seats int) bool { return l.inUse == 0 || l.inUse+seats <= l.limit }
+func (l *level) fits(s *Seat) bool {
+	return l.inUse == 0 || l.inUse+s.width <= l.limit && l.within(s)
+}
+
+// within reports whether a flow may have the seats of another request: three quarters of all, so that
+// others do not have to wait until one of its requests ends. A FlowSchema without a distinguisher may
+// have all.
+func (l *level) within(s *Seat) bool {
+	has := l.held[s.part]
+	return has == 0 || s.flow.By == "" || has+s.width <= max(1, l.limit*3/4)
+}
 
 // enter puts a request in a queue, or serves it at once. It returns the reason if it is refused.
 // The caller holds mu.
@@ -130,17 +141,17 @@ func (l *level) enter(s *Seat, bytes int64, now time.Time) (refused string) {
 		l.start(s, now)
 		return ""
 	}
-	s.width = seatsFor(bytes, l.nominal)
+	s.width, s.part = seatsFor(bytes, l.nominal), s.flow.entropy(s.distinguisher)
 	l.demand.note(l.inUse + l.waitingSeats + s.width)
 	if l.dealer == nil {
-		if !l.fits(s.width) {
+		if !l.fits(s) {
 			return reasonLimit
 		}
 		l.start(s, now)
 		return ""
 	}
-	q := l.choose(s.flow.entropy(s.distinguisher))
-	if l.waiting > 0 || !l.fits(s.width) {
+	q := l.choose(s.part)
+	if l.waiting > 0 || !l.fits(s) {
 		if q.waiting.n >= l.spec.Length {
 			return reasonFull
 		}
@@ -151,11 +162,12 @@ func (l *level) enter(s *Seat, bytes int64, now time.Time) (refused string) {
 		q.account = l.virtual
 	}
 	s.arrivedAt = l.virtual
-	if l.waiting == 0 && l.fits(s.width) {
+	if l.waiting == 0 && l.fits(s) {
 		l.start(s, now)
 		return ""
 	}
 	l.enqueue(s, q)
+	l.dispatch(now) // those that wait may be of flows that have their part
 	return ""
 }
 
@@ -195,7 +207,10 @@ func (l *level) start(s *Seat, now time.Time) {
 		q.executing++
 		q.inUse += s.width
 	}
-	l.inUse += s.width
+	if s.width > 0 {
+		l.inUse += s.width
+		l.held[s.part] += s.width
+	}
 	s.state, s.began = executing, now
 	l.executing.push(s)
 	l.counts.dispatched++
@@ -210,6 +225,9 @@ func (l *level) end(s *Seat, now time.Time) {
 	took := now.Sub(s.began).Seconds()
 	l.executing.remove(s)
 	l.inUse -= s.width
+	if l.held[s.part] -= s.width; l.held[s.part] <= 0 {
+		delete(l.held, s.part)
+	}
 	if q := s.queue; q != nil {
 		q.account += float64(s.width) * (took - guess)
 		q.executing--
@@ -236,7 +254,7 @@ func (l *level) rest(q *queue) {
 func (l *level) dispatch(now time.Time) {
 	for l.waiting > 0 {
 		s := l.next()
-		if !l.fits(s.width) {
+		if s == nil || !l.fits(s) {
 			return
 		}
 		l.dequeue(s)
@@ -246,11 +264,14 @@ func (l *level) dispatch(now time.Time) {
 }
 
 // next returns the request that is served next: of the queues, that which would use its part up
-// first.
+// first. It returns nil if all are of flows that have too many seats.
 func (l *level) next() (best *Seat) {
 	var soonest float64
 	for _, q := range l.pending {
 		s := q.waiting.first
+		if l.inUse > 0 && !l.within(s) {
+			continue
+		}
 		ends := max(q.account, s.arrivedAt) + float64(s.width)*guess
 		if best == nil || ends < soonest {
 			best, soonest = s, ends

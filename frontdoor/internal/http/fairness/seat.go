@@ -35,7 +35,8 @@ type Seat struct {
 	queue  *queue // nil in a level without queues
 	kind   *kindCounts
 	state  state
-	width  int // seats
+	width  int    // seats
+	part   uint64 // identifies the flow
 
 	about         services.Attributes
 	distinguisher string
