@@ -123,10 +123,10 @@ func TestPauseEnds(t *testing.T) {
 		if time.Since(start) != 0 {
 			t.Error("a watch that has ended waits")
 		}
-		synctest.Wait()
-		if p.spend(time.Now().Add(time.Second), firstCost, 2); p.debt != firstCost {
-			t.Errorf("after a second without flushes the debt is %s", p.debt)
+		<-p.spend(time.Now(), firstCost, 2)
+		<-time.After(time.Second)
+		if end := p.spend(time.Now(), firstCost, 2); end != nil {
+			t.Errorf("after a second without flushes a flush is followed by a pause")
 		}
-		<-p.end
 	})
 }
