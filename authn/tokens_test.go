@@ -24,6 +24,7 @@ const namespace = "platform-system" // the system namespace
 var (
 	secrets  = resource.GroupResource{Resource: "secrets"}
 	accounts = resource.GroupResource{Resource: "serviceaccounts"}
+	pods     = resource.GroupResource{Resource: "pods"}
 )
 
 func TestBootstrapTokens(t *testing.T) {
@@ -126,6 +127,22 @@ func TestServiceAccountTokens(t *testing.T) {
 	if got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: stale}); err != nil || !got.WarnAfter.Equal(warnAfter) {
 		t.Errorf("a token that should have been replaced: %+v, %v", got, err)
 	}
+	// A pod that is being deleted has its token for as long as its grace period and a minute.
+	ofPod := signed(t, key, map[string]any{
+		"iss": "https://platform.default.svc", "sub": "system:serviceaccount:" + namespace + ":robot", "aud": []string{"https://platform.default.svc"},
+		"exp": time.Now().Add(time.Hour).Unix(),
+		"platform.io": map[string]any{"namespace": namespace, "serviceaccount": map[string]any{"name": "robot", "uid": "u1"},
+			"pod": map[string]any{"name": "web", "uid": "p1"}},
+	})
+	ends := func(at time.Time) string {
+		return "{metadata: {name: web, namespace: platform-system, uid: p1, deletionTimestamp: \"" + at.UTC().Format(time.RFC3339) + "\"}}"
+	}
+	cluster.Put(t, pods, ends(time.Now().Add(30*time.Second)))
+	if err := ask(ofPod); err != nil {
+		t.Errorf("a pod in its grace period: %v", err)
+	}
+	cluster.Put(t, pods, ends(time.Now().Add(-2*time.Minute)))
+	wantRefused("a pod after its grace period", ofPod)
 	wantRefused("for another audience", bound("vault", time.Hour))
 	wantRefused("out of date", bound("https://platform.default.svc", -time.Hour))
 	wantRefused("another key", kept(newKey(t)))

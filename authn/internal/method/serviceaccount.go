@@ -192,7 +192,7 @@ func (m *ServiceAccount) checkBound(ctx context.Context, a account, c services.C
 		switch {
 		case err != nil:
 			return nil, err
-		case object.Metadata.DeletionTimestamp != nil:
+		case m.deleted(a.legacy, object.Metadata.DeletionTimestamp):
 			return nil, fmt.Errorf("%s is being deleted", key)
 		case b.UID != "" && b.UID != object.Metadata.UID:
 			return nil, fmt.Errorf("%s is another one now", key)
@@ -202,6 +202,13 @@ func (m *ServiceAccount) checkBound(ctx context.Context, a account, c services.C
 		found = append(found, services.BoundObject{Key: key, UID: object.Metadata.UID})
 	}
 	return found, nil
+}
+
+// deleted reports whether an object with a deletionTimestamp no longer stands for the token. A pod
+// uses its token until its grace period is over, which is what its deletionTimestamp says. Tokens in
+// Secrets end at once.
+func (m *ServiceAccount) deleted(legacy bool, at *time.Time) bool {
+	return at != nil && (legacy || at.Before(m.now().Add(-jwt.DefaultLeeway)))
 }
 
 var _ Method = (*ServiceAccount)(nil)
