@@ -4,23 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
-
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
+	"github.com/portico-platform/portico/services/tree"
 )
 
-// merging merges as a JSON merge patch does: ConfigMaps have no lists. It refuses what fails.
+// merging merges the data of ConfigMaps. It refuses what does not fit.
 type merging struct{ services.Converter }
 
 func (merging) Merge(_ context.Context, object, configuration []byte, _ services.ServedType) ([]byte, error) {
 	if strings.Contains(string(configuration), "unmergeable") {
 		return nil, services.BadRequest("it does not fit")
 	}
-	return jsonpatch.MergePatch(object, configuration)
+	into, err := tree.Decode(object)
+	if err != nil {
+		return nil, err
+	}
+	config, err := tree.Decode(configuration)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(tree.Child(into, "data"), tree.Child(config, "data"))
+	return tree.Encode(into)
 }
 
 // putMutating stores a policy for ConfigMaps and a binding of the same name.
@@ -44,7 +53,7 @@ func TestMutatingPolicies(t *testing.T) {
 	for name, x := range map[string]struct{ spec, binding, data, refused string }{
 		"JSON patch":               {"mutations: [" + adds + "]", "", `{"v":"1","a/b":"c"}`, ""},
 		"apply configuration":      {"mutations: [" + merges + "]", "", `{"v":"1!"}`, ""},
-		"both, in order":           {"mutations: [" + merges + ", " + adds + ", " + merges + "]", "", `{"v":"1!!","a/b":"c"}`, ""},
+		"both, in order":           {"mutations: [" + merges + ", " + adds + ", " + merges + "]", "", `{"a/b":"c","v":"1!!"}`, ""},
 		"an object as value":       {`mutations: [{patchType: JSONPatch, jsonPatch: {expression: "[JSONPatch{op: 'replace', path: '/data', value: Object.data{x: 'y'}}]"}}]`, "", `{"x":"y"}`, ""},
 		"a copy":                   {`mutations: [{patchType: JSONPatch, jsonPatch: {expression: "[JSONPatch{op: 'copy', from: '/data/v', path: '/data/w'}]"}}]`, "", `{"v":"1","w":"1"}`, ""},
 		"a failing test":           {`mutations: [{patchType: JSONPatch, jsonPatch: {expression: "[JSONPatch{op: 'test', path: '/data/v', value: '2'}, JSONPatch{op: 'remove', path: '/data/v'}]"}}, ` + adds + `]`, "", `{"v":"1","a/b":"c"}`, ""},
