@@ -331,6 +331,7 @@ func tour(t *testing.T, p *portico) {
 			{"#/", "Health", "overview"},
 			{"#/r/core/v1/configmaps?ns=default", "shown", "list"},
 			{"#/o/core/v1/configmaps/default/shown", "key: two", "object"},
+			{"#/watches", "configmaps", "watches"},
 			{"#/admission", "ValidatingWebhookConfiguration", "admission"},
 			{"#/credentials", "Bootstrap tokens", "credentials"},
 			{"#/deprecated", "By whom", "deprecated"},

@@ -6,6 +6,7 @@ import { loginView, finishOIDC } from './views/login.js';
 import { overviewView } from './views/overview.js';
 import { listView } from './views/list.js';
 import { objectView } from './views/object.js';
+import { watchesView } from './views/watches.js';
 import { admissionView } from './views/admission.js';
 import { credentialsView } from './views/credentials.js';
 import { deprecatedView } from './views/deprecated.js';
@@ -14,6 +15,7 @@ import { auditView } from './views/audit.js';
 // pages are the views without a parameter: [path, title, key after g, view].
 const pages = [
   ['', 'Overview', 'o', overviewView],
+  ['watches', 'Watches', 'w', watchesView],
   ['admission', 'Admission', 'a', admissionView],
   ['credentials', 'Certificates and tokens', 'c', credentialsView],
   ['deprecated', 'Deprecated APIs', 'd', deprecatedView],
@@ -174,11 +176,11 @@ let afterG = false;
 
 function key(e) {
   const typing = e.target.closest?.('input, textarea, select');
-  if (e.key === 'Escape' && !document.querySelector('dialog')) {
+  if (e.key === 'Escape' && !document.querySelector('dialog[open]')) {
     if (typing) typing.blur(); else if (session.open && location.hash.startsWith('#/o/')) history.back();
     return;
   }
-  if (typing || e.ctrlKey || e.metaKey || e.altKey || !session.open || document.querySelector('dialog')) return;
+  if (typing || e.ctrlKey || e.metaKey || e.altKey || !session.open || document.querySelector('dialog[open]')) return;
   const page = afterG && pages.find(([, , k]) => k === e.key);
   afterG = false;
   if (page) location.hash = `#/${page[0]}`;

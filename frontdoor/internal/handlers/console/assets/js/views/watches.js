@@ -1,0 +1,36 @@
+// Watches in progress at the front door that answers.
+import { h, note, age, bytes, table, ask } from '../dom.js';
+import { getJSON, request } from '../api.js';
+
+const pace = 3000;
+
+export async function watchesView({ main, signal }) {
+  const said = h('div'), list = h('div'), state = h('span', { class: 'quiet', role: 'status' });
+  main.replaceChildren(h('div', { class: 'bar' }, h('h1', {}, 'Watches'), state), said, list);
+  const close = async (w) => {
+    if (!await ask('Close this watch?', h('p', {}, `${w.user} follows ${w.resource}. Its client may begin again.`), ['Cancel', ''], ['Close the watch', 'yes', 'danger'])) return;
+    try {
+      await request(`/debug/portico/v1/watches/${encodeURIComponent(w.id)}`, { method: 'DELETE', signal });
+      said.replaceChildren(note('Closed.'));
+      await update();
+    } catch (err) {
+      said.replaceChildren(note(err.message, 'bad'));
+    }
+  };
+  const update = async () => {
+    const { items, total } = await getJSON('/debug/portico/v1/watches?limit=1000', { signal });
+    state.textContent = items.length < total ? `${items.length} of ${total}` : `${total}`;
+    const newest = Math.max(0, ...items.map((w) => w.revision));
+    list.replaceChildren(table('Watches', [
+      ['Who', (w) => [h('div', {}, w.user), h('div', { class: 'quiet' }, [w.userAgent, w.client].filter(Boolean).join(', '))]],
+      ['What', (w) => [h('div', {}, [w.namespace && `${w.namespace}/`, w.resource].filter(Boolean).join('')), h('div', { class: 'quiet' }, [w.group ? `${w.group}/${w.version}` : w.version, w.labelSelector, w.fieldSelector].filter(Boolean).join(', '))]],
+      ['Since', (w) => age(w.since)], ['Sent', (w) => bytes(w.bytes), true],
+      ['Revision', (w) => w.revision || '–', true], ['Behind', (w) => (w.revision ? newest - w.revision : '–'), true],
+      ['Stalled', (w) => (w.stalledSeconds >= 1 ? h('span', { class: 'warn' }, `${Math.round(w.stalledSeconds)} s`) : ''), true],
+      ['', (w) => h('button', { type: 'button', 'aria-label': `Close the watch of ${w.user}`, onclick: () => close(w) }, 'Close')],
+    ], items, 'Nobody watches anything.'));
+  };
+  await update();
+  const timer = setInterval(() => { if (!document.hidden && !document.querySelector('dialog[open]')) update().catch(() => {}); }, pace);
+  signal.addEventListener('abort', () => clearInterval(timer));
+}
