@@ -11,7 +11,7 @@ import (
 func TestAdmissionCertificate(t *testing.T) {
 	dir := t.TempDir()
 	for args, want := range map[string][2]string{
-		"": {filepath.Join(dir, admissionCert), filepath.Join(dir, admissionKey)},
+		"":                                      {filepath.Join(dir, admissionCert), filepath.Join(dir, admissionKey)},
 		"--admission-client-cert-file=mine.crt": {"mine.crt", ""},
 	} {
 		var list []string
