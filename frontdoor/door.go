@@ -170,7 +170,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	d.access = c.newAccess(n, b)
 	d.pacer = pace.New(pace.Config{Grace: bodyGrace, Rate: bodyRate, Stall: answerStall, Metrics: n.Metrics})
 	n.Go("watching over slow clients", d.pacer.Run)
-	assigner, err := c.addresses.assigner(n, b.Store)
+	assigner, err := c.addresses.Open(n, b.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -202,27 +202,32 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		_, err := b.Store.Revision(ctx)
 		return err
 	}})
+	return d, c.prepareObjects(ctx, n, b, d, types)
+}
+
+// prepareObjects creates and follows the objects that the front door needs before it serves.
+func (c *config) prepareObjects(ctx context.Context, n *run.Node, b backends.Services, d *door, types *catalogue.Catalogue) error {
 	definitions, err := d.followCustom(ctx, n, b)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := d.migrateCustomTypes(ctx, definitions); err != nil {
-		return nil, err
+		return err
 	}
 	if err := d.createDefaults(ctx); err != nil {
-		return nil, fmt.Errorf("creating default objects: %w", err)
+		return fmt.Errorf("creating default objects: %w", err)
 	}
 	record := emulation.Record{Store: b.Store, Types: types, Vocabulary: n.Vocabulary, Log: n.Log}
 	if err := d.answered(ctx, func() error { return record.Keep(ctx, n) }); err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.followExtensions(ctx, n, b, d); err != nil {
-		return nil, err
+		return err
 	}
 	if err := d.followFairness(ctx, n, b); err != nil {
-		return nil, err
+		return err
 	}
-	return d, d.restoreDefaults(n, b)
+	return d.restoreDefaults(n, b)
 }
 
 // newReads builds the read handlers with their feeds and token key.

@@ -20,10 +20,12 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/browsers"
 	"github.com/portico-platform/portico/frontdoor/internal/http/listener"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -49,12 +51,14 @@ type config struct {
 	feedBytes       int
 	audit           audit.Settings
 	hiddenMetrics   string
-	addresses       addressConfig
-	connections     connect.Settings
-	extensions      extensions.Settings
-	console         console.Settings
-	profiling       bool
-	copiedBytes     int64
+	addresses       serviceips.Settings
+	// advertise is the IP address that cluster members use to reach this front door.
+	advertise   string
+	connections connect.Settings
+	extensions  extensions.Settings
+	console     console.Settings
+	profiling   bool
+	copiedBytes int64
 }
 
 // Service returns the front door. It offers HTTPS to clients and no contract to other
@@ -92,7 +96,8 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.profiling, "profiling", false, "serve profiles at /debug/pprof/ to users who are authorized for that path")
 	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "previous release, such as 1.20, whose hidden metrics are shown; this release hides none")
 	c.audit.Register(fs)
-	c.addresses.register(fs)
+	c.addresses.Register(fs)
+	fs.StringVar(&c.advertise, "advertise-address", "", "`IP` address at which members of the cluster reach this front door; --bind-address, or that of the host's default interface when empty")
 	c.connections.Register(fs)
 	c.extensions.Register(fs)
 	clienttrust.Register(fs)
@@ -133,7 +138,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	if err := c.check(n); err != nil {
 		return err
 	}
-	runtimeConfig, err := catalogue.ParseRuntimeConfig(c.runtimeConfig...)
+	runtimeConfig, err := runtimeconfig.Parse(c.runtimeConfig...)
 	if err != nil {
 		return run.Usagef("--runtime-config: %v", err)
 	}

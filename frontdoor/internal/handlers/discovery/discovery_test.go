@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -25,7 +26,7 @@ import (
 // serveDocuments starts a server with all documents in a vocabulary.
 func serveDocuments(t *testing.T, v vocabulary.Vocabulary, config ...string) *httptest.Server {
 	t.Helper()
-	runtime, err := catalogue.ParseRuntimeConfig(config...)
+	runtime, err := runtimeconfig.Parse(config...)
 	if err != nil {
 		t.Fatal(err)
 	}

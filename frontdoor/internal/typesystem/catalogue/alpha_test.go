@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -105,7 +106,7 @@ func references(s *spec.Schema) (found []string) {
 // TestAlphaVersionsOfLaterReleases: later releases have others.
 func TestAlphaVersionsOfLaterReleases(t *testing.T) {
 	v := vocabulary.K8s()
-	c, err := New(Options{Vocabulary: v, Release: release.V136, RuntimeConfig: RuntimeConfig{"api/alpha": true}})
+	c, err := New(Options{Vocabulary: v, Release: release.V136, RuntimeConfig: runtimeconfig.Config{"api/alpha": true}})
 	if err != nil {
 		t.Fatal(err)
 	}

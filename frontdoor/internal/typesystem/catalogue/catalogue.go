@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
@@ -25,7 +26,7 @@ type Options struct {
 	// Release is the release whose types are served.
 	Release release.Release
 	// RuntimeConfig selects the served versions.
-	RuntimeConfig RuntimeConfig
+	RuntimeConfig runtimeconfig.Config
 	// Feature reports whether a feature is on; nil means all of them.
 	Feature func(string) bool
 }
@@ -85,7 +86,7 @@ func New(o Options) (*Catalogue, error) {
 	}
 	surface.Types = append(surface.Types, more.Types...)
 	maps.Copy(surface.Definitions, more.Definitions)
-	if err := o.RuntimeConfig.check(surface.Types); err != nil {
+	if err := o.RuntimeConfig.Check(configurable(surface.Types)); err != nil {
 		return nil, err
 	}
 	described, err := readKinds(o)
@@ -114,7 +115,7 @@ func New(o Options) (*Catalogue, error) {
 	}
 	c.stored = described.store(surface.Types)
 	c.reserved = c.reserve(surface.Types)
-	served := slices.DeleteFunc(described.available(surface.Types), func(t *Type) bool { return !o.RuntimeConfig.serves(t, o.Release) })
+	served := slices.DeleteFunc(described.available(surface.Types), func(t *Type) bool { return !o.RuntimeConfig.Serves(t.configurable(), o.Release) })
 	c.order = described.groups
 	c.index(served)
 	c.converter = sync.OnceValues(func() (managedfields.TypeConverter, error) {

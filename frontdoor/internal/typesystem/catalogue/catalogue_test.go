@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -16,7 +17,7 @@ import (
 
 func build(t testing.TB, v vocabulary.Vocabulary, settings ...string) *Catalogue {
 	t.Helper()
-	config, err := ParseRuntimeConfig(settings...)
+	config, err := runtimeconfig.Parse(settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +224,7 @@ func TestRuntimeConfigFaults(t *testing.T) {
 		"apps/v1=perhaps": `"apps/v1=perhaps"`, "=true": `"=true"`,
 		"apps/v9": `"apps/v9"`, "certificates.k8s.io/v1=false": `"certificates.k8s.io/v1"`, "apps/v1/pods=true": `"apps/v1/pods"`,
 	} {
-		config, err := ParseRuntimeConfig(setting)
+		config, err := runtimeconfig.Parse(setting)
 		if err == nil {
 			_, err = New(Options{Vocabulary: vocabulary.Platform(), RuntimeConfig: config})
 		}

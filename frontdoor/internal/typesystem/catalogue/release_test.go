@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -62,7 +63,7 @@ func TestOptionalVersions(t *testing.T) {
 		"networking.k8s.io/v1beta1":             {"networking./v1beta1/ipaddresses"},
 		"resource.k8s.io/v1beta1/deviceclasses": {"resource./v1beta1/deviceclasses"},
 	} {
-		config, err := ParseRuntimeConfig(setting)
+		config, err := runtimeconfig.Parse(setting)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +83,7 @@ func TestOptionalVersions(t *testing.T) {
 		}
 	}
 	off := func(name string) bool { return name != "ClusterTrustBundle" }
-	c, err := New(Options{Vocabulary: vocabulary.K8s(), Release: release.V136, RuntimeConfig: RuntimeConfig{"api/beta": true}, Feature: off})
+	c, err := New(Options{Vocabulary: vocabulary.K8s(), Release: release.V136, RuntimeConfig: runtimeconfig.Config{"api/beta": true}, Feature: off})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -160,4 +161,17 @@ func (t *Type) APIVersion() string {
 		return t.Version
 	}
 	return t.Group + "/" + t.Version
+}
+
+// configurable names the type as --runtime-config does.
+func (t *Type) configurable() runtimeconfig.Type {
+	return runtimeconfig.Type{Group: t.Group, Version: t.Version, Resource: t.Resource}
+}
+
+func configurable(types []*Type) []runtimeconfig.Type {
+	named := make([]runtimeconfig.Type, len(types))
+	for i, t := range types {
+		named[i] = t.configurable()
+	}
+	return named
 }

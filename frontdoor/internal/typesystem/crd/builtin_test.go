@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -137,7 +138,7 @@ func TestUnservedNames(t *testing.T) {
 	if c := conditionOf(imitated, "NamesAccepted"); c["status"] != "False" {
 		t.Errorf("the name of a built-in schema was accepted: %v", c)
 	}
-	config, err := catalogue.ParseRuntimeConfig(v.Group("coordination.")+"/v1=false", v.Group("coordination.")+"/v1beta1=false")
+	config, err := runtimeconfig.Parse(v.Group("coordination.")+"/v1=false", v.Group("coordination.")+"/v1beta1=false")
 	if err != nil {
 		t.Fatal(err)
 	}

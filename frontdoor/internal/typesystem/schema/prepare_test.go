@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/golden"
@@ -90,7 +91,7 @@ func newEngine(t testing.TB) (*catalogue.Catalogue, *Engine) {
 
 func newEngineOf(t testing.TB, r release.Release) (*catalogue.Catalogue, *Engine) {
 	t.Helper()
-	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform(), Release: r, RuntimeConfig: catalogue.RuntimeConfig{"api/alpha": true}})
+	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform(), Release: r, RuntimeConfig: runtimeconfig.Config{"api/alpha": true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/services/golden"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -35,7 +36,7 @@ type world struct {
 
 func newWorld(t testing.TB, v vocabulary.Vocabulary) world {
 	t.Helper()
-	types, err := catalogue.New(catalogue.Options{Vocabulary: v, RuntimeConfig: catalogue.RuntimeConfig{"api/alpha": true}})
+	types, err := catalogue.New(catalogue.Options{Vocabulary: v, RuntimeConfig: runtimeconfig.Config{"api/alpha": true}})
 	if err != nil {
 		t.Fatal(err)
 	}

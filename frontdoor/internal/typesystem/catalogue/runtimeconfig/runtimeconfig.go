@@ -1,4 +1,6 @@
-package catalogue
+// Package runtimeconfig parses --runtime-config and decides which group versions it selects (section
+// "Groups and paths"). It knows no types: the catalogue names them.
+package runtimeconfig
 
 import (
 	"fmt"
@@ -10,17 +12,17 @@ import (
 	"github.com/portico-platform/portico/services/release"
 )
 
-// RuntimeConfig selects the served group versions: the values of --runtime-config by key
+// Config selects the served group versions: the values of --runtime-config by key
 // (section "Groups and paths"). Keys are api/all, api/ga, api/beta, api/alpha,
 // <group>/<version> (api/v1 or v1 for the core group) and <group>/<version>/<resource>. The
 // zero value serves all but alpha versions, and from betasOff on all but alpha and beta
 // versions.
-type RuntimeConfig map[string]bool
+type Config map[string]bool
 
-// ParseRuntimeConfig parses the values of the flag: each may hold several settings,
+// Parse parses the values of the flag: each may hold several settings,
 // separated by commas; a key without a value means true.
-func ParseRuntimeConfig(values ...string) (RuntimeConfig, error) {
-	config := RuntimeConfig{}
+func Parse(values ...string) (Config, error) {
+	config := Config{}
 	for _, setting := range strings.Split(strings.Join(values, ","), ",") {
 		setting = strings.TrimSpace(setting)
 		if setting == "" {
@@ -56,9 +58,12 @@ func stability(version string) string {
 // betasOff is the first release that serves no beta version unless a flag enables it.
 var betasOff, _ = release.Of("1.24")
 
-// serves reports whether a type is served; the most specific key takes precedence.
-func (c RuntimeConfig) serves(t *Type, r release.Release) bool {
-	version := configKey(t)
+// Type names a type.
+type Type struct{ Group, Version, Resource string }
+
+// Serves reports whether a release serves a type; the most specific key takes precedence.
+func (c Config) Serves(t Type, r release.Release) bool {
+	version := t.key()
 	for _, key := range []string{version + "/" + t.Resource, version, stability(t.Version), "api/all"} {
 		if value, ok := c[key]; ok {
 			return value
@@ -73,12 +78,12 @@ func (c RuntimeConfig) serves(t *Type, r release.Release) bool {
 	return true
 }
 
-// check returns an error for a key that matches no type.
-func (c RuntimeConfig) check(types []*Type) error {
+// Check returns an error for a key that matches no type.
+func (c Config) Check(types []Type) error {
 	known := map[string]bool{"api/all": true, "api/ga": true, "api/beta": true, "api/alpha": true}
 	for _, t := range types {
-		known[configKey(t)] = true
-		known[configKey(t)+"/"+t.Resource] = true
+		known[t.key()] = true
+		known[t.key()+"/"+t.Resource] = true
 	}
 	for _, key := range slices.Sorted(maps.Keys(c)) {
 		if !known[key] {
@@ -88,9 +93,10 @@ func (c RuntimeConfig) check(types []*Type) error {
 	return nil
 }
 
-func configKey(t *Type) string {
+// key returns the key of the group version.
+func (t Type) key() string {
 	if t.Group == "" {
 		return "api/" + t.Version
 	}
-	return t.APIVersion()
+	return t.Group + "/" + t.Version
 }
