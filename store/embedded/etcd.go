@@ -29,9 +29,8 @@ const (
 	// maxRequestBytes is the maximum body of a request to the API (3 MiB), with space for
 	// defaults and managedFields.
 	maxRequestBytes = 4 << 20
-	// A single member has no peers, and starts its election itself. Each tick wakes up the
-	// process.
-	tickMs, electionMs = 200, 1000
+	// A single member has no peers: a short election timeout only shortens its start.
+	tickMs, electionMs = 10, 100
 	// snapshotEntries is how many raft entries etcd keeps in the log between two
 	// snapshots, and catchUpEntries how many it keeps in memory for followers beside
 	// the hundred that it compacts at a time. Each may hold a request of maximum size,
@@ -95,9 +94,6 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	s := &Server{Client: v3client.New(etcd.Server), etcd: etcd, lock: lock, log: c.Log, quota: c.QuotaBytes,
 		disk: &disk{dir: dir, reserve: c.ReserveBytes}, space: make(chan struct{})}
 	s.Client.KV = &guarded{KV: s.Client.KV, room: s.room}
-	electing, elected := context.WithCancel(ctx)
-	defer elected()
-	go elect(electing, etcd.Server)
 	var looking context.Context
 	looking, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
