@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -313,6 +314,33 @@ func TestALaggardWaitsForAHubThatIsAway(t *testing.T) {
 	w := started(hub, 10, 1<<20).watcher(Selection{After: 1})
 	if got := next(t, w); !slices.Equal(got, []int64{5}) || hub.calls != 4 {
 		t.Errorf("got %v after %d calls", got, hub.calls)
+	}
+}
+
+// TestALaggardThatEndsKeepsItsPosition: a watch that ends while the hub is away, and whose ring has
+// forgotten what it did not see, is resumed from where it was.
+func TestALaggardThatEndsKeepsItsPosition(t *testing.T) {
+	hub := &history{away: math.MaxInt}
+	f := started(hub, 0, 10*(2*100+512))
+	w := f.watcher(Selection{Namespace: "a"})
+	silent(t, w)
+	for i := int64(1); i <= 100; i++ {
+		c := change(i, "a", "x")
+		hub.changes = append(hub.changes, c)
+		f.add(c)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if events, err := w.Next(ctx); err == nil {
+		t.Fatalf("got %d events without the hub", len(events))
+	}
+	if got := w.Position(); got != 0 {
+		t.Errorf("position %d, want 0", got)
+	}
+	f.add(change(101, "a", "x"))
+	hub.away = 0
+	if got := next(t, w); len(got) == 0 || got[0] != 1 {
+		t.Errorf("got %v, want 1 first", got)
 	}
 }
 

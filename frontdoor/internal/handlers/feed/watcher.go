@@ -128,6 +128,7 @@ func (w *Watcher) continues(epoch string) error {
 // bridge reads a page of history from the hub, for a watcher that has fallen behind the
 // ring. Replay retries while the hub is unavailable, so that the watch does not end.
 func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
+	w.signal(w.position + 1) // there is more after this page, or all of it if this fails
 	replay, err := w.feed.config.Source.Replay(ctx, services.ReplayRequest{
 		GroupResource: w.feed.resource, After: w.position, Limit: batchEvents})
 	if err != nil {
@@ -149,7 +150,6 @@ func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
 	}
 	events, taken := w.take(entries, replay.Through)
 	w.position = max(w.position, taken)
-	w.signal(w.position + 1)
 	return events, nil
 }
 
