@@ -2,7 +2,6 @@ package typesystem
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -40,7 +39,7 @@ func (e *Engine) Content(ctx context.Context, object map[string]any, raw []byte,
 	}
 	uid, _ := meta["uid"].(string)
 	labels, _, _ := unstructured.NestedStringMap(stored, "metadata", "labels")
-	return services.Content{JSON: raw, UID: uid, Labels: labels, Fields: selectableFields(t.Stored, stored)}, nil
+	return services.Content{JSON: raw, UID: uid, Labels: labels, Fields: recordedFields(t.Stored, stored, raw)}, nil
 }
 
 // TakeManagedFields removes metadata.managedFields from an object and returns it.
@@ -63,20 +62,4 @@ func EncodeWhole(object map[string]any) ([]byte, error) {
 		return nil, err
 	}
 	return tree.WithManagedFields(raw, owners)
-}
-
-// selectableFields returns the values that field selectors are evaluated on.
-func selectableFields(t *catalogue.Type, object map[string]any) map[string]string {
-	if len(t.Selectable) == 0 {
-		return nil
-	}
-	fields := make(map[string]string, len(t.Selectable))
-	for _, f := range t.Selectable {
-		value, ok, _ := unstructured.NestedFieldNoCopy(object, f.Path...)
-		if !ok || value == nil || value == "" {
-			value = f.Default
-		}
-		fields[f.Name] = fmt.Sprint(value)
-	}
-	return fields
 }

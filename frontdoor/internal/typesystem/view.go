@@ -116,7 +116,7 @@ func (e *Engine) Kept(o services.Object, t *catalogue.Type) (services.Content, e
 	}
 	delete(strategy.Metadata(object), "resourceVersion")
 	raw, err := EncodeWhole(object)
-	return services.Content{JSON: raw, UID: o.UID, Labels: o.Labels, Fields: o.Fields}, err
+	return services.Content{JSON: raw, UID: o.UID, Labels: o.Labels, Fields: recordedFields(t, object, raw)}, err
 }
 
 // convert returns an object in the version of a type. For custom types it drops the fields

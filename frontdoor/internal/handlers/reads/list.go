@@ -52,11 +52,15 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := h.Store.List(r.Context(), query)
+	store, err := h.reader(r, o.FieldSelector)
+	if err != nil {
+		return nil, err
+	}
+	page, err := store.List(r.Context(), query)
 	if err != nil {
 		return nil, continuable(err, o)
 	}
-	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: h.Store, query: query, page: page, single: o.Limit > 0, first: query.After, costs: h.Costs}
+	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: store, query: query, page: page, single: o.Limit > 0, first: query.After, costs: h.Costs}
 	if l.single && page.Next != "" {
 		l.Meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: page.Next, List: listDigest(r, o), Issued: issued})
 		if page.Remaining >= 0 {

@@ -27,6 +27,7 @@ type watching struct {
 	r       *request.Request
 	begun   bool // the headers have been sent
 	options request.ReadOptions
+	own     *declared // the part of the field selector that the feed does not evaluate; nil for none
 	form    wire.Form
 	encoder *wire.Encoder
 	frames  *wire.EventEncoder
@@ -55,6 +56,10 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	if o.Selector, err = watchSelector(r, &o); err != nil {
 		return err
 	}
+	own, err := declaredFields(r, o.FieldSelector)
+	if err != nil {
+		return err
+	}
 	if r.Method == http.MethodHead { // a HEAD response has no body for events
 		w.Header().Set("Content-Type", form.ContentType)
 		w.WriteHeader(http.StatusOK)
@@ -71,7 +76,7 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	ctx, entry := h.Watches.Open(ctx, describe(r, o))
 	defer entry.Close()
 	encoder := h.Codec.Encoder(form, r.Type)
-	x := &watching{Handlers: h, r: r, options: o, form: form, encoder: encoder, frames: encoder.Events(), out: openStream(context.WithoutCancel(r.Context()), w, r.Request), entry: entry}
+	x := &watching{Handlers: h, r: r, options: o, own: own, form: form, encoder: encoder, frames: encoder.Events(), out: openStream(context.WithoutCancel(r.Context()), w, r.Request), entry: entry}
 	defer x.out.end()
 	return x.serve(ctx)
 }
@@ -112,8 +117,14 @@ func (x *watching) serve(ctx context.Context) error {
 	if x.expired(x.r, after) {
 		return x.fail(services.Expired("too old resource version: %d (changes are held after %d)", after, x.CustomSince))
 	}
+	selector := x.options.Selector
+	if x.own != nil {
+		if selector, err = resource.ParseSelector(x.options.LabelSelector, x.own.rest); err != nil {
+			return x.fail(err)
+		}
+	}
 	watcher, err := x.Feeds.Watch(ctx, feed.Selection{
-		GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Selector: x.options.Selector, After: after})
+		GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Selector: selector, After: after})
 	if err != nil {
 		return x.fail(err)
 	}
@@ -147,8 +158,12 @@ func (x *watching) start(ctx context.Context) (int64, error) {
 	}
 	r := services.ListRequest{GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Read: o.GetRead(),
 		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
+	store, err := x.reader(x.r, o.FieldSelector)
+	if err != nil {
+		return 0, err
+	}
 	var read measure
-	after, err := services.ForEach(ctx, x.Store, r, func(object services.Object) error {
+	after, err := services.ForEach(ctx, store, r, func(object services.Object) error {
 		read.add(&object)
 		if err := x.begin(); err != nil {
 			return err
@@ -225,6 +240,15 @@ func (x *watching) send(events []feed.Event) error {
 		x.buffer = *buffers.Get().(*[]byte)
 	}
 	for _, e := range events {
+		if x.own != nil {
+			seen, ok, err := x.own.event(context.WithoutCancel(x.r.Context()), e)
+			if err != nil {
+				return encodingError{err}
+			}
+			if e = seen; !ok {
+				continue
+			}
+		}
 		frame, err := x.frame(e)
 		if err != nil {
 			return encodingError{err}

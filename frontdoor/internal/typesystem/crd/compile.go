@@ -25,6 +25,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conversion"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/selectable"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
 	"github.com/portico-platform/portico/services/resource"
@@ -104,7 +105,7 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 	c := compiler{vocabulary: in.Vocabulary, definition: &d, going: meta["deletionTimestamp"] != nil,
 		namespaced: tree.Text(s, "scope") == "Namespaced", keepAll: s["preserveUnknownFields"] == true,
 		webhook: converter(tree.Child(s, "conversion"), in), versions: children(s, "versions")}
-	c.rules = hasRules(in.Types)
+	c.later = isLater(in.Types)
 	if d.since != in.Revision {
 		c.before = in.Before
 	}
@@ -203,7 +204,7 @@ type compiler struct {
 	webhook    catalogue.Converter // nil for none
 	versions   []map[string]any
 	before     *Definition // the previous compilation, if it has the same schemas
-	rules      bool        // the release has validation rules
+	later      bool        // the release has validation rules and selectable fields
 }
 
 // compile returns the type of one version.
@@ -221,6 +222,9 @@ func (c *compiler) compile(version map[string]any) *catalogue.Type {
 		t.Verbs = verbsOfGoing
 	}
 	t.Subresources = subresources(t, tree.Child(version, "subresources"))
+	if c.later {
+		t.Selectable = selectable.Fields(version)
+	}
 	if version["deprecated"] == true {
 		t.Deprecation = &kinds.Deprecation{Warning: tree.Text(version, "deprecationWarning")}
 		if t.Deprecation.Warning == "" {

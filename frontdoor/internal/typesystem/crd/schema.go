@@ -7,6 +7,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/selectable"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/validations"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
@@ -25,6 +26,7 @@ func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) {
 	s.Type = spec.StringOrArray{"object"}
 	c.asObject(s, "ObjectMeta")
 	s.AddExtension(original+"group-version-kind", kindExtension(t, t.Kind))
+	c.addSelectable(t, s)
 	t.Definition, t.Schema = definitionName(t, t.Kind), s
 	c.addRules(t, raw)
 	c.definition.Definitions[t.Definition] = s
@@ -36,16 +38,26 @@ func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) {
 		Properties:  map[string]spec.Schema{"items": *spec.ArrayProperty(spec.RefProperty(definitionsPointer + t.Definition))}}}
 	c.asObject(list, "ListMeta")
 	list.AddExtension(original+"group-version-kind", kindExtension(t, t.ListKind))
+	c.addSelectable(t, list)
 	c.definition.Definitions[definitionName(t, t.ListKind)] = list
 }
 
-// hasRules reports whether the release has validation rules. Others ignore them.
-func hasRules(types *catalogue.Catalogue) bool { return !types.Release().Before(release.V136) }
+// addSelectable publishes the selectable fields of a type.
+func (c *compiler) addSelectable(t *catalogue.Type, s *spec.Schema) {
+	delete(s.Extensions, original+"selectable-fields") // only the service says what they are
+	if list := selectable.Extension(t.Selectable); list != nil {
+		s.AddExtension(original+"selectable-fields", list)
+	}
+}
+
+// isLater reports whether the release has validation rules and selectable fields. Others
+// ignore them.
+func isLater(types *catalogue.Catalogue) bool { return !types.Release().Before(release.V136) }
 
 // addRules sets the validation rules of a type: those that have been compiled before, if the
 // schema is still the same.
 func (c *compiler) addRules(t *catalogue.Type, raw map[string]any) {
-	if !c.rules {
+	if !c.later {
 		return
 	}
 	if c.before != nil && c.before.Stored.Siblings[t.Version] != nil {

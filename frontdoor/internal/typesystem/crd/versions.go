@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/selectable"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/structural"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/validations"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
@@ -48,7 +49,32 @@ func (c *check) versions() {
 	}
 	c.schemaOf(map[string]any{"schema": c.spec["validation"], "subresources": c.anyStatus()}, keepAll, at("validation", "openAPIV3Schema"))
 	c.columnsAndScale(c.spec, at())
+	c.selectable(versions)
 	c.onceOnly(versions)
+}
+
+// selectable validates the selectable fields of all versions, as one list if they are the
+// same.
+func (c *check) selectable(versions []map[string]any) {
+	if !isLater(c.Types) || len(versions) == 0 {
+		return
+	}
+	validate := func(version, schema map[string]any, where *field.Path, why string) {
+		paths, raw := selectable.Paths(version), tree.Child(schema, "openAPIV3Schema")
+		if len(paths) > 0 && raw == nil {
+			c.Invalid(where.Field("selectableFields"), "", why)
+			return
+		}
+		selectable.Check(paths, raw, where.Field("selectableFields"), &c.Errors)
+	}
+	first := selectable.Paths(versions[0])
+	if !slices.ContainsFunc(versions, func(v map[string]any) bool { return !slices.Equal(selectable.Paths(v), first) }) {
+		validate(versions[0], tree.Child(c.spec, "validation"), at(), "may only be set when validations.schema is included")
+		return
+	}
+	for i, version := range versions {
+		validate(version, tree.Child(version, "schema"), at("versions").Item(i), "may only be set when `version.schema.openAPIV3Schema` is not included")
+	}
 }
 
 // keepsAll reports whether objects keep unknown fields, which only old definitions may
@@ -147,7 +173,7 @@ func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path)
 
 // validations validates the validation rules of a schema.
 func (c *check) validations(raw map[string]any, where *field.Path, malformed bool) {
-	if !hasRules(c.Types) || !validations.Has(raw, c.Vocabulary.Extension) {
+	if !isLater(c.Types) || !validations.Has(raw, c.Vocabulary.Extension) {
 		return
 	}
 	d := validations.Definition{Extension: c.Vocabulary.Extension, Environment: c.Expressions.Base(), Malformed: malformed}
