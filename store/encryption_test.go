@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/kit/kittest"
+	"github.com/portico-platform/portico/services/kit/kittest/kmsplugin"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -246,12 +247,38 @@ func TestKeyThatReturns(t *testing.T) {
 	}
 }
 
+// TestWritesWithoutKMS: writes are refused with 503 until the plugin works, reads go on.
+func TestWritesWithoutKMS(t *testing.T) {
+	t.Parallel()
+	plugin := kmsplugin.Start(t)
+	remote := "{kms: {apiVersion: v2, name: a, endpoint: '" + plugin.Endpoint() + "'}}"
+	client := openEtcd(t)
+	first := encrypted(t, client, configure(t, "", remote))
+	o := create(t, first, "a")
+	if value := raw(t, client, o.Key); !bytes.HasPrefix(value, []byte(atrest.Prefix+"kms:v2:a:")) {
+		t.Errorf("stored: %q", value)
+	}
+	second := encrypted(t, client, configure(t, "", remote)) // it reads by the seed of the first one
+	plugin.Stop()
+	if got, err := get(t, second, o.Key); err != nil || !bytes.Equal(got.JSON, o.JSON) {
+		t.Errorf("read %s, %v", got.JSON, err)
+	}
+	update := services.UpdateRequest{Key: o.Key, Revision: o.Revision, Content: services.Content{JSON: o.JSON, UID: o.UID}}
+	_, err := second.Update(t.Context(), update)
+	if s := services.AsStatus(err); err == nil || s.Code != http.StatusServiceUnavailable || !strings.Contains(s.Message, `KMS provider "a"`) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := first.Update(t.Context(), update); err != nil {
+		t.Errorf("a store with a seed: %v", err)
+	}
+}
+
 func TestRefusedConfigurations(t *testing.T) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	atrest.Flags(fs)
 	for path, want := range map[string]string{
 		filepath.Join(t.TempDir(), "missing"): "no such file",
-		configure(t, "", "{kms: {name: a}}"):  "resources[0].providers[0].kms: not supported",
+		configure(t, "", "{kms: {name: a}}"):  "resources[0].providers[0].kms.apiVersion: v1",
 	} {
 		if err := fs.Parse([]string{"--encryption-provider-config=" + path}); err != nil {
 			t.Fatal(err)

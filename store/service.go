@@ -60,7 +60,7 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	values, err := atrest.Use(n)
+	values, err := atrest.Start(ctx, n)
 	if err != nil {
 		return err
 	}

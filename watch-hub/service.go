@@ -43,7 +43,7 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	if config.Values, err = atrest.Use(n); err != nil {
+	if config.Values, err = atrest.Start(ctx, n); err != nil {
 		return err
 	}
 	if config.Etcd, err = etcd.Client.Use(ctx, n); err != nil {

@@ -1,6 +1,6 @@
 // Package object encodes objects of the store's contract as values in etcd, and decodes
 // them. The value has no resourceVersion, which decoding adds from the revision. It may be
-// encrypted. The package does no I/O but for the file of the encryption.
+// encrypted. The package does no I/O but for the encryption: its file, and KMS plugins.
 package object
 
 import (
@@ -33,7 +33,8 @@ type Mark struct {
 	Trace []byte // as in services.Change
 }
 
-// New prepares a write. BadRequest (400) if the key or the content cannot be stored.
+// New prepares a write. BadRequest (400) if the key or the content cannot be stored,
+// Unavailable (503) if it cannot be encrypted at present.
 func (c Codec) New(key resource.Key, content services.Content, by Mark) (Write, error) {
 	if err := CheckKey(key); err != nil {
 		return Write{}, err
@@ -45,7 +46,11 @@ func (c Codec) New(key resource.Key, content services.Content, by Mark) (Write, 
 	value := resource.EncodeRecord(resource.Record{
 		UID: content.UID, Labels: content.Labels, Fields: content.Fields, At: at, JSON: content.JSON, Write: by.ID, Trace: by.Trace,
 	})
-	return Write{Path: key.Path(), Value: string(c.Values.Seal(key.Path(), value)), key: key, content: content, at: at}, nil
+	sealed, err := c.Values.Seal(key.Path(), value)
+	if err != nil {
+		return Write{}, services.Unavailable("%s: %v", key, err)
+	}
+	return Write{Path: key.Path(), Value: string(sealed), key: key, content: content, at: at}, nil
 }
 
 // Stored returns the object that etcd has stored at a revision.

@@ -51,7 +51,11 @@ func TestEncryptedHistory(t *testing.T) { onBoth(t, testEncryptedHistory) }
 func testEncryptedHistory(t *testing.T, etcd *testbed.Etcd) {
 	write := func(key resource.Key, value string, values *atrest.Values) int64 {
 		t.Helper()
-		put, err := etcd.Put(t.Context(), key.Path(), string(values.Seal(key.Path(), testbed.Record(key, value))))
+		sealed, err := values.Seal(key.Path(), testbed.Record(key, value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		put, err := etcd.Put(t.Context(), key.Path(), string(sealed))
 		if err != nil {
 			t.Fatal(err)
 		}

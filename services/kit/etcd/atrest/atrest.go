@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/services/kit/etcd/atrest/internal/kms"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/reload"
 	"github.com/portico-platform/portico/services/resource"
@@ -21,8 +22,8 @@ import (
 
 const (
 	// Prefix is the beginning of every encrypted value. It is followed by
-	// <provider>:v1:<key>: and the encrypted bytes. Values that are not encrypted begin
-	// with a brace.
+	// <provider>:v1:<key>: and the encrypted bytes, or by kms:v2:<provider's name>:. Values
+	// that are not encrypted begin with a brace.
 	Prefix = "portico:enc:"
 	// flag names the file.
 	flag = "encryption-provider-config"
@@ -36,24 +37,28 @@ func Flags(fs *pflag.FlagSet) {
 }
 
 // Values encrypts and decrypts. Nil encrypts nothing. It is safe for concurrent use.
-type Values struct{ files *reload.Files[*config] }
+type Values struct {
+	files   *reload.Files[*config]
+	plugins *kms.Providers
+}
 
 // Use returns the values for the flag of a process; nil if it is not set. The error is
 // run.ErrUsage if the file is invalid. A file that becomes invalid later is logged, and the
-// last valid one stays in use.
+// last valid one stays in use. It does not call KMS plugins, which Start does.
 func Use(n *run.Node) (*Values, error) {
 	path, err := n.Flags.GetString(flag)
 	if err != nil || path == "" {
 		return nil, err
 	}
-	files, err := reload.Open(reload.Config[*config]{
+	values := &Values{plugins: kms.New(n.Log)}
+	values.files, err = reload.Open(reload.Config[*config]{
 		What: "the file of --" + flag, Paths: []string{path}, Every: readEvery, Log: n.Log,
-		Parse: func(content [][]byte) (*config, error) { return parse(content[0], n.Vocabulary) },
+		Parse: func(content [][]byte) (*config, error) { return parse(content[0], n.Vocabulary, values.plugins) },
 	})
 	if err != nil {
 		return nil, run.Usagef("--%s: %s: %v", flag, path, err)
 	}
-	return &Values{files}, nil
+	return values, nil
 }
 
 // Unreadable means that a value cannot be decrypted with the present configuration.
@@ -67,17 +72,30 @@ func (e *Unreadable) Error() string {
 // Unwrap returns the reason.
 func (e *Unreadable) Unwrap() error { return e.Reason }
 
-// Seal returns the value to store at a path.
-func (v *Values) Seal(path string, value []byte) []byte {
+// Unsealed means that a value cannot be encrypted, because a KMS plugin does not work.
+type Unsealed struct{ Reason error }
+
+// Error returns the message.
+func (e *Unsealed) Error() string { return "the value cannot be encrypted: " + e.Reason.Error() }
+
+// Unwrap returns the reason.
+func (e *Unsealed) Unwrap() error { return e.Reason }
+
+// Seal returns the value to store at a path. The error is Unsealed.
+func (v *Values) Seal(path string, value []byte) ([]byte, error) {
 	if v == nil {
-		return value
+		return value, nil
 	}
 	rule := v.files.Get().ruleOf(path)
 	if rule == nil || rule.keys[0].sealer == nil {
-		return value
+		return value, nil
 	}
 	first := rule.keys[0]
-	return append([]byte(first.prefix), first.sealer.seal(value, about(first, path))...)
+	sealed, err := first.sealer.seal(value, about(first, path))
+	if err != nil {
+		return nil, &Unsealed{err}
+	}
+	return append([]byte(first.prefix), sealed...), nil
 }
 
 // Open returns the value that was passed to Seal. The error is Unreadable.
@@ -119,7 +137,8 @@ func (v *Values) Stale(path string, stored []byte) bool {
 	if rule.keys[0].sealer == nil {
 		return bytes.HasPrefix(stored, []byte(Prefix))
 	}
-	return !bytes.HasPrefix(stored, []byte(rule.keys[0].prefix))
+	sealed, ok := bytes.CutPrefix(stored, []byte(rule.keys[0].prefix))
+	return !ok || rule.keys[0].sealer.stale(sealed)
 }
 
 // ruleOf returns the rule of the object at a path, nil if there is none.
@@ -157,7 +176,8 @@ func (c *config) open(path string, stored []byte) ([]byte, error) {
 // name returns the provider and the name of the key of an encrypted value.
 func name(stored []byte) []byte {
 	rest := stored[len(Prefix):]
-	provider, rest, _ := bytes.Cut(rest, []byte(":v1:"))
+	provider, rest, _ := bytes.Cut(rest, []byte(":v"))
+	_, rest, _ = bytes.Cut(rest, []byte(":"))
 	key, _, _ := bytes.Cut(rest, []byte(":"))
 	return append(append(bytes.Clone(provider), ' '), key...)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/portico-platform/portico/services/kit/etcd/atrest/internal/kms"
 	"github.com/portico-platform/portico/services/reload"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -40,16 +41,26 @@ func configured(t testing.TB, entries string) (*Values, func(entries string)) {
 		}
 	}
 	replace(entries)
-	every := time.Duration(0)
+	every, plugins := time.Duration(0), kms.New(slog.New(slog.DiscardHandler))
 	if _, ok := t.(*testing.B); ok {
 		every = readEvery
 	}
 	files, err := reload.Open(reload.Config[*config]{What: "test", Paths: []string{path}, Every: every, Log: slog.New(slog.DiscardHandler),
-		Parse: func(content [][]byte) (*config, error) { return parse(content[0], vocabulary.Platform()) }})
+		Parse: func(content [][]byte) (*config, error) { return parse(content[0], vocabulary.Platform(), plugins) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Values{files}, replace
+	return &Values{files, plugins}, replace
+}
+
+// seal encrypts a value.
+func seal(t testing.TB, values *Values, path string, value []byte) []byte {
+	t.Helper()
+	sealed, err := values.Seal(path, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sealed
 }
 
 func path(gr resource.GroupResource, name string) string {
@@ -69,11 +80,11 @@ func TestSealedValues(t *testing.T) {
 			at := path(secrets, "a")
 			for size := range 40 {
 				value := []byte(plain + strings.Repeat("x", size))
-				sealed := values.Seal(at, value)
+				sealed := seal(t, values, at, value)
 				if !bytes.HasPrefix(sealed, []byte(Prefix+kind+":v1:one:")) || bytes.Contains(sealed, []byte("swordfish")) {
 					t.Fatalf("sealed: %q", sealed)
 				}
-				if bytes.Equal(sealed, values.Seal(at, value)) {
+				if bytes.Equal(sealed, seal(t, values, at, value)) {
 					t.Error("equal values are equal when encrypted")
 				}
 				if got, err := values.Open(at, sealed); err != nil || !bytes.Equal(got, value) {
@@ -93,7 +104,7 @@ func TestForgedValues(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			values, _ := configured(t, entry("secrets", provider(kind, "one", 1), provider(kind, "two", 2)))
 			at := path(secrets, "a")
-			sealed := values.Seal(at, []byte(plain))
+			sealed := seal(t, values, at, []byte(plain))
 			refused := func(what, at string, stored []byte) {
 				t.Helper()
 				var unreadable *Unreadable
@@ -112,7 +123,7 @@ func TestForgedValues(t *testing.T) {
 			refused("renamed key", at, bytes.Replace(sealed, []byte(":one:"), []byte(":two:"), 1))
 			refused("not encrypted", at, []byte(plain))
 			other, _ := configured(t, entry("secrets", provider(kind, "one", 3)))
-			refused("another secret", at, other.Seal(at, []byte(plain)))
+			refused("another secret", at, seal(t, other, at, []byte(plain)))
 		})
 	}
 }
@@ -129,7 +140,7 @@ func TestTypes(t *testing.T) {
 		"":          {{Resource: "events"}, {Group: "apps", Resource: "daemonsets"}, {Group: "other.example.com", Resource: "x", Custom: true}},
 	} {
 		for _, gr := range types {
-			sealed := values.Seal(path(gr, "a"), []byte(plain))
+			sealed := seal(t, values, path(gr, "a"), []byte(plain))
 			if encrypted := bytes.HasPrefix(sealed, []byte(Prefix+want+":")); encrypted != (want != "") || want == "" && string(sealed) != plain {
 				t.Errorf("%s: %.40q, want %s", gr, sealed, want)
 			}
@@ -138,7 +149,7 @@ func TestTypes(t *testing.T) {
 			}
 		}
 	}
-	if got := values.Seal("/portico/fences/x", nil); len(got) != 0 {
+	if got := seal(t, values, "/portico/fences/x", nil); len(got) != 0 {
 		t.Errorf("a key of no object: %q", got)
 	}
 }
@@ -148,7 +159,7 @@ func TestRotation(t *testing.T) {
 	one, two, identity := provider("aesgcm", "one", 1), provider("secretbox", "two", 2), "{identity: {}}"
 	values, replace := configured(t, entry("secrets", one, identity))
 	at := path(secrets, "a")
-	old := values.Seal(at, []byte(plain))
+	old := seal(t, values, at, []byte(plain))
 	expect := func(stale, opens bool) {
 		t.Helper()
 		if got := values.Stale(at, old); got != stale {
@@ -180,7 +191,7 @@ func TestRotation(t *testing.T) {
 func TestWithoutConfiguration(t *testing.T) {
 	var none *Values
 	at := path(secrets, "a")
-	if got := none.Seal(at, []byte(plain)); string(got) != plain {
+	if got := seal(t, none, at, []byte(plain)); string(got) != plain {
 		t.Errorf("sealed: %q", got)
 	}
 	if got, err := none.Open(at, []byte(plain)); err != nil || string(got) != plain {
@@ -192,34 +203,47 @@ func TestWithoutConfiguration(t *testing.T) {
 }
 
 func TestInvalidFiles(t *testing.T) {
-	good := provider("aesgcm", "one", 1)
+	good, plugins := provider("aesgcm", "one", 1), kms.New(slog.New(slog.DiscardHandler))
+	remote := "{kms: {apiVersion: v2, name: a, endpoint: 'unix:///a'}}"
 	for content, want := range map[string]string{
 		"": "must not be null", "a: [": "yaml",
-		"apiVersion: v1\nkind: EncryptionConfiguration":                                "apiVersion: ",
-		"apiVersion: apiserver.config.platform.io/v1\nkind: Secret":                    "kind: ",
-		"apiVersion: apiserver.config.platform.io/v1\nkind: EncryptionConfiguration\n": "resources: ",
-		head + "- {providers: [" + good + "]}":                                         "resources[0].resources: ",
-		head + "- {resources: [secrets]}":                                              "resources[0].providers: ",
-		head + "- {resources: [secrets], providers: [{}]}":                             "resources[0].providers[0]: ",
-		head + "- {resources: [secrets], provider: []}":                                `unknown field "resources[0].provider"`,
-		head + entry("secrets", "{kms: {name: a}}"):                                    "resources[0].providers[0].kms: not supported",
-		head + entry("secrets", "{identity: {a: b}}"):                                  "resources[0].providers[0].identity: ",
-		head + entry("secrets", "{identity: {}}", "{identity: {}}"):                    "resources[0].providers[1].identity: ",
-		head + entry("secrets", good, good):                                            "resources[0].providers[1].aesgcm: ",
-		head + entry("secrets", "{aesgcm: {keys: []}}"):                                "resources[0].providers[0].aesgcm.keys: ",
-		head + entry("secrets", "{aesgcm: null}"):                                      "resources[0].providers[0].aesgcm: ",
-		head + entry("secrets", "{aesgcm: {keys: [{name: a, secret: '%'}]}}"):          "aesgcm.keys[0].secret: it is not base64",
-		head + entry("secrets", "{secretbox: {keys: [{name: a, secret: aGVsbG8=}]}}"):  "secretbox.keys[0].secret: it has 5 bytes",
-		head + entry("secrets", "{aescbc: {keys: [{name: 'a:b', secret: aGVsbG8=}]}}"): "aescbc.keys[0].name: ",
-		head + entry("secrets", "{aescbc: {keys: [{secret: aGVsbG8=}]}}"):              "aescbc.keys[0].name: ",
-		head + entry("secrets", good) + entry("secrets", good):                         "resources[1].resources[0]: ",
-		head + entry("'*.apps'", good) + entry("configmaps, deployments.apps", good):   "resources[1].resources[1]: ",
-		head + entry("'*'", good):                                                      "resources[0].resources[0]: ",
-		head + entry("'a*.apps'", good):                                                "resources[0].resources[0]: ",
-		head + entry("secrets/status", good):                                           "resources[0].resources[0]: ",
-		head + entry("''", good):                                                       "resources[0].resources[0]: ",
+		"apiVersion: v1\nkind: EncryptionConfiguration":                                                   "apiVersion: ",
+		"apiVersion: apiserver.config.platform.io/v1\nkind: Secret":                                       "kind: ",
+		"apiVersion: apiserver.config.platform.io/v1\nkind: EncryptionConfiguration\n":                    "resources: ",
+		head + "- {providers: [" + good + "]}":                                                            "resources[0].resources: ",
+		head + "- {resources: [secrets]}":                                                                 "resources[0].providers: ",
+		head + "- {resources: [secrets], providers: [{}]}":                                                "resources[0].providers[0]: ",
+		head + "- {resources: [secrets], provider: []}":                                                   `unknown field "resources[0].provider"`,
+		head + entry("secrets", "{vault: {name: a}}"):                                                     "resources[0].providers[0].vault: not supported",
+		head + entry("secrets", "{kms: {name: a, endpoint: 'unix:///a'}}"):                                "kms.apiVersion: v1, which is the default, is not supported: use v2",
+		head + entry("secrets", "{kms: {apiVersion: v1, name: a, endpoint: 'unix:///a'}}"):                "kms.apiVersion: v1, which is the default, is not supported: use v2",
+		head + entry("secrets", "{kms: {apiVersion: v3, name: a, endpoint: 'unix:///a'}}"):                `kms.apiVersion: "v3" is not supported: use v2`,
+		head + entry("secrets", "{kms: {apiVersion: v2, name: 'a:b', endpoint: 'unix:///a'}}"):            "kms.name: it must have",
+		head + entry("secrets", "{kms: {apiVersion: v2, name: a}}"):                                       "kms.endpoint: ",
+		head + entry("secrets", "{kms: {apiVersion: v2, name: a, endpoint: 'tcp://a:1'}}"):                "kms.endpoint: ",
+		head + entry("secrets", "{kms: {apiVersion: v2, name: a, endpoint: 'unix:///a', timeout: 0s}}"):   "kms.timeout: ",
+		head + entry("secrets", "{kms: {apiVersion: v2, name: a, endpoint: 'unix:///a', timeout: 2m}}"):   "kms.timeout: ",
+		head + entry("secrets", "{kms: {apiVersion: v2, name: a, endpoint: 'unix:///a', timeout: soon}}"): "kms: ",
+		head + entry("secrets", "{kms: {apiVersion: v2, name: a, endpoint: 'unix:///a', cachesize: 9}}"):  "kms.cachesize: not supported with v2",
+		head + entry("secrets", "{kms: {apiVersion: v2, name: a, endpoint: 'unix:///a', key: 9}}"):        `unknown field "key"`,
+		head + entry("secrets", remote) + entry("configmaps", remote):                                     "resources[1].providers[0].kms.name: ",
+		head + entry("secrets", "{identity: {a: b}}"):                                                     "resources[0].providers[0].identity: ",
+		head + entry("secrets", "{identity: {}}", "{identity: {}}"):                                       "resources[0].providers[1].identity: ",
+		head + entry("secrets", good, good):                                                               "resources[0].providers[1].aesgcm: ",
+		head + entry("secrets", "{aesgcm: {keys: []}}"):                                                   "resources[0].providers[0].aesgcm.keys: ",
+		head + entry("secrets", "{aesgcm: null}"):                                                         "resources[0].providers[0].aesgcm: ",
+		head + entry("secrets", "{aesgcm: {keys: [{name: a, secret: '%'}]}}"):                             "aesgcm.keys[0].secret: it is not base64",
+		head + entry("secrets", "{secretbox: {keys: [{name: a, secret: aGVsbG8=}]}}"):                     "secretbox.keys[0].secret: it has 5 bytes",
+		head + entry("secrets", "{aescbc: {keys: [{name: 'a:b', secret: aGVsbG8=}]}}"):                    "aescbc.keys[0].name: ",
+		head + entry("secrets", "{aescbc: {keys: [{secret: aGVsbG8=}]}}"):                                 "aescbc.keys[0].name: ",
+		head + entry("secrets", good) + entry("secrets", good):                                            "resources[1].resources[0]: ",
+		head + entry("'*.apps'", good) + entry("configmaps, deployments.apps", good):                      "resources[1].resources[1]: ",
+		head + entry("'*'", good):            "resources[0].resources[0]: ",
+		head + entry("'a*.apps'", good):      "resources[0].resources[0]: ",
+		head + entry("secrets/status", good): "resources[0].resources[0]: ",
+		head + entry("''", good):             "resources[0].resources[0]: ",
 	} {
-		c, err := parse([]byte(content), vocabulary.Platform())
+		c, err := parse([]byte(content), vocabulary.Platform(), plugins)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\n\tgot %v, %v, want %q", content, c, err, want)
 		}
@@ -227,7 +251,7 @@ func TestInvalidFiles(t *testing.T) {
 			t.Errorf("the error contains a secret: %v", err)
 		}
 	}
-	if _, err := parse([]byte(strings.Replace(head, "platform.io", "k8s.io", 1)+entry("secrets", good)), vocabulary.K8s()); err != nil {
+	if _, err := parse([]byte(strings.Replace(head, "platform.io", "k8s.io", 1)+entry("secrets", good)), vocabulary.K8s(), plugins); err != nil {
 		t.Error(err)
 	}
 }
@@ -250,10 +274,10 @@ func BenchmarkValues(b *testing.B) {
 	at := path(secrets, "a")
 	for _, kind := range providers() {
 		values, _ := configured(b, entry("secrets", provider(kind, "one", 1)))
-		sealed := values.Seal(at, value)
+		sealed := seal(b, values, at, value)
 		b.Run(kind+"/seal", func(b *testing.B) {
 			for b.Loop() {
-				values.Seal(at, value)
+				seal(b, values, at, value)
 			}
 		})
 		b.Run(kind+"/open", func(b *testing.B) {

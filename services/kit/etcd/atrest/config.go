@@ -12,6 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/portico-platform/portico/services/kit/etcd/atrest/internal/kms"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -35,7 +36,10 @@ type keyList struct {
 }
 
 // config is a parsed EncryptionConfiguration.
-type config struct{ rules []rule }
+type config struct {
+	rules   []rule
+	plugins []*kms.Provider
+}
 
 // rule says how the values of some types are encrypted.
 type rule struct {
@@ -70,7 +74,7 @@ func (c *config) rule(gr resource.GroupResource) *rule {
 }
 
 // parse reads an EncryptionConfiguration. Errors name the field, and never contain a secret.
-func parse(content []byte, v vocabulary.Vocabulary) (*config, error) {
+func parse(content []byte, v vocabulary.Vocabulary, plugins *kms.Providers) (*config, error) {
 	asJSON, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
 		return nil, err
@@ -88,7 +92,7 @@ func parse(content []byte, v vocabulary.Vocabulary) (*config, error) {
 	case len(f.Resources) == 0:
 		return nil, errors.New("resources: at least one entry is required")
 	}
-	c := &config{}
+	c, p := &config{}, parsing{plugins: plugins, names: map[string]bool{}}
 	for i, entry := range f.Resources {
 		field := fmt.Sprintf("resources[%d]", i)
 		if len(entry.Resources) == 0 {
@@ -103,10 +107,11 @@ func parse(content []byte, v vocabulary.Vocabulary) (*config, error) {
 				return nil, fmt.Errorf("%s.resources[%d]: %w", field, j, err)
 			}
 		}
-		if c.rules[i].keys, err = parseProviders(field+".providers", entry.Providers); err != nil {
+		if c.rules[i].keys, err = p.parseProviders(field+".providers", entry.Providers); err != nil {
 			return nil, err
 		}
 	}
+	c.plugins = p.used
 	return c, nil
 }
 
@@ -135,11 +140,11 @@ func (c *config) add(name string, v vocabulary.Vocabulary) error {
 	return nil
 }
 
-func parseProviders(field string, providers []map[string]json.RawMessage) (keys []key, err error) {
+func (c *parsing) parseProviders(field string, providers []map[string]json.RawMessage) (keys []key, err error) {
 	for i, p := range providers {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		if len(p) != 1 {
-			return nil, fmt.Errorf("%s: exactly one of identity, aescbc, aesgcm and secretbox is required", at)
+			return nil, fmt.Errorf("%s: exactly one of identity, aescbc, aesgcm, secretbox and kms is required", at)
 		}
 		for name, raw := range p {
 			var added []key
@@ -153,8 +158,12 @@ func parseProviders(field string, providers []map[string]json.RawMessage) (keys 
 				if added, err = parseKeys(at, name, raw); err != nil {
 					return nil, err
 				}
+			case "kms":
+				if added, err = c.parseKMS(at, raw); err != nil {
+					return nil, err
+				}
 			default:
-				return nil, fmt.Errorf("%s: not supported: use identity, aescbc, aesgcm or secretbox", at)
+				return nil, fmt.Errorf("%s: not supported: use identity, aescbc, aesgcm, secretbox or kms", at)
 			}
 			for _, k := range added {
 				if slices.ContainsFunc(keys, func(other key) bool { return other.prefix == k.prefix }) {
@@ -178,8 +187,8 @@ func parseKeys(field, provider string, raw []byte) (keys []key, err error) {
 	sizes := secretSizes(provider)
 	for i, k := range list.Keys {
 		at := fmt.Sprintf("%s.keys[%d]", field, i)
-		if k.Name == "" || len(k.Name) > 253 || strings.ContainsFunc(k.Name, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }) {
-			return nil, fmt.Errorf("%s.name: it must have 1 to 253 printable ASCII characters without colons and spaces", at)
+		if err := checkName(k.Name); err != nil {
+			return nil, fmt.Errorf("%s.name: %w", at, err)
 		}
 		secret, err := base64.StdEncoding.DecodeString(k.Secret)
 		if err != nil {
@@ -195,6 +204,13 @@ func parseKeys(field, provider string, raw []byte) (keys []key, err error) {
 		keys = append(keys, key{Prefix + provider + ":v1:" + k.Name + ":", s})
 	}
 	return keys, nil
+}
+
+func checkName(name string) error {
+	if name == "" || len(name) > 253 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }) {
+		return errors.New("it must have 1 to 253 printable ASCII characters without colons and spaces")
+	}
+	return nil
 }
 
 // strictly decodes JSON without unknown, repeated or differently spelled fields.

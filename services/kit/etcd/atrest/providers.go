@@ -18,9 +18,16 @@ var errForged = errors.New("the value was not encrypted with this key for this p
 
 // sealer encrypts values with one key. about is authenticated, and not part of the result.
 type sealer interface {
-	seal(plain, about []byte) []byte
+	seal(plain, about []byte) ([]byte, error)
 	open(sealed, about []byte) ([]byte, error)
+	// stale reports whether seal would encrypt in another way than a value of this sealer.
+	stale(sealed []byte) bool
 }
+
+// fixed is embedded by sealers that encrypt all values in the same way.
+type fixed struct{}
+
+func (fixed) stale([]byte) bool { return false }
 
 // newSealer returns the sealer of a provider. The secret has one of the sizes of secretSizes.
 func newSealer(provider string, secret []byte) (sealer, error) {
@@ -33,9 +40,9 @@ func newSealer(provider string, secret []byte) (sealer, error) {
 			return nil, err
 		}
 		aead, err := cipher.NewGCMWithRandomNonce(block)
-		return gcm{aead}, err
+		return gcm{aead: aead}, err
 	}
-	return box{[32]byte(secret)}, nil
+	return box{key: [32]byte(secret)}, nil
 }
 
 // secretSizes returns the sizes in bytes of a provider's secrets.
@@ -47,9 +54,14 @@ func secretSizes(provider string) []int {
 }
 
 // gcm is AES-GCM with random nonces.
-type gcm struct{ aead cipher.AEAD }
+type gcm struct {
+	fixed
+	aead cipher.AEAD
+}
 
-func (g gcm) seal(plain, about []byte) []byte { return g.aead.Seal(nil, nil, plain, about) }
+func (g gcm) seal(plain, about []byte) ([]byte, error) {
+	return g.aead.Seal(nil, nil, plain, about), nil
+}
 
 func (g gcm) open(sealed, about []byte) ([]byte, error) {
 	plain, err := g.aead.Open(nil, nil, sealed, about)
@@ -62,6 +74,7 @@ func (g gcm) open(sealed, about []byte) ([]byte, error) {
 // cbc is AES-CBC with PKCS #7 padding, followed by an HMAC. CBC alone would let whoever
 // writes to etcd change values.
 type cbc struct {
+	fixed
 	block cipher.Block
 	mac   []byte
 }
@@ -76,10 +89,10 @@ func newCBC(secret []byte) (sealer, error) {
 		return nil, err
 	}
 	block, err := aes.NewCipher(key)
-	return cbc{block, mac}, err
+	return cbc{block: block, mac: mac}, err
 }
 
-func (c cbc) seal(plain, about []byte) []byte {
+func (c cbc) seal(plain, about []byte) ([]byte, error) {
 	const size = aes.BlockSize
 	padding := size - len(plain)%size
 	end := size + len(plain) + padding
@@ -90,7 +103,7 @@ func (c cbc) seal(plain, about []byte) []byte {
 		sealed[i] = byte(padding)
 	}
 	cipher.NewCBCEncrypter(c.block, sealed[:size]).CryptBlocks(sealed[size:], sealed[size:])
-	return append(sealed, c.sum(sealed, about)...)
+	return append(sealed, c.sum(sealed, about)...), nil
 }
 
 func (c cbc) open(sealed, about []byte) ([]byte, error) {
@@ -119,15 +132,18 @@ func (c cbc) sum(sealed, about []byte) []byte {
 
 // box is NaCl's secretbox with random nonces. It has no authenticated data, so the hash of
 // about is encrypted with the value.
-type box struct{ key [32]byte }
+type box struct {
+	fixed
+	key [32]byte
+}
 
 const nonceSize = 24
 
-func (b box) seal(plain, about []byte) []byte {
+func (b box) seal(plain, about []byte) ([]byte, error) {
 	var nonce [nonceSize]byte
 	_, _ = rand.Read(nonce[:]) // it never fails
 	bound := sha256.Sum256(about)
-	return secretbox.Seal(nonce[:], append(bound[:], plain...), &nonce, &b.key)
+	return secretbox.Seal(nonce[:], append(bound[:], plain...), &nonce, &b.key), nil
 }
 
 func (b box) open(sealed, about []byte) ([]byte, error) {
