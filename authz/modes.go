@@ -31,6 +31,7 @@ var allModes = []string{modeABAC, modeAlwaysAllow, modeAlwaysDeny, modeNode, mod
 
 func flags(fs *pflag.FlagSet) {
 	fs.StringSlice("authorization-mode", []string{modeRBAC}, "modes of authorization, in the order in which they are asked until one allows or denies: "+strings.Join(allModes, ", "))
+	fs.String("authorization-config", "", "`file` with an AuthorizationConfiguration, instead of --authorization-mode and --authorization-webhook-*; read again when it changes")
 	fs.String("authorization-policy-file", "", "`file` with policies for mode ABAC, one JSON object in each line")
 	fs.String("authorization-webhook-config-file", "", "kubeconfig `file` of the remote service for mode Webhook")
 	fs.String("authorization-webhook-version", "v1beta1", "version of the SubjectAccessReview for mode Webhook: v1 or v1beta1")
@@ -40,6 +41,7 @@ func flags(fs *pflag.FlagSet) {
 
 // settings are the values of the flags.
 type settings struct {
+	configFile    string
 	modes         []string
 	policyFile    string
 	webhookFile   string
@@ -50,12 +52,16 @@ type settings struct {
 
 // parse reads and checks the flags. Its errors are usage errors that name the flag.
 func parse(fs *pflag.FlagSet) (s settings, err error) {
+	s.configFile, _ = fs.GetString("authorization-config")
 	s.modes, _ = fs.GetStringSlice("authorization-mode")
 	s.policyFile, _ = fs.GetString("authorization-policy-file")
 	s.webhookFile, _ = fs.GetString("authorization-webhook-config-file")
 	s.webhookFormat, _ = fs.GetString("authorization-webhook-version")
 	s.allowedTTL, _ = fs.GetDuration("authorization-webhook-cache-authorized-ttl")
 	s.deniedTTL, _ = fs.GetDuration("authorization-webhook-cache-unauthorized-ttl")
+	if s.configFile != "" {
+		return s, alone(fs)
+	}
 	if len(s.modes) == 0 {
 		return s, run.Usagef("--authorization-mode: at least one mode is required")
 	}
@@ -67,18 +73,32 @@ func parse(fs *pflag.FlagSet) (s settings, err error) {
 			return s, run.Usagef("--authorization-mode: has mode %q more than once", m)
 		}
 	}
-	for _, file := range []struct{ mode, flag, value string }{
-		{modeABAC, "--authorization-policy-file", s.policyFile},
-		{modeWebhook, "--authorization-webhook-config-file", s.webhookFile},
-	} {
-		switch on := slices.Contains(s.modes, file.mode); {
-		case on && file.value == "":
-			return s, run.Usagef("%s: is required for mode %s", file.flag, file.mode)
-		case !on && file.value != "":
-			return s, run.Usagef("%s: cannot be used without mode %s", file.flag, file.mode)
-		}
+	if err := s.needs(modeABAC, "--authorization-policy-file", s.policyFile); err != nil {
+		return s, err
 	}
-	return s, nil
+	return s, s.needs(modeWebhook, "--authorization-webhook-config-file", s.webhookFile)
+}
+
+// alone returns an error if --authorization-config is given together with a flag that it
+// replaces.
+func alone(fs *pflag.FlagSet) (err error) {
+	fs.Visit(func(f *pflag.Flag) {
+		if f.Name == "authorization-mode" || strings.HasPrefix(f.Name, "authorization-webhook-") {
+			err = run.Usagef("--authorization-config: cannot be used together with --%s", f.Name)
+		}
+	})
+	return err
+}
+
+// needs returns an error unless the file of a mode is given exactly if the mode is on.
+func (s settings) needs(mode, flag, file string) error {
+	switch on := slices.Contains(s.modes, mode); {
+	case on && file == "":
+		return run.Usagef("%s: is required for mode %s", flag, mode)
+	case !on && file != "":
+		return run.Usagef("%s: cannot be used without mode %s", flag, mode)
+	}
+	return nil
 }
 
 // mode is one of the chosen modes.
@@ -94,7 +114,7 @@ type chain []mode
 // Authorize implements services.Authz. If a mode cannot decide and no other one does, its
 // error is returned.
 func (c chain) Authorize(ctx context.Context, a services.Attributes) (services.Decision, error) {
-	if slices.Contains(a.User.Groups, services.GroupMasters) {
+	if unrestricted(a.User) {
 		return always(services.Decision{Allowed: true, Reason: "RBAC: member of group " + services.GroupMasters}), nil
 	}
 	none := always(services.Decision{}) // no opinion
@@ -117,6 +137,9 @@ func (c chain) Authorize(ctx context.Context, a services.Attributes) (services.D
 	}
 	return none, errors.Join(failures...)
 }
+
+// unrestricted reports whether a user may do everything in any mode.
+func unrestricted(u services.UserInfo) bool { return slices.Contains(u.Groups, services.GroupMasters) }
 
 // always marks a decision that depends on no stored object and on no name.
 func always(d services.Decision) services.Decision {
@@ -142,7 +165,7 @@ func (m mode) traced(ctx context.Context, a services.Attributes, several bool) (
 
 // Rules implements services.Authz: the rules of all modes.
 func (c chain) Rules(ctx context.Context, r services.RulesRequest) (services.Rules, error) {
-	if slices.Contains(r.User.Groups, services.GroupMasters) {
+	if unrestricted(r.User) {
 		return everything(), nil
 	}
 	var all services.Rules

@@ -106,14 +106,18 @@ func TestFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                               "",
 		"--authorization-mode=Node,RBAC": "",
-		"--authorization-mode=ABAC --authorization-policy-file=a": "",
-		"--authorization-mode=RBAC,Magic":                         `"Magic" is not a valid mode`,
-		"--authorization-mode=RBAC,RBAC":                          "more than once",
-		"--authorization-mode=":                                   "at least one mode",
-		"--authorization-mode=ABAC":                               "--authorization-policy-file: is required",
-		"--authorization-policy-file=a":                           "cannot be used without mode ABAC",
-		"--authorization-mode=Webhook":                            "--authorization-webhook-config-file: is required",
-		"--authorization-webhook-config-file=a":                   "cannot be used without mode Webhook",
+		"--authorization-mode=ABAC --authorization-policy-file=a":     "",
+		"--authorization-mode=RBAC,Magic":                             `"Magic" is not a valid mode`,
+		"--authorization-mode=RBAC,RBAC":                              "more than once",
+		"--authorization-mode=":                                       "at least one mode",
+		"--authorization-mode=ABAC":                                   "--authorization-policy-file: is required",
+		"--authorization-policy-file=a":                               "cannot be used without mode ABAC",
+		"--authorization-mode=Webhook":                                "--authorization-webhook-config-file: is required",
+		"--authorization-webhook-config-file=a":                       "cannot be used without mode Webhook",
+		"--authorization-config=a":                                    "",
+		"--authorization-config=a --authorization-policy-file=b":      "",
+		"--authorization-config=a --authorization-mode=RBAC":          "--authorization-config: cannot be used together with --authorization-mode",
+		"--authorization-config=a --authorization-webhook-version=v1": "together with --authorization-webhook-version",
 	} {
 		fs := pflag.NewFlagSet("authz", pflag.ContinueOnError)
 		flags(fs)

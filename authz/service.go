@@ -1,5 +1,5 @@
-// Package authz is the service that decides what users may do. --authorization-mode lists
-// its modes, which it asks in order: by stored roles and bindings (RBAC, the default), by
+// Package authz is the service that decides what users may do. --authorization-mode, or the
+// file of --authorization-config, lists its modes, which it asks in order: by stored roles and bindings (RBAC, the default), by
 // what the pods of a node use (Node), by a remote service (Webhook), or by a file (ABAC).
 // Members of system:masters may do everything. It mirrors what it decides by and never
 // writes anything; the rules of aggregated cluster roles are gathered while compiling the
@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/portico-platform/portico/authz/internal/abac"
+	"github.com/portico-platform/portico/authz/internal/config"
 	"github.com/portico-platform/portico/authz/internal/node"
 	"github.com/portico-platform/portico/authz/internal/remote"
 	"github.com/portico-platform/portico/services"
@@ -43,30 +44,28 @@ func start(ctx context.Context, n *run.Node) error {
 	}
 	b := builder{settings: s, node: n}
 	// What comes from files is checked before any connection is made.
-	fixed := map[string]services.Authz{modeAlwaysAllow: constant(true), modeAlwaysDeny: constant(false)}
-	if slices.Contains(s.modes, modeABAC) {
-		if fixed[modeABAC], err = abac.Load(s.policyFile, n.Vocabulary); err != nil {
-			return run.Usagef("--authorization-policy-file: %v", err)
-		}
-	}
-	if slices.Contains(s.modes, modeWebhook) {
-		if fixed[modeWebhook], err = b.webhook(); err != nil {
+	var file *configuration
+	if s.configFile != "" {
+		if file, err = b.configuration(); err != nil {
 			return err
 		}
+		b.modes = file.types
+	}
+	if err := b.read(); err != nil {
+		return err
 	}
 	if err := b.follow(ctx); err != nil {
 		return err
 	}
+	if file != nil {
+		file.use(b.made)
+		n.Go("following the authorization configuration", file.run)
+		contract.Authz.Offer(n, file)
+		return nil
+	}
 	var all chain
-	for _, name := range s.modes {
-		of := fixed[name]
-		switch name {
-		case modeRBAC:
-			of = b.roles
-		case modeNode:
-			of = b.nodes
-		}
-		all = append(all, mode{name, of})
+	for _, name := range b.modes {
+		all = append(all, mode{name, b.made[name]})
 	}
 	contract.Authz.Offer(n, all)
 	return nil
@@ -75,9 +74,40 @@ func start(ctx context.Context, n *run.Node) error {
 // builder makes the modes of a process.
 type builder struct {
 	settings
-	node  *run.Node
-	roles *roleBased
-	nodes *node.Authorizer
+	node *run.Node
+	made map[string]services.Authz // by mode
+}
+
+// configuration opens the file of --authorization-config.
+func (b *builder) configuration() (*configuration, error) {
+	parser, err := config.NewParser(config.Settings{Vocabulary: b.node.Vocabulary, Release: b.node.Release, Types: allModes})
+	if err != nil {
+		return nil, err
+	}
+	reloads := newReloads()
+	b.node.Metrics.MustRegister(reloads)
+	file, err := openConfiguration(b.configFile, parser, reloads, b.node.Log)
+	if err != nil {
+		return nil, run.Usagef("--authorization-config: %v", err)
+	}
+	return file, nil
+}
+
+// read makes the modes that need no connection to other services.
+func (b *builder) read() (err error) {
+	b.made = map[string]services.Authz{modeAlwaysAllow: constant(true), modeAlwaysDeny: constant(false)}
+	if err := b.needs(modeABAC, "--authorization-policy-file", b.policyFile); err != nil {
+		return err
+	}
+	if slices.Contains(b.modes, modeABAC) {
+		if b.made[modeABAC], err = abac.Load(b.policyFile, b.node.Vocabulary); err != nil {
+			return run.Usagef("--authorization-policy-file: %v", err)
+		}
+	}
+	if b.configFile == "" && slices.Contains(b.modes, modeWebhook) {
+		b.made[modeWebhook], err = b.webhook()
+	}
+	return err
 }
 
 func (b *builder) webhook() (services.Authz, error) {
@@ -85,7 +115,7 @@ func (b *builder) webhook() (services.Authz, error) {
 	if err != nil {
 		return nil, run.Usagef("--authorization-webhook-version: %v", err)
 	}
-	w, err := remote.New(remote.Config{File: b.webhookFile, APIVersion: version, AllowedTTL: b.allowedTTL, DeniedTTL: b.deniedTTL})
+	w, err := remote.New(remote.Config{File: b.webhookFile, APIVersion: version, AllowedTTL: b.allowedTTL, DeniedTTL: b.deniedTTL, Timeout: remote.Timeout})
 	if err != nil {
 		return nil, run.Usagef("--authorization-webhook-config-file: %v", err)
 	}
@@ -107,11 +137,13 @@ func (b *builder) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.roles = newRoleBased(sources{changes: source, store: store, group: n.Vocabulary.Group("rbac.authorization."), log: n.Log})
-	loops, ready := b.roles.loops(), []<-chan struct{}{b.roles.ready}
+	roles := newRoleBased(sources{changes: source, store: store, group: n.Vocabulary.Group("rbac.authorization."), log: n.Log})
+	b.made[modeRBAC] = roles
+	loops, ready := roles.loops(), []<-chan struct{}{roles.ready}
 	if byNode {
-		b.nodes = node.New(node.Config{Changes: source, Store: store, Vocabulary: n.Vocabulary, Rules: b.roles.byRole(nodeRole), Log: n.Log})
-		loops, ready = append(loops, b.nodes.Loops()...), append(ready, b.nodes.Ready()...)
+		nodes := node.New(node.Config{Changes: source, Store: store, Vocabulary: n.Vocabulary, Rules: roles.byRole(nodeRole), Log: n.Log})
+		b.made[modeNode] = nodes
+		loops, ready = append(loops, nodes.Loops()...), append(ready, nodes.Ready()...)
 	}
 	for _, loop := range loops {
 		n.Go("roles, bindings and pods", loop)

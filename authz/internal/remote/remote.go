@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/cache"
+	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kubeconfig"
@@ -20,8 +21,8 @@ import (
 )
 
 const (
-	// timeout bounds one call.
-	timeout = 30 * time.Second
+	// Timeout bounds one call, unless the configuration has a shorter one.
+	Timeout = 30 * time.Second
 	// firstPause is the pause before the first retry.
 	firstPause = 500 * time.Millisecond
 	// maxAnswer bounds an answer, in bytes.
@@ -36,8 +37,15 @@ const (
 type Config struct {
 	File       string // a kubeconfig
 	APIVersion string // of the SubjectAccessReview, with its group
-	// AllowedTTL and DeniedTTL are how long answers are cached.
+	// AllowedTTL and DeniedTTL are how long answers are cached; 0: they are not.
 	AllowedTTL, DeniedTTL time.Duration
+	// Timeout bounds one call.
+	Timeout time.Duration
+	// Conditions select the requests that the service is asked about; nil: all.
+	Conditions *authorizationcel.CELMatcher
+	// DenyFailures denies requests while the service gives no answer, or if a condition
+	// cannot be evaluated. Otherwise Authorize returns an error.
+	DenyFailures bool
 }
 
 // Webhook implements services.Authz.
@@ -103,8 +111,20 @@ type status struct {
 }
 
 // Authorize implements services.Authz. It returns an error while the service gives no
-// answer.
+// answer, unless failures deny: then also when the request ends, because a client that
+// chose a short timeout must not get past the service.
 func (w *Webhook) Authorize(ctx context.Context, a services.Attributes) (services.Decision, error) {
+	d, err := w.authorize(ctx, a)
+	if err != nil && w.config.DenyFailures {
+		return services.Decision{Denied: true, Reason: "the authorization webhook gives no answer", EvaluationError: err.Error()}, nil
+	}
+	return d, err
+}
+
+func (w *Webhook) authorize(ctx context.Context, a services.Attributes) (services.Decision, error) {
+	if selected, err := w.selects(ctx, a); err != nil || !selected {
+		return services.Decision{}, err
+	}
 	q := w.question(a)
 	text, err := json.Marshal(q.Spec)
 	if err != nil {
@@ -149,7 +169,7 @@ func (w *Webhook) ask(ctx context.Context, q review) (status, error) {
 	var reply review
 	err := webhook.Retry(ctx, firstPause, func(ctx context.Context) error {
 		reply = review{}
-		if err := w.client.Post(ctx, q, &reply, webhook.Limits{Timeout: timeout, Bytes: maxAnswer}); err != nil {
+		if err := w.client.Post(ctx, q, &reply, webhook.Limits{Timeout: w.config.Timeout, Bytes: maxAnswer}); err != nil {
 			return err
 		}
 		if reply.APIVersion != q.APIVersion || reply.Kind != q.Kind {

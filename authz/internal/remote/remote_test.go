@@ -57,7 +57,7 @@ func (s *service) webhook(t *testing.T, version string) *Webhook {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := New(Config{File: filepath.Join(folder, "config"), APIVersion: apiVersion, AllowedTTL: time.Minute, DeniedTTL: time.Minute})
+	w, err := New(Config{File: filepath.Join(folder, "config"), APIVersion: apiVersion, AllowedTTL: time.Minute, DeniedTTL: time.Minute, Timeout: Timeout})
 	if err != nil {
 		t.Fatal(err)
 	}

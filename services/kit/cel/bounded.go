@@ -8,10 +8,17 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"k8s.io/apiserver/pkg/cel/environment"
 )
 
 // maxText bounds the results of replace and join, in bytes: far more than any object has.
 const maxText = 8 << 20
+
+// Bounded is Base for a compiler that declares variables of its own: the results of the
+// functions replace and join are bounded, as in the other expressions.
+func (e *Engine) Bounded() (*environment.EnvSet, error) {
+	return e.Base().Extend(environment.VersionedOptions{IntroducedVersion: always(), EnvOptions: bounded()})
+}
 
 // bounded redefines the functions replace and join. The original counts the cost of a call
 // after it has been made, and that of replace by the length of the old text alone: one call
