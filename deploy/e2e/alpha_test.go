@@ -21,7 +21,7 @@ import (
 // Protobuf, and reads what they have written in other versions.
 func TestAlphaVersions(t *testing.T) {
 	t.Parallel()
-	a := startAllInOne(t, vocabulary.K8s(), "--runtime-config=api/alpha=true")
+	a := startAllInOne(t, vocabulary.K8s(), "--emulated-version=1.21", "--runtime-config=api/alpha=true")
 	for suffix, media := range map[string]string{"j": "application/json", "p": "application/vnd.kubernetes.protobuf"} {
 		config := rest.CopyConfig(a.Config())
 		config.ContentType, config.AcceptContentTypes = media, media

@@ -23,7 +23,7 @@ func TestFairSharesAndEvents(t *testing.T) {
 		t.Skip("starts the suite")
 	}
 	t.Parallel()
-	a := startAllInOne(t, vocabulary.K8s(), "--event-ttl=2s")
+	a := startAllInOne(t, vocabulary.K8s(), "--emulated-version=1.21", "--event-ttl=2s")
 	t.Run("events", func(t *testing.T) { expireEvents(t, a.Cluster) })
 	t.Run("flows", func(t *testing.T) { followFlows(t, a.Cluster) })
 }

@@ -67,7 +67,7 @@ func (k *kubectl) with(variables ...string) *kubectl {
 // its container.
 func webManifest(image, replicas, more string) string {
 	return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: ` + replicas + `, selector: {matchLabels: {app: web}},
-		template: {metadata: {creationTimestamp: null, labels: {app: web}}, spec: {containers: [{name: web, image: "` + image + `"` + more + `}]}}}}`
+		template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "` + image + `"` + more + `}]}}}}`
 }
 
 const (

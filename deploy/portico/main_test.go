@@ -35,7 +35,8 @@ func start(t *testing.T, v vocabulary.Vocabulary) *cluster.Cluster {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	args := []string{"--data-dir=" + dir, "--bind-address=" + host, "--secure-port=" + port, "--vocabulary=" + v.Name}
+	// The bodies use beta versions, which later releases lack.
+	args := []string{"--data-dir=" + dir, "--bind-address=" + host, "--secure-port=" + port, "--vocabulary=" + v.Name, "--emulated-version=1.21"}
 	running, err := run.Start(context.Background(), app(args), args)
 	if err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func TestStockClient(t *testing.T) {
 				}
 			}
 		}
-		if len(groups) != 22 || types != 87 || subresources != 51 {
+		if len(groups) != 23 || types != 88 || subresources != 51 {
 			t.Errorf("legacy %v: %d groups, %d types, %d subresources", legacy, len(groups), types, subresources)
 		}
 		resources, err := restmapper.GetAPIGroupResources(client)
@@ -124,7 +124,7 @@ func TestStockClientReadsVersionAndOpenAPI(t *testing.T) {
 	}
 	root := openapi3.NewRoot(client.OpenAPIV3())
 	versions, err := root.GroupVersions()
-	if err != nil || len(versions) != 40 {
+	if err != nil || len(versions) != 41 {
 		t.Errorf("%d group versions, %v", len(versions), err)
 	}
 	for _, gv := range versions {
