@@ -66,11 +66,12 @@ func (h hedging) Invoke(ctx context.Context, method string, request, answer any,
 	defer cancel()
 	first, abandon := context.WithCancel(ctx)
 	defer abandon()
+	kind := into.ProtoReflect().Type() // of answer, which the first call writes
 	further := &furtherCalls{abandonFirst: abandon, ended: make(chan struct{}, maxHedges)}
 	further.mu.Lock()
 	further.timer = time.AfterFunc(hedgeAfter, func() {
 		further.add(h, func() (proto.Message, error) {
-			message := into.ProtoReflect().New().Interface()
+			message := kind.New().Interface()
 			return message, h.ClientConnInterface.Invoke(ctx, method, request, message, options...)
 		})
 	})
