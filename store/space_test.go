@@ -92,7 +92,11 @@ func TestRecoveryFromAFullDatabase(t *testing.T) {
 		t.Errorf("the member says %v", err)
 	}
 	for _, o := range append(stored, kept) {
-		if got, err := s.Get(t.Context(), services.GetRequest{Key: o.Key}); err != nil || got.Revision != o.Revision {
+		got, err := s.Get(t.Context(), services.GetRequest{Key: o.Key})
+		for deadline := time.Now().Add(30 * time.Second); slowDisk(err) && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+			got, err = s.Get(t.Context(), services.GetRequest{Key: o.Key})
+		}
+		if err != nil || got.Revision != o.Revision {
 			t.Fatalf("what was acknowledged is read as %+v, %v", got.Key, err)
 		}
 	}
