@@ -18,9 +18,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations"
 	"github.com/portico-platform/portico/frontdoor/internal/http/compression"
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/http/timings"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 )
@@ -69,6 +71,8 @@ func (d *door) stages() []Stage {
 		// Only an authenticated caller may impersonate. Later stages see the
 		// impersonated user.
 		{Name: "impersonated", Wrap: d.access.Impersonated, Waits: true},
+		// Records the times of the later stages for a user who asks and may have them.
+		{Name: "timed", Wrap: (&timings.Timings{Tracer: d.tracer, Allow: d.access.Allow, Path: operations.Root + "/timings"}).Timed},
 		// May this user do this? Decided without reading the object, so a denial
 		// reveals nothing.
 		{Name: "authorized", Wrap: d.access.Authorized, Waits: true},

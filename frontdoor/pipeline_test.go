@@ -28,6 +28,8 @@ func TestStageOrder(t *testing.T) {
 		{"matched", "impersonated", "the rules of the audit policy are about who calls"},
 		{"authenticated", "impersonated", "only a known caller may act as somebody else"},
 		{"impersonated", "authorized", "the impersonated user is who needs the permission"},
+		{"impersonated", "timed", "the impersonated user is who may have timings"},
+		{"timed", "authorized", "authorization is timed"},
 		{"impersonated", "limited", "the share is that of the user who acts"},
 		{"authorized", "received", "nobody's body is read who may not send it"},
 		{"received", "limited", "a slow sender holds no seat"},

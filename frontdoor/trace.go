@@ -99,7 +99,7 @@ func describe(root tracing.Span, r *request.Request) {
 
 // spanned gives a stage a span of its own, which ends when the stage calls the next one.
 func (d *door) spanned(s Stage, next request.Handler) request.Handler {
-	if !s.Waits || !d.tracer.Enabled() {
+	if !s.Waits {
 		return s.Wrap(next)
 	}
 	wrapped := s.Wrap(func(w http.ResponseWriter, r *request.Request) error {

@@ -86,6 +86,12 @@ func (s *session) request(a *access, f requestFlags, verb, resource string) (rba
 	return r, err
 }
 
+// version returns the preferred version of a resource.
+func (a *access) version(resource string) (string, error) {
+	gvr, err := a.mapper.ResourceFor(schema.ParseGroupResource(resource).WithVersion(""))
+	return gvr.Version, err
+}
+
 // policy reads the roles and bindings that apply in a namespace.
 func (a *access) policy(ctx context.Context, namespace string) (*rbac.Policy, error) {
 	p := &rbac.Policy{}

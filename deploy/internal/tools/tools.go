@@ -75,7 +75,7 @@ type session struct {
 }
 
 func (s *session) commands() []*cobra.Command {
-	return []*cobra.Command{s.whoCan(), s.explainAccess(), s.history(), s.top(), s.watches()}
+	return []*cobra.Command{s.whoCan(), s.explainAccess(), s.history(), s.top(), s.watches(), s.trace()}
 }
 
 // negative is the error of a command that worked and whose answer is no.

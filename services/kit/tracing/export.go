@@ -103,7 +103,7 @@ func New(c Config) (*Tracer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--otlp-endpoint: %w", err)
 	}
-	return newTracer(c.provider(client), c.Sampling), nil
+	return newTracer(c.options(client), c.Sampling), nil
 }
 
 // connection returns the options about the collector's address.
@@ -156,9 +156,13 @@ func target(value string) (address string, secure bool, err error) {
 	return address, false, nil
 }
 
-// provider returns what makes spans and sends them to the client. It samples whatever
+// limits bounds what one span holds.
+var limits = trace.SpanLimits{AttributeValueLengthLimit: maxValue, AttributeCountLimit: maxAttributes,
+	EventCountLimit: maxEvents, LinkCountLimit: maxLinks, AttributePerEventCountLimit: maxEvents, AttributePerLinkCountLimit: maxEvents}
+
+// options are those of what makes spans and sends them to the client. It samples whatever
 // is begun: Tracer.Begin has decided before.
-func (c Config) provider(client trace.SpanExporter) *trace.TracerProvider {
+func (c Config) options(client trace.SpanExporter) []trace.TracerProviderOption {
 	q := &queue{log: c.Log, spans: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portico_trace_spans_total",
 		Help: "Spans of sampled requests, by outcome: sent, failed to be sent, dropped because too many waited."}, []string{"outcome"})}
 	c.Metrics.MustRegister(q.spans, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portico_trace_spans_waiting",
@@ -166,11 +170,9 @@ func (c Config) provider(client trace.SpanExporter) *trace.TracerProvider {
 	q.SpanProcessor = trace.NewBatchSpanProcessor(sender{client, q}, trace.WithMaxQueueSize(maxWaiting),
 		trace.WithMaxExportBatchSize(maxBatch), trace.WithBatchTimeout(batchEvery), trace.WithExportTimeout(sendWithin))
 	host, _ := os.Hostname()
-	return trace.NewTracerProvider(trace.WithSpanProcessor(q), trace.WithSampler(trace.AlwaysSample()),
-		trace.WithRawSpanLimits(trace.SpanLimits{AttributeValueLengthLimit: maxValue, AttributeCountLimit: maxAttributes,
-			EventCountLimit: maxEvents, LinkCountLimit: maxLinks, AttributePerEventCountLimit: maxEvents, AttributePerLinkCountLimit: maxEvents}),
+	return []trace.TracerProviderOption{trace.WithSpanProcessor(q), trace.WithSampler(trace.AlwaysSample()), trace.WithRawSpanLimits(limits),
 		trace.WithResource(resource.NewSchemaless(attribute.String("service.name", c.Name),
-			attribute.String("service.instance.id", host), attribute.String("host.name", host))))
+			attribute.String("service.instance.id", host), attribute.String("host.name", host)))}
 }
 
 // queue bounds the spans that wait for the collector.

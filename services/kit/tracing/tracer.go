@@ -22,14 +22,16 @@ const (
 // Tracer begins the traces of a process. A nil Tracer begins none.
 type Tracer struct {
 	provider *trace.TracerProvider
+	options  []trace.TracerProviderOption // of provider
 	tracer   api.Tracer
 	sampling float64
 	asked    *rate.Limiter
 }
 
 // newTracer returns a Tracer that samples a share of the requests.
-func newTracer(provider *trace.TracerProvider, sampling float64) *Tracer {
-	return &Tracer{provider: provider, tracer: provider.Tracer(scope), sampling: sampling,
+func newTracer(options []trace.TracerProviderOption, sampling float64) *Tracer {
+	provider := trace.NewTracerProvider(options...)
+	return &Tracer{provider: provider, options: options, tracer: provider.Tracer(scope), sampling: sampling,
 		asked: rate.NewLimiter(askedPerSecond, askedBurst)}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/http/warning"
 	"github.com/portico-platform/portico/services"
 )
@@ -14,8 +15,6 @@ const (
 	// bypassHeader names the admission services that the request is to skip, separated by
 	// commas. Admission checks that the user may.
 	bypassHeader = "Portico-Bypass-Admission"
-	// timingHeader requests the header Server-Timing in the response, with "true".
-	timingHeader = "Portico-Server-Timing"
 	// maxBypassed bounds the services that one request can skip. Further ones are called.
 	maxBypassed = 16
 	// maxTimings bounds the entries of Server-Timing: a request may delete many objects.
@@ -36,7 +35,10 @@ func bypassed(h http.Header) (names []string) {
 
 // time records how long admission and its services took, if the client requests it.
 func (c *Call) time(took time.Duration, timings []services.Timing) {
-	if c.request.Request == nil || c.request.Header.Get(timingHeader) != "true" {
+	if c.request.Request == nil {
+		return
+	}
+	if value := c.request.Header.Get(request.TimingHeader); value != request.TimingAdmission && value != request.TimingStages {
 		return
 	}
 	c.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
 // Get serves one object, or a subresource of it.
@@ -18,7 +19,9 @@ func (h *Handlers) Get(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	object, err := h.Store.Get(r.Context(), services.GetRequest{Key: r.Key(), Read: o.GetRead()})
+	ctx, span := tracing.Start(r.Context(), "read")
+	object, err := h.Store.Get(ctx, services.GetRequest{Key: r.Key(), Read: o.GetRead()})
+	span.End(err)
 	if err != nil {
 		return err
 	}
@@ -33,8 +36,10 @@ type Reply struct {
 }
 
 // Send writes the object in the version and form of the request.
-func (p Reply) Send(w http.ResponseWriter, r *request.Request, codec *wire.Codec) error {
-	object, err := r.Engine.Show(r.Context(), p.Object, r.Type, r.Subresource)
+func (p Reply) Send(w http.ResponseWriter, r *request.Request, codec *wire.Codec) (err error) {
+	ctx, span := tracing.Start(r.Context(), "encoded")
+	defer func() { span.End(err) }()
+	object, err := r.Engine.Show(ctx, p.Object, r.Type, r.Subresource)
 	if err != nil {
 		return err
 	}

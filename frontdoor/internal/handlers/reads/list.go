@@ -11,6 +11,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
 // Listing is a list request in progress (sections "Read consistency" and "Chunked
@@ -56,7 +57,7 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := store.List(r.Context(), query)
+	page, err := readPage(r.Context(), store, query)
 	if err != nil {
 		return nil, continuable(err, o)
 	}
@@ -87,10 +88,18 @@ func (l *Listing) Pages(ctx context.Context, visit func([]services.Object) error
 		}
 		var err error
 		l.query = l.page.Following(l.query)
-		if l.page, err = l.store.List(ctx, l.query); err != nil {
+		if l.page, err = readPage(ctx, l.store, l.query); err != nil {
 			return err
 		}
 	}
+}
+
+// readPage reads a page, with a span of its own in the trace of the request.
+func readPage(ctx context.Context, store services.Reader, query services.ListRequest) (services.Page, error) {
+	ctx, span := tracing.Start(ctx, "read")
+	page, err := store.List(ctx, query)
+	span.End(err)
+	return page, err
 }
 
 // List serves a collection, streamed page by page from the store to the client.
@@ -103,12 +112,18 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
+	return h.sendList(w, r, form, l)
+}
+
+func (h *Handlers) sendList(w http.ResponseWriter, r *request.Request, form wire.Form, l *Listing) (err error) {
+	ctx, span := tracing.Start(r.Context(), "encoded")
+	defer func() { span.End(err) }()
 	var out wire.ListWriter
-	err = l.Pages(r.Context(), func(page []services.Object) error {
+	err = l.Pages(ctx, func(page []services.Object) error {
 		for len(page) > 0 || out == nil {
 			part := page[:min(len(page), partOf(r.Type))]
 			page = page[len(part):]
-			shown, err := r.Engine.Views(r.Context(), part, r.Type)
+			shown, err := r.Engine.Views(ctx, part, r.Type)
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,14 @@ import (
 	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
+// TimingHeader requests the header Server-Timing in the response: with TimingAdmission the times
+// of admission, with TimingStages those of all stages, if the user may have them.
+const (
+	TimingHeader    = "Portico-Server-Timing"
+	TimingAdmission = "true"
+	TimingStages    = "stages"
+)
+
 // Trace is the trace of a request; nil is that of one that is not sampled.
 type Trace struct {
 	// Root is the span of the whole request.
