@@ -62,3 +62,33 @@ func TestFrontdoorPublishesTrust(t *testing.T) {
 		t.Errorf("authn: %q\nfrontdoor: %q", verified, published)
 	}
 }
+
+// TestFrontdoorAsksEveryService: the front door can ask each program for its measurements.
+func TestFrontdoorAsksEveryService(t *testing.T) {
+	content, err := os.ReadFile("compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, targets, _ := strings.Cut(string(content), "\n    - --status-targets=")
+	targets, _, _ = strings.Cut(targets, "\n")
+	programs, err := filepath.Glob("../../*/cmd/*/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, program := range programs {
+		name := filepath.Base(filepath.Dir(program))
+		_, section, _ := strings.Cut(string(content), "\n  "+name+":\n")
+		section, _, _ = strings.Cut(section, "\n\n")
+		if !strings.Contains(section, "\n    - --status-address=:8080\n") {
+			t.Errorf("%s does not answer other containers", name)
+		}
+		want = append(want, name+"="+name+":8080")
+	}
+	found := strings.Split(targets, ",")
+	slices.Sort(found)
+	slices.Sort(want)
+	if !slices.Equal(found, want) {
+		t.Errorf("asked: %q, want %q", found, want)
+	}
+}

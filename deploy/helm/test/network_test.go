@@ -39,6 +39,9 @@ func architecture(objects rendered) map[edge]bool {
 	for _, service := range []string{"watch-hub", "frontdoor", "authz", "admission"} {
 		edges[edge{service, "nats", 4222}] = true
 	}
+	for _, service := range services {
+		edges[edge{"frontdoor", service, 8080}] = true
+	}
 	edges[edge{"etcd", "etcd", 2380}], edges[edge{"nats", "nats", 6222}] = true, true
 	bundled := map[string]bool{}
 	for _, w := range workloads(objects) {
@@ -206,6 +209,45 @@ func TestAddressesLeadToServices(t *testing.T) {
 		for _, s := range all[*corev1.Service](objects) {
 			checkSelector(t, objects, s)
 		}
+	})
+}
+
+// TestFrontDoorsAskEveryService: --status-targets leads to the status ports of all replicas, also of
+// those that are not ready.
+func TestFrontDoorsAskEveryService(t *testing.T) {
+	forEach(t, func(t *testing.T, objects rendered) {
+		for _, w := range workloads(objects) {
+			if w.component != "frontdoor" {
+				continue
+			}
+			asked := map[string]bool{}
+			for _, arg := range w.pod.Containers[0].Args {
+				list, is := strings.CutPrefix(arg, "--status-targets=")
+				for target := range strings.SplitSeq(list, ",") {
+					name, address, _ := strings.Cut(target, "=")
+					if is {
+						asked[name] = leadsTo(objects, address, name)
+					}
+				}
+			}
+			for _, service := range services {
+				if !asked[service] {
+					t.Errorf("%s is not asked", service)
+				}
+			}
+			if len(asked) != len(services) {
+				t.Errorf("asked: %v", asked)
+			}
+		}
+	})
+}
+
+// leadsTo reports whether an address is the status port of every pod of a service.
+func leadsTo(objects rendered, address, service string) bool {
+	return slices.ContainsFunc(all[*corev1.Service](objects), func(s *corev1.Service) bool {
+		p := s.Spec.Ports[0]
+		return s.Name+fmt.Sprintf(":%d", p.Port) == address && component(s.Spec.Selector) == service && p.TargetPort.StrVal == "status" &&
+			s.Spec.ClusterIP == corev1.ClusterIPNone && s.Spec.PublishNotReadyAddresses
 	})
 }
 

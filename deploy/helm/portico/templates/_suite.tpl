@@ -103,7 +103,13 @@ lifecycle:     {values: lifecycle, worker: true}
 {{- end -}}
 
 {{- define "portico.args.frontdoor" }}
+{{- $name := include "portico.fullname" . }}
+{{- $targets := list }}
+{{- range $component, $service := include "portico.suite" . | fromYaml }}
+{{- $targets = append $targets (printf "%s=%s-%s-status:8080" $component $name $component) }}
+{{- end }}
 - --bind-address=0.0.0.0
+- --status-targets={{ join "," $targets }}
 - --advertise-address=$(POD_IP)
 - --secure-port=6443
 - --shutdown-delay-duration={{ .Values.frontdoor.shutdownDelay }}
