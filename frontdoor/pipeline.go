@@ -76,14 +76,16 @@ func (d *door) stages() []Stage {
 		// May this user do this? Decided without reading the object, so a denial
 		// reveals nothing.
 		{Name: "authorized", Wrap: d.access.Authorized, Waits: true},
-		// A long-running request ends when its caller may no longer make it.
-		{Name: "registered", Wrap: d.access.Registered},
 		// Only authorized callers may send a body. While it arrives it holds memory but
 		// no seat.
 		{Name: "received", Wrap: d.access.Received, Waits: true},
 		// Limits concurrent requests, fairly between users. A watch returns its seat
 		// once its response has started.
 		{Name: "limited", Wrap: d.access.Limited, Waits: true},
+		// With permitted=true: which namespaces may this user read? Costly: needs a seat.
+		{Name: "permitted", Wrap: d.access.Permitted, Waits: true},
+		// A long-running request ends when its caller may no longer make it.
+		{Name: "registered", Wrap: d.access.Registered},
 	}
 }
 

@@ -33,6 +33,8 @@ func TestStageOrder(t *testing.T) {
 		{"impersonated", "limited", "the share is that of the user who acts"},
 		{"authorized", "received", "nobody's body is read who may not send it"},
 		{"received", "limited", "a slow sender holds no seat"},
+		{"limited", "permitted", "only a request with a seat may ask for a decision about every namespace"},
+		{"permitted", "registered", "a watch ends when one of these decisions changes"},
 	} {
 		a, b := slices.Index(order, c.first), slices.Index(order, c.then)
 		if a < 0 || b < 0 || a > b {

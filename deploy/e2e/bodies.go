@@ -63,6 +63,7 @@ func TestBodies(t *testing.T, c *cluster.Cluster) {
 		{"RightsOfAccounts", rights.Accounts},
 		{"RightsOfCertificates", rights.Certificates},
 		{"RightsOfObjects", rights.Objects},
+		{"RightsInNamespaces", rights.Permitted},
 	}
 	for _, body := range bodies {
 		t.Run(body.name, func(t *testing.T) {

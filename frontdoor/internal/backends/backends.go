@@ -27,7 +27,7 @@ type Services struct {
 	// Decisions is Authz for the requests of clients. Its decisions may be cached.
 	Decisions services.Authz
 
-	policy *policy
+	policy *Policy
 }
 
 // Connect connects to the services, in this process or in others. copied bounds the bytes of
@@ -56,9 +56,9 @@ func Connect(ctx context.Context, n *run.Node, copied int64) (s Services, err er
 	}
 	types := inGroup("rbac.authorization.", "clusterroles", "roles", "clusterrolebindings", "rolebindings")
 	s.policy = newPolicy(s.heads(n, types), types) // heads has replaced the short forms
-	s.Store, s.Decisions = policyStore{s.Store, s.policy}, current{s.Authz, s.policy.newest}
+	s.Store, s.Decisions = policyStore{s.Store, s.policy}, current{s.Authz, s.policy.Newest}
 	if !contract.Authz.Local(n) {
-		s.Decisions = NewDecisions(s.Decisions, s.policy.unchanged)
+		s.Decisions = NewDecisions(s.Decisions, s.policy.Unchanged)
 	}
 	if !contract.Admission.Local(n) {
 		configuring := s.heads(n, append(
@@ -95,6 +95,9 @@ func follow(n *run.Node, what string, heads *changes.Heads, observers ...changes
 		n.Go("following changes of "+what, loop)
 	}
 }
+
+// Policy returns what is known of the newest role or binding.
+func (s Services) Policy() *Policy { return s.policy }
 
 // Observers learn of changes of what a caller may do: of roles and bindings, of the types that
 // credentials are bound to, and of Revocations.

@@ -19,8 +19,8 @@ const (
 	policyRest = 10 * time.Second
 )
 
-// policy is what the front door knows of the newest role or binding.
-type policy struct {
+// Policy is what the front door knows of the newest role or binding.
+type Policy struct {
 	types []resource.GroupResource
 	heads *changes.Heads
 	// written is the revision of the newest one that this front door has written itself.
@@ -29,8 +29,8 @@ type policy struct {
 	resting atomic.Int64
 }
 
-func newPolicy(heads *changes.Heads, types []resource.GroupResource) *policy {
-	p := &policy{types: types, heads: heads}
+func newPolicy(heads *changes.Heads, types []resource.GroupResource) *Policy {
+	p := &Policy{types: types, heads: heads}
 	heads.Observe(func(_ int64, list []services.Change) {
 		if list == nil { // following begins again: etcd may have been restored
 			p.written.Store(0)
@@ -39,11 +39,11 @@ func newPolicy(heads *changes.Heads, types []resource.GroupResource) *policy {
 	return p
 }
 
-// newest returns the revision that a permission must include.
-func (p *policy) newest() int64 { return max(p.written.Load(), p.heads.Newest()) }
+// Newest returns the revision that a permission must include.
+func (p *Policy) Newest() int64 { return max(p.written.Load(), p.heads.Newest()) }
 
-// unchanged reports whether no role or binding has changed after a revision.
-func (p *policy) unchanged(since int64) bool {
+// Unchanged reports whether no role or binding has changed after a revision.
+func (p *Policy) Unchanged(since int64) bool {
 	return p.written.Load() <= since && p.heads.Unchanged(since)
 }
 
@@ -82,7 +82,7 @@ func pause(ctx context.Context) bool {
 // policyStore is a Store that knows of the roles and bindings that are written through it.
 type policyStore struct {
 	services.Store
-	*policy
+	*Policy
 }
 
 // Create implements services.Store.

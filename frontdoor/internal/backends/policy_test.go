@@ -70,11 +70,11 @@ func TestOwnWritesCount(t *testing.T) {
 		return o.Revision
 	}
 	create(pods, "p")
-	if p.newest() != 0 {
-		t.Errorf("a pod counts: %d", p.newest())
+	if p.Newest() != 0 {
+		t.Errorf("a pod counts: %d", p.Newest())
 	}
 	revision := create(roles, "r")
-	if p.newest() != revision || p.unchanged(revision-1) {
-		t.Errorf("the newest is %d, want %d", p.newest(), revision)
+	if p.Newest() != revision || p.Unchanged(revision-1) {
+		t.Errorf("the newest is %d, want %d", p.Newest(), revision)
 	}
 }

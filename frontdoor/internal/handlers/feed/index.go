@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/portico-platform/portico/services"
@@ -19,7 +20,14 @@ type index struct {
 	fields, labels map[string]int
 }
 
-type groupKey struct{ namespace, selector string }
+type groupKey struct{ namespaces, selector string }
+
+func (s *Selection) key() groupKey {
+	if s.Namespaces != nil {
+		return groupKey{"," + strings.Join(*s.Namespaces, ","), s.Selector.Text()}
+	}
+	return groupKey{s.namespace(), s.Selector.Text()}
+}
 
 // group holds the watchers with the same selection.
 type group struct {
@@ -64,7 +72,7 @@ func newIndex() *index {
 func (x *index) add(w *Watcher) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	key := groupKey{w.selection.namespace(), w.selection.Selector.Text()}
+	key := w.selection.key()
 	g := x.groups[key]
 	if g == nil {
 		g = &group{selection: w.selection}
@@ -92,7 +100,7 @@ func (x *index) remove(w *Watcher) {
 	if last > 0 {
 		return
 	}
-	delete(x.groups, groupKey{g.selection.namespace(), g.selection.Selector.Text()})
+	delete(x.groups, g.selection.key())
 	for _, p := range g.filed.at {
 		delete(x.files[p], g)
 		if len(x.files[p]) == 0 {
@@ -143,8 +151,16 @@ func (s *Selection) namespace() string {
 }
 
 // filings returns the possible filings of a selection, those with the fewest objects
-// first: by a field, by a label, and by nothing but the namespace.
+// first: by a field, by a label, and by nothing but the namespace. One of several namespaces is
+// filed by these only.
 func (s *Selection) filings() (all []filing) {
+	if s.Namespaces != nil {
+		var f filing
+		for _, namespace := range *s.Namespaces {
+			f.at = append(f.at, property{namespace: namespace})
+		}
+		return []filing{f}
+	}
 	namespace := s.namespace()
 	for _, field := range s.Selector.FieldNames() {
 		if value, ok := s.Selector.Field(field); ok && field != byNamespace {

@@ -27,8 +27,11 @@ func (r randomly) selection(t *testing.T) Selection {
 		fields = append(fields, []string{"metadata.name", "metadata.namespace", "spec.x", "spec.y"}[r.IntN(4)]+[]string{"=", "!="}[r.IntN(2)]+[]string{"", r.value()}[r.IntN(2)])
 	}
 	s := Selection{Selector: selector(t, strings.Join(labels, ","), strings.Join(fields, ","))}
-	if r.IntN(3) == 0 {
+	switch r.IntN(6) {
+	case 0, 1:
 		s.Namespace = r.value()
+	case 2:
+		s.Namespaces = &[][]string{{}, {"a"}, {"a", "c"}, {"b", "c", "d"}}[r.IntN(4)]
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 type Selection struct {
 	GroupResource resource.GroupResource
 	Namespace     string // empty: all namespaces
-	Selector      resource.Selector
+	// Namespaces are the only ones selected, in order, if the pointer is set.
+	Namespaces *[]string
+	Selector   resource.Selector
 	// After is the revision through which the watcher has seen everything.
 	After int64
 }
@@ -173,6 +176,11 @@ func (w *Watcher) take(entries []*Entry, end int64) (events []Event, through int
 func (s *Selection) eventType(c *services.Change) services.ChangeType {
 	if s.Namespace != "" && c.Object.Key.Namespace != s.Namespace {
 		return 0
+	}
+	if s.Namespaces != nil {
+		if _, found := slices.BinarySearch(*s.Namespaces, c.Object.Key.Namespace); !found {
+			return 0
+		}
 	}
 	if s.Selector.Empty() {
 		return c.Type

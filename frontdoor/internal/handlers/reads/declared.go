@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
+	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -54,13 +55,14 @@ func declaredFields(r *request.Request, fieldSelector string) (*declared, error)
 	return &declared{engine: r.Engine, of: r.Type, selector: selector, rest: strings.Join(rest, ",")}, nil
 }
 
-// reader returns what lists the objects that a request selects.
-func (h *Handlers) reader(r *request.Request, fieldSelector string) (services.Reader, error) {
+// reader returns what lists the objects that a request selects, and where their cost is recorded.
+func (h *Handlers) reader(r *request.Request, fieldSelector string) (services.Reader, *fairness.Costs, error) {
+	readable, costs := h.readable(r)
 	d, err := declaredFields(r, fieldSelector)
 	if d == nil {
-		return h.Store, err
+		return readable, costs, err
 	}
-	return &selecting{Reader: h.Store, declared: d}, nil
+	return &selecting{Reader: readable, declared: d}, costs, nil
 }
 
 // selecting is a store that evaluates the declared fields of the requests of one list.

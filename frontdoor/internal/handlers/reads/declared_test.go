@@ -65,7 +65,7 @@ func TestListsByDeclaredFields(t *testing.T) {
 		"spec.color=red,metadata.name!=w0499": 11, "spec.color=": 0, "spec.color=red,spec.color=blue": 0, "metadata.name=w0001": 1, `spec.color=a\,b`: 0} {
 		r := selects(t, selector)
 		for _, limit := range []int{0, 1, 5, 12, 600} {
-			reader, err := h.reader(r, selector)
+			reader, _, err := h.reader(r, selector)
 			if err != nil {
 				t.Fatal(err)
 			}

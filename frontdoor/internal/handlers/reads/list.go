@@ -1,12 +1,14 @@
 package reads
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"net/http"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
+	"github.com/portico-platform/portico/frontdoor/internal/http/permitted"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
@@ -53,7 +55,7 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := h.reader(r, o.FieldSelector)
+	store, costs, err := h.reader(r, o.FieldSelector)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +63,9 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	if err != nil {
 		return nil, continuable(err, o)
 	}
-	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: store, query: query, page: page, single: o.Limit > 0, first: query.After, costs: h.Costs}
+	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: store, query: query, page: page, single: o.Limit > 0, first: query.After, costs: costs}
 	if l.single && page.Next != "" {
-		l.Meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: page.Next, List: listDigest(r, o), Issued: issued})
+		l.Meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: page.Next, List: listDigest(r, o), Issued: issued, Permitted: permittedDigest(r)})
 		if page.Remaining >= 0 {
 			l.Meta.Remaining = &page.Remaining
 		}
@@ -175,6 +177,9 @@ func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (service
 	}
 	if h.expired(r, p.Revision) || p.expired(time.Now(), h.TokenLifetime) {
 		return request, 0, errTokenExpired()
+	}
+	if !bytes.Equal(p.Permitted, permittedDigest(r)) {
+		return request, 0, permitted.Changed()
 	}
 	request.Read = services.Read{Mode: services.Exact, Revision: p.Revision}
 	request.After = p.After

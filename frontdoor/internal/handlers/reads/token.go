@@ -21,6 +21,8 @@ type position struct {
 	// List is a digest of everything that must be the same for all chunks.
 	List   []byte `json:"l"`
 	Issued int64  `json:"t"` // of the first chunk, in Unix seconds
+	// Permitted is the digest of the namespaces of a list with permitted=true.
+	Permitted []byte `json:"p,omitempty"`
 }
 
 // Tokens seals positions, so that forged or truncated tokens are rejected. All replicas
@@ -43,10 +45,15 @@ func NewTokens(key []byte) (*Tokens, error) {
 	return &Tokens{seal: aead}, nil
 }
 
-// listDigest identifies a list by its collection and selectors.
+// listDigest identifies a list by its collection and selectors, and by its user if what it
+// returns depends on that.
 func listDigest(r *request.Request, o request.ReadOptions) []byte {
 	h := sha256.New()
-	for _, s := range []string{r.Type.Key.String(), r.Namespace, o.LabelSelector, o.FieldSelector} {
+	parts := []string{r.Type.Key.String(), r.Namespace, o.LabelSelector, o.FieldSelector}
+	if r.Permitted != nil {
+		parts = append(parts, "permitted", r.User.Name, r.User.UID)
+	}
+	for _, s := range parts {
 		h.Write([]byte(s))
 		h.Write([]byte{0})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads/watches"
+	"github.com/portico-platform/portico/frontdoor/internal/http/permitted"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
@@ -117,14 +118,14 @@ func (x *watching) serve(ctx context.Context) error {
 	if x.expired(x.r, after) {
 		return x.fail(services.Expired("too old resource version: %d (changes are held after %d)", after, x.CustomSince))
 	}
-	selector := x.options.Selector
-	if x.own != nil {
-		if selector, err = resource.ParseSelector(x.options.LabelSelector, x.own.rest); err != nil {
-			return x.fail(err)
-		}
+	if set := x.r.Permitted; set != nil && !x.options.Synthetic() && !set.Holds(after) {
+		return x.fail(permitted.Changed()) // there may be objects that the client has not listed
 	}
-	watcher, err := x.Feeds.Watch(ctx, feed.Selection{
-		GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Selector: selector, After: after})
+	selection, err := x.selection(after)
+	if err != nil {
+		return x.fail(err)
+	}
+	watcher, err := x.Feeds.Watch(ctx, selection)
 	if err != nil {
 		return x.fail(err)
 	}
@@ -134,6 +135,18 @@ func (x *watching) serve(ctx context.Context) error {
 	}
 	x.r.Underway(http.StatusOK)
 	return x.follow(ctx, watcher)
+}
+
+// selection returns what the watch selects.
+func (x *watching) selection(after int64) (s feed.Selection, err error) {
+	s = feed.Selection{GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Selector: x.options.Selector, After: after}
+	if x.own != nil {
+		s.Selector, err = resource.ParseSelector(x.options.LabelSelector, x.own.rest)
+	}
+	if x.r.Permitted.Restricts() {
+		s.Namespaces = &x.r.Permitted.Namespaces
+	}
+	return s, err
 }
 
 // begin sends the headers.
@@ -158,7 +171,7 @@ func (x *watching) start(ctx context.Context) (int64, error) {
 	}
 	r := services.ListRequest{GroupResource: x.r.Type.Key, Namespace: x.r.Namespace, Read: o.GetRead(),
 		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
-	store, err := x.reader(x.r, o.FieldSelector)
+	store, costs, err := x.reader(x.r, o.FieldSelector)
 	if err != nil {
 		return 0, err
 	}
@@ -179,7 +192,7 @@ func (x *watching) start(ctx context.Context) (int64, error) {
 		return x.write()
 	})
 	if err == nil {
-		read.record(x.Costs, r)
+		read.record(costs, r)
 	}
 	if err == nil && o.InitialEvents != nil && o.Bookmarks {
 		x.buffer, err = x.frames.Bookmark(x.buffer, after, map[string]string{x.Vocabulary.InitialEventsEnd: "true"})

@@ -22,6 +22,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/frontdoor/internal/http/live"
+	"github.com/portico-platform/portico/frontdoor/internal/http/permitted"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -37,6 +38,8 @@ type Control struct {
 	Identities services.Authn
 	// LongRunning are the long-running requests in progress.
 	LongRunning *live.Requests
+	// Namespaces determines what requests with permitted=true may read.
+	Namespaces *permitted.Finder
 	// Shares divides concurrent requests between priority levels, and Costs knows how much lists
 	// read. Without Shares, Reads and Writes limit them. Connections limits connections, and Memory
 	// the bytes that requests hold.
@@ -242,9 +245,12 @@ func (c *Control) Received(next request.Handler) request.Handler {
 	}
 }
 
-// Authorized authorizes the request (section "Authorization notes").
+// Authorized authorizes the request (section "Authorization notes"), unless Permitted does.
 func (c *Control) Authorized(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
+		if r.AcrossPermitted() {
+			return next(w, r)
+		}
 		if err := c.require(r, r.Attributes(), !r.Impersonated); err != nil {
 			return err
 		}
@@ -263,6 +269,10 @@ func (c *Control) Registered(next request.Handler) request.Handler {
 		ctx, end := context.WithCancelCause(r.Context())
 		defer end(nil)
 		r.Request = r.WithContext(ctx)
+		if r.Permitted != nil {
+			end = relist(end)
+			go r.Permitted.Follow(ctx, end)
+		}
 		c.LongRunning.Open(r.Live, end)
 		defer c.LongRunning.Close(r.Live)
 		err := next(w, r)

@@ -205,12 +205,12 @@ func (q *Requests) end(i *identity, about *question, why *services.Status) {
 	q.mu.Lock()
 	ending, user := map[*Request]struct{}{}, i.result.User.Name
 	i.stale = i.stale || about == nil // for requests that are opened before these are closed
-	for _, one := range i.questions {
-		if about == nil || one == about {
-			for r := range one.requests {
-				ending[r] = struct{}{}
-			}
-		}
+	of := i.requests
+	if about != nil {
+		of = about.requests
+	}
+	for r := range of {
+		ending[r] = struct{}{}
 	}
 	for r := range ending {
 		i.remove(r)

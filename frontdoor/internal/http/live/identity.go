@@ -32,6 +32,7 @@ type identity struct {
 	result      services.Authentication
 	at          time.Time // of result
 	stale       bool      // authn must be called again
+	requests    map[*Request]struct{}
 	questions   map[string]*question
 	// oldest is the least revision of a decision, and next when one is due by its period. Both
 	// are computed from the questions after one has changed.
@@ -85,6 +86,7 @@ func (d *decided) key() string {
 func (i *identity) add(r *Request) {
 	now := time.Now()
 	i.changed = true
+	i.requests[r] = struct{}{}
 	for _, d := range r.decided {
 		key := d.key()
 		one, ok := i.questions[key]
@@ -102,6 +104,7 @@ func (i *identity) add(r *Request) {
 
 func (i *identity) remove(r *Request) {
 	i.changed = true
+	delete(i.requests, r)
 	for _, d := range r.decided {
 		key := d.key()
 		one, ok := i.questions[key]

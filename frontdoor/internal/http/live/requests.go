@@ -100,7 +100,7 @@ func (q *Requests) Open(r *Request, end context.CancelCauseFunc) {
 	i, ok := q.identities[key]
 	if !ok {
 		now := time.Now()
-		i = &identity{key: key, credentials: r.credentials, result: r.result, at: now, questions: map[string]*question{}}
+		i = &identity{key: key, credentials: r.credentials, result: r.result, at: now, requests: map[*Request]struct{}{}, questions: map[string]*question{}}
 		q.identities[key] = i
 		q.bound.add(i.result.Credential.Objects, i)
 		// What it is bound to may have changed before it was added.
@@ -117,7 +117,7 @@ func (q *Requests) Open(r *Request, end context.CancelCauseFunc) {
 func (q *Requests) Close(r *Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if r.of.remove(r); len(r.of.questions) == 0 && q.identities[r.of.key] == r.of {
+	if r.of.remove(r); len(r.of.requests) == 0 && q.identities[r.of.key] == r.of {
 		q.bound.remove(r.of.result.Credential.Objects, r.of)
 		delete(q.identities, r.of.key)
 	}

@@ -336,3 +336,24 @@ func BenchmarkQuiet(b *testing.B) {
 		q.check(b.Context(), time.Now())
 	}
 }
+
+// TestRequestsWithoutRights: a request that nothing allows, since it reads nothing, ends with its
+// credentials, also beside another one.
+func TestRequestsWithoutRights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, q := newWorld(t, true)
+		r := NewRequest(services.Credentials{BearerToken: "a"}, w.result("a"))
+		ctx, end := context.WithCancelCause(context.Background())
+		q.Open(r, end)
+		defer q.Close(r)
+		beside := NewRequest(services.Credentials{BearerToken: "a"}, w.result("a"))
+		q.Open(beside, func(error) {})
+		q.Close(beside)
+		w.change(func() { w.gone["a"] = true })
+		q.Revoked(20, nil)
+		wait(time.Second)
+		if code(ctx) != http.StatusUnauthorized {
+			t.Errorf("ended with %d", code(ctx))
+		}
+	})
+}

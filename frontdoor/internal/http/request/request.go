@@ -19,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/frontdoor/internal/http/live"
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
+	"github.com/portico-platform/portico/frontdoor/internal/http/permitted"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
@@ -52,6 +53,8 @@ type Request struct {
 	// User is the user after impersonation; Caller is the authenticated user.
 	User, Caller services.UserInfo
 	Impersonated bool
+	// Permitted is what a request with permitted=true may read; nil for others.
+	Permitted *permitted.Set
 	// Live has what was decided about a long-running request; nil for others.
 	Live  *live.Request
 	Audit *audit.Record
