@@ -127,12 +127,11 @@ func TestSelectableFieldsOfVersions(t *testing.T) {
 	w := later(t, vocabulary.K8s())
 	definition := w.sized(t)
 	definition["spec"].(map[string]any)["versions"].([]any)[1].(map[string]any)["selectableFields"] = []any{map[string]any{"jsonPath": ".spec.b"}}
-	e, of, _ := w.engineOf(t, definition, crd.Setting{})
-	if of("v1").Selectable != nil || len(of("v2").Selectable) != 1 {
+	if _, of, _ := w.engineOf(t, definition, crd.Setting{}); of("v1").Selectable != nil || len(of("v2").Selectable) != 1 {
 		t.Fatal("not of one version")
 	}
 	converts(map[string]any{"url": "https://nowhere.example.com"}, "v1")(definition)
-	e, of, _ = w.engineOf(t, definition, crd.Setting{})
+	e, of, _ := w.engineOf(t, definition, crd.Setting{})
 	second := of("v2")
 	second.Webhook = &renaming{}
 	objects := []services.Object{storedWidget("v1", 5, `{"a":"1"}`), storedWidget("v2", 6, `{"b":"own"}`)}

@@ -235,7 +235,7 @@ func (p *Provider) use(ctx context.Context, keyID string, until time.Time) error
 		return err
 	}
 	if e.keyID != keyID {
-		return errors.New("Encrypt uses another key_id than Status returned")
+		return errors.New("the plugin encrypts with another key_id than Status returned")
 	}
 	header := e.encode()
 	// The seed stays readable when it is replaced.
