@@ -26,6 +26,9 @@ func architecture(objects rendered) map[edge]bool {
 	names := map[string]string{"Store": "store", "WatchHub": "watch-hub", "Authn": "authn", "Authz": "authz", "Admission": "admission"}
 	for method, callers := range contracts.Callers() {
 		contract, _, _ := strings.Cut(method, "/")
+		if names[contract] == "" {
+			continue // AdmissionBatch is offered by admission services only
+		}
 		for _, c := range callers {
 			edges[edge{c.Service, names[contract], 7443}] = true
 		}
