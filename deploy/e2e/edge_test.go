@@ -178,7 +178,6 @@ func (a *allInOne) reviews() string {
 // TestSlowBodies holds many writes of one user open, on both versions of HTTP:
 // others write at once, and the slow ones end by themselves.
 func TestSlowBodies(t *testing.T) {
-	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
@@ -116,9 +119,15 @@ func livesThrough(t *testing.T, c *cluster.Cluster, config *rest.Config, text, n
 		t.Fatalf("watch: %v", err)
 	}
 	defer events.Stop()
-	read.SetLabels(map[string]string{"changed": "yes"})
 	updated := fresh()
-	if err := in(client.Put()).Name(name).Body(got).Do(t.Context()).Into(updated); err != nil {
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // a controller may write the status
+		read.SetLabels(map[string]string{"changed": "yes"})
+		err := in(client.Put()).Name(name).Body(got).Do(t.Context()).Into(updated)
+		if apierrors.IsConflict(err) {
+			return errors.Join(err, in(client.Get()).Name(name).Do(t.Context()).Into(got))
+		}
+		return err
+	}); err != nil {
 		t.Fatalf("update: %v", err)
 	}
 	contains(t, "updated", asJSON, updated)

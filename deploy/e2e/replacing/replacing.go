@@ -34,7 +34,7 @@ var immutable = map[string]string{"Job": "spec.selector"}
 // conditional are the kinds that are replaced at a known version only.
 var conditional = map[string]bool{
 	"PodDisruptionBudget": true, "Lease": true, "RuntimeClass": true, "CSIDriver": true, "CSINode": true, "CSIStorageCapacity": true, "VolumeAttachment": true,
-	"MutatingWebhookConfiguration": true, "ValidatingWebhookConfiguration": true, "CustomResourceDefinition": true, "APIService": true, "AdmissionService": true, "Revocation": true,
+	"MutatingWebhookConfiguration": true, "ValidatingWebhookConfiguration": true, "CustomResourceDefinition": true, "APIService": true, "AdmissionService": true,
 }
 
 // Replacements creates an object from each minimal manifest and replaces it by the same
