@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"k8s.io/client-go/rest"
+
+	"github.com/portico-platform/portico/services/kit/retry"
 )
 
 // Control sequences of terminals.
@@ -64,25 +66,13 @@ func measure(ctx context.Context, client rest.Interface) (snapshot, error) {
 	return now, err
 }
 
-// pause waits for d; an error if ctx ends before.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (s *session) topOnce(ctx context.Context, client rest.Interface, interval time.Duration) error {
 	before, err := measure(ctx, client)
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, interval); err != nil {
-		return err
+	if !retry.Pause(ctx, interval) {
+		return ctx.Err()
 	}
 	after, err := measure(ctx, client)
 	if err != nil {
@@ -112,7 +102,7 @@ func topLive(ctx context.Context, client rest.Interface, interval time.Duration,
 	defer cancel()
 	go readKeys(screen, cancel)
 	for {
-		if pause(ctx, interval) != nil {
+		if !retry.Pause(ctx, interval) {
 			return nil
 		}
 		after, err := measure(ctx, client)

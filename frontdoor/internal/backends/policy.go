@@ -2,11 +2,13 @@ package backends
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -62,20 +64,9 @@ func (c current) Authorize(ctx context.Context, a services.Attributes) (services
 		if err != nil || !d.Allowed || d.Revision <= 0 || d.Revision >= newest || time.Now().After(deadline) {
 			return d, err
 		}
-		if !pause(ctx) {
+		if !retry.Pause(ctx, policyPause) {
 			return d, ctx.Err()
 		}
-	}
-}
-
-func pause(ctx context.Context) bool {
-	timer := time.NewTimer(policyPause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -106,27 +97,18 @@ func (s policyStore) Delete(ctx context.Context, r services.DeleteRequest) (serv
 // wrote remembers a write, and waits until this front door has it from the bus: then the others
 // have it, too, unless they are cut off.
 func (s policyStore) wrote(ctx context.Context, o services.Object, err error) error {
-	if err != nil || !s.is(o.Key.GroupResource) {
+	if err != nil || !slices.Contains(s.types, o.Key.GroupResource) {
 		return err
 	}
 	for at := s.written.Load(); at < o.Revision && !s.written.CompareAndSwap(at, o.Revision); at = s.written.Load() {
 	}
 	began := time.Now()
-	for began.UnixNano() >= s.resting.Load() && s.heads.Unchanged(o.Revision-1) && pause(ctx) {
+	for began.UnixNano() >= s.resting.Load() && s.heads.Unchanged(o.Revision-1) && retry.Pause(ctx, policyPause) {
 		if time.Since(began) > policyPatience {
 			s.resting.Store(time.Now().Add(policyRest).UnixNano())
 		}
 	}
 	return nil
-}
-
-func (s policyStore) is(gr resource.GroupResource) bool {
-	for _, one := range s.types {
-		if one == gr {
-			return true
-		}
-	}
-	return false
 }
 
 var (
