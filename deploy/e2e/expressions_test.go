@@ -44,11 +44,8 @@ spec:
 func TestExpressions(t *testing.T) {
 	t.Parallel()
 	c := startAllInOne(t, vocabulary.K8s(), "--emulated-version=1.36").Cluster
-	client, err := dynamic.NewForConfig(c.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace := newNamespace(t, c.Client(t))
+	client := c.Client(t)
+	namespace := newNamespace(t, client)
 	put := func(group, version, resource, in, text string) error {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
@@ -73,7 +70,7 @@ func TestExpressions(t *testing.T) {
 	}
 	eventually(t, "a valid route is accepted", func() bool { return route("valid", "a.example") == nil })
 	refused("a violation", route("invalid", "a.test"), "spec.hosts: Forbidden: hosts must end in .example")
-	_, err = client.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "routes"}).Namespace(namespace).
+	_, err := client.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "routes"}).Namespace(namespace).
 		Patch(t.Context(), "valid", "application/merge-patch+json", []byte(`{"spec":{"class":"b"}}`), metav1.PatchOptions{})
 	refused("a change of what is immutable", err, "class is immutable")
 

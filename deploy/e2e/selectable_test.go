@@ -92,11 +92,8 @@ func (p paints) names(selector string, limit int64) (names []string, revision st
 func TestSelectableFields(t *testing.T) {
 	t.Parallel()
 	c := startAllInOne(t, vocabulary.K8s(), "--emulated-version=1.36").Cluster
-	client, err := dynamic.NewForConfig(c.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace := newNamespace(t, c.Client(t))
+	client := c.Client(t)
+	namespace := newNamespace(t, client)
 	of := func(version string) paints {
 		return paints{client.Resource(schema.GroupVersionResource{Group: "example.com", Version: version, Resource: "paints"}).Namespace(namespace), t}
 	}
