@@ -18,9 +18,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest"
-	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
-	"github.com/portico-platform/portico/services/kit/kittest"
 	"github.com/portico-platform/portico/services/kit/kittest/kmsplugin"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/resource"
@@ -96,8 +94,7 @@ func TestContractWithEncryption(t *testing.T) {
 			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			open := func(t *testing.T) services.Store { return encrypted(t, openEtcd(t), path) }
-			kittest.LocalAndRemote(t, contract.Store, open, contracttest.Store)
+			contracttest.Store(t, func(t *testing.T) services.Store { return encrypted(t, openEtcd(t), path) })
 		})
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/portico-platform/portico/store/embedded"
 )
 
-// smallEtcd starts an etcd with a database quota of 32 MiB.
+// smallEtcd starts an etcd with a database quota of 16 MiB.
 func smallEtcd(t *testing.T) *embedded.Server {
 	t.Helper()
-	server, err := embedded.Open(t.Context(), embedded.Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), QuotaBytes: 32 << 20})
+	server, err := embedded.Open(t.Context(), embedded.Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), QuotaBytes: 16 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestRecoveryFromAFullDatabase(t *testing.T) {
 	var refusal error
 	for i := 0; refusal == nil; i++ {
 		if i > 100 {
-			t.Fatal("a quota of 32 MiB takes 50 MiB")
+			t.Fatal("a quota of 16 MiB takes 50 MiB")
 		}
 		name := fmt.Sprint("large", i)
 		var o services.Object
@@ -123,7 +123,7 @@ func TestHistoryDoesNotFillTheDatabase(t *testing.T) {
 	t.Parallel()
 	s := replica(t, smallEtcd(t).Client)
 	o := create(t, s, "busy")
-	for i := range 200 { // 100 MiB of history
+	for i := range 96 { // three times the quota
 		again(t, func(ctx context.Context) (err error) {
 			next, err := s.Update(ctx, services.UpdateRequest{Key: o.Key, Revision: o.Revision, Content: large("busy", i)})
 			if err == nil {

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/portico-platform/portico/services"
 )
@@ -24,14 +23,10 @@ func doubling(n int) []byte {
 func TestCopiesAreBounded(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := time.Now()
 	_, err := Apply(t.Context(), []byte(`{"data":{"a":"`+strings.Repeat("x", 1024)+`"}}`), doubling(24))
 	runtime.ReadMemStats(&after)
 	if !services.IsReason(err, services.ReasonInvalid) {
 		t.Errorf("24 doubling copies: got %v, want %s", err, services.ReasonInvalid)
-	}
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("24 doubling copies took %v", took)
 	}
 	if held := after.TotalAlloc - before.TotalAlloc; held > 50<<20 {
 		t.Errorf("24 doubling copies allocated %d MiB", held>>20)

@@ -43,7 +43,7 @@ func TestSelectorsMatchAsInApimachinery(t *testing.T) {
 		return fmt.Sprint([]any{"a", "b", "c", int64(math.MaxInt64), 3, 4, 5, 9, 0}[random.IntN(9)])
 	}
 	matched := 0
-	for range 5000 {
+	for range 1000 {
 		labelNames := 1 + random.IntN(12)
 		label := func() string { return fmt.Sprint("l", random.IntN(labelNames)) }
 		var byLabels, byFields []string
@@ -84,7 +84,7 @@ func TestSelectorsMatchAsInApimachinery(t *testing.T) {
 			}
 		}
 	}
-	if matched < 200 {
+	if matched < 40 {
 		t.Errorf("only %d matches: the test shows little", matched)
 	}
 }

@@ -25,7 +25,7 @@ import (
 
 var (
 	first = flag.Uint64("seed", 1, "the first seed of generated objects")
-	seeds = flag.Uint64("seeds", 25, "how many objects are generated per pair of versions")
+	seeds = flag.Uint64("seeds", 8, "how many objects are generated per pair of versions")
 )
 
 // world is the catalogue and the conversions of a vocabulary.
