@@ -11,7 +11,7 @@ import (
 func starters(s *settings, work string) (all []func(context.Context) (*target, error)) {
 	if s.processes != "" {
 		all = append(all, func(ctx context.Context) (*target, error) {
-			return start(ctx, func(programs, work string) (*servers.Server, error) {
+			return start(ctx, func(programs, work string, _ ...string) (*servers.Server, error) {
 				return servers.StartProcesses(programs, s.permissions, work)
 			}, s.processes, work)
 		})
@@ -33,7 +33,7 @@ func starters(s *settings, work string) (all []func(context.Context) (*target, e
 }
 
 // start starts a server and waits until it is ready.
-func start(ctx context.Context, begin func(program, work string) (*servers.Server, error), program, work string) (*target, error) {
+func start(ctx context.Context, begin func(program, work string, flags ...string) (*servers.Server, error), program, work string) (*target, error) {
 	server, err := begin(program, work)
 	if server == nil {
 		return nil, err

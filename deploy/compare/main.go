@@ -4,7 +4,7 @@ package main
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -19,14 +19,14 @@ import (
 	"github.com/portico-platform/portico/deploy/internal/servers"
 )
 
-//go:embed intended.yaml
-var intendedList []byte
+//go:embed intended
+var intendedLists embed.FS
 
 // settings are the flags.
 type settings struct {
-	portico, peer, only, list, results, work string
-	examples, parallel                       int
-	strict                                   bool
+	portico, peer, release, only, list, results, work string
+	examples, parallel                                int
+	strict                                            bool
 }
 
 func main() {
@@ -34,7 +34,8 @@ func main() {
 	flag.StringVar(&s.portico, "portico", "bin/portico", "portico program to start")
 	flag.StringVar(&s.peer, "peer", "bin/peer", "folder with the apiserver and etcd programs of the reference server")
 	flag.StringVar(&s.only, "only", "", "send only the cases whose kind/name matches this regular expression")
-	flag.StringVar(&s.list, "intended", "", "file with the intended differences; the built-in list if empty")
+	flag.StringVar(&s.release, "release", "1.36", "release that portico emulates: 1.21 or 1.36")
+	flag.StringVar(&s.list, "intended", "", "file with the intended differences; the built-in lists if empty")
 	flag.StringVar(&s.results, "json", "", "also write all open differences to this file")
 	flag.StringVar(&s.work, "work", "", "keep data and logs of the servers in this folder")
 	flag.IntVar(&s.examples, "examples", 3, "number of requests to print for each class of differences")
@@ -54,13 +55,7 @@ func run(ctx context.Context, s *settings) error {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	content := intendedList
-	if s.list != "" {
-		if content, err = os.ReadFile(s.list); err != nil {
-			return err
-		}
-	}
-	intended, err := verdict.ParseIntended(content)
+	intended, err := s.intended()
 	if err != nil {
 		return fmt.Errorf("intended differences: %w", err)
 	}
@@ -70,19 +65,51 @@ func run(ctx context.Context, s *settings) error {
 		}
 		defer os.RemoveAll(s.work)
 	}
-	portico, err := start(ctx, servers.StartPortico121, s.portico, s.work)
+	both := releaseFlags(s.release)
+	portico, err := start(ctx, func() (*servers.Server, error) {
+		return servers.StartPortico(s.portico, s.work, append(both, "--emulated-version="+s.release)...)
+	})
 	defer portico.stop()
 	if err != nil {
 		return err
 	}
-	peer, err := start(ctx, servers.StartPeer, s.peer, s.work)
+	peer, err := start(ctx, func() (*servers.Server, error) { return servers.StartPeer(s.peer, s.work, both...) })
 	defer peer.stop()
 	if err != nil {
 		return err
 	}
 	report := verdict.NewReport(intended)
-	c := &comparison{portico: portico, peer: peer, only: only, parallel: s.parallel, report: report}
+	c := &comparison{portico: portico, peer: peer, only: only, parallel: s.parallel, older: s.release == olderRelease, report: report}
 	return errors.Join(c.run(ctx), finish(s, report, intended))
+}
+
+// intended reads the list of the release and the one of both.
+func (s *settings) intended() (*verdict.Intended, error) {
+	if s.list != "" {
+		content, err := os.ReadFile(s.list)
+		if err != nil {
+			return nil, err
+		}
+		return verdict.ParseIntended(content)
+	}
+	var lists [][]byte
+	for _, name := range []string{"both", s.release} {
+		content, err := intendedLists.ReadFile("intended/" + name + ".yaml")
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, content)
+	}
+	return verdict.ParseIntended(lists...)
+}
+
+// releaseFlags returns the flags with which both servers serve all types that are not alpha,
+// if they can have the same release.
+func releaseFlags(release string) []string {
+	if release == olderRelease {
+		return nil // the beta versions of 1.21 are other ones
+	}
+	return []string{"--runtime-config=api/beta=true", "--feature-gates=ClusterTrustBundle=true,CoordinatedLeaderElection=true"}
 }
 
 // finish prints the report. Unused entries of the list make a complete run fail.
@@ -100,6 +127,9 @@ func finish(s *settings, report *verdict.Report, intended *verdict.Intended) err
 	}
 	return errors.Join(failures...)
 }
+
+// olderRelease is the release of Portico that is not the one of the reference server.
+const olderRelease = "1.21"
 
 // startTimeout bounds the start of a server.
 const startTimeout = 2 * time.Minute

@@ -29,8 +29,8 @@ type side struct {
 
 // start starts a server, waits until it is ready and reads its OpenAPI and discovery
 // documents. The result has to be stopped, also after an error.
-func start(ctx context.Context, begin func(program, work string) (*servers.Server, error), program, work string) (*side, error) {
-	server, err := begin(program, work)
+func start(ctx context.Context, begin func() (*servers.Server, error)) (*side, error) {
+	server, err := begin()
 	s := &side{server: server, client: &http.Client{
 		// The server is a child process of this program, on loopback.
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 8}, //nolint:gosec // see above

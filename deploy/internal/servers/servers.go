@@ -38,14 +38,8 @@ type Server struct {
 
 // StartPortico starts the all-in-one with its data and its log in the folder work. The
 // caller has to wait until it is ready, and has to stop the result, also after an error.
-func StartPortico(program, work string) (*Server, error) { return startPortico(program, work) }
-
-// StartPortico121 is StartPortico with the API of Kubernetes 1.21.
-func StartPortico121(program, work string) (*Server, error) {
-	return startPortico(program, work, "--emulated-version=1.21")
-}
-
-func startPortico(program, work string, flags ...string) (*Server, error) {
+// flags are further flags of the program.
+func StartPortico(program, work string, flags ...string) (*Server, error) {
 	address, tokens, err := home(work, "portico")
 	if err != nil {
 		return nil, err
@@ -57,8 +51,8 @@ func startPortico(program, work string, flags ...string) (*Server, error) {
 }
 
 // StartPeer starts the reference server and its etcd from the programs apiserver and etcd in
-// a folder. The caller has the same obligations.
-func StartPeer(programs, work string) (*Server, error) {
+// a folder. The caller has the same obligations; flags are further flags of apiserver.
+func StartPeer(programs, work string, flags ...string) (*Server, error) {
 	address, tokens, err := home(work, "peer")
 	if err != nil {
 		return nil, err
@@ -77,10 +71,10 @@ func StartPeer(programs, work string) (*Server, error) {
 		return s, err
 	}
 	host, port, _ := net.SplitHostPort(address)
-	return s, s.spawn(work, apiserver, "--etcd-servers=http://"+etcd, "--cert-dir="+filepath.Join(work, "peer"),
+	return s, s.spawn(work, apiserver, append(flags, "--etcd-servers=http://"+etcd, "--cert-dir="+filepath.Join(work, "peer"),
 		"--bind-address="+host, "--secure-port="+port, "--token-auth-file="+tokens, "--authorization-mode=RBAC",
-		"--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.0.0.0/24", "--service-account-issuer=https://peer",
-		"--service-account-key-file="+key, "--service-account-signing-key-file="+key)
+		"--allow-privileged", "--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.0.0.0/24", "--service-account-issuer=https://peer",
+		"--service-account-key-file="+key, "--service-account-signing-key-file="+key)...)
 }
 
 // Log returns the path of the log of one of the programs.

@@ -1,8 +1,7 @@
 // Package corpus generates the requests of the comparison. Most are derived from the
 // discovery and OpenAPI documents of the servers: a kind that both serve is included
 // automatically, with a manifest generated from its required fields. Where these do not
-// suffice, manifests/ contains a hand-written one; requests/ contains the requests of
-// single kinds. The package neither sends requests nor compares responses.
+// suffice, package written has a hand-written one, and requests of single kinds. The package neither sends requests nor compares responses.
 package corpus
 
 import (

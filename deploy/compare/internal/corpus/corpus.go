@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/portico-platform/portico/deploy/compare/internal/corpus/written"
 	"github.com/portico-platform/portico/deploy/compare/internal/openapi"
 )
 
@@ -20,17 +21,22 @@ const (
 
 // New returns the cases of all kinds, ordered by kind.
 func New(kinds []*Kind, portico, peer *openapi.Document) ([]Case, error) {
-	written, err := manifests()
+	manifests, err := written.Manifests()
 	if err != nil {
 		return nil, err
 	}
 	w := &walker{portico: portico, peer: peer, visits: map[string]int{}}
 	var all []Case
 	for _, k := range kinds {
-		w.setManifests(k, written[k.Kind])
+		w.setManifests(k, manifestsOf(k.Kind, manifests))
 	}
-	for _, k := range kinds {
+	versions := map[string]bool{}
+	for i, k := range kinds {
 		all = append(all, w.cases(k)...)
+		if !versions[k.GroupPath()] {
+			versions[k.GroupPath()] = true
+			all = append(all, documents(k, i == 0))
+		}
 	}
 	extra, err := requests(kinds)
 	return append(all, extra...), err
@@ -51,6 +57,7 @@ func (w *walker) cases(k *Kind) []Case {
 	}
 	all := []Case{
 		creates(k), bodies(k), metadata(k), replaces(k), jsonPatches(k), mergePatches(k), applies(k), deletions(k), finalizers(k), collections(k), accepts(k), watches(k),
+		strictness(k), conflicts(k),
 	}
 	if slices.Contains(k.Subresources, "status") {
 		all = append(all, w.statuses(k))

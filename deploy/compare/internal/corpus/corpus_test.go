@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/portico-platform/portico/deploy/compare/internal/corpus/written"
 	"github.com/portico-platform/portico/deploy/compare/internal/openapi"
 )
 
@@ -74,7 +75,7 @@ func TestNewKindIsIncludedAutomatically(t *testing.T) {
 	if fields["spec.old/set"] != "" {
 		t.Error("a field that one of the servers lacks is sent")
 	}
-	for _, name := range []string{"replaces", "json-patches", "merge-patches", "applies", "deletes", "collections", "accepts", "statuses", "field-statuses"} {
+	for _, name := range []string{"replaces", "json-patches", "merge-patches", "applies", "deletes", "collections", "accepts", "statuses", "field-statuses", "field-patches", "strictness", "conflicts", "documents"} {
 		if len(steps(cases, name)) == 0 {
 			t.Errorf("there is no case %s", name)
 		}
@@ -102,7 +103,7 @@ func TestFilesOfRequestsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cases) != 1 || len(cases[0].Steps) < 10 || cases[0].Kind != pod {
+	if len(cases) < 4 || len(cases[0].Steps) < 10 || cases[0].Kind != pod {
 		t.Fatalf("%d cases about pods", len(cases))
 	}
 	for _, s := range cases[0].Steps {
@@ -113,7 +114,7 @@ func TestFilesOfRequestsAreRead(t *testing.T) {
 }
 
 func TestManifestsAreOfTheirKinds(t *testing.T) {
-	all, err := manifests()
+	all, err := written.Manifests()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (w *walker) fieldCases(k *Kind) []Case {
 	}
 	all := []Case{w.fieldCreates(k, spec)}
 	if slices.Contains(k.Verbs, "update") {
-		all = append(all, w.fieldUpdates(k, spec))
+		all = append(all, w.fieldUpdates(k, spec), w.fieldPatches(k, spec))
 	}
 	if slices.Contains(k.Subresources, "status") {
 		all = append(all, w.fieldStatuses(k))
@@ -56,6 +56,49 @@ func (w *walker) fieldUpdates(k *Kind, fields []field) Case {
 	}
 	c.Steps = append(c.Steps, end(k, name)...)
 	return c
+}
+
+// fieldPatches sends each field by itself, as a patch of each type.
+func (w *walker) fieldPatches(k *Kind, fields []field) Case {
+	const name = "field-patches"
+	path := k.path(k.name(name))
+	c := k.named(name, []Step{begin(k, name)})
+	for _, f := range fields {
+		for _, v := range w.variants(f) {
+			for _, t := range []struct{ name, mediaType, query string }{
+				{"merge", mergePatch, ""}, {"strategic", strategyPatch, ""}, {"apply", applyPatch, "&fieldManager=m&force=true"},
+			} {
+				if !patched(t.name, v.name) {
+					continue
+				}
+				body := object{}
+				if t.mediaType == applyPatch {
+					body = object{"apiVersion": k.minimal["apiVersion"], "kind": k.Kind.Kind}
+				}
+				w.put(body, w.portico.Of(k.Kind), f.path, clone(v.value))
+				c.Steps = append(c.Steps, Step{Name: fmt.Sprintf("%s/%s-%s", f.String(), v.name, t.name), Method: http.MethodPatch, Path: path, Query: "dryRun=All" + t.query,
+					Type: t.mediaType, Body: body, Needs: "begin"})
+			}
+		}
+	}
+	c.Steps = append(c.Steps, end(k, name)...)
+	return c
+}
+
+// patched reports whether a variant is sent in a type of patch: values of a wrong type in all,
+// others where the type treats them in its own way.
+func patched(patch, variant string) bool {
+	switch variant {
+	case "set", "twice":
+		return patch != "merge"
+	case "null":
+		return patch == "strategic"
+	case "text", "number", "null-item", "null-value":
+		return true
+	case "empty":
+		return patch == "apply"
+	}
+	return false
 }
 
 func (w *walker) fieldStatuses(k *Kind) Case {

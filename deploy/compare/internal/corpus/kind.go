@@ -62,10 +62,10 @@ func (k *Kind) name(proposed string) string {
 func (k *Kind) nameable() bool { return k.name("any") == "any" }
 
 // named returns a case. Objects of a kind that requires a certain name, such as custom
-// resource definitions, are changed by the servers, too.
+// resource definitions, are changed by the servers, too, and so are FlowSchemas.
 func (k *Kind) named(name string, steps []Step) Case {
 	c := Case{Kind: k, Name: name, Steps: steps}
-	if !k.nameable() {
+	if !k.nameable() || k.Kind.Kind == "FlowSchema" {
 		c.Unstable = k.path(k.name(name))
 	}
 	return c

@@ -47,6 +47,13 @@ func accepts(k *Kind) Case {
 		Step{Name: "delete-partial", Method: http.MethodDelete, Path: path, Query: "dryRun=All", Accept: as("PartialObjectMetadata", "v1")},
 		Step{Name: "delete-all-table", Method: http.MethodDelete, Path: k.collection(), Query: "dryRun=All&" + mine, Accept: table},
 	)
+	if k.full != nil {
+		full := labelled(named(k.full, k.name("table")), "compare", "tables")
+		steps = append(steps, end(k, name)...)
+		steps = append(steps, Step{Name: "create-full-table", Method: http.MethodPost, Path: k.collection(), Accept: table, Body: full},
+			Step{Name: "full-table", Method: http.MethodGet, Path: k.collection(), Query: "labelSelector=compare%3Dtables", Accept: table})
+		return k.named(name, append(steps, end(k, "table")...))
+	}
 	return k.named(name, append(steps, end(k, name)...))
 }
 
@@ -54,6 +61,7 @@ func accepts(k *Kind) Case {
 func watches(k *Kind) Case {
 	const name = "watches"
 	const mine = "labelSelector=compare%3Dwatches&watch=true&timeoutSeconds=1"
+	const initial = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 	watch := func(step, query, accept string) Step {
 		return Step{Name: step, Method: http.MethodGet, Path: k.collection(), Query: query, Accept: accept}
 	}
@@ -64,6 +72,13 @@ func watches(k *Kind) Case {
 		watch("match", mine+"&resourceVersion=1&resourceVersionMatch=Exact", ""),
 		watch("field-unknown", mine+"&fieldSelector=spec.unknown%3Da", ""),
 		watch("html", mine, "text/html"), watch("partial-list", mine, as("PartialObjectMetadataList", "v1")),
+		watch("initial-events", mine+initial, ""), watch("initial-events-table", mine+initial, tableAccept()), watch("initial-events-partial", mine+initial, as("PartialObjectMetadata", "v1")),
+		watch("initial-events-protobuf", mine+initial, protobufType()), watch("initial-events-zero", mine+initial+"&resourceVersion=0", ""),
+		watch("initial-events-text", mine+initial+"&resourceVersion=x", ""), watch("initial-events-no-bookmarks", mine+"&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", ""),
+		watch("initial-events-no-match", mine+"&sendInitialEvents=true&allowWatchBookmarks=true", ""), watch("initial-events-exact", mine+"&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=Exact", ""),
+		watch("initial-events-false", mine+"&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0", ""), watch("initial-events-none", mine+"&sendInitialEvents=false", ""),
+		watch("initial-events-odd", mine+"&sendInitialEvents=x", ""), watch("initial-events-limit", mine+initial+"&limit=1", ""), watch("initial-events-continue", mine+initial+"&continue=x", ""),
+		watch("continue", mine+"&continue=x", ""), watch("limit", mine+"&limit=1", ""), watch("timeout-odd", mine+"&resourceVersion=-1", ""),
 		watch("legacy-odd", mine+"&resourceVersion=0&labelSelector=-", ""),
 	}
 	if k.nameable() {

@@ -41,7 +41,8 @@ type Names struct {
 	counts   map[string]int // new values of the step, by type
 }
 
-// NewNames returns placeholders for a case; document defines the fields to keep.
+// NewNames returns placeholders for a case; document defines the fields to keep. Without one,
+// all fields are kept.
 func NewNames(document *openapi.Document) *Names {
 	return &Names{document: document, seen: map[string]map[string]string{}}
 }
@@ -148,10 +149,16 @@ func (n *Names) body(value any) any {
 		return n.replace("", status(o))
 	}
 	if inner, ok := o["object"].(map[string]any); ok && o["type"] != nil { // an event of a watch
+		if meta, ok := inner["metadata"].(map[string]any); ok && o["type"] == "BOOKMARK" {
+			meta["resourceVersion"] = "<version>"
+		}
 		o["object"] = n.body(inner)
 		return o
 	}
-	n.prune(o)
+	if n.document != nil {
+		n.prune(o)
+	}
+	sortOwners(o)
 	_, list := o["items"].([]any)
 	if meta, ok := o["metadata"].(map[string]any); ok && (list || o["rows"] != nil) && meta["resourceVersion"] != nil {
 		meta["resourceVersion"] = "<version>"
@@ -178,13 +185,31 @@ func status(o map[string]any) map[string]any {
 		for _, taken := byField[key]; taken; _, taken = byField[key] {
 			key += "+"
 		}
-		byField[key] = cause["message"]
+		byField[key] = ordered(fmt.Sprint(cause["message"]))
 	}
 	details["causes"] = byField
 	if o["reason"] == "Invalid" {
 		delete(o, "message") // it repeats the causes
 	}
 	return o
+}
+
+// shown matches an object or a list as the value that a cause is about.
+var shown = regexp.MustCompile(`^((?:Invalid|Duplicate|Unsupported) value: )([{\[].*[}\]])(: .*|$)`)
+
+// ordered gives the fields of the value that a cause shows an order: that of the reference
+// server is the one of its Go types.
+func ordered(message string) string {
+	parts := shown.FindStringSubmatch(message)
+	if parts == nil {
+		return message
+	}
+	var value any
+	if json.Unmarshal([]byte(parts[2]), &value) != nil {
+		return message
+	}
+	sorted, _ := json.Marshal(value) // valid JSON
+	return parts[1] + string(sorted) + parts[3]
 }
 
 // prune removes the fields that Portico's documents do not have.
@@ -228,6 +253,26 @@ func (n *Names) pruneOwners(value any, schema *openapi.Schema) {
 			n.document.PruneOwned(fields, schema)
 		}
 	}
+}
+
+// sortOwners gives the managed fields of an object, of the items of a list and of the rows of
+// a Table an order of their own: that of equal times is undefined.
+func sortOwners(value any) {
+	o, _ := value.(map[string]any)
+	for _, list := range []string{"items", "rows"} {
+		inner, _ := o[list].([]any)
+		for _, i := range inner {
+			sortOwners(i)
+		}
+	}
+	sortOwnersOf(o["object"])
+	sortOwnersOf(o)
+}
+
+func sortOwnersOf(value any) {
+	o, _ := value.(map[string]any)
+	meta, _ := o["metadata"].(map[string]any)
+	entries, _ := meta["managedFields"].([]any)
 	slices.SortFunc(entries, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 }
 

@@ -23,11 +23,15 @@ type entry struct {
 	used     int
 }
 
-// ParseIntended reads the list.
-func ParseIntended(content []byte) (*Intended, error) {
+// ParseIntended reads lists and joins them.
+func ParseIntended(lists ...[]byte) (*Intended, error) {
 	var entries []*entry
-	if err := yaml.UnmarshalStrict(content, &entries); err != nil {
-		return nil, err
+	for _, content := range lists {
+		var some []*entry
+		if err := yaml.UnmarshalStrict(content, &some); err != nil {
+			return nil, err
+		}
+		entries = append(entries, some...)
 	}
 	for i, e := range entries {
 		if strings.TrimSpace(e.Reason) == "" {
